@@ -1,0 +1,37 @@
+# Six words: demo, test, bench, format, docs, clean.  Each creates the environment it needs.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
+
+.PHONY: demo test test-slow lint bench format clean
+
+# One environment; a stamp remembers which extra is in it.
+$(VENV)/.stamp-%: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) -e ".[$*]"
+	touch $@
+
+demo: $(VENV)/.stamp-plot
+	$(BIN)/python -m anymix.studies.demo
+
+lint: $(VENV)/.stamp-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(VENV)/.stamp-test
+	$(BIN)/python -m pytest -m slow
+
+bench: $(VENV)/.stamp-bench
+	$(BIN)/python -m benchmarks
+
+format: $(VENV)/.stamp-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The paper in code: numpy and scipy only, imports no other room."""
