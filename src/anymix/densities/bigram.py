@@ -1,0 +1,214 @@
+"""Bigram language models: how likely is a document under each source?"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from anymix.densities._smoothing import SMOOTHINGS, smooth
+from anymix.densities._table import BigramTable, Floats, Ints
+from anymix.densities.arpa import BEGIN, END, UNKNOWN, read_arpa, write_arpa
+
+Documents = Iterable[Sequence[str]]
+
+
+class BigramModel(BaseEstimator):
+    """A smoothed bigram model of documents, each a list of tokens.
+
+    A document w_1 .. w_n has the probability P(w_1 | begin) P(w_2 | w_1) .. P(end | w_n), so the
+    probabilities of all documents over the vocabulary sum to 1. The four smoothings are those of
+    OpenGrm NGram with its default options; their formulas stand in `_smoothing.py`.
+
+    To compare the scores of several sources, give all their models one `vocabulary`: only then do
+    they score the same words of a document.
+
+    Parameters
+    ----------
+    smoothing : {"katz", "kneser_ney", "witten_bell", "absolute"}, default="katz"
+        How pairs of words that training has not met get their probability.
+    unknown : {"drop", "map"}, default="drop"
+        A word outside of the vocabulary is left out of the document, or mapped to "<unk>", which is
+        then a word like the others. Both happen in training as well.
+    min_count : int, default=1
+        Pairs of words, and words if the vocabulary is learned, that occur less often in training
+        are not listed in the model, so that a model given away does not quote rare text.
+    vocabulary : sequence of str, optional
+        The words of the model. A word that training does not meet counts as met half a time. By
+        default, all words of the training documents that occur `min_count` times.
+
+    Attributes
+    ----------
+    vocabulary_ : list of str
+        The words; their positions are the ids of the table.
+    table_ : BigramTable
+        The log-probabilities.
+
+    Examples
+    --------
+    >>> docs = [["the", "cat", "sat"], ["the", "dog", "sat"], ["the", "cat"]]
+    >>> model = BigramModel(smoothing="witten_bell").fit(docs)
+    >>> model.score_samples([["the", "cat"], ["cat", "the"], []]).round(2)
+    array([-1.9 , -7.3 , -2.69])
+    >>> round(model.perplexity(docs), 3)
+    1.831
+    >>> len(model.sample(5, random_state=0))
+    5
+    """
+
+    vocabulary_: list[str]
+    table_: BigramTable
+
+    def __init__(
+        self,
+        smoothing: str = "katz",
+        *,
+        unknown: str = "drop",
+        min_count: int = 1,
+        vocabulary: Sequence[str] | None = None,
+    ) -> None:
+        self.smoothing = smoothing
+        self.unknown = unknown
+        self.min_count = min_count
+        self.vocabulary = vocabulary
+
+    def fit(self, X: Documents, y: Any = None) -> Self:
+        """Count the pairs of words of the documents and smooth the counts.
+
+        Parameters
+        ----------
+        X : iterable of lists of str
+            Documents as tokens; at least one.
+        y : ignored
+        """
+        self._check_parameters()
+        tokens, lengths = _flatten(X)
+        if not len(lengths):
+            raise ValueError("the corpus is empty; give at least one document to learn from")
+        self.vocabulary_ = self._words(tokens)
+        steps, _ = self._steps(tokens, lengths)
+        self.table_ = smooth(steps, len(self.vocabulary_) + 1, self.smoothing, self.min_count)
+        return self
+
+    def score_samples(self, X: Documents) -> Floats:
+        """Return the natural log-probability of each whole document, (m,)."""
+        check_is_fitted(self)
+        steps, starts = self._steps(*_flatten(X))
+        if not len(starts):
+            return np.empty(0)
+        return np.add.reduceat(self.table_.log_prob(*steps), starts)
+
+    def perplexity(self, X: Documents) -> float:
+        """Return exp(-mean log P(w | h)) over all words and ends of the documents."""
+        check_is_fitted(self)
+        steps, starts = self._steps(*_flatten(X))
+        if not len(starts):
+            raise ValueError("the perplexity of no documents is not defined; give at least one")
+        return float(np.exp(-self.table_.log_prob(*steps).mean()))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> list[list[str]]:
+        """Draw whole documents.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of documents.
+        random_state : int, RandomState or None
+            The source of randomness, as in scikit-learn.
+        """
+        check_is_fitted(self)
+        if n_samples < 0:
+            raise ValueError(f"n_samples is {n_samples}; it must not be negative")
+        ids, lengths = self.table_.sample(n_samples, check_random_state(random_state))
+        words = np.array([*self.vocabulary_, ""], dtype=object)[ids].tolist()
+        ends = np.cumsum(lengths)
+        return [words[a:b] for a, b in zip((ends - lengths).tolist(), ends.tolist(), strict=True)]
+
+    def to_arpa(self, path: str | Path) -> None:
+        """Write the model as an ARPA file, gzipped if the name ends in `.gz`."""
+        check_is_fitted(self)
+        write_arpa(path, self.vocabulary_, self.table_)
+
+    @classmethod
+    def from_arpa(cls, path: str | Path) -> Self:
+        """Return the fitted model of an ARPA file, of this or of another tool.
+
+        The file does not say how the model was smoothed, so `smoothing` has no meaning then.
+        Unknown words are mapped if the file has "<unk>", and dropped otherwise.
+        """
+        words, table = read_arpa(path)
+        model = cls(unknown="map" if UNKNOWN in words else "drop", vocabulary=words)
+        model.vocabulary_, model.table_ = words, table
+        return model
+
+    def _check_parameters(self) -> None:
+        for name, allowed in (("smoothing", tuple(SMOOTHINGS)), ("unknown", ("drop", "map"))):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"{name}={value!r} is not known; choose one of {allowed}")
+        if self.min_count < 1:
+            raise ValueError(f"min_count is {self.min_count}; it must be 1 or more")
+
+    def _words(self, tokens: list[str]) -> list[str]:
+        """Return the vocabulary: given, or learned from the tokens."""
+        if self.vocabulary is None:
+            counts = Counter(tokens)
+            words = sorted(word for word, n in counts.items() if n >= self.min_count)
+            if tokens and not words:
+                raise ValueError(f"no word occurs {self.min_count} times; lower min_count")
+        else:
+            words = _check_vocabulary(self.vocabulary)
+        reserved = {BEGIN, END}.intersection(words)
+        if reserved:
+            raise ValueError(
+                f"{sorted(reserved)} stand for the ends of a document and cannot be words; "
+                "take them out, the model adds them by itself"
+            )
+        adds_unknown = self.unknown == "map" and UNKNOWN not in words
+        return [*words, UNKNOWN] if adds_unknown else words
+
+    def _steps(self, tokens: list[str], lengths: Ints) -> tuple[tuple[Ints, Ints], Ints]:
+        """Return all transitions of the documents, and where each document starts in them."""
+        index = {word: i for i, word in enumerate(self.vocabulary_)}
+        other = index[UNKNOWN] if self.unknown == "map" else -1
+        ids = np.fromiter(map(index.get, tokens, repeat(other)), np.int64, len(tokens))
+        known = ids >= 0
+        ends = np.append(0, np.cumsum(known))[np.cumsum(lengths)]
+        boundary = len(self.vocabulary_)
+        stream = np.insert(ids[known], np.append(0, ends), boundary)
+        starts = np.append(0, ends)[:-1] + np.arange(len(ends))
+        return (stream[:-1], stream[1:]), starts
+
+
+def _flatten(docs: Documents) -> tuple[list[str], Ints]:
+    """Return all tokens in one list and the length of each document, or say what is wrong."""
+    if isinstance(docs, str | bytes) or not isinstance(docs, Iterable):
+        raise TypeError(
+            f"documents must be a list of lists of tokens, got {type(docs).__name__}; "
+            "split each text into words first"
+        )
+    docs = list(docs)
+    wrong = next((doc for doc in docs if not isinstance(doc, list | tuple | np.ndarray)), None)
+    if wrong is not None:
+        raise TypeError(
+            f"each document must be a list of tokens, got {type(wrong).__name__}; "
+            "split each text into words first"
+        )
+    tokens = list(chain.from_iterable(docs))
+    odd = [kind for kind in set(map(type, tokens)) if not issubclass(kind, str)]
+    if odd:
+        raise TypeError(f"each token must be a str, got {odd[0].__name__}; convert them first")
+    return tokens, np.fromiter(map(len, docs), np.int64, len(docs))
+
+
+def _check_vocabulary(vocabulary: Sequence[str]) -> list[str]:
+    words, _ = _flatten([vocabulary if isinstance(vocabulary, str) else list(vocabulary)])
+    if len(set(words)) != len(words):
+        twice = Counter(words).most_common(1)[0][0]
+        raise ValueError(f"the vocabulary has {twice!r} twice; give each word once")
+    return words
