@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import chain, repeat
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix.densities._smoothing import SMOOTHINGS, smooth
 from anymix.densities._table import BigramTable, Floats, Ints
+from anymix.densities._tokens import flatten, known_ids, unflatten
 from anymix.densities.arpa import BEGIN, END, UNKNOWN, read_arpa, write_arpa
 
 Documents = Iterable[Sequence[str]]
@@ -87,18 +88,18 @@ class BigramModel(BaseEstimator):
         y : ignored
         """
         self._check_parameters()
-        tokens, lengths = _flatten(X)
-        if not len(lengths):
+        tokens, bounds = flatten(_check_documents(X))
+        if len(bounds) == 1:
             raise ValueError("the corpus is empty; give at least one document to learn from")
         self.vocabulary_ = self._words(tokens)
-        steps, _ = self._steps(tokens, lengths)
+        steps, _ = self._steps(tokens, bounds)
         self.table_ = smooth(steps, len(self.vocabulary_) + 1, self.smoothing, self.min_count)
         return self
 
     def score_samples(self, X: Documents) -> Floats:
         """Return the natural log-probability of each whole document, (m,)."""
         check_is_fitted(self)
-        steps, starts = self._steps(*_flatten(X))
+        steps, starts = self._steps(*flatten(_check_documents(X)))
         if not len(starts):
             return np.empty(0)
         return np.add.reduceat(self.table_.log_prob(*steps), starts)
@@ -106,7 +107,7 @@ class BigramModel(BaseEstimator):
     def perplexity(self, X: Documents) -> float:
         """Return exp(-mean log P(w | h)) over all words and ends of the documents."""
         check_is_fitted(self)
-        steps, starts = self._steps(*_flatten(X))
+        steps, starts = self._steps(*flatten(_check_documents(X)))
         if not len(starts):
             raise ValueError("the perplexity of no documents is not defined; give at least one")
         return float(np.exp(-self.table_.log_prob(*steps).mean()))
@@ -125,9 +126,7 @@ class BigramModel(BaseEstimator):
         if n_samples < 0:
             raise ValueError(f"n_samples is {n_samples}; it must not be negative")
         ids, lengths = self.table_.sample(n_samples, check_random_state(random_state))
-        words = np.array([*self.vocabulary_, ""], dtype=object)[ids].tolist()
-        ends = np.cumsum(lengths)
-        return [words[a:b] for a, b in zip((ends - lengths).tolist(), ends.tolist(), strict=True)]
+        return unflatten(self.vocabulary_, ids, np.append(0, np.cumsum(lengths)))
 
     def to_arpa(self, path: str | Path) -> None:
         """Write the model as an ARPA file, gzipped if the name ends in `.gz`."""
@@ -172,21 +171,17 @@ class BigramModel(BaseEstimator):
         adds_unknown = self.unknown == "map" and UNKNOWN not in words
         return [*words, UNKNOWN] if adds_unknown else words
 
-    def _steps(self, tokens: list[str], lengths: Ints) -> tuple[tuple[Ints, Ints], Ints]:
+    def _steps(self, tokens: list[str], bounds: Ints) -> tuple[tuple[Ints, Ints], Ints]:
         """Return all transitions of the documents, and where each document starts in them."""
-        index = {word: i for i, word in enumerate(self.vocabulary_)}
-        other = index[UNKNOWN] if self.unknown == "map" else -1
-        ids = np.fromiter(map(index.get, tokens, repeat(other)), np.int64, len(tokens))
-        known = ids >= 0
-        ends = np.append(0, np.cumsum(known))[np.cumsum(lengths)]
-        boundary = len(self.vocabulary_)
-        stream = np.insert(ids[known], np.append(0, ends), boundary)
-        starts = np.append(0, ends)[:-1] + np.arange(len(ends))
-        return (stream[:-1], stream[1:]), starts
+        words = self.vocabulary_
+        other = words.index(UNKNOWN) if self.unknown == "map" else -1
+        ids, bounds = known_ids(words, tokens, bounds, other)
+        stream = np.insert(ids, bounds, len(words))
+        return (stream[:-1], stream[1:]), bounds[:-1] + np.arange(len(bounds) - 1)
 
 
-def _flatten(docs: Documents) -> tuple[list[str], Ints]:
-    """Return all tokens in one list and the length of each document, or say what is wrong."""
+def _check_documents(docs: Documents) -> list[Sequence[str]]:
+    """Return the documents as a list, or say what is wrong with them."""
     if isinstance(docs, str | bytes) or not isinstance(docs, Iterable):
         raise TypeError(
             f"documents must be a list of lists of tokens, got {type(docs).__name__}; "
@@ -199,15 +194,17 @@ def _flatten(docs: Documents) -> tuple[list[str], Ints]:
             f"each document must be a list of tokens, got {type(wrong).__name__}; "
             "split each text into words first"
         )
-    tokens = list(chain.from_iterable(docs))
-    odd = [kind for kind in set(map(type, tokens)) if not issubclass(kind, str)]
+    kinds = set(map(type, chain.from_iterable(docs)))
+    odd = [kind.__name__ for kind in kinds if not issubclass(kind, str)]
     if odd:
-        raise TypeError(f"each token must be a str, got {odd[0].__name__}; convert them first")
-    return tokens, np.fromiter(map(len, docs), np.int64, len(docs))
+        raise TypeError(f"each token must be a str, got {odd[0]}; convert them first")
+    return docs
 
 
 def _check_vocabulary(vocabulary: Sequence[str]) -> list[str]:
-    words, _ = _flatten([vocabulary if isinstance(vocabulary, str) else list(vocabulary)])
+    if isinstance(vocabulary, str) or not all(isinstance(word, str) for word in vocabulary):
+        raise TypeError("the vocabulary must be a list of str; give one str for each word")
+    words = list(vocabulary)
     if len(set(words)) != len(words):
         twice = Counter(words).most_common(1)[0][0]
         raise ValueError(f"the vocabulary has {twice!r} twice; give each word once")

@@ -1,0 +1,51 @@
+"""Lists of lists as one list and its boundaries, and tokens as ids: no loop over tokens."""
+
+from collections.abc import Sequence
+from itertools import chain, pairwise, repeat
+
+import numpy as np
+
+from anymix.densities._table import Ints
+
+
+def flatten(lists: Sequence[Sequence[str]]) -> tuple[list[str], Ints]:
+    """Return all items in one list, and (m + 1,) where each of the lists starts and the last ends.
+
+    Examples
+    --------
+    >>> flatten([["a", "b"], [], ["c"]])
+    (['a', 'b', 'c'], array([0, 2, 2, 3]))
+    """
+    lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+    return list(chain.from_iterable(lists)), np.append(0, np.cumsum(lengths))
+
+
+def known_ids(
+    words: Sequence[str], tokens: list[str], bounds: Ints, other: int = -1
+) -> tuple[Ints, Ints]:
+    """Return the positions of the tokens among the words, and the bounds of what is left.
+
+    A token that is no word becomes `other`, or is left out if that is -1.
+
+    Examples
+    --------
+    >>> known_ids(["a", "c"], ["a", "b", "c"], np.array([0, 2, 2, 3]))
+    (array([0, 1]), array([0, 1, 1, 2]))
+    """
+    index = {word: i for i, word in enumerate(words)}
+    ids = np.fromiter(map(index.get, tokens, repeat(other)), np.int64, len(tokens))
+    known = ids >= 0
+    return ids[known], np.append(0, np.cumsum(known))[bounds]
+
+
+def unflatten(words: Sequence[str], ids: Ints, bounds: Ints) -> list[list[str]]:
+    """Return the words of the ids, cut into lists at the bounds.
+
+    Examples
+    --------
+    >>> unflatten(["a", "c"], np.array([0, 1]), np.array([0, 1, 1, 2]))
+    [['a'], [], ['c']]
+    """
+    # The empty word keeps the array one of objects when there are no words.
+    flat = np.array([*words, ""], dtype=object)[ids].tolist()
+    return [flat[a:b] for a, b in pairwise(bounds.tolist())]

@@ -1,0 +1,50 @@
+"""Drawing from a table: the inverse distribution function at a fine grid must give P(w | h)."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anymix.densities._smoothing import SMOOTHINGS, smooth
+from anymix.densities._table import BigramTable, _Inverse
+
+GRID = 4000
+
+
+def random_table(seed, size, n_steps, smoothing):
+    rng = np.random.default_rng(seed)
+    share = rng.dirichlet(np.full(size, 0.5))
+    steps = rng.choice(size, n_steps, p=share), rng.choice(size, n_steps, p=share)
+    return smooth(steps, size, smoothing, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    size=st.integers(1, 9),
+    n_steps=st.integers(1, 120),
+    smoothing=st.sampled_from(sorted(SMOOTHINGS)),
+)
+def test_inverse_at_a_grid_gives_the_probabilities(seed, size, n_steps, smoothing):
+    """Each word owns at most two intervals of [0, 1), so its grid points err by less than 3."""
+    table = random_table(seed, size, n_steps, smoothing)
+    draw = _Inverse(table)
+    uniforms = (np.arange(GRID) + 0.5) / GRID
+    for h in range(size):
+        drawn = draw(np.full(GRID, h), uniforms)
+        expected = np.exp(table.log_prob(np.full(size, h), np.arange(size)))
+        np.testing.assert_allclose(np.bincount(drawn, minlength=size), GRID * expected, atol=3)
+
+
+def test_uniform_numbers_next_to_one_stay_in_the_vocabulary():
+    table = random_table(0, 6, 60, "absolute")
+    drawn = _Inverse(table)(np.arange(6), np.full(6, np.nextafter(1.0, 0.0)))
+    assert ((drawn >= 0) & (drawn < 6)).all()
+
+
+def test_a_table_that_lists_nothing_is_the_unigram_model():
+    table = BigramTable(np.log([0.25, 0.75]), np.zeros(2), np.empty(0, np.int64), np.empty(0))
+    np.testing.assert_allclose(table.sums(), 1.0)
+    ids, lengths = table.sample(4000, np.random.RandomState(0))
+    assert len(ids) == lengths.sum()
+    assert lengths.mean() == pytest.approx(1 / 3, abs=0.05)

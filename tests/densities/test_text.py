@@ -1,0 +1,104 @@
+"""SharedVocabulary: against plain loops and scikit-learn's CountVectorizer."""
+
+import gzip
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+
+from anymix.densities.bigram import BigramModel
+from anymix.densities.text import SharedVocabulary
+
+REVIEWS = Path(__file__).parents[3] / "shared/data/sentiment/amazon_reviews_8000.jsonl.gz"
+TEXTS = ["Good book, good plot", "a good pan!", "The plot is good.", "Good? It's a pan", ""]
+DOMAINS = ["books", "kitchen", "books", "kitchen", "books"]
+
+texts = st.lists(st.text("abAB' .", max_size=20), min_size=1, max_size=10)
+
+
+@settings(max_examples=60, deadline=None)
+@given(docs=texts, min_count=st.integers(1, 3), seed=st.integers(0, 1000))
+def test_vocabulary_and_counts_equal_plain_loops(docs, min_count, seed):
+    domain = np.random.default_rng(seed).integers(0, 3, len(docs))
+    counts = {d: Counter() for d in domain.tolist()}
+    for text, d in zip(docs, domain.tolist(), strict=True):
+        counts[d].update(re.findall("[a-z']+", text.lower()))
+    often = [{w for w, n in c.items() if n >= min_count} for c in counts.values()]
+    shared = sorted(set.intersection(*often))
+    model = SharedVocabulary(min_count)
+    if not shared:
+        with pytest.raises(ValueError, match="no word occurs"):
+            model.fit(docs, sample_domain=domain)
+        return
+    found = model.fit(docs, sample_domain=domain).transform(docs)
+    assert model.vocabulary_ == shared
+    peer = CountVectorizer(vocabulary=shared, token_pattern="[a-z']+").transform(docs)
+    np.testing.assert_array_equal(found.toarray(), peer.toarray())
+
+
+def test_tokens_keep_their_order():
+    model = SharedVocabulary(1, output="tokens").fit(TEXTS, sample_domain=DOMAINS)
+    assert model.vocabulary_ == ["good"]
+    assert model.transform(TEXTS) == [["good", "good"], ["good"], ["good"], ["good"], []]
+
+
+def test_works_in_pipelines():
+    lm = make_pipeline(SharedVocabulary(2, output="tokens"), BigramModel("witten_bell"))
+    lm.fit(TEXTS, sharedvocabulary__sample_domain=None)
+    assert lm.score_samples(TEXTS).shape == (5,)
+    ridge = make_pipeline(SharedVocabulary(1), Ridge()).fit(TEXTS, np.arange(5.0))
+    assert ridge.predict(TEXTS).shape == (5,)
+
+
+def test_feature_names_are_the_columns():
+    model = SharedVocabulary().fit(TEXTS)
+    assert model.get_feature_names_out().tolist() == ["a", "good", "pan", "plot"]
+    assert model.transform(["pan PAN plot"]).toarray().tolist() == [[0, 0, 2, 1]]
+
+
+def test_is_a_scikit_learn_citizen():
+    model = SharedVocabulary(3, token_pattern="[0-9]", lowercase=False, output="tokens")
+    twin = clone(model)
+    assert twin.get_params() == model.get_params()
+    assert not hasattr(twin, "vocabulary_")
+    assert SharedVocabulary().fit_transform(TEXTS, sample_domain=None).shape == (5, 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: SharedVocabulary().fit("good book"), TypeError, "got str"),
+        (lambda: SharedVocabulary().fit([["good"]]), TypeError, "got list"),
+        (lambda: SharedVocabulary().fit(TEXTS, sample_domain=[0]), ValueError, "5 documents"),
+        (lambda: SharedVocabulary(output="x").fit(TEXTS), ValueError, "output='x'"),
+        (lambda: SharedVocabulary(0).fit(TEXTS), ValueError, "min_count is 0"),
+        (lambda: SharedVocabulary().fit([]), ValueError, "no word occurs"),
+        (lambda: SharedVocabulary(token_pattern="(a)(b)").fit(TEXTS), ValueError, "groups"),
+        (lambda: SharedVocabulary().transform(TEXTS), NotFittedError, "not fitted"),
+    ],
+)
+def test_failures_name_cause_and_remedy(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.skipif(not REVIEWS.is_file(), reason="the reviews are not beside the project")
+def test_the_reviews_share_about_2500_words():
+    """The paper has 2500 words; the review texts give 2492, with their titles 2555."""
+    with gzip.open(REVIEWS, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    domain = [row["domain"] for row in rows]
+    text = [row["text"] for row in rows]
+    titled = [row["title"] + " " + row["text"] for row in rows]
+    assert len(SharedVocabulary(2).fit(text, sample_domain=domain).vocabulary_) == 2492
+    assert len(SharedVocabulary(2).fit(titled, sample_domain=domain).vocabulary_) == 2555
