@@ -1,0 +1,303 @@
+"""Calibration: densities say which source is likelier, held-out points say how sure that is.
+
+Log-densities in many dimensions differ by hundreds of nats, so raw responsibilities are almost 0
+or 1 even where the likeliest source is wrong.  A temperature and an offset for each source mend it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import block_diag
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from anymix.densities._domain_likelihood import (
+    Array,
+    Objective,
+    doubted_targets,
+    likelihood,
+    newton,
+    penalty,
+)
+
+# The log of the smallest normal number: a density of zero is heard as at least this unlikely.
+LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
+
+
+@dataclass(frozen=True)
+class CalibrationReport:
+    """Domain log-loss (nats) and expected calibration error, before and after, equal sources."""
+
+    n_points: int
+    log_loss_before: float
+    log_loss_after: float
+    error_before: float
+    error_after: float
+
+
+def domain_log_loss(log_r: Array, sample_domain: NDArray[np.intp], weight: Array) -> float:
+    """Return -sum_i w_i log r_{d_i}(x_i) / sum_i w_i.
+
+    Examples
+    --------
+    >>> log_r = np.log([[0.5, 0.2], [0.5, 0.8]])
+    >>> round(domain_log_loss(log_r, np.array([0, 1]), np.ones(2)), 4)
+    0.4581
+    """
+    own = log_r[sample_domain, np.arange(len(sample_domain))]
+    return float(-np.average(own, weights=weight))
+
+
+def calibration_error(
+    log_r: Array, sample_domain: NDArray[np.intp], weight: Array, n_bins: int = 15
+) -> float:
+    """Return the expected calibration error: the mean gap between confidence and accuracy.
+
+    Points are put into bins of equal width by the responsibility of their likeliest source;
+    error = sum_bins |sum_{i in bin} w_i (1[right] - confidence)| / sum_i w_i.
+
+    Examples
+    --------
+    >>> log_r = np.log([[0.9, 0.9], [0.1, 0.1]])
+    >>> round(calibration_error(log_r, np.array([0, 1]), np.ones(2)), 4)
+    0.4
+    """
+    confidence = np.exp(log_r.max(axis=0))
+    gap = weight * ((log_r.argmax(axis=0) == sample_domain) - confidence)
+    bins = np.minimum((confidence * n_bins).astype(np.intp), n_bins - 1)
+    return float(np.abs(np.bincount(bins, weights=gap)).sum() / weight.sum())
+
+
+def balanced_weights(sample_domain: NDArray[np.intp], weight: Array, n_sources: int) -> Array:
+    """Rescale weights so that each source has the same total and the sum stays.
+
+    Examples
+    --------
+    >>> balanced_weights(np.array([0, 0, 0, 1]), np.ones(4), 2).round(2)
+    array([0.67, 0.67, 0.67, 2.  ])
+    """
+    total = np.bincount(sample_domain, weights=weight, minlength=n_sources)
+    if not total.all():
+        missing = np.flatnonzero(total == 0).tolist()
+        raise ValueError(
+            f"No held-out point of source(s) {missing} has a positive weight: calibration needs "
+            "at least one of every source; give held-out points or leave the source out."
+        )
+    return weight * weight.sum() / (n_sources * total[sample_domain])
+
+
+class TemperatureScaling(BaseEstimator):
+    """A temperature and an offset for each source, fitted by held-out domain log-likelihood.
+
+    With log r_k the log-responsibilities of the raw densities, the calibrated ones are
+
+        log q_k(x) = a_k log r_k(x) + b_k - logsumexp_j [a_j log r_j(x) + b_j],    a_k = 1 / T_k,
+
+    and (a, b) minimise a convex function in which every source counts equally:
+
+        -sum_i w_i sum_k t_ki log q_k(x_i) + prior * penalty(a, b),
+        t_ki = (n 1[k = d_i] + doubt / p) / (n + doubt),  n the points of source d_i.
+
+    First one temperature is fitted for all sources, the penalty drawing it to the identity
+    (a = 1, b = 0); then each source gets its own, drawn to the common one.  The doubt says that n
+    points cannot prove more certainty than about 1 - doubt / n, however far apart the sources are.
+    So every temperature is positive and finite, whatever the points.
+
+    Parameters
+    ----------
+    temperature : {"own", "shared"}, default="own"
+        One temperature for each source, or stop at the common one.
+    prior : float, default=1.0
+        Weight of the penalty, in points.
+    doubt : float, default=0.1
+        Part of a point in each source that is labelled evenly with all sources.
+    max_iter : int, default=100
+        Newton steps allowed.
+    tol : float, default=1e-10
+        Newton decrement, per point, at which the fit ends.
+
+    Attributes
+    ----------
+    temperature_ : ndarray of shape (p,)
+        T_k; above 1 where the densities were too sure.
+    offset_ : ndarray of shape (p,)
+        b_k, with sum 0.
+    floor_ : float
+        Raw log-responsibilities below it, -inf included, are heard as this value.
+    report_ : CalibrationReport
+        Domain log-loss and calibration error on the points of the fit, before and after.
+    n_iter_ : int
+        Newton steps taken.
+
+    Examples
+    --------
+    >>> log_densities = np.array([[-10.0, -90.0, -30.0, -80.0], [-50.0, -20.0, -20.0, -40.0]])
+    >>> scaling = TemperatureScaling().fit(log_densities, [0, 1, 0, 1])
+    >>> np.exp(scaling.transform([[-20.0], [-40.0]])).round(2)
+    array([[0.98],
+           [0.02]])
+    """
+
+    def __init__(
+        self,
+        temperature: str = "own",
+        prior: float = 1.0,
+        doubt: float = 0.1,
+        max_iter: int = 100,
+        tol: float = 1e-10,
+    ) -> None:
+        self.temperature = temperature
+        self.prior = prior
+        self.doubt = doubt
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def fit(
+        self,
+        log_densities: ArrayLike,
+        sample_domain: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit on held-out points: rows that no density was trained on.
+
+        Parameters
+        ----------
+        log_densities : array of shape (p, m)
+            log D_k(x_i), or log-responsibilities; -inf where a source says impossible.
+        sample_domain : array of shape (m,)
+            The source of each point, in 0..p-1.
+        sample_weight : array of shape (m,), optional
+            Weight of each point within its source.
+        """
+        self._check_parameters()
+        table = _checked_log_densities(log_densities)
+        domain, weight = _checked_points(table, sample_domain, sample_weight)
+        weight = balanced_weights(domain, weight, len(table))
+        log_r, self.floor_ = _floored_responsibilities(table)
+        scale, self.offset_, self.n_iter_ = self._solve(log_r, domain, weight)
+        self.temperature_: Array = 1.0 / scale
+        self.report_ = _report(log_r, self._calibrated(log_r), domain, weight)
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.temperature not in ("own", "shared"):
+            raise ValueError(f"temperature must be 'own' or 'shared', not {self.temperature!r}.")
+        if not (self.prior > 0 and self.doubt >= 0):
+            raise ValueError(
+                f"prior must be positive and doubt at least 0, not {self.prior} and {self.doubt}: "
+                "without a prior separable points would send a temperature to 0."
+            )
+
+    def _solve(
+        self, log_r: Array, domain: NDArray[np.intp], weight: Array
+    ) -> tuple[Array, Array, int]:
+        """Fit the common temperature from the identity, then each source's own from the common."""
+        p = len(log_r)
+        targets = doubted_targets(domain, p, self.doubt)
+        centre, n_iter = np.concatenate([[1.0], np.zeros(p)]), 0
+        for n_scales in (1,) if self.temperature == "shared" else (1, p):
+            centre = np.concatenate([np.broadcast_to(centre[0], n_scales), centre[-p:]])
+            objective = self._objective(log_r, targets, weight, centre)
+            tol = self.tol * float(weight.sum())
+            centre, taken = newton(objective, centre, n_scales, tol, self.max_iter)
+            n_iter += taken
+        return np.broadcast_to(centre[:-p], p).copy(), centre[-p:], n_iter
+
+    def _objective(self, log_r: Array, targets: Array, weight: Array, centre: Array) -> Objective:
+        """Add the penalty to the likelihood, with the scales tied where there is only one."""
+        p = len(log_r)
+        n_scales = len(centre) - p
+        tie = block_diag(np.ones((p, 1)) if n_scales == 1 else np.eye(p), np.eye(p))
+
+        def objective(theta: Array) -> tuple[float, Array, Array]:
+            value, gradient, hessian = likelihood(tie @ theta, log_r, targets, weight)
+            extra = penalty(theta, centre, n_scales)
+            return (
+                value + self.prior * extra[0],
+                tie.T @ gradient + self.prior * extra[1],
+                tie.T @ hessian @ tie + self.prior * extra[2],
+            )
+
+        return objective
+
+    def transform(self, log_densities: ArrayLike) -> Array:
+        """Return calibrated log-responsibilities, (p, m), from raw log-densities, (p, m)."""
+        check_is_fitted(self)
+        table = _checked_log_densities(log_densities)
+        if len(table) != len(self.offset_):
+            raise ValueError(
+                f"log_densities has {len(table)} rows, but the calibration was fitted with "
+                f"{len(self.offset_)} sources: give one row for each of them."
+            )
+        return self._calibrated(_floored_responsibilities(table, self.floor_)[0])
+
+    def _calibrated(self, log_r: Array) -> Array:
+        scores = log_r / self.temperature_[:, None] + self.offset_[:, None]
+        log_q: Array = log_softmax(scores, axis=0)
+        return log_q
+
+
+def _checked_log_densities(log_densities: ArrayLike) -> Array:
+    table = np.asarray(log_densities, dtype=np.float64)
+    if table.ndim != 2 or table.size == 0:
+        raise ValueError(
+            f"log_densities has shape {table.shape}; it must be (p, m), one row for each source "
+            "and one column for each point, neither empty."
+        )
+    if np.isnan(table).any() or np.isposinf(table).any():
+        raise ValueError(
+            "log_densities contains NaN or +inf: a log-density is a finite number, or -inf where "
+            "the source says impossible."
+        )
+    return table
+
+
+def _checked_points(
+    table: Array, sample_domain: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[NDArray[np.intp], Array]:
+    p, m = table.shape
+    domain = np.asarray(sample_domain)
+    if (
+        domain.shape != (m,)
+        or domain.dtype.kind not in "iu"
+        or domain.min() < 0
+        or domain.max() >= p
+    ):
+        raise ValueError(
+            f"sample_domain must hold {m} integers in 0..{p - 1}, the source of each column of "
+            "log_densities."
+        )
+    weight = np.ones(m) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (m,) or not np.isfinite(weight).all() or weight.min() < 0:
+        raise ValueError(f"sample_weight must hold {m} finite numbers, none of them negative.")
+    return domain.astype(np.intp), weight
+
+
+def _floored_responsibilities(table: Array, floor: float | None = None) -> tuple[Array, float]:
+    """Return log r_k = log D_k - logsumexp_j log D_j, never below a floor, and the floor.
+
+    The floor is the lowest finite value of the table, but not above LOG_TINY.  A point that every
+    source calls impossible says nothing: its responsibilities are equal.
+    """
+    table = np.where(np.isneginf(table).all(axis=0), 0.0, table)
+    log_r: Array = log_softmax(table, axis=0)
+    if floor is None:
+        floor = float(min(log_r[np.isfinite(log_r)].min(), LOG_TINY))
+    return np.maximum(log_r, floor), floor
+
+
+def _report(
+    before: Array, after: Array, domain: NDArray[np.intp], weight: Array
+) -> CalibrationReport:
+    return CalibrationReport(
+        n_points=len(domain),
+        log_loss_before=domain_log_loss(before, domain, weight),
+        log_loss_after=domain_log_loss(after, domain, weight),
+        error_before=calibration_error(before, domain, weight),
+        error_after=calibration_error(after, domain, weight),
+    )
