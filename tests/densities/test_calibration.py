@@ -14,9 +14,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from anymix.densities._domain_likelihood import likelihood, newton, penalty
+from anymix.densities._domain_likelihood import LOG_TINY, likelihood, newton, penalty
 from anymix.densities.calibration import (
-    LOG_TINY,
     TemperatureScaling,
     balanced_weights,
     calibration_error,

@@ -14,6 +14,28 @@ from sklearn.exceptions import ConvergenceWarning
 Array = NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array, Array]]
 
+# The log of the smallest normal number: a density of zero is heard as at least this unlikely.
+LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
+
+
+def floored_responsibilities(table: Array, floor: float | None = None) -> tuple[Array, float]:
+    """Return log r_k = log D_k - logsumexp_j log D_j, never below a floor, and the floor.
+
+    The floor is the lowest finite value of the table, but not above LOG_TINY.  A point that every
+    source calls impossible says nothing: its responsibilities are equal.
+
+    Examples
+    --------
+    >>> floored_responsibilities(np.array([[0.0, -900.0], [-np.inf, 0.0]]))
+    (array([[   0., -900.],
+           [-900.,    0.]]), -900.0)
+    """
+    table = np.where(np.isneginf(table).all(axis=0), 0.0, table)
+    log_r: Array = log_softmax(table, axis=0)
+    if floor is None:
+        floor = float(min(log_r[np.isfinite(log_r)].min(), LOG_TINY))
+    return np.maximum(log_r, floor), floor
+
 
 def doubted_targets(domain: NDArray[np.intp], p: int, doubt: float) -> Array:
     """Return targets (p, m): one-hot, but a share doubt / (n_k + doubt) is spread evenly.

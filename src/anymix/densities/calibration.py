@@ -20,13 +20,11 @@ from anymix.densities._domain_likelihood import (
     Array,
     Objective,
     doubted_targets,
+    floored_responsibilities,
     likelihood,
     newton,
     penalty,
 )
-
-# The log of the smallest normal number: a density of zero is heard as at least this unlikely.
-LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,7 @@ class TemperatureScaling(BaseEstimator):
         table = _checked_log_densities(log_densities)
         domain, weight = _checked_points(table, sample_domain, sample_weight)
         weight = balanced_weights(domain, weight, len(table))
-        log_r, self.floor_ = _floored_responsibilities(table)
+        log_r, self.floor_ = floored_responsibilities(table)
         scale, self.offset_, self.n_iter_ = self._solve(log_r, domain, weight)
         self.temperature_: Array = 1.0 / scale
         self.report_ = _report(log_r, self._calibrated(log_r), domain, weight)
@@ -234,7 +232,7 @@ class TemperatureScaling(BaseEstimator):
                 f"log_densities has {len(table)} rows, but the calibration was fitted with "
                 f"{len(self.offset_)} sources: give one row for each of them."
             )
-        return self._calibrated(_floored_responsibilities(table, self.floor_)[0])
+        return self._calibrated(floored_responsibilities(table, self.floor_)[0])
 
     def _calibrated(self, log_r: Array) -> Array:
         scores = log_r / self.temperature_[:, None] + self.offset_[:, None]
@@ -276,19 +274,6 @@ def _checked_points(
     if weight.shape != (m,) or not np.isfinite(weight).all() or weight.min() < 0:
         raise ValueError(f"sample_weight must hold {m} finite numbers, none of them negative.")
     return domain.astype(np.intp), weight
-
-
-def _floored_responsibilities(table: Array, floor: float | None = None) -> tuple[Array, float]:
-    """Return log r_k = log D_k - logsumexp_j log D_j, never below a floor, and the floor.
-
-    The floor is the lowest finite value of the table, but not above LOG_TINY.  A point that every
-    source calls impossible says nothing: its responsibilities are equal.
-    """
-    table = np.where(np.isneginf(table).all(axis=0), 0.0, table)
-    log_r: Array = log_softmax(table, axis=0)
-    if floor is None:
-        floor = float(min(log_r[np.isfinite(log_r)].min(), LOG_TINY))
-    return np.maximum(log_r, floor), floor
 
 
 def _report(
