@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anymix.densities import _table
 from anymix.densities._smoothing import SMOOTHINGS, smooth
 from anymix.densities._table import BigramTable, _Inverse
 
@@ -48,3 +49,10 @@ def test_a_table_that_lists_nothing_is_the_unigram_model():
     ids, lengths = table.sample(4000, np.random.RandomState(0))
     assert len(ids) == lengths.sum()
     assert lengths.mean() == pytest.approx(1 / 3, abs=0.05)
+
+
+def test_a_model_that_never_ends_is_stopped(monkeypatch):
+    monkeypatch.setattr(_table, "MAX_WORDS", 50)
+    table = BigramTable(np.log([1.0, 1e-300]), np.zeros(2), np.empty(0, np.int64), np.empty(0))
+    with pytest.raises(ValueError, match="more than 50 words"):
+        table.sample(2, np.random.RandomState(0))

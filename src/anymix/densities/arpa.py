@@ -143,7 +143,10 @@ def _assemble(unigrams: list[list[str]], bigrams: list[list[str]]) -> tuple[list
 
 def _logs(numbers: Iterable[str]) -> Floats:
     """Return decimal logarithms, as text, as natural ones."""
-    return np.array([float(number) for number in numbers]) * LN10
+    logs = np.array([float(number) for number in numbers]) * LN10
+    if not np.isfinite(logs).all():
+        raise ValueError("a probability or weight is not a finite number")
+    return logs
 
 
 def _ids(index: dict[str, int], words: Iterable[str]) -> Ints:
@@ -157,11 +160,10 @@ def _checked(table: BigramTable, contexts: list[str]) -> BigramTable:
     """Return the table if it is a distribution in every context."""
     if np.any(np.diff(table.keys) == 0):
         raise ValueError("a 2-gram is listed twice")
-    off = np.abs(table.sums() - 1.0)
-    # The comparison is this way round so that a NaN fails it.
-    if not np.all(off <= SUM_TOLERANCE):
-        worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
+    sums = table.sums()
+    worst = int(np.argmax(np.abs(sums - 1.0)))
+    if abs(sums[worst] - 1.0) > SUM_TOLERANCE:
         raise ValueError(
-            f"after {contexts[worst]!r} its probabilities sum to {table.sums()[worst]:.6g}, not 1"
+            f"after {contexts[worst]!r} its probabilities sum to {sums[worst]:.6g}, not 1"
         )
     return table

@@ -1,0 +1,23 @@
+"""The benchmark runs without its rivals, and its helpers count what they say."""
+
+import numpy as np
+
+from benchmarks import bigram
+
+
+def test_quick_benchmark_prints_a_row_for_each_smoothing(capsys):
+    rows = bigram.main(quick=True)
+    assert [row["name"].split()[1] for row in rows] == list(bigram.SMOOTHINGS)
+    assert all(row[what] > 0 for row in rows for what in bigram.TARGETS)
+    assert "kneser_ney" in capsys.readouterr().out
+
+
+def test_corpus_has_the_size_that_is_printed():
+    docs = bigram.corpus(50, 120, 2500)
+    assert np.shape(docs) == (50, 120)
+    assert docs == bigram.corpus(50, 120, 2500)
+
+
+def test_until_counts_the_pieces_done():
+    assert bigram.until(range(7), seconds=60.0)[0] == 7
+    assert bigram.until(range(10**9), seconds=0.0)[0] == 1
