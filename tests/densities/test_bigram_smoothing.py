@@ -94,3 +94,9 @@ def test_a_context_that_lists_every_word_shares_its_reserve_in_proportion():
     shares = np.exp(model.table_.log_prob(context, np.arange(2)))
     # n_1 = 1 and n_2 = 2: d_1 = 4 and d_2 = 3/4 (n_3 taken as 1), so .999 x 1 against .75 x 2.
     np.testing.assert_allclose(shares, np.array([0.999, 1.5]) / 2.499, rtol=1e-12)
+
+
+def test_katz_without_pairs_seen_once_starts_at_the_lowest_count():
+    """m = 6 n_6 / (2 n_2) = 1/4, so d_2 = (3 n_3 / (2 n_2) - m) / (1 - m) = 1/3."""
+    counts = np.repeat([2, 3, 6], [12, 4, 1])
+    assert katz_discounts(counts)[2] == pytest.approx(1 / 3)

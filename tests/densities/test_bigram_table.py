@@ -37,10 +37,16 @@ def test_inverse_at_a_grid_gives_the_probabilities(seed, size, n_steps, smoothin
         np.testing.assert_allclose(np.bincount(drawn, minlength=size), GRID * expected, atol=3)
 
 
-def test_uniform_numbers_next_to_one_stay_in_the_vocabulary():
-    table = random_table(0, 6, 60, "absolute")
-    drawn = _Inverse(table)(np.arange(6), np.full(6, np.nextafter(1.0, 0.0)))
-    assert ((drawn >= 0) & (drawn < 6)).all()
+def test_uniform_numbers_next_to_an_edge_stay_in_their_row():
+    """h + u rounds up to h + the listed mass, and the next entry is of another context."""
+    table = random_table(0, 40, 200, "absolute")
+    draw = _Inverse(table)
+    contexts = np.unique(table.pairs[0])
+    drawn = draw(contexts, np.nextafter(draw.listed[contexts], 0.0))
+    last = table.pairs[1][np.searchsorted(table.pairs[0], contexts, side="right") - 1]
+    np.testing.assert_array_equal(drawn, last)
+    drawn = draw(np.arange(40), np.full(40, np.nextafter(1.0, 0.0)))
+    assert ((drawn >= 0) & (drawn < 40)).all()
 
 
 def test_a_table_that_lists_nothing_is_the_unigram_model():

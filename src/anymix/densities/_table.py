@@ -139,7 +139,7 @@ class _Inverse:
         gaps = np.clip(self.unigram_ends[self.nexts] - passed, 0.0, 1.0)
         ends, self.listed = self._running(np.exp(table.log_listed))
         self.passed = np.append(0.0, passed)
-        self.gap_keys = np.maximum.accumulate(contexts + gaps)
+        self.gap_keys = contexts + gaps
         self.end_keys = contexts + np.minimum(ends, 1.0)
 
     def _running(self, values: Floats) -> tuple[Floats, Floats]:

@@ -60,6 +60,8 @@ class BigramModel(BaseEstimator):
     1.831
     >>> len(model.sample(5, random_state=0))
     5
+
+    Paper: App. E.2.
     """
 
     vocabulary_: list[str]

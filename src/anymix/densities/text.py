@@ -47,6 +47,8 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
     array([2, 1, 1, 1])
     >>> SharedVocabulary(output="tokens").fit_transform(reviews)
     [['good', 'good', 'plot'], ['a', 'good', 'pan'], ['plot', 'good'], ['good', 'a', 'pan']]
+
+    Paper: Sec. 5.1.
     """
 
     vocabulary_: list[str]
