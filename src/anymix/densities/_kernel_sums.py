@@ -10,14 +10,17 @@ underflows, and the memory in use does not grow with the number of pairs.
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-Array = NDArray[np.floating]
+Array = NDArray[np.float64]
 Tile = tuple[slice, slice]
+T = TypeVar("T")
+R = TypeVar("R")
 
 TILE = 512  # rows and columns: three float32 tiles stay in a core's second-level cache
 CHAIN = 3  # exp(2t) = exp(t)^2: each square doubles the rounding of float32
@@ -26,9 +29,7 @@ NARROW = 32  # up to this many features a float64 product costs less than the ex
 ATOL, RTOL = 1e-4, 1e-6  # accuracy promised for a log-density, in nats
 
 
-def log_densities(
-    queries: Array, centres: Array, weights: Array, bandwidths: ArrayLike
-) -> NDArray[np.float64]:
+def log_densities(queries: Array, centres: Array, weights: Array, bandwidths: ArrayLike) -> Array:
     """Log-density of each query under each bandwidth, (n_bandwidths, n_queries).
 
     Products are in float32; the rows whose rounding could exceed 1e-4 nats + 1e-6 relative are
@@ -37,9 +38,10 @@ def log_densities(
     bandwidths = np.atleast_1d(np.asarray(bandwidths, dtype=float))
     shift = weights @ centres / weights.sum()
 
-    def evaluate(points: Array, dtype: type) -> NDArray[np.float64]:
+    def evaluate(points: Array, dtype: type) -> Array:
         sums = _log_kernel_sums(points, centres, weights, bandwidths, shift, dtype)
-        return sums - np.log(weights.sum()) + _log_constant(bandwidths, centres.shape[1])
+        sums += _log_constant(bandwidths, centres.shape[1]) - np.log(weights.sum())
+        return sums
 
     if queries.shape[1] <= NARROW:
         return evaluate(queries, np.float64)
@@ -53,7 +55,7 @@ def log_densities(
 
 def held_out_log_densities(
     rows: Array, weights: Array, bandwidths: ArrayLike, folds: NDArray[np.integer] | None = None
-) -> NDArray[np.float64]:
+) -> Array:
     """Log-density of each row under the rows of the other folds, (n_bandwidths, n_rows).
 
     Without folds each row is left out alone. The distance of a pair is computed once and serves
@@ -63,9 +65,10 @@ def held_out_log_densities(
     shift = weights @ rows / weights.sum()
     outside = weights.sum() - (weights if folds is None else np.bincount(folds, weights)[folds])
 
-    def evaluate(dtype: type) -> NDArray[np.float64]:
+    def evaluate(dtype: type) -> Array:
         sums = _log_pair_sums(rows, weights, bandwidths, folds, shift, dtype)
-        return sums - np.log(outside) + _log_constant(bandwidths, rows.shape[1])
+        sums += _log_constant(bandwidths, rows.shape[1]) - np.log(outside)
+        return sums
 
     if rows.shape[1] <= NARROW:
         return evaluate(np.float64)
@@ -78,7 +81,7 @@ def held_out_log_densities(
 
 def _log_constant(bandwidths: Array, n_features: int) -> Array:
     """Logarithm of the kernel's height, -d log(h sqrt(2 pi)), as a column."""
-    return -n_features * np.log(bandwidths * np.sqrt(2 * np.pi))[:, None]
+    return np.asarray(-n_features * np.log(bandwidths * np.sqrt(2 * np.pi))[:, None])
 
 
 def _squared_norms(points: Array, shift: Array) -> Array:
@@ -184,7 +187,7 @@ def _pair_tiles(folds: NDArray[np.integer] | None, n_rows: int) -> list[Tile]:
     ]
 
 
-def _in_threads(work: Callable, tasks: Sequence) -> list:
+def _in_threads(work: Callable[[Sequence[T]], R], tasks: Sequence[T]) -> list[R]:
     """Share the tasks among the cores, each thread with its own single-threaded products."""
     n_threads = min(effective_n_jobs(-1), len(tasks))
     if n_threads < 2:
@@ -213,7 +216,7 @@ class _Grid:
                 open_chains.append(self.chains[-1])
             open_chains = [chain for chain in open_chains if len(chain) < CHAIN]
 
-    def log_sums(self, products: Array, weights: Array, axis: int) -> Array:
+    def log_sums(self, products: NDArray[np.floating], weights: Array, axis: int) -> Array:
         """log sum_j w_j exp(precision * product_ij) over one axis of a tile, about its maximum."""
         peak = products.max(axis=axis, keepdims=True)
         w = weights.astype(np.float32)
@@ -227,4 +230,4 @@ class _Grid:
                 for i in chain[1:]:
                     np.multiply(e, e, out=e)
                     sums[i] = e @ w if axis else w @ e
-        return np.log(sums) + self.precisions * peak.ravel()
+        return np.asarray(np.log(sums) + self.precisions * peak.ravel())

@@ -1,7 +1,6 @@
 """Bandwidths of a Gaussian kernel estimate: rules of thumb, and the grid for cross-validation."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anymix.densities._kernel_sums import Array, log_densities
 
@@ -39,10 +38,10 @@ def silverman(rows: Array, weights: Array) -> float:
     True
     """
     d = rows.shape[1]
-    return (4 / (d + 2)) ** (1 / (d + 4)) * scott(rows, weights)
+    return float((4 / (d + 2)) ** (1 / (d + 4))) * scott(rows, weights)
 
 
-def grid_around(bandwidth: float) -> NDArray[np.float64]:
+def grid_around(bandwidth: float) -> Array:
     """Fifteen bandwidths about one, in steps of 2^(1/10), largest first.
 
     Examples
@@ -52,6 +51,17 @@ def grid_around(bandwidth: float) -> NDArray[np.float64]:
            0.76, 0.71, 0.66, 0.62])
     """
     return bandwidth * 2.0 ** ((GRID_SIZE // 2 - np.arange(GRID_SIZE)) / (2 * STEPS_PER_DOUBLING))
+
+
+def wide_grid(bandwidth: float) -> Array:
+    """Thirty bandwidths from one downwards, in steps of 2^(1/4).
+
+    Examples
+    --------
+    >>> wide_grid(1.0)[[0, 4, -1]].round(4)
+    array([1.    , 0.5   , 0.0066])
+    """
+    return bandwidth * 2.0 ** (-np.arange(30) / 4)
 
 
 def pilot_bandwidth(rows: Array, weights: Array, rng: np.random.RandomState) -> float:
@@ -92,4 +102,5 @@ def merge_repeats(rows: Array, weights: Array) -> tuple[Array, Array]:
     if len(first) == len(rows):
         return rows, weights
     order = np.argsort(first)
-    return rows[first[order]], np.bincount(inverse, weights)[order]
+    sums: Array = np.asarray(np.bincount(inverse, weights), dtype=np.float64)
+    return rows[first[order]], sums[order]

@@ -5,12 +5,12 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from anymix.densities._kernel_sums import Array, held_out_log_densities, log_densities
+from anymix.densities._base import Density, RandomState
+from anymix.densities._kernel_sums import Array, held_out_log_densities
 from anymix.densities.bandwidth import (
     grid_around,
     merge_repeats,
@@ -18,18 +18,26 @@ from anymix.densities.bandwidth import (
     scott,
     silverman,
     spread,
+    wide_grid,
 )
+from anymix.densities.clusters import Kernels, cluster
 
 RULES = {"scott": scott, "silverman": silverman}
 
 
-class GaussianKDE(DensityMixin, BaseEstimator):
+class GaussianKDE(Density):
     """Gaussian kernel density estimate.
 
         f(x) = sum_j w_j (2 pi h^2)^(-d/2) exp(-|x - x_j|^2 / 2h^2),    sum_j w_j = 1
 
     One bandwidth h serves all features, so bring them to one scale first. Log-densities are right
     to 1e-4 nats plus 1e-6 of their value in any dimension.
+
+    With `centres` the estimate keeps k-means centres in place of the rows, each with its weight and
+    the variance s_j^2 within its cluster, and h^2 + s_j^2 takes the place of h^2. Every centre is
+    the mean of at least five rows (of all rows, if there are fewer), so no row is handed over as it
+    is. That is good manners and no formal guarantee: who knows the other rows of a cluster can work
+    out the last one.
 
     Parameters
     ----------
@@ -43,15 +51,17 @@ class GaussianKDE(DensityMixin, BaseEstimator):
     n_folds : int, default=5
         Folds of "cv", at most one for each row: those of
         ``KFold(n_folds, shuffle=True, random_state=random_state)``.
+    centres : int, default=None
+        Number of k-means centres to keep in place of the rows; None keeps the rows.
     random_state : int, RandomState instance or None, default=None
-        Draws the folds and the sample of rows.
+        Draws the folds, the sample of rows and the first centres.
 
     Attributes
     ----------
     bandwidth_ : float
         The bandwidth h.
-    centres_, weights_ : ndarray of shape (n_centres, n_features) and (n_centres,)
-        The points x_j that carry a kernel, and their weights w_j.
+    centres_, weights_, variances_ : ndarray of shape (n_centres, n_features), (n_centres,) twice
+        The points x_j that carry a kernel, their weights w_j, and s_j^2 (zero for rows).
     bandwidths_, cv_scores_ : ndarray of shape (n_bandwidths,)
         Bandwidths tried and their mean held-out log-density; only after "cv" and "loo".
 
@@ -62,7 +72,8 @@ class GaussianKDE(DensityMixin, BaseEstimator):
     >>> kde = GaussianKDE(random_state=0).fit(X)
     >>> print(round(kde.bandwidth_, 1))
     0.5
-    >>> log_densities = kde.score_samples([[0.0, 0.0], [3.0, 0.0]])
+    >>> kde.score_samples([[0.0, 0.0], [2.0, 0.0]]).round(0)
+    array([-2., -4.])
     """
 
     def __init__(
@@ -71,55 +82,65 @@ class GaussianKDE(DensityMixin, BaseEstimator):
         *,
         bandwidths: ArrayLike | None = None,
         n_folds: int = 5,
-        random_state: int | np.random.RandomState | None = None,
+        centres: int | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.bandwidth = bandwidth
         self.bandwidths = bandwidths
         self.n_folds = n_folds
+        self.centres = centres
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Keep the rows and choose the bandwidth; rows of weight zero are left away."""
+        """Choose the bandwidth and keep rows or centres; rows of weight zero are left away."""
         rows: Array = validate_data(self, X, dtype=np.float64)
         weights: Array = _check_sample_weight(
             sample_weight, rows, ensure_non_negative=True, dtype=np.float64
         )
         kept = weights > 0
         if not kept.any():
-            raise ValueError("All sample weights are zero; at least one row must count.")
-        self.centres_, self.weights_ = rows[kept], weights[kept] / weights.sum()
-        self.bandwidth_ = self._choose_bandwidth()
+            raise ValueError("All sample weights are zero; give some row a positive weight.")
+        rows, weights = rows[kept], weights[kept] / weights.sum()
+        rng = check_random_state(self.random_state)
+        self.bandwidth_ = self._choose_bandwidth(rows, weights, rng)
+        self.centres_, self.weights_, self.variances_ = self._kernels(rows, weights, rng)
         return self
 
-    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+    def score_samples(self, X: ArrayLike) -> Array:
         """Log-density of each row, (n_samples,)."""
         check_is_fitted(self)
         rows: Array = validate_data(self, X, dtype=np.float64, reset=False)
-        return log_densities(rows, self.centres_, self.weights_, self.bandwidth_)[0]
+        kernels = Kernels(self.centres_, self.weights_, self.variances_)
+        return np.asarray(kernels.log_densities(rows, [self.bandwidth_])[0])
 
-    def score_training_samples(self) -> NDArray[np.float64]:
-        """Log-density of each training row under all the others, (n_samples,).
+    def score_training_samples(self) -> Array:
+        """Log-density of each training row of positive weight under all the other rows.
 
-        The estimate at its own row would be flattered by that row's kernel.
+        With its own kernel a row would look likelier than it is.
         """
         check_is_fitted(self)
-        return held_out_log_densities(self.centres_, self.weights_, self.bandwidth_)[0]
+        if self.centres is not None:
+            raise ValueError(
+                "The training rows were replaced by centres; pass rows to score_samples instead."
+            )
+        logs = held_out_log_densities(self.centres_, self.weights_, [self.bandwidth_])
+        return np.asarray(logs[0])
 
-    def score(self, X: ArrayLike, y: object = None) -> float:
-        """Mean log-density of the rows."""
-        return float(np.mean(self.score_samples(X)))
-
-    def sample(
-        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
-    ) -> NDArray[np.float64]:
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
         """Draw rows from the estimate, (n_samples, n_features): a centre, then its kernel."""
         check_is_fitted(self)
         rng = check_random_state(random_state)
-        chosen = self.centres_[rng.choice(len(self.centres_), n_samples, p=self.weights_)]
-        return chosen + self.bandwidth_ * rng.standard_normal(chosen.shape)
+        chosen = rng.choice(len(self.weights_), n_samples, p=self.weights_)
+        scale = np.sqrt(self.bandwidth_**2 + self.variances_[chosen])
+        noise = rng.standard_normal((n_samples, self.centres_.shape[1]))
+        return np.asarray(self.centres_[chosen] + scale[:, None] * noise)
 
-    def _choose_bandwidth(self) -> float:
-        rows, weights = self.centres_, self.weights_
+    def _kernels(self, rows: Array, weights: Array, rng: np.random.RandomState) -> Kernels:
+        if self.centres is None:
+            return Kernels(rows, weights, np.zeros(len(rows)))
+        return cluster(rows, weights, self.centres, rng)
+
+    def _choose_bandwidth(self, rows: Array, weights: Array, rng: np.random.RandomState) -> float:
         if isinstance(self.bandwidth, Real):
             return _positive(float(self.bandwidth))
         if self.bandwidth not in ("cv", "loo", *RULES):
@@ -127,6 +148,8 @@ class GaussianKDE(DensityMixin, BaseEstimator):
                 f"bandwidth={self.bandwidth!r} is not known; use 'cv', 'loo', 'scott', "
                 "'silverman' or a positive number."
             )
+        if self.bandwidth == "loo" and self.centres is not None:
+            raise ValueError("bandwidth='loo' needs the rows themselves; use 'cv' with centres.")
         if spread(rows, weights) == 0:
             raise ValueError(
                 f"bandwidth={self.bandwidth!r} needs rows that differ, got n_samples = {len(rows)} "
@@ -134,20 +157,41 @@ class GaussianKDE(DensityMixin, BaseEstimator):
             )
         if self.bandwidth in RULES:
             return RULES[self.bandwidth](rows, weights)
-        self.bandwidths_, self.cv_scores_ = self._search(rows, weights)
-        return float(self.bandwidths_[np.argmax(self.cv_scores_)])
+        return self._search(*merge_repeats(rows, weights), rng)
 
-    def _search(self, rows: Array, weights: Array) -> tuple[Array, Array]:
-        """Bandwidths tried and the mean held-out log-density of each."""
-        rng = check_random_state(self.random_state)
-        rows, weights = merge_repeats(rows, weights)
+    def _search(self, rows: Array, weights: Array, rng: np.random.RandomState) -> float:
+        """Keep the bandwidths tried and their mean held-out log-densities; return the best."""
         folds = _folds(len(rows), self.n_folds, rng) if self.bandwidth == "cv" else None
-        if self.bandwidths is None:
-            tried = grid_around(pilot_bandwidth(rows, weights, rng))
+        tried = self._grid(rows, weights, rng)
+        if self.centres is None or folds is None:
+            logs = held_out_log_densities(rows, weights, tried, folds)
         else:
-            tried = np.array([_positive(float(h)) for h in np.ravel(self.bandwidths)])
-        logs = held_out_log_densities(rows, weights, tried, folds)
-        return tried, np.average(logs, axis=1, weights=weights)
+            logs = self._held_out_from_centres(rows, weights, tried, folds, rng)
+        self.bandwidths_, self.cv_scores_ = tried, logs @ weights
+        return float(tried[np.argmax(self.cv_scores_)])
+
+    def _grid(self, rows: Array, weights: Array, rng: np.random.RandomState) -> Array:
+        if self.bandwidths is not None:
+            return np.array([_positive(float(h)) for h in np.ravel(self.bandwidths)])
+        if self.centres is not None:
+            return wide_grid(spread(rows, weights))
+        return grid_around(pilot_bandwidth(rows, weights, rng))
+
+    def _held_out_from_centres(
+        self,
+        rows: Array,
+        weights: Array,
+        tried: Array,
+        folds: NDArray[np.int64],
+        rng: np.random.RandomState,
+    ) -> Array:
+        """Log-density of each row under the centres of the other folds' rows."""
+        logs = np.empty((len(tried), len(rows)))
+        for fold in range(folds.max() + 1):
+            test = folds == fold
+            kernels = self._kernels(rows[~test], weights[~test], rng)
+            logs[:, test] = kernels.log_densities(rows[test], tried)
+        return logs
 
 
 def _folds(n_rows: int, n_folds: int, rng: np.random.RandomState) -> NDArray[np.int64]:

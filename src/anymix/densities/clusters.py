@@ -1,0 +1,83 @@
+"""A sample told by k-means centres in place of its rows, each with a spherical Gaussian.
+
+    f(x) = sum_j w_j N(x; c_j, (h^2 + s_j^2) I)
+
+A cluster of rows, smoothed by a kernel of bandwidth h, has about the variance h^2 + s_j^2 a
+feature, where s_j^2 is the variance within the cluster.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.special import logsumexp
+from sklearn.cluster import KMeans
+from sklearn.metrics import pairwise_distances_argmin
+
+from anymix.densities._kernel_sums import Array, log_densities
+from anymix.densities.bandwidth import merge_repeats
+
+MIN_ROWS = 5  # a centre never stands for fewer rows, so none of them can be read off it
+CHUNK = 2**20  # pairs held at a time
+
+
+class Kernels(NamedTuple):
+    """Centres c_j (k, d), weights w_j (k,) that sum to 1, and variances s_j^2 a feature (k,)."""
+
+    centres: Array
+    weights: Array
+    variances: Array
+
+    def log_densities(self, queries: Array, bandwidths: ArrayLike) -> Array:
+        """Log-density of each query under each bandwidth, (n_bandwidths, n_queries)."""
+        bandwidths = np.asarray(bandwidths, dtype=np.float64)
+        if not self.variances.any():
+            return log_densities(queries, self.centres, self.weights, bandwidths)
+        size = max(1, CHUNK // len(self.weights))
+        chunks = [queries[a : a + size] for a in range(0, len(queries), size)]
+        return np.concatenate([self._log_densities(chunk, bandwidths) for chunk in chunks], axis=1)
+
+    def _log_densities(self, queries: Array, bandwidths: Array) -> Array:
+        shift = self.weights @ self.centres
+        x, c = queries - shift, self.centres - shift
+        halves = np.maximum((np.sum(x**2, axis=1)[:, None] + np.sum(c**2, axis=1)) / 2 - x @ c.T, 0)
+        logs = np.empty((len(bandwidths), len(x)))
+        for i, h in enumerate(bandwidths):
+            variances = h**2 + self.variances
+            heights = np.log(self.weights) - x.shape[1] / 2 * np.log(2 * np.pi * variances)
+            logs[i] = logsumexp(heights - halves / variances, axis=1)
+        return logs
+
+
+def cluster(rows: Array, weights: Array, n_centres: int, rng: np.random.RandomState) -> Kernels:
+    """Cluster the rows with k-means and keep the centre, weight and variance of each cluster.
+
+    Clusters of fewer than five rows are shared out among the others.
+
+    Examples
+    --------
+    >>> rows = np.repeat([[0.0], [10.0]], 5, axis=0) + np.arange(10.0)[:, None] % 5
+    >>> found = cluster(rows, np.ones(10), 2, np.random.RandomState(0))
+    >>> sorted(found.centres.ravel().round(6).tolist()), found.variances.round(6).tolist()
+    ([2.0, 12.0], [2.0, 2.0])
+    """
+    n_centres = min(n_centres, len(merge_repeats(rows, weights)[0]))
+    means = KMeans(n_centres, random_state=rng).fit(rows, sample_weight=weights)
+    labels = _share_out(rows, means.labels_, means.cluster_centers_)
+    mass = np.bincount(labels, weights)
+    member = csr_array((weights / mass[labels], (labels, np.arange(len(rows)))))
+    centres = member @ rows
+    variances = member @ np.mean((rows - centres[labels]) ** 2, axis=1)
+    return Kernels(centres, mass / mass.sum(), variances)
+
+
+def _share_out(rows: Array, labels: NDArray[np.int64], centres: Array) -> NDArray[np.int64]:
+    """Labels, without gaps, after rows of small clusters have gone to the nearest large one."""
+    counts = np.bincount(labels, minlength=len(centres))
+    large = np.flatnonzero(counts >= min(MIN_ROWS, counts.max()))
+    small = ~np.isin(labels, large)
+    if small.any():
+        labels = labels.copy()
+        labels[small] = large[pairwise_distances_argmin(rows[small], centres[large])]
+    return np.unique(labels, return_inverse=True)[1]
