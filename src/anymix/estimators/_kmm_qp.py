@@ -230,5 +230,5 @@ def largest_eigenvalue(K: NDArray[np.float32]) -> float:
         return 1.01 * float(np.linalg.norm(K, 2))
     # A start without symmetry, so that it is orthogonal to no eigenvector by accident.
     start = 1.0 + 0.1 * np.cos(np.arange(len(K), dtype=np.float32))
-    top = eigsh(K, k=1, which="LA", tol=0.01, v0=start, return_eigenvectors=False)
+    top = eigsh(K, k=1, which="LA", ncv=8, tol=0.01, v0=start, return_eigenvectors=False)
     return 1.03 * float(top[0])
