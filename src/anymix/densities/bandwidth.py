@@ -1,5 +1,7 @@
 """Bandwidths of a Gaussian kernel estimate: rules of thumb, and the grid for cross-validation."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from anymix.densities._kernel_sums import Array, log_densities
@@ -7,12 +9,14 @@ from anymix.densities._kernel_sums import Array, log_densities
 STEPS_PER_DOUBLING = 5  # of the precision 1/h^2: five chains of squares in place of exponentials
 GRID_SIZE = 15
 PILOT_ROWS = 256
+MAX_EXTENSIONS = 10  # of a grid
 
 
 def spread(rows: Array, weights: Array) -> float:
     """Root mean square over the features of the weighted standard deviation."""
     w = weights / weights.sum()
-    return float(np.sqrt(np.mean(w @ (rows - w @ rows) ** 2)))
+    z = rows - rows[0]  # exactly zero for equal rows
+    return float(np.sqrt(np.mean(w @ (z - w @ z) ** 2)))
 
 
 def scott(rows: Array, weights: Array) -> float:
@@ -64,26 +68,48 @@ def wide_grid(bandwidth: float) -> Array:
     return bandwidth * 2.0 ** (-np.arange(30) / 4)
 
 
+def climb(score: Callable[[Array], Array], grid: Array) -> tuple[Array, Array]:
+    """Extend a geometric grid, largest first, to the side of its best score until that is inside.
+
+    Examples
+    --------
+    >>> tried, scores = climb(lambda h: -np.log(h) ** 2, np.array([16.0, 8.0, 4.0]))
+    >>> tried
+    array([16. ,  8. ,  4. ,  2. ,  1. ,  0.5])
+    """
+    scores, step, reach = score(grid), grid[1] / grid[0], np.arange(1, len(grid) + 1)
+    for _ in range(MAX_EXTENSIONS):
+        best = int(np.argmax(scores))
+        if 0 < best < len(grid) - 1:
+            return grid, scores
+        if best:
+            more = grid[-1] * step**reach
+            grid, scores = np.append(grid, more), np.append(scores, score(more))
+        else:
+            more = grid[0] / step ** reach[::-1]
+            grid, scores = np.append(more, grid), np.append(score(more), scores)
+    raise ValueError(
+        f"The held-out likelihood is still rising at a bandwidth of {grid[best]:.2g}, as it does "
+        "when every row has a near copy; pass bandwidth='scott' or a number."
+    )
+
+
 def pilot_bandwidth(rows: Array, weights: Array, rng: np.random.RandomState) -> float:
     """Bandwidth that suits a few rows, scored under all the others, to within a factor sqrt(2).
 
     At the best bandwidth d h^2 is a mean of squared distances in which near rows count more, so
-    h^2 is at most twice the variance: the search goes down from there until the likelihood falls.
+    h^2 is at most twice the variance: the search begins there and goes down.
     """
-    chosen = rng.permutation(len(rows))
+    shuffled = rng.permutation(len(rows))
     n = min(PILOT_ROWS, len(rows) // 2)
-    queries, others = chosen[:n], chosen[n:]
-    top = np.sqrt(2) * spread(rows, weights)
-    for octave in range(0, 60, 5):
-        tried = top * 2.0 ** -(octave + np.arange(12) / 2)
+    queries, others = shuffled[:n], shuffled[n:]
+
+    def score(tried: Array) -> Array:
         logs = log_densities(rows[queries], rows[others], weights[others], tried)
-        best = int(np.argmax(np.average(logs, axis=1, weights=weights[queries])))
-        if best < len(tried) - 1:
-            return float(tried[best])
-    raise ValueError(
-        "Every row has a near copy, so the likelihood keeps rising as the bandwidth shrinks; "
-        "pass bandwidth='scott' or a number."
-    )
+        return np.average(logs, axis=1, weights=weights[queries])
+
+    tried, scores = climb(score, 2 * spread(rows, weights) * 2.0 ** (-np.arange(12) / 2))
+    return float(tried[np.argmax(scores)])
 
 
 def merge_repeats(rows: Array, weights: Array) -> tuple[Array, Array]:

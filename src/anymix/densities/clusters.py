@@ -15,10 +15,10 @@ from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
-from anymix.densities._kernel_sums import Array, log_densities
+from anymix.densities._kernel_sums import Array, Frame, log_densities
 from anymix.densities.bandwidth import merge_repeats
 
-MIN_ROWS = 5  # a centre never stands for fewer rows, so none of them can be read off it
+MIN_ROWS = 5  # a centre that stood for one row would give that row away
 CHUNK = 2**20  # pairs held at a time
 
 
@@ -31,29 +31,30 @@ class Kernels(NamedTuple):
 
     def log_densities(self, queries: Array, bandwidths: ArrayLike) -> Array:
         """Log-density of each query under each bandwidth, (n_bandwidths, n_queries)."""
-        bandwidths = np.asarray(bandwidths, dtype=np.float64)
         if not self.variances.any():
             return log_densities(queries, self.centres, self.weights, bandwidths)
+        frame = Frame.of(self.centres, bandwidths)
         size = max(1, CHUNK // len(self.weights))
         chunks = [queries[a : a + size] for a in range(0, len(queries), size)]
-        return np.concatenate([self._log_densities(chunk, bandwidths) for chunk in chunks], axis=1)
+        return np.concatenate([self._log_densities(chunk, frame) for chunk in chunks], axis=1)
 
-    def _log_densities(self, queries: Array, bandwidths: Array) -> Array:
-        shift = self.weights @ self.centres
-        x, c = queries - shift, self.centres - shift
-        halves = np.maximum((np.sum(x**2, axis=1)[:, None] + np.sum(c**2, axis=1)) / 2 - x @ c.T, 0)
-        logs = np.empty((len(bandwidths), len(x)))
-        for i, h in enumerate(bandwidths):
+    def _log_densities(self, queries: Array, frame: Frame) -> Array:
+        left = frame.factor(queries, "float64", "left")
+        right = frame.factor(self.centres, "float64", "right")
+        halves = frame.products(left, right) * frame.bandwidths.max() ** 2
+        logs = np.empty((len(frame.bandwidths), len(queries)))
+        for i, h in enumerate(frame.bandwidths):
             variances = h**2 + self.variances
-            heights = np.log(self.weights) - x.shape[1] / 2 * np.log(2 * np.pi * variances)
-            logs[i] = logsumexp(heights - halves / variances, axis=1)
+            heights = np.log(self.weights) - queries.shape[1] / 2 * np.log(2 * np.pi * variances)
+            logs[i] = logsumexp(heights + halves / variances, axis=1)
         return logs
 
 
 def cluster(rows: Array, weights: Array, n_centres: int, rng: np.random.RandomState) -> Kernels:
     """Cluster the rows with k-means and keep the centre, weight and variance of each cluster.
 
-    Clusters of fewer than five rows are shared out among the others.
+    Clusters of fewer than five rows are shared out among the others; if all are that small, they
+    become one.
 
     Examples
     --------
@@ -75,7 +76,9 @@ def cluster(rows: Array, weights: Array, n_centres: int, rng: np.random.RandomSt
 def _share_out(rows: Array, labels: NDArray[np.int64], centres: Array) -> NDArray[np.int64]:
     """Labels, without gaps, after rows of small clusters have gone to the nearest large one."""
     counts = np.bincount(labels, minlength=len(centres))
-    large = np.flatnonzero(counts >= min(MIN_ROWS, counts.max()))
+    large = np.flatnonzero(counts >= MIN_ROWS)
+    if not len(large):
+        return np.zeros_like(labels)
     small = ~np.isin(labels, large)
     if small.any():
         labels = labels.copy()

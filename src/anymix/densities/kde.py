@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from anymix.densities._base import Density, RandomState
 from anymix.densities._kernel_sums import Array, held_out_log_densities
 from anymix.densities.bandwidth import (
+    climb,
     grid_around,
     merge_repeats,
     pilot_bandwidth,
@@ -47,7 +48,7 @@ class GaussianKDE(Density):
         of thumb, scaled by the spread of the data.
     bandwidths : array-like, default=None
         Bandwidths tried by "cv" and "loo". By default fifteen, in steps of 7 %, about one that
-        suits a sample of the rows.
+        suits a sample of the rows, and more of them if the best is the first or the last.
     n_folds : int, default=5
         Folds of "cv", at most one for each row: those of
         ``KFold(n_folds, shuffle=True, random_state=random_state)``.
@@ -162,20 +163,22 @@ class GaussianKDE(Density):
     def _search(self, rows: Array, weights: Array, rng: np.random.RandomState) -> float:
         """Keep the bandwidths tried and their mean held-out log-densities; return the best."""
         folds = _folds(len(rows), self.n_folds, rng) if self.bandwidth == "cv" else None
-        tried = self._grid(rows, weights, rng)
-        if self.centres is None or folds is None:
-            logs = held_out_log_densities(rows, weights, tried, folds)
-        else:
-            logs = self._held_out_from_centres(rows, weights, tried, folds, rng)
-        self.bandwidths_, self.cv_scores_ = tried, logs @ weights
-        return float(tried[np.argmax(self.cv_scores_)])
 
-    def _grid(self, rows: Array, weights: Array, rng: np.random.RandomState) -> Array:
+        def score(tried: Array) -> Array:
+            if self.centres is None or folds is None:
+                return held_out_log_densities(rows, weights, tried, folds) @ weights
+            return self._held_out_from_centres(rows, weights, tried, folds, rng) @ weights
+
         if self.bandwidths is not None:
-            return np.array([_positive(float(h)) for h in np.ravel(self.bandwidths)])
-        if self.centres is not None:
-            return wide_grid(spread(rows, weights))
-        return grid_around(pilot_bandwidth(rows, weights, rng))
+            tried = np.array([_positive(float(h)) for h in np.ravel(self.bandwidths)])
+            self.bandwidths_, self.cv_scores_ = tried, score(tried)
+        elif self.centres is not None:
+            self.bandwidths_ = wide_grid(spread(rows, weights))
+            self.cv_scores_ = score(self.bandwidths_)
+        else:
+            grid = grid_around(pilot_bandwidth(rows, weights, rng))
+            self.bandwidths_, self.cv_scores_ = climb(score, grid)
+        return float(self.bandwidths_[np.argmax(self.cv_scores_)])
 
     def _held_out_from_centres(
         self,

@@ -1,0 +1,100 @@
+"""A Gaussian mixture with the number of components chosen by BIC."""
+
+import numpy as np
+import pytest
+from scipy.integrate import trapezoid
+from scipy.stats import multivariate_normal
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from anymix.densities.mixture import GaussianMixtureDensity
+
+
+@parametrize_with_checks([GaussianMixtureDensity(max_components=3)])
+def test_follows_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def groups(centres, n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.concatenate([rng.normal(size=(n, len(centre))) + centre for centre in centres])
+
+
+@pytest.mark.parametrize("centres", [[[0, 0]], [[0, 0], [8, 0]], [[0, 0], [8, 0], [0, 8]]])
+def test_bic_finds_the_number_of_groups(centres):
+    density = GaussianMixtureDensity(max_components=5, random_state=0).fit(groups(centres))
+    assert density.n_components_ == len(centres)
+    assert density.bic_.shape == (5,)
+    assert density.bic_[density.n_components_ - 1] == density.bic_.min()
+
+
+def test_one_component_is_the_normal_of_maximum_likelihood():
+    X = groups([[1, -1]])
+    density = GaussianMixtureDensity(max_components=1, regularisation=0).fit(X)
+    expected = multivariate_normal(X.mean(axis=0), np.cov(X.T, bias=True)).logpdf(X)
+    np.testing.assert_allclose(density.score_samples(X), expected, rtol=1e-9)
+    n_parameters = 5
+    bic = -2 * expected.sum() + n_parameters * np.log(len(X))
+    np.testing.assert_allclose(density.bic_, [bic])
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+def test_integrates_to_one_and_samples_match(covariance_type):
+    X = groups([[0], [6]])
+    density = GaussianMixtureDensity(covariance_type=covariance_type, random_state=0).fit(X)
+    grid = np.linspace(-8, 14, 2001)
+    logs = density.score_samples(grid[:, None])
+    assert trapezoid(np.exp(logs), grid) == pytest.approx(1, abs=1e-6)
+    drawn = density.sample(20_000, random_state=0)
+    assert -density.score(drawn) == pytest.approx(-trapezoid(np.exp(logs) * logs, grid), abs=0.03)
+    np.testing.assert_array_equal(drawn, density.sample(20_000, random_state=0))
+    assert abs(drawn[:10_000].mean() - drawn[10_000:].mean()) < 0.2  # rows come in random order
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_the_unit_of_the_data_does_not_matter(scale):
+    X = groups([[0, 0], [8, 0]])
+    plain = GaussianMixtureDensity(max_components=3, random_state=0).fit(X)
+    scaled = GaussianMixtureDensity(max_components=3, random_state=0).fit(X * scale)
+    np.testing.assert_allclose(
+        scaled.score_samples(X * scale), plain.score_samples(X) - 2 * np.log(scale), rtol=1e-6
+    )
+
+
+def test_equal_rows_give_one_narrow_component():
+    density = GaussianMixtureDensity().fit(np.ones((6, 2)))
+    assert density.n_components_ == 1
+    assert density.score_samples([[1.0, 1.0]]) > 0 > density.score_samples([[2.0, 1.0]])
+
+
+def test_components_never_outnumber_distinct_rows():
+    X = np.repeat([[0.0], [1.0], [5.0]], 4, axis=0)
+    assert len(GaussianMixtureDensity(random_state=0).fit(X).bic_) == 3
+
+
+def test_constant_features_are_allowed():
+    X = np.hstack([groups([[0]]), np.full((120, 1), 3.0)])
+    density = GaussianMixtureDensity(max_components=2, random_state=0).fit(X)
+    assert np.isfinite(density.score_samples(X)).all()
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(ValueError, match="minimum of 2 is required by GaussianMixtureDensity"):
+        GaussianMixtureDensity().fit([[1.0]])
+    with pytest.raises(ValueError, match="max_components must be at least 1, got 0"):
+        GaussianMixtureDensity(max_components=0).fit([[1.0], [2.0]])
+    with pytest.raises(ValueError, match="NaN"):
+        GaussianMixtureDensity().fit([[1.0], [np.nan]])
+
+
+def test_a_chosen_mixture_that_did_not_settle_is_told(monkeypatch):
+    fit = GaussianMixtureDensity._fit_mixture
+
+    def unsettled(self, *args):
+        mixture = fit(self, *args)
+        mixture.converged_ = False
+        return mixture
+
+    monkeypatch.setattr(GaussianMixtureDensity, "_fit_mixture", unsettled)
+    with pytest.warns(ConvergenceWarning, match="did not settle"):
+        GaussianMixtureDensity(max_components=1).fit(groups([[0]]))
