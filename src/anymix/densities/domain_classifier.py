@@ -19,8 +19,11 @@ from sklearn.utils.validation import (
     column_or_1d,
     validate_data,
 )
+from threadpoolctl import threadpool_limits
 
 FLOATS = [np.float64, np.float32]
+# Products with a few columns are so short below this many entries that threads mostly wait.
+ONE_THREAD = 10_000_000
 
 
 class DomainClassifier(BaseEstimator):
@@ -107,7 +110,10 @@ class DomainClassifier(BaseEstimator):
         if not sparse.issparse(X):
             steps.insert(0, StandardScaler())
         model = make_pipeline(*steps)
-        return model.fit(X, codes, **{f"{name}__sample_weight": weight for name, _ in model.steps})
+        weights = {f"{name}__sample_weight": weight for name, _ in model.steps}
+        threads = 1 if X.shape[0] * X.shape[1] < ONE_THREAD else None
+        with threadpool_limits(limits=threads, user_api="blas"):
+            return model.fit(X, codes, **weights)
 
     def log_responsibilities(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return log r_k(x) as (p, n): source by point, each column summing to 1 after exp."""
