@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from sklearn import config_context
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import log_loss
+from sklearn.model_selection import KFold, cross_validate
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -89,6 +91,27 @@ def test_misclassification_where_there_are_no_probabilities():
     X, y = np.array([[-1.0], [1.0], [2.0]]), np.array([0, 1, 0])
     model = LinearSVC().fit(X[:2], y[:2])
     np.testing.assert_array_equal(row_losses(model, X, y), [0, 0, 1])
+
+
+def test_targets_in_a_column():
+    model = Ridge().fit([[0.0], [1.0]], [0.0, 1.0])
+    X, y = np.array([[0.0], [1.0], [2.0]]), np.array([[0.0], [1.0], [5.0]])
+    np.testing.assert_allclose(row_losses(model, X, y), (model.predict(X) - y[:, 0]) ** 2)
+
+
+def test_sample_domain_is_routed():
+    X, y, domain = two_groups(np.random.default_rng(6))
+    with config_context(enable_metadata_routing=True):
+        model = GroupDRO(Ridge(), n_rounds=3).set_fit_request(sample_domain=True)
+        out = cross_validate(
+            model,
+            X,
+            y,
+            cv=KFold(3, shuffle=True, random_state=0),
+            params={"sample_domain": domain},
+            return_estimator=True,
+        )
+    assert [len(fitted.groups_) for fitted in out["estimator"]] == [2, 2, 2]
 
 
 def test_bad_input_speaks():

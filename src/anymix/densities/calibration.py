@@ -86,7 +86,8 @@ def balanced_weights(sample_domain: NDArray[np.intp], weight: Array, n_sources: 
             f"No held-out point of source(s) {missing} has a positive weight: calibration needs "
             "at least one of every source; give held-out points or leave the source out."
         )
-    return weight * weight.sum() / (n_sources * total[sample_domain])
+    balanced: Array = weight * weight.sum() / (n_sources * total[sample_domain])
+    return balanced
 
 
 class TemperatureScaling(BaseEstimator):

@@ -55,7 +55,8 @@ class BoxAndBand:
         def excess(shift: float) -> float:
             return float(np.clip(v - shift, 0.0, self.upper).sum()) - target
 
-        return np.clip(v - brentq(excess, v.min() - self.upper, v.max()), 0.0, self.upper)
+        shift = float(brentq(excess, v.min() - self.upper, v.max()))
+        return np.clip(v - shift, 0.0, self.upper)
 
 
 @dataclass(frozen=True)
@@ -158,9 +159,10 @@ def _rbf_of(X: Array, Y: Array, gamma: float | None) -> Callable[[slice], NDArra
     right = np.column_stack([2.0 * gamma * Y, np.ones(len(Y)), -gamma * (Y * Y).sum(axis=1)]).T
 
     def block(rows: slice) -> NDArray[Any]:
-        exponent = (left[rows] @ right).astype(np.float32)
+        exponent: NDArray[np.float32] = (left[rows] @ right).astype(np.float32)
         np.minimum(exponent, 0.0, out=exponent)
-        return np.exp(exponent, out=exponent)
+        np.exp(exponent, out=exponent)
+        return exponent
 
     return block
 

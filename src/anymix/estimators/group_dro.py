@@ -108,11 +108,13 @@ def row_losses(model: Any, X: Any, y: ArrayLike) -> NDArray[np.float64]:
     array([0., 4.])
     """
     y = np.asarray(y)
+    losses: NDArray[Any]
     if not is_classifier(model):
-        squares = (np.asarray(model.predict(X), dtype=np.float64) - y.astype(np.float64)) ** 2
-        return squares.reshape(len(y), -1).mean(axis=1)
-    if not hasattr(model, "predict_proba"):
-        return (model.predict(X) != y.ravel()).astype(np.float64)
-    column = np.searchsorted(model.classes_, y.ravel())
-    own = model.predict_proba(X)[np.arange(len(y)), column]
-    return -np.log(np.maximum(own, np.finfo(np.float64).tiny))
+        gap = np.reshape(model.predict(X), y.shape) - y.astype(np.float64)
+        losses = (gap.reshape(len(y), -1) ** 2).mean(axis=1)
+    elif not hasattr(model, "predict_proba"):
+        losses = (model.predict(X) != y.ravel()).astype(np.float64)
+    else:
+        own = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y.ravel())]
+        losses = -np.log(np.maximum(own, np.finfo(np.float64).tiny))
+    return losses
