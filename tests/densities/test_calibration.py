@@ -224,6 +224,21 @@ def test_every_source_counts_equally():
     np.testing.assert_allclose(weighted.offset_, plain.offset_, atol=1e-3)
 
 
+def test_the_unit_of_weights_and_points_without_weight_do_not_count():
+    rng = np.random.default_rng(9)
+    table, domain = noisy_table(rng, 3, 60)
+    weight = rng.uniform(0.5, 2, size=60)
+    plain = TemperatureScaling().fit(table, domain, sample_weight=weight)
+    scaled = TemperatureScaling().fit(table, domain, sample_weight=1e-6 * weight)
+    np.testing.assert_allclose(scaled.temperature_, plain.temperature_)
+    more = np.concatenate([table, 100 * rng.normal(size=(3, 5))], axis=1)
+    padded = TemperatureScaling().fit(
+        more, np.r_[domain, np.zeros(5, dtype=int)], sample_weight=np.r_[weight, np.zeros(5)]
+    )
+    np.testing.assert_allclose(padded.temperature_, plain.temperature_)
+    assert padded.report_ == plain.report_
+
+
 # -- robustness ------------------------------------------------------------------------------------
 
 

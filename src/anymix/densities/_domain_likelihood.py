@@ -68,16 +68,17 @@ def likelihood(
     """
     a, b = np.split(theta, 2)
     log_q = log_softmax(a[:, None] * log_r + b[:, None], axis=0)
-    q = weight * np.exp(log_q)
-    residual = q - weight * targets
+    q = np.exp(log_q)
+    residual = weight * (q - targets)
     gradient = np.concatenate([(residual * log_r).sum(axis=1), residual.sum(axis=1)])
-    slopes = np.concatenate([np.exp(log_q) * log_r, np.exp(log_q)])
-    hessian = -(weight * slopes) @ slopes.T
-    k = np.arange(len(a))
-    hessian[k, k] += (q * log_r**2).sum(axis=1)
-    hessian[k, k + len(a)] += (q * log_r).sum(axis=1)
-    hessian[k + len(a), k] += (q * log_r).sum(axis=1)
-    hessian[k + len(a), k + len(a)] += q.sum(axis=1)
+    slopes = np.concatenate([q * log_r, q])
+    weighted = weight * slopes
+    hessian = -weighted @ slopes.T
+    scales, offsets = np.arange(len(a)), np.arange(len(a), len(theta))
+    hessian[scales, scales] += (weighted[scales] * log_r).sum(axis=1)
+    hessian[scales, offsets] += weighted[scales].sum(axis=1)
+    hessian[offsets, scales] += weighted[scales].sum(axis=1)
+    hessian[offsets, offsets] += weighted[offsets].sum(axis=1)
     return -float(np.sum(weight * targets * log_q)), gradient, hessian
 
 

@@ -15,6 +15,7 @@ from scipy.linalg import block_diag
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from anymix.densities._domain_likelihood import (
     Array,
@@ -72,7 +73,7 @@ def calibration_error(
 
 
 def balanced_weights(sample_domain: NDArray[np.intp], weight: Array, n_sources: int) -> Array:
-    """Rescale weights so that each source has the same total and the sum stays.
+    """Rescale positive weights so that each source has the same total and their mean is 1.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def balanced_weights(sample_domain: NDArray[np.intp], weight: Array, n_sources: 
             f"No held-out point of source(s) {missing} has a positive weight: calibration needs "
             "at least one of every source; give held-out points or leave the source out."
         )
-    balanced: Array = weight * weight.sum() / (n_sources * total[sample_domain])
+    balanced: Array = weight * len(weight) / (n_sources * total[sample_domain])
     return balanced
 
 
@@ -176,9 +177,12 @@ class TemperatureScaling(BaseEstimator):
         self._check_parameters()
         table = _checked_log_densities(log_densities)
         domain, weight = _checked_points(table, sample_domain, sample_weight)
+        table, domain, weight = table[:, weight > 0], domain[weight > 0], weight[weight > 0]
         weight = balanced_weights(domain, weight, len(table))
         log_r, self.floor_ = floored_responsibilities(table)
-        scale, self.offset_, self.n_iter_ = self._solve(log_r, domain, weight)
+        # The products of a Newton step are short: a second thread would mostly wait.
+        with threadpool_limits(limits=1, user_api="blas"):
+            scale, self.offset_, self.n_iter_ = self._solve(log_r, domain, weight)
         self.temperature_: Array = 1.0 / scale
         self.report_ = _report(log_r, self._calibrated(log_r), domain, weight)
         return self
@@ -202,7 +206,7 @@ class TemperatureScaling(BaseEstimator):
         for n_scales in (1,) if self.temperature == "shared" else (1, p):
             centre = np.concatenate([np.broadcast_to(centre[0], n_scales), centre[-p:]])
             objective = self._objective(log_r, targets, weight, centre)
-            tol = self.tol * float(weight.sum())
+            tol = self.tol * len(domain)
             centre, taken = newton(objective, centre, n_scales, tol, self.max_iter)
             n_iter += taken
         return np.broadcast_to(centre[:-p], p).copy(), centre[-p:], n_iter
