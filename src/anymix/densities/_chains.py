@@ -57,8 +57,9 @@ class Chains(NamedTuple):
         sums = np.empty((len(self.precisions), peak.size))
         with np.errstate(over="ignore"):
             t = np.subtract(products, peak).astype(np.float32, copy=False)
+            e = np.empty_like(t)
             for chain in self.chains:
-                e = t * np.float32(self.precisions[chain[0]])
+                np.multiply(t, np.float32(self.precisions[chain[0]]), out=e)
                 np.exp(np.clip(e, np.float32(NEGLIGIBLE), 0, out=e), out=e)
                 for i in chain:
                     if i != chain[0]:

@@ -55,8 +55,8 @@ class Frame(NamedTuple):
 
     def norms(self, points: Array) -> Array:
         """Distance of each point from the shift."""
-        blocks = _slices(0, len(points))
-        return np.concatenate([np.linalg.norm(points[b] - self.shift, axis=1) for b in blocks])
+        parts = [np.linalg.norm(points[b] - self.shift, axis=1) for b in blocks(len(points))]
+        return np.concatenate(parts)
 
     def factor(self, points: Array, precision: str, side: str) -> Factor:
         """One of the factors L, R with (L R')_ij = -|x_i - x_j|^2 / 2 scale^2.
@@ -68,7 +68,7 @@ class Frame(NamedTuple):
             return points
         n, d = points.shape
         factor = np.ones((n, d + 2), dtype=precision)
-        for block in _slices(0, n):
+        for block in blocks(n):
             z = (points[block] - self.shift) / self.bandwidths.max()
             factor[block, :d] = z
             factor[block, d if side == "left" else d + 1] = np.einsum("ij,ij->i", z, z) / -2
@@ -136,8 +136,15 @@ def _doubtful(
     return np.asarray(~fine.all(axis=0))
 
 
-def _slices(start: int, stop: int) -> list[slice]:
-    return [slice(a, min(a + TILE, stop)) for a in range(start, stop, TILE)]
+def blocks(stop: int, start: int = 0, size: int = TILE) -> list[slice]:
+    """Cut a range of rows into blocks.
+
+    Examples
+    --------
+    >>> blocks(5, size=3)
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+    return [slice(a, min(a + size, stop)) for a in range(start, stop, size)]
 
 
 def _query_sums(
@@ -148,14 +155,17 @@ def _query_sums(
     right = frame.factor(centres, precision, "right")
     result = np.full((len(frame.bandwidths), len(queries)), -np.inf)
 
-    def work(blocks: Sequence[slice]) -> None:
-        for block in blocks:
+    def work(parts: Sequence[slice]) -> None:
+        for block in parts:
             left = frame.factor(queries[block], precision, "left")
-            for other in _slices(0, len(centres)):
+            for other in blocks(len(centres)):
                 products = frame.products(left, right[other])
                 _add(result, block, chains.log_sums(products, weights[other], axis=1))
 
-    _in_threads(work, _slices(0, len(queries)))
+    size = min(
+        TILE, -(-len(queries) // effective_n_jobs(-1))
+    )  # a few queries, too, go to all cores
+    _in_threads(work, blocks(len(queries), size=size))
     return result
 
 
@@ -163,7 +173,7 @@ def _pair_sums(rows: Array, weights: Array, frame: Frame, folds: Folds, precisio
     """The same sums for each row over the rows of the other folds, or over all rows but itself."""
     chains = Chains.of(frame.bandwidths)
     order = np.arange(len(rows)) if folds is None else np.argsort(folds, kind="stable")
-    left, right = (frame.factor(rows[order], precision, side) for side in ("left", "right"))
+    left, right = (frame.factor(rows, precision, side)[order] for side in ("left", "right"))
     w = weights[order]
 
     def work(tiles: Sequence[Tile]) -> Array:
@@ -189,16 +199,12 @@ def _add(sums: Array, block: slice, logs: Array) -> None:
 def _pair_tiles(folds: Folds, n_rows: int) -> list[Tile]:
     """Tiles that cover each pair of rows of different folds once; without folds, each pair."""
     if folds is None:
-        blocks = _slices(0, n_rows)
-        return [(a, b) for i, a in enumerate(blocks) for b in blocks[i:]]
+        parts = blocks(n_rows)
+        return [(a, b) for i, a in enumerate(parts) for b in parts[i:]]
     ends = np.concatenate([[0], np.cumsum(np.bincount(folds))])
-    parts = [_slices(a, b) for a, b in pairwise(ends)]
+    cut = [blocks(b, start=a) for a, b in pairwise(ends)]
     return [
-        (a, b)
-        for i, part in enumerate(parts)
-        for other in parts[i + 1 :]
-        for a in part
-        for b in other
+        (a, b) for i, fold in enumerate(cut) for other in cut[i + 1 :] for a in fold for b in other
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from anymix.densities._kernel_sums import Array, log_densities
+from anymix.densities._kernel_sums import Array, blocks, log_densities
 
 STEPS_PER_DOUBLING = 5  # of the precision 1/h^2: five chains of squares in place of exponentials
 GRID_SIZE = 15
@@ -14,9 +14,10 @@ MAX_EXTENSIONS = 10  # of a grid
 
 def spread(rows: Array, weights: Array) -> float:
     """Root mean square over the features of the weighted standard deviation."""
-    w = weights / weights.sum()
-    z = rows - rows[0]  # exactly zero for equal rows
-    return float(np.sqrt(np.mean(w @ (z - w @ z) ** 2)))
+    w, parts = weights / weights.sum(), blocks(len(rows))
+    mean = rows[0] + sum(w[b] @ (rows[b] - rows[0]) for b in parts)  # exact for equal rows
+    variance = sum(w[b] @ np.mean((rows[b] - mean) ** 2, axis=1) for b in parts)
+    return float(np.sqrt(variance))
 
 
 def scott(rows: Array, weights: Array) -> float:
@@ -122,11 +123,11 @@ def merge_repeats(rows: Array, weights: Array) -> tuple[Array, Array]:
     >>> merge_repeats(np.array([[2.0], [1.0], [2.0]]), np.ones(3))
     (array([[2.], [1.]]), array([2., 1.]))
     """
+    if len(np.unique(rows.sum(axis=1))) == len(rows):  # equal rows have equal sums
+        return rows, weights
     plain = np.ascontiguousarray(rows) + 0.0  # makes -0.0 equal to 0.0 in its bytes
     keys = plain.view(np.dtype((np.void, plain.itemsize * plain.shape[1]))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    if len(first) == len(rows):
-        return rows, weights
     order = np.argsort(first)
     sums: Array = np.asarray(np.bincount(inverse, weights), dtype=np.float64)
     return rows[first[order]], sums[order]

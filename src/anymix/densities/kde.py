@@ -98,10 +98,11 @@ class GaussianKDE(Density):
         weights: Array = _check_sample_weight(
             sample_weight, rows, ensure_non_negative=True, dtype=np.float64
         )
-        kept = weights > 0
-        if not kept.any():
+        if not weights.any():
             raise ValueError("All sample weights are zero; give some row a positive weight.")
-        rows, weights = rows[kept], weights[kept] / weights.sum()
+        if not weights.all():
+            rows, weights = rows[weights > 0], weights[weights > 0]
+        weights = weights / weights.sum()
         rng = check_random_state(self.random_state)
         self.bandwidth_ = self._choose_bandwidth(rows, weights, rng)
         self.centres_, self.weights_, self.variances_ = self._kernels(rows, weights, rng)
