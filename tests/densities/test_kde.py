@@ -183,8 +183,10 @@ def test_bad_bandwidths_are_refused(bandwidth):
 
 
 def test_bad_bandwidths_in_the_grid_are_refused():
-    with pytest.raises(ValueError, match="must be positive and finite, got -1"):
+    with pytest.raises(ValueError, match=r"must be positive and finite, got \[1, -1\]"):
         GaussianKDE(bandwidths=[1, -1]).fit(normal(5, 1))
+    with pytest.raises(ValueError, match=r"must be positive and finite, got \[\]"):
+        GaussianKDE(bandwidths=[]).fit(normal(5, 1))
 
 
 def test_bad_rows_and_weights_are_refused():
@@ -210,6 +212,16 @@ def test_centres_never_stand_for_fewer_than_five_rows():
     assert np.abs(kde.centres_[:, None] - X).sum(axis=-1).min() > 1e-6
     few = GaussianKDE(1.0, centres=3, random_state=0).fit(X[:3])
     np.testing.assert_allclose(few.centres_, X[:3].mean(axis=0, keepdims=True))
+
+
+def test_no_centres_are_refused():
+    with pytest.raises(ValueError, match="centres must be at least 1, got 0"):
+        GaussianKDE(centres=0).fit(normal(20, 1))
+
+
+def test_rows_that_hardly_count_are_left_away():
+    kde = GaussianKDE(1.0).fit([[0.0], [1.0], [2.0]], sample_weight=[1, 1e-40, 0])
+    assert kde.centres_.tolist() == [[0.0]]
 
 
 def test_centres_cost_little_likelihood():

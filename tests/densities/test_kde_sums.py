@@ -136,6 +136,19 @@ def test_the_default_grid_needs_five_exponentials():
 
 
 @settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), log_ratio=st.floats(0, 29), gap=st.floats(0, 15))
+def test_weights_of_any_size_keep_the_promise(seed, log_ratio, gap):
+    rng = np.random.default_rng(seed)
+    centres = np.vstack([rng.normal(size=(300, 2)), rng.normal(size=(30, 2)) + gap])
+    weights = np.append(np.ones(300), np.full(30, 10.0**-log_ratio))
+    bandwidths = 2.0 ** -np.arange(0, 2, 0.5)
+    assert_promise(
+        sums.log_densities(centres[-40:], centres, weights, bandwidths),
+        brute(centres[-40:], centres, weights, bandwidths),
+    )
+
+
+@settings(max_examples=40, deadline=None)
 @given(bandwidths=st.lists(st.floats(0.5, 4), min_size=1, max_size=9), axis=st.integers(0, 1))
 def test_chains_give_the_sums_of_exponentials(bandwidths, axis):
     chains = Chains.of(np.array(bandwidths))

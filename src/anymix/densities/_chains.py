@@ -5,21 +5,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-LENGTH = 3  # of a chain: each square doubles the rounding of float32
-NEGLIGIBLE = -87 / 2 ** (LENGTH - 1)  # keeps the last square above the slow subnormal numbers
+LOG_TINY = -87.0  # about the logarithm of the least float32 that is not subnormal, and so slow
+SHARE = 2e-5  # of a sum that terms below the floor may make up
 
 
 class Chains(NamedTuple):
     """Precisions (h_max / h)^2 of the bandwidths, in chains where each doubles the one before.
 
     In a chain only the first costs an exponential; the others are squares, exp(2t) = exp(t)^2.
+    Exponents stop at a floor, above which no square is subnormal.
     """
 
     precisions: NDArray[np.float64]
     chains: list[list[int]]
+    floor: float
 
     @classmethod
-    def of(cls, bandwidths: NDArray[np.float64]) -> "Chains":
+    def of(cls, bandwidths: NDArray[np.float64], length: int = 3) -> "Chains":
         """Chain each bandwidth to one that is sqrt(2) times as large, where there is one.
 
         Examples
@@ -32,19 +34,17 @@ class Chains(NamedTuple):
         for i in np.argsort(precisions, kind="stable"):
             for chain in chains:
                 doubled = np.isclose(precisions[i], 2 * precisions[chain[-1]], rtol=1e-9, atol=0)
-                if doubled and len(chain) < LENGTH:
+                if doubled and len(chain) < length:
                     chain.append(int(i))
                     break
             else:
                 chains.append([int(i)])
-        return cls(precisions, chains)
+        return cls(precisions, chains, LOG_TINY / 2 ** (length - 1))
 
     def log_sums(
         self, products: NDArray[np.floating], weights: NDArray[np.float64], axis: int
     ) -> NDArray[np.float64]:
         """log sum_j w_j exp(precision * product_ij) over one axis of a tile, (n_bandwidths, n).
-
-        Terms below e^-21 of the largest count as that: at most 2e-7 of a tile of 512.
 
         Examples
         --------
@@ -60,9 +60,24 @@ class Chains(NamedTuple):
             e = np.empty_like(t)
             for chain in self.chains:
                 np.multiply(t, np.float32(self.precisions[chain[0]]), out=e)
-                np.exp(np.clip(e, np.float32(NEGLIGIBLE), 0, out=e), out=e)
+                np.exp(np.clip(e, np.float32(self.floor), 0, out=e), out=e)
                 for i in chain:
                     if i != chain[0]:
                         np.multiply(e, e, out=e)
                     sums[i] = e @ w if axis else w @ e
         return np.asarray(np.log(sums) + self.precisions[:, None] * peak.ravel())
+
+
+def chain_length(weights: NDArray[np.float64], n_terms: int) -> int:
+    """Longest chain, up to three, with a floor that no weight lifts into sight.
+
+    A sum of n terms is at least the least weight, and its terms at the floor are at most
+    n e^floor times the largest.
+
+    Examples
+    --------
+    >>> [chain_length(np.array([1.0, ratio]), 512) for ratio in (1.0, 1e6, 1e20)]
+    [3, 2, 1]
+    """
+    seen = np.log(n_terms * weights.max() / weights.min() / SHARE)
+    return next((n for n in (3, 2) if LOG_TINY / 2 ** (n - 1) + seen <= 0), 1)

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
-from anymix.densities._chains import NEGLIGIBLE, Chains
+from anymix.densities._chains import Chains, chain_length
 
 Array = NDArray[np.float64]
 Factor = NDArray[np.floating]
@@ -32,6 +32,7 @@ R = TypeVar("R")
 
 ATOL, RTOL = 1e-4, 1e-6  # accuracy promised for a log-density, in nats and relative
 ROUNDING = {"float32": 2.0**-23, "float64": 2.0**-52, "differences": 0.0}
+NEARLY = 20.0  # nats: a kernel that much lower than the highest adds nothing
 NARROW = 32  # up to this many features a float64 product costs less than the exponentials
 TILE = 512  # rows and columns: three float32 tiles stay in a core's second-level cache
 
@@ -129,7 +130,7 @@ def _doubtful(
     f(x) <= height exp(-distance^2 / 2h^2).
     """
     squares = frame.bandwidths[:, None] ** 2
-    near = np.sqrt(2 * squares * np.maximum(frame.log_heights() - logs - NEGLIGIBLE, 0))
+    near = np.sqrt(2 * squares * np.maximum(frame.log_heights() - logs + NEARLY, 0))
     reach = norms**2 + np.minimum(largest, norms + near) ** 2
     error = ROUNDING[precision] * reach / squares
     fine = error <= ATOL + RTOL * np.abs(logs)  # False for what overflowed into NaN
@@ -151,7 +152,7 @@ def _query_sums(
     queries: Array, centres: Array, weights: Array, frame: Frame, precision: str
 ) -> Array:
     """log sum_j w_j exp(-|x_i - c_j|^2 / 2h^2), (n_bandwidths, n_queries)."""
-    chains = Chains.of(frame.bandwidths)
+    chains = Chains.of(frame.bandwidths, chain_length(weights, TILE))
     right = frame.factor(centres, precision, "right")
     result = np.full((len(frame.bandwidths), len(queries)), -np.inf)
 
@@ -171,7 +172,7 @@ def _query_sums(
 
 def _pair_sums(rows: Array, weights: Array, frame: Frame, folds: Folds, precision: str) -> Array:
     """The same sums for each row over the rows of the other folds, or over all rows but itself."""
-    chains = Chains.of(frame.bandwidths)
+    chains = Chains.of(frame.bandwidths, chain_length(weights, TILE))
     order = np.arange(len(rows)) if folds is None else np.argsort(folds, kind="stable")
     left, right = (frame.factor(rows, precision, side)[order] for side in ("left", "right"))
     w = weights[order]

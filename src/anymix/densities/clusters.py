@@ -63,6 +63,8 @@ def cluster(rows: Array, weights: Array, n_centres: int, rng: np.random.RandomSt
     >>> sorted(found.centres.ravel().round(6).tolist()), found.variances.round(6).tolist()
     ([2.0, 12.0], [2.0, 2.0])
     """
+    if n_centres < 1:
+        raise ValueError(f"centres must be at least 1, got {n_centres}.")
     n_centres = min(n_centres, len(merge_repeats(rows, weights)[0]))
     means = KMeans(n_centres, random_state=rng).fit(rows, sample_weight=weights)
     labels = _share_out(rows, means.labels_, means.cluster_centers_)

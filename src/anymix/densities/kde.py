@@ -23,6 +23,7 @@ from anymix.densities.bandwidth import (
 )
 from anymix.densities.clusters import Kernels, cluster
 
+LEAST_WEIGHT = 1e-30  # of the largest; float32 sums cannot tell it from zero
 RULES = {"scott": scott, "silverman": silverman}
 
 
@@ -93,15 +94,19 @@ class GaussianKDE(Density):
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Choose the bandwidth and keep rows or centres; rows of weight zero are left away."""
+        """Choose the bandwidth and keep rows or centres.
+
+        Rows of weight zero, or of less than 1e-30 of the largest, are left away.
+        """
         rows: Array = validate_data(self, X, dtype=np.float64)
         weights: Array = _check_sample_weight(
             sample_weight, rows, ensure_non_negative=True, dtype=np.float64
         )
         if not weights.any():
             raise ValueError("All sample weights are zero; give some row a positive weight.")
-        if not weights.all():
-            rows, weights = rows[weights > 0], weights[weights > 0]
+        kept = weights > LEAST_WEIGHT * weights.max()
+        if not kept.all():
+            rows, weights = rows[kept], weights[kept]
         weights = weights / weights.sum()
         rng = check_random_state(self.random_state)
         self.bandwidth_ = self._choose_bandwidth(rows, weights, rng)
@@ -116,7 +121,7 @@ class GaussianKDE(Density):
         return np.asarray(kernels.log_densities(rows, [self.bandwidth_])[0])
 
     def score_training_samples(self) -> Array:
-        """Log-density of each training row of positive weight under all the other rows.
+        """Log-density of each training row that was kept under all the other ones.
 
         With its own kernel a row would look likelier than it is.
         """
@@ -144,7 +149,7 @@ class GaussianKDE(Density):
 
     def _choose_bandwidth(self, rows: Array, weights: Array, rng: np.random.RandomState) -> float:
         if isinstance(self.bandwidth, Real):
-            return _positive(float(self.bandwidth))
+            return float(_checked(self.bandwidth)[0])
         if self.bandwidth not in ("cv", "loo", *RULES):
             raise ValueError(
                 f"bandwidth={self.bandwidth!r} is not known; use 'cv', 'loo', 'scott', "
@@ -171,7 +176,7 @@ class GaussianKDE(Density):
             return self._held_out_from_centres(rows, weights, tried, folds, rng) @ weights
 
         if self.bandwidths is not None:
-            tried = np.array([_positive(float(h)) for h in np.ravel(self.bandwidths)])
+            tried = _checked(self.bandwidths)
             self.bandwidths_, self.cv_scores_ = tried, score(tried)
         elif self.centres is not None:
             self.bandwidths_ = wide_grid(spread(rows, weights))
@@ -207,7 +212,8 @@ def _folds(n_rows: int, n_folds: int, rng: np.random.RandomState) -> NDArray[np.
     return folds
 
 
-def _positive(bandwidth: float) -> float:
-    if not 0 < bandwidth < np.inf:
-        raise ValueError(f"A bandwidth must be positive and finite, got {bandwidth}.")
-    return bandwidth
+def _checked(bandwidths: ArrayLike) -> Array:
+    checked = np.ravel(np.asarray(bandwidths, dtype=np.float64))
+    if not checked.size or not np.all((checked > 0) & (checked < np.inf)):
+        raise ValueError(f"Bandwidths must be positive and finite, got {bandwidths!r}.")
+    return checked
