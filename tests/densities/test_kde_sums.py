@@ -52,6 +52,16 @@ def test_outliers_do_not_spoil_the_others(d, outlier):
     assert_promise(found, brute(queries, centres, weights, [1.0, 0.01]))
 
 
+@pytest.mark.parametrize("bandwidth", [0.3, 1.0])
+def test_correlated_features_keep_the_promise(bandwidth):
+    """Smooth, positive rows like images: the running sums of their products are large."""
+    rng = np.random.default_rng(0)
+    waves = np.cumsum(rng.normal(size=(400, 2000)), axis=1) / 30
+    rows = np.abs(waves) * rng.uniform(0, 3, size=(400, 1))
+    expected = brute(rows[:100], rows, np.ones(400), [bandwidth])
+    assert_promise(sums.log_densities(rows[:100], rows, np.ones(400), [bandwidth]), expected)
+
+
 @pytest.mark.parametrize("d", DIMENSIONS)
 def test_folds_hold_out_their_rows(d):
     rows, weights = problem(120, d)
@@ -86,6 +96,22 @@ def test_held_out_sums_refine_where_products_round():
     assert_promise(found[0], expected)
 
 
+def test_means_need_less_than_rows(monkeypatch):
+    rows = np.random.default_rng(0).normal(size=(600, 400))
+    # log f crosses zero inside this grid, where only the absolute part of the promise is left
+    bandwidths = grid_around(0.25)
+    rows *= 0.25
+    used = []
+    plain = sums._pair_sums
+    monkeypatch.setattr(sums, "_pair_sums", lambda *args: used.append(args[-1]) or plain(*args))
+    weights, folds = np.ones(600), np.arange(600) % 5
+    exact = sums.held_out_log_densities(rows, weights, bandwidths, folds)
+    assert used == ["float32", "float64"]
+    means = sums.held_out_log_densities(rows, weights, bandwidths, folds, for_means=True)
+    assert used == ["float32", "float64", "float32"]
+    assert_promise(means.mean(axis=1), exact.mean(axis=1))
+
+
 def test_float32_alone_would_break_the_promise():
     centres, weights = problem(40, 64)
     centres[20:] += 1e4
@@ -94,9 +120,25 @@ def test_float32_alone_would_break_the_promise():
     logs += frame.log_heights() - np.log(weights.sum())
     error = np.abs(logs - brute(centres, centres, weights, [1.0]))[0]
     norms = frame.norms(centres)
-    doubtful = sums._doubtful(logs, norms, norms.max(), frame, "float32")
+    bound = sums._rounding(logs, norms, norms.max(), frame, "float32")
+    doubtful = ~sums._kept(bound, logs)[0]
     assert error[doubtful].max() > 0.1
     assert error[~doubtful].max(initial=0.0) < sums.ATOL
+
+
+def test_far_centres_about_a_query_in_the_middle_are_told_apart():
+    """Log f is near 0 as height and distance cancel, so only the absolute promise counts."""
+    h = np.exp(-12.5) / np.sqrt(2 * np.pi)
+    half = np.random.default_rng(0).normal(size=(30, 400))
+    half *= 100 * h / np.linalg.norm(half, axis=1, keepdims=True)
+    centres, query = np.vstack([half, -half]), np.zeros((1, 400))
+    found = sums.log_densities(query, centres, np.ones(60), [h])
+    expected = brute(query, centres, np.ones(60), [h])
+    assert abs(expected[0, 0]) < 10
+    assert_promise(found, expected)
+    frame = sums.Frame.of(centres, [h])
+    reach = frame.norms(query), frame.norms(centres).max()
+    assert not sums._kept(sums._rounding(found, *reach, frame, "float32"), found).any()
 
 
 @settings(max_examples=40, deadline=None)

@@ -51,9 +51,8 @@ def grid_around(bandwidth: float) -> Array:
 
     Examples
     --------
-    >>> grid_around(1.0).round(2)
-    array([1.62, 1.52, 1.41, 1.32, 1.23, 1.15, 1.07, 1.  , 0.93, 0.87, 0.81,
-           0.76, 0.71, 0.66, 0.62])
+    >>> grid_around(1.0)[[0, 6, 7, 8, 14]].round(2)
+    array([1.62, 1.07, 1.  , 0.93, 0.62])
     """
     return bandwidth * 2.0 ** ((GRID_SIZE // 2 - np.arange(GRID_SIZE)) / (2 * STEPS_PER_DOUBLING))
 
@@ -120,8 +119,9 @@ def merge_repeats(rows: Array, weights: Array) -> tuple[Array, Array]:
 
     Examples
     --------
-    >>> merge_repeats(np.array([[2.0], [1.0], [2.0]]), np.ones(3))
-    (array([[2.], [1.]]), array([2., 1.]))
+    >>> rows, weights = merge_repeats(np.array([[2.0], [1.0], [2.0]]), np.ones(3))
+    >>> rows.tolist(), weights.tolist()
+    ([[2.0], [1.0]], [2.0, 1.0])
     """
     if len(np.unique(rows.sum(axis=1))) == len(rows):  # equal rows have equal sums
         return rows, weights

@@ -172,7 +172,7 @@ class GaussianKDE(Density):
 
         def score(tried: Array) -> Array:
             if self.centres is None or folds is None:
-                return held_out_log_densities(rows, weights, tried, folds) @ weights
+                return held_out_log_densities(rows, weights, tried, folds, True) @ weights
             return self._held_out_from_centres(rows, weights, tried, folds, rng) @ weights
 
         if self.bandwidths is not None:
