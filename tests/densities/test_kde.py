@@ -170,6 +170,11 @@ def test_equal_rows_need_a_number(bandwidth, n):
     assert GaussianKDE(1.0).fit(X).score_samples(X)[0] == pytest.approx(-np.log(2 * np.pi))
 
 
+def test_the_only_row_cannot_be_left_out():
+    with pytest.raises(ValueError, match="fit at least two rows"):
+        GaussianKDE(1.0).fit([[0.0]]).score_training_samples()
+
+
 @pytest.mark.parametrize("bandwidth", ["cv", "loo"])
 def test_two_rows_are_enough(bandwidth):
     kde = GaussianKDE(bandwidth, random_state=0).fit([[0.0], [1.0]])

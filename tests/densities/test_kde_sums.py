@@ -1,10 +1,13 @@
 """Kernel sums against brute force, where products round badly as well as where they do not."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
+from threadpoolctl import threadpool_limits
 
 from anymix.densities import _kernel_sums as sums
 from anymix.densities._chains import Chains
@@ -161,14 +164,19 @@ def test_any_scale_keeps_the_promise(seed, n, d, log_scale, log_bandwidth):
     )
 
 
-def test_threads_change_nothing(monkeypatch):
+def test_threads_change_nothing():
     rows, weights = problem(1300, 40)
     folds = np.arange(1300) % 5
     both = sums.held_out_log_densities(rows, weights, [1.0], folds)
-    monkeypatch.setattr(sums, "effective_n_jobs", lambda n: 1)
-    np.testing.assert_allclose(
-        sums.held_out_log_densities(rows, weights, [1.0], folds), both, rtol=1e-6
-    )
+    with threadpool_limits(1):
+        alone = sums.held_out_log_densities(rows, weights, [1.0], folds)
+    np.testing.assert_allclose(alone, both, rtol=1e-6)
+
+
+@given(weights=st.lists(st.floats(1e-30, 1), min_size=1, max_size=9))
+def test_sums_of_others_are_exact(weights):
+    expected = [math.fsum(weights[:i] + weights[i + 1 :]) for i in range(len(weights))]
+    np.testing.assert_allclose(sums._sums_of_others(np.array(weights)), expected, rtol=1e-12)
 
 
 def test_the_default_grid_needs_five_exponentials():

@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from anymix.densities.mixture import GaussianMixtureDensity
 
 
-@parametrize_with_checks([GaussianMixtureDensity(max_components=3)])
+@parametrize_with_checks([GaussianMixtureDensity(max_components=2)])
 def test_follows_scikit_learn(estimator, check):
     check(estimator)
 

@@ -16,10 +16,9 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from anymix.densities._chains import Chains, chain_length
 
@@ -115,7 +114,7 @@ def held_out_log_densities(
     """
     frame = Frame.of(rows, bandwidths)
     w = weights / weights.sum()
-    others = 1 - (w if folds is None else np.bincount(folds, w)[folds])
+    others = _sums_of_others(w) if folds is None else _sums_of_other_folds(w, folds)
     norms = frame.norms(rows)
     for precision in _precisions(rows.shape[1]):
         logs: Array = _pair_sums(rows, w, frame, folds, precision)
@@ -126,6 +125,18 @@ def held_out_log_densities(
         if _kept(error, logs).all():
             break
     return logs
+
+
+def _sums_of_others(weights: Array) -> Array:
+    """Sum of all weights but each: from both ends, since 1 - w would lose a small rest."""
+    before = np.cumsum(np.append(0.0, weights[:-1]))
+    after = np.cumsum(np.append(0.0, weights[:0:-1]))[::-1]
+    return np.asarray(before + after)
+
+
+def _sums_of_other_folds(weights: Array, folds: NDArray[np.integer]) -> Array:
+    sums = np.asarray(np.bincount(folds, weights), dtype=np.float64)
+    return np.asarray(_sums_of_others(sums)[folds])
 
 
 def _precisions(n_features: int) -> list[str]:
@@ -175,9 +186,7 @@ def _query_sums(
                 products = frame.products(left, right[other])
                 _add(result, block, chains.log_sums(products, weights[other], axis=1))
 
-    size = min(
-        TILE, -(-len(queries) // effective_n_jobs(-1))
-    )  # a few queries, too, go to all cores
+    size = min(TILE, max(64, len(queries) // 4))  # a few queries, too, go to all cores
     _in_threads(work, blocks(len(queries), size=size))
     return result
 
@@ -222,9 +231,11 @@ def _pair_tiles(folds: Folds, n_rows: int) -> list[Tile]:
 
 
 def _in_threads(work: Callable[[Sequence[T]], R], tasks: Sequence[T]) -> list[R]:
-    """Share the tasks among the cores, each thread with its own single-threaded products."""
-    n_threads = min(effective_n_jobs(-1), len(tasks))
-    if n_threads < 2:
+    """Share the tasks among as many threads as BLAS may use, each with products of its own."""
+    if len(tasks) < 2:
         return [work(tasks)]
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+    blas = ThreadpoolController().select(user_api="blas")
+    allowed = max((library.num_threads for library in blas.lib_controllers), default=1)
+    n_threads = min(allowed, len(tasks))
+    with blas.limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
         return list(pool.map(work, [tasks[k::n_threads] for k in range(n_threads)]))

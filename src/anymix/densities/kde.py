@@ -130,6 +130,8 @@ class GaussianKDE(Density):
             raise ValueError(
                 "The training rows were replaced by centres; pass rows to score_samples instead."
             )
+        if len(self.centres_) < 2:
+            raise ValueError("The only training row cannot be left out; fit at least two rows.")
         logs = held_out_log_densities(self.centres_, self.weights_, [self.bandwidth_])
         return np.asarray(logs[0])
 
@@ -172,7 +174,8 @@ class GaussianKDE(Density):
 
         def score(tried: Array) -> Array:
             if self.centres is None or folds is None:
-                return held_out_log_densities(rows, weights, tried, folds, True) @ weights
+                logs = held_out_log_densities(rows, weights, tried, folds, for_means=True)
+                return logs @ weights
             return self._held_out_from_centres(rows, weights, tried, folds, rng) @ weights
 
         if self.bandwidths is not None:
