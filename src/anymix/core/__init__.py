@@ -1,1 +1,8 @@
 """The paper in code: numpy and scipy only, imports no other room."""
+
+from anymix.core.losses import LOSSES, Loss, get_loss
+from anymix.core.problem import Problem
+from anymix.core.records import Solution, SolverWarning
+from anymix.core.solve import solve
+
+__all__ = ["LOSSES", "Loss", "Problem", "Solution", "SolverWarning", "get_loss", "solve"]

@@ -1,0 +1,189 @@
+"""Check what the user hands in: one clear sentence for each thing that can be wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+
+from anymix.core.losses import CrossEntropy, Loss
+from anymix.core.measures import DenseMeasure, Measure, OwnMeasure
+from anymix.core.simplex import FloatArray
+
+
+def finite(values: ArrayLike, name: str) -> FloatArray:
+    """Return a float array without NaN or infinity."""
+    array = np.asarray(values, dtype=float)
+    if not np.all(np.isfinite(array)):
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name} must be finite; found {array[where]} at index {where}.")
+    return array
+
+
+def positive(value: float, name: str) -> float:
+    """Return a finite float above zero."""
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be positive and finite; got {value}.")
+    return float(value)
+
+
+def mass_table(masses: ArrayLike, name: str) -> FloatArray:
+    """Return a (p, m) table of masses ≥ 0 in which every source has some mass."""
+    D = finite(masses, name)
+    if D.ndim != 2 or 0 in D.shape:
+        raise ValueError(f"{name} must have shape (sources, points), none zero; got {D.shape}.")
+    if D.min() < 0:
+        k, i = np.argwhere(D < 0)[0]
+        raise ValueError(f"{name} must not be negative; source {k} has {D[k, i]:g} at point {i}.")
+    empty = np.flatnonzero(D.sum(axis=1) == 0)
+    if empty.size:
+        raise ValueError(f"source {empty[0]} has no mass at any point; leave it out of {name}.")
+    return D
+
+
+def outcomes(
+    predictions: ArrayLike, targets: ArrayLike | None, loss: Loss, shape: tuple[int, ...]
+) -> tuple[FloatArray, FloatArray]:
+    """Return predictions (p, m[, c]) and targets (m[, c]) that fit the loss and each other."""
+    h = finite(predictions, "predictions")
+    if isinstance(loss, CrossEntropy) and h.ndim == 3:
+        h = at_label(h, targets)
+    elif isinstance(loss, CrossEntropy) and targets is None:
+        targets = np.zeros(shape[1])
+    if targets is None:
+        raise ValueError(f"targets are needed for the loss {type(loss).__name__}.")
+    y = finite(targets, "targets")
+    if h.shape[:2] != shape or h.ndim != (3 if loss.vector else 2):
+        wanted = f"{(*shape, 'classes')}" if loss.vector else f"{shape}"
+        raise ValueError(
+            f"predictions have shape {h.shape}; with masses {shape} and the loss "
+            f"{type(loss).__name__} they must have shape {wanted}."
+        )
+    y = one_hot(y, h.shape[2]) if loss.vector and y.ndim == 1 else y
+    if y.shape != h.shape[1:]:
+        raise ValueError(f"targets have shape {y.shape}; they must have shape {h.shape[1:]}.")
+    loss.check(h, y)
+    return h, y
+
+
+def at_label(predictions: FloatArray, labels: ArrayLike | None) -> FloatArray:
+    """Pick h_k(i, y_i) out of predictions (p, m, c)."""
+    y = _labels(labels, predictions.shape[1], predictions.shape[2])
+    return predictions[:, np.arange(y.size), y]
+
+
+def one_hot(labels: ArrayLike, n_classes: int) -> FloatArray:
+    """Turn labels 0..c−1 into rows of the identity."""
+    y = np.asarray(labels)
+    return np.eye(n_classes)[_labels(y, y.size, n_classes)]
+
+
+def _labels(labels: ArrayLike | None, m: int, c: int) -> NDArray[np.intp]:
+    y = np.asarray(labels, dtype=float)
+    if y.shape != (m,) or np.any(y != np.floor(y)) or y.min() < 0 or y.max() >= c:
+        raise ValueError(f"targets must be {m} class numbers from 0 to {c - 1}.")
+    return y.astype(np.intp)
+
+
+def reference_measure(reference: ArrayLike | str | None, masses: FloatArray) -> FloatArray:
+    """Return U (m,): the mean of the masses, a uniform measure, or the user's own."""
+    m = masses.shape[1]
+    if reference is None:
+        return np.asarray(masses.mean(axis=0))
+    if isinstance(reference, str):
+        if reference != "uniform":
+            raise ValueError(f"reference must be 'uniform', an array or None; got {reference!r}.")
+        return np.full(m, 1.0 / m)
+    U = finite(reference, "reference")
+    if U.shape != (m,) or U.min() < 0:
+        raise ValueError(f"reference must be {m} numbers ≥ 0; got shape {U.shape}.")
+    return U
+
+
+def check_reach(masses: FloatArray, K0: FloatArray, measure: Measure) -> None:
+    """h_z can be 0/0 where the reference has no mass; that is an error if the point counts."""
+    if K0.min() > 0:
+        return
+    bare = (K0 == 0) & (masses.min(axis=0) == 0)
+    if not bare.any():
+        return
+    if isinstance(measure, DenseMeasure) and not measure.weights[:, bare].any():
+        # Nothing is averaged there; one grain of reference makes h_z the plain mean of the sources.
+        K0[bare] = 1.0
+        return
+    raise ValueError(
+        f"point {int(np.flatnonzero(bare)[0])} counts for a source but the reference has no mass "
+        "there, so h_z can be 0/0; pass reference='uniform'."
+    )
+
+
+def responsibilities(log_densities: ArrayLike) -> FloatArray:
+    """r_k = D_k / Σ_j D_j at each point, from logarithms; −inf is allowed, but not in all sources.
+
+    Shares below 1e-100 are set to zero: they cannot be seen beside η U, and the denormal numbers
+    that they breed make a matrix product a hundred times slower.
+    """
+    log_d = np.asarray(log_densities, dtype=float)
+    if log_d.ndim != 2 or 0 in log_d.shape:
+        raise ValueError(f"log_densities must have shape (sources, points); got {log_d.shape}.")
+    if np.isnan(log_d).any() or np.isposinf(log_d).any():
+        raise ValueError("log_densities must not be NaN or +inf.")
+    lost = np.flatnonzero(np.isneginf(log_d).all(axis=0))
+    if lost.size:
+        raise ValueError(
+            f"every source gives point {lost[0]} the density 0; drop such points or use densities "
+            "with full support (a Gaussian kernel, a smoothed model)."
+        )
+    r = np.asarray(softmax(log_d, axis=0))
+    r[r < 1e-100] = 0.0
+    return r
+
+
+def domains(sample_domain: ArrayLike, p: int, m: int) -> NDArray[np.intp]:
+    """Return the source number of each point; every source needs a point."""
+    domain = np.asarray(sample_domain)
+    if domain.shape != (m,) or not np.issubdtype(domain.dtype, np.integer):
+        raise ValueError(
+            f"sample_domain must be {m} whole numbers; got {domain.dtype} {domain.shape}."
+        )
+    counts = np.bincount(domain[(domain >= 0) & (domain < p)], minlength=p)
+    if counts.sum() < m:
+        raise ValueError(f"sample_domain must lie in 0..{p - 1}, one number a source.")
+    if counts.min() == 0:
+        raise ValueError(
+            f"no point of source {int(counts.argmin())}; each source needs one or more."
+        )
+    return domain.astype(np.intp)
+
+
+def sample_weights(sample_weight: ArrayLike, m: int) -> FloatArray:
+    """Return m weights ≥ 0."""
+    w = finite(sample_weight, "sample_weight")
+    if w.shape != (m,) or w.min() < 0:
+        raise ValueError(f"sample_weight must be {m} numbers ≥ 0; got shape {w.shape}.")
+    return w
+
+
+def own_measure(
+    domain: NDArray[np.intp], p: int, sample_weight: ArrayLike | None, order: NDArray[np.intp]
+) -> OwnMeasure:
+    """P_k(i) = w_i / Σ_{points of k} w for points sorted by `order`; w = 1 where none is given."""
+    domain = domain[order]
+    bounds = np.searchsorted(domain, np.arange(p + 1))
+    if sample_weight is None:
+        return OwnMeasure(1.0 / np.diff(bounds)[domain], bounds)
+    w = sample_weights(sample_weight, domain.size)[order]
+    total = np.add.reduceat(w, bounds[:-1])
+    if total.min() == 0:
+        raise ValueError(f"all sample weights of source {int(total.argmin())} are zero.")
+    return OwnMeasure(w / total[domain], bounds)
+
+
+def measure(weights: ArrayLike | Measure, masses: FloatArray) -> Measure:
+    """Return the measure that losses are averaged with, of the shape of the masses."""
+    if isinstance(weights, OwnMeasure | DenseMeasure):
+        return weights
+    P = weights if weights is masses else mass_table(weights, "weights")
+    if np.shape(P) != masses.shape:
+        raise ValueError(f"weights {np.shape(P)} and masses {masses.shape} must agree in shape.")
+    return DenseMeasure(np.asarray(P))

@@ -1,0 +1,50 @@
+"""Every loss by its name."""
+
+from __future__ import annotations
+
+from anymix.core.flat_losses import Absolute, Hinge, Huber, Pinball
+from anymix.core.loss import DCTerms, Loss
+from anymix.core.smooth_losses import Brier, CrossEntropy, Logistic, Poisson, PoissonLog, Squared
+
+__all__ = [
+    "LOSSES",
+    "Absolute",
+    "Brier",
+    "CrossEntropy",
+    "DCTerms",
+    "Hinge",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "Pinball",
+    "Poisson",
+    "PoissonLog",
+    "Squared",
+    "get_loss",
+]
+
+LOSSES: dict[str, type[Loss]] = {
+    "squared": Squared,
+    "cross_entropy": CrossEntropy,
+    "brier": Brier,
+    "logistic": Logistic,
+    "poisson": Poisson,
+    "poisson_log": PoissonLog,
+    "absolute": Absolute,
+    "pinball": Pinball,
+    "huber": Huber,
+    "hinge": Hinge,
+}
+
+
+def get_loss(loss: str | Loss) -> Loss:
+    """Return the loss of that name, or the object itself.
+
+    >>> get_loss("huber")
+    Huber(delta=1.0)
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if loss not in LOSSES:
+        raise ValueError(f"unknown loss {loss!r}; known are {', '.join(LOSSES)}, or pass a Loss.")
+    return LOSSES[loss]()

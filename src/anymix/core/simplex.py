@@ -1,0 +1,58 @@
+"""The simplex Δ = {z ≥ 0, Σ_k z_k = 1}: where z, and every mixture λ, lives."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def uniform(p: int) -> FloatArray:
+    """z = (1/p, ..., 1/p).
+
+    >>> uniform(4)
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+    return np.full(p, 1.0 / p)
+
+
+def random(p: int, rng: np.random.Generator) -> FloatArray:
+    """Draw z uniformly from Δ, kept off its boundary."""
+    z = rng.dirichlet(np.ones(p)) + 1e-6
+    return np.asarray(z / z.sum())
+
+
+def check(z: ArrayLike, p: int, name: str = "z") -> FloatArray:
+    """Return z as a float vector of length p, or say why it is not on the simplex."""
+    z = np.asarray(z, dtype=float)
+    if z.shape != (p,):
+        raise ValueError(f"{name} has shape {z.shape}; with {p} sources it must be ({p},).")
+    if not np.all(np.isfinite(z)) or z.min() < -1e-9 or abs(z.sum() - 1.0) > 1e-6:
+        raise ValueError(f"{name} must be on the simplex: entries ≥ 0 that sum to 1; got {z}.")
+    return np.asarray(clean(z))
+
+
+def clean(z: FloatArray) -> FloatArray:
+    """Set rounding errors below zero to zero and make the sum exactly one."""
+    z = np.maximum(z, 0.0)
+    return np.asarray(z / z.sum())
+
+
+def grid(p: int, steps: int) -> FloatArray:
+    """All mixtures whose entries are multiples of 1/steps: shape (n, p), corners included.
+
+    >>> grid(2, 2)
+    array([[0. , 1. ],
+           [0.5, 0.5],
+           [1. , 0. ]])
+    """
+    # A mixture is a way to put p - 1 bars between `steps` stars.
+    n_points = comb(steps + p - 1, p - 1)
+    bars = np.array(list(combinations(range(steps + p - 1), p - 1)), dtype=int)
+    bars = bars.reshape(n_points, p - 1)
+    edges = np.hstack([np.full((n_points, 1), -1), bars, np.full((n_points, 1), steps + p - 1)])
+    return np.asarray((np.diff(edges, axis=1) - 1) / steps, dtype=float)
