@@ -1,1 +1,25 @@
-"""How likely is this point under each source?  `fit`, `score_samples` in natural logs, `sample`."""
+"""How likely is this point under each source?  `fit`, `score_samples` in natural logs, `sample`.
+
+A density per source (`GaussianKDE`, `GaussianMixtureDensity`, `BigramModel`, `KnownDensity`) and a
+classifier of sources (`DomainClassifier`) are interchangeable: both give log-responsibilities,
+which `TemperatureScaling` calibrates on held-out points.
+"""
+
+from anymix.densities.bigram import BigramModel
+from anymix.densities.calibration import CalibrationReport, TemperatureScaling
+from anymix.densities.domain_classifier import DomainClassifier
+from anymix.densities.kde import GaussianKDE
+from anymix.densities.known import KnownDensity
+from anymix.densities.mixture import GaussianMixtureDensity
+from anymix.densities.text import SharedVocabulary
+
+__all__ = [
+    "BigramModel",
+    "CalibrationReport",
+    "DomainClassifier",
+    "GaussianKDE",
+    "GaussianMixtureDensity",
+    "KnownDensity",
+    "SharedVocabulary",
+    "TemperatureScaling",
+]

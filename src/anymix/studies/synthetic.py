@@ -15,7 +15,7 @@ from anymix.core.simplex import FloatArray
 
 @dataclass(frozen=True)
 class MixtureDomains:
-    """p domains, each a mixture of Gaussians with its own spread; a component may stand for a class.
+    """p domains, each a mixture of Gaussians of one spread; a component may stand for a class.
 
     means is (p, c, d), the spread (p,) is a variance.
     """
