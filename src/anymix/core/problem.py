@@ -110,13 +110,10 @@ class Problem:
         p, m = r.shape
         domain = inputs.domains(sample_domain, p, m)
         order = np.argsort(domain, kind="stable")
-        h = np.asarray(predictions, dtype=float)
-        y = None if targets is None else np.asarray(targets)
-        if h.shape[:2] != (p, m) or (y is not None and y.shape[:1] != (m,)):
-            inputs.outcomes(h, y, get_loss(loss), (p, m))
-        y = None if y is None else y[order]
+        # Checked before they are sorted, so that complaints name the points as the user does.
+        h, y = inputs.outcomes(predictions, targets, get_loss(loss), (p, m))
         measure = inputs.own_measure(domain, p, sample_weight, order)
-        self = cls(r[:, order], h[:, order], y, loss, eta, measure)
+        self = cls(r[:, order], h[:, order], y[order], loss, eta, measure)
         self._order = order
         return self
 
@@ -132,7 +129,7 @@ class Problem:
     ) -> Problem:
         if sample_weight is not None:
             r = r * inputs.sample_weights(sample_weight, r.shape[1])
-        total = r.sum(axis=1, keepdims=True)
+        total = inputs.mass_table(r, "log_densities").sum(axis=1, keepdims=True)
         self = cls(r / total, predictions, targets, loss, eta)
         self.log_scale = -np.log(total[:, 0] / total.mean())
         return self
@@ -218,7 +215,8 @@ class Problem:
             measure.add_average(block, self.loss.value(h, y), L)
             if B.ndim == 3:
                 B, slope, h = _contract(B, slope, h)
-            slope /= K
+            # Not in place: the slope of a user's loss may be h itself.
+            slope = slope / K
             measure.add_cross(block, slope, B, G)
             measure.add_cross(block, slope * h, D, minus)
         return L, G - minus
@@ -232,14 +230,15 @@ class Problem:
         H = np.zeros((z.size, z.size))
         for block in self.measure.blocks():
             h, K = self.ratio(z, block)
-            W = self.measure.mix(block, multipliers) / (K * K)
+            # One K here and one below: K² would underflow where all masses are tiny.
+            W = self.measure.mix(block, multipliers) / K
             D, y = self.masses[:, block], self.targets[block]
             slope, curvature = self.loss.slope(h, y), self.loss.curvature(h, y)
             for B_c, h_c, slope_c, curvature_c in components(
                 self._B[:, block], h, slope, curvature
             ):
                 a = B_c - h_c * D
-                H += (a * (W * curvature_c) - 2.0 * D * (W * slope_c)) @ a.T
+                H += (a * (W * curvature_c) - 2.0 * D * (W * slope_c)) @ (a / K).T
         return (H + H.T) / 2
 
     @cached_property
