@@ -44,6 +44,9 @@ ATTEMPTS = (
     Attempt(2000, 0.1, 80),
 )
 
+# Rounds of pivots before the interior method, which always answers, takes over.
+PIVOTS = 8
+
 
 class Equilibrium(NamedTuple):
     """The best z met and its γ relative to the largest |f_k|."""
@@ -110,31 +113,36 @@ def _follow(
 
 
 def _implicit_step(z: FloatArray, f: FloatArray, G: FloatArray, tau: float) -> FloatArray:
-    """Solve the linearised problem: on the face that z is on if that holds, else in general."""
+    """Solve the linearised problem: by pivots from the face that z is on, else in general."""
     p = z.size
     M = -G
-    M[np.diag_indices(p)] += 1.0 / (tau * np.maximum(z, 1e-3 / p))
-    guess = _on_face(z, f, M)
+    M.flat[:: p + 1] += 1.0 / (tau * np.maximum(z, 1e-3 / p))
+    guess = _by_pivots(z, f + M @ z, M)
     return guess if guess is not None else _affine_equilibrium(z, f, M)
 
 
-def _on_face(z0: FloatArray, f: FloatArray, M: FloatArray) -> FloatArray | None:
-    """Solve with the zeros of z0 kept at zero; None where that is no answer."""
-    on = z0 > 1e-12
-    n = int(on.sum())
-    A = np.ones((n + 1, n + 1))
-    A[:n, :n], A[n, n] = M[np.ix_(on, on)], 0.0
-    target = f + M @ z0
-    try:
-        solved = np.linalg.solve(A, np.append(target[on], 1.0))
-    except np.linalg.LinAlgError:
-        return None
-    z = np.zeros_like(z0)
-    z[on] = solved[:n]
-    s = solved[n] - target + M @ z
-    if z.min() < 0 or (s[~on] < 0).any() or not np.isfinite(solved).all():
-        return None
-    return z
+def _by_pivots(z: FloatArray, target: FloatArray, M: FloatArray) -> FloatArray | None:
+    """Solve on a face, z_k = 0 off it and s_k = 0 on it; swap every k whose other one is negative.
+
+    Few rounds lead to a face where none is; None where they do not.
+    """
+    p = z.size
+    A = np.ones((p + 1, p + 1))
+    A[:p, :p], A[p, p] = M, 0.0
+    rhs, eye = np.append(target, 1.0), np.eye(p + 1)
+    on = np.append(z > 1e-12, True)
+    for _ in range(PIVOTS):
+        try:
+            x = np.linalg.solve(np.where(on[:, None], A, eye), np.where(on, rhs, 0.0))
+        except np.linalg.LinAlgError:
+            return None
+        s = A @ x - rhs
+        wrong = np.where(on, x, s) < 0.0
+        wrong[p] = False
+        if not wrong.any():
+            return np.asarray(x[:p]) if np.isfinite(x).all() else None
+        on ^= wrong
+    return None
 
 
 def _affine_equilibrium(z0: FloatArray, f: FloatArray, M: FloatArray) -> FloatArray:
