@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 
-from anymix.core import simplex
+from anymix.core import inputs, simplex
 from anymix.core.simplex import FloatArray
 
 RULES = ("marginal", "regression", "joint", "normalised")
@@ -48,10 +48,8 @@ def source_weights(
 
     Paper: Eq. 1, Eq. 2.
     """
-    log_d = np.asarray(log_densities, dtype=float)
+    log_d = _log_table(log_densities, "log_densities")
     z = simplex.check(z, log_d.shape[0])
-    if np.isnan(log_d).any() or np.isposinf(log_d).any():
-        raise ValueError("log_densities must not be NaN or +inf.")
     if not (np.isfinite(eta) and eta >= 0):
         raise ValueError(f"eta must be finite and not negative; got {eta}.")
     with np.errstate(divide="ignore"):
@@ -59,7 +57,7 @@ def source_weights(
         if eta > 0:
             p = log_d.shape[0]
             U = logsumexp(log_d, axis=0) - np.log(p) if log_reference is None else log_reference
-            log_w = np.logaddexp(log_w, np.log(eta / p) + np.asarray(U, dtype=float))
+            log_w = np.logaddexp(log_w, np.log(eta / p) + _log_table(U, "log_reference"))
     # A point that no source with weight can have produced tells nothing: all sources alike.
     log_w[:, np.isneginf(log_w).all(axis=0)] = 0.0
     return np.asarray(softmax(log_w, axis=0))
@@ -84,8 +82,12 @@ def combine(
     """
     if rule not in RULES:
         raise ValueError(f"rule must be one of {', '.join(RULES)}; got {rule!r}.")
-    log_d, h = np.asarray(log_densities, dtype=float), np.asarray(predictions, dtype=float)
+    log_d, h = np.asarray(log_densities, dtype=float), inputs.finite(predictions, "predictions")
     joint = rule in ("joint", "normalised")
+    if rule == "normalised" and h.ndim != 3:
+        raise ValueError(
+            f"rule 'normalised' sums over classes: predictions must be (p, n, c); got {h.shape}."
+        )
     if h.ndim < 2 or log_d.shape != (h.shape if joint else h.shape[:2]):
         wanted = "the shape of the predictions" if joint else "the shape (sources, points)"
         raise ValueError(
@@ -97,6 +99,25 @@ def combine(
     if not joint and h.ndim == 3:
         subscripts = "ki,kic->ic"
     combined = np.einsum(subscripts, weights, h)
-    if rule == "normalised":
-        combined = combined / combined.sum(axis=-1, keepdims=True)
-    return np.asarray(combined)
+    return _normalised(combined) if rule == "normalised" else np.asarray(combined)
+
+
+def _normalised(combined: FloatArray) -> FloatArray:
+    """Divide by the sum over classes.
+
+    Paper: Thm 3.
+    """
+    total = combined.sum(axis=-1, keepdims=True)
+    if total.min() <= 0:
+        raise ValueError(
+            f"no class has a probability at point {int(total[:, 0].argmin())}, so it cannot be "
+            "normalised; pass eta > 0 with a finite log_reference, or rule='marginal'."
+        )
+    return np.asarray(combined / total)
+
+
+def _log_table(values: ArrayLike, name: str) -> FloatArray:
+    table = np.asarray(values, dtype=float)
+    if np.isnan(table).any() or np.isposinf(table).any():
+        raise ValueError(f"{name} must not be NaN or +inf.")
+    return table

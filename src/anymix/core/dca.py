@@ -20,7 +20,10 @@ from anymix.core.simplex import FloatArray, uniform
 
 
 class DCAResult(NamedTuple):
-    """The last z, why it stopped, the last relative decrease, the passes, and the way there."""
+    """The last z, why it stopped, what is left, the passes, and the way there.
+
+    What is left is γ, or the last decrease of the worst loss, relative to the losses at the start.
+    """
 
     z: FloatArray
     status: str
@@ -39,8 +42,9 @@ def dca(
 ) -> DCAResult:
     """Run the DCA on max_k (L_k − b_k) − [Σ_k z_k (L_k − b_k)]; b = own losses for "regret".
 
-    It stops with status "converged" (γ below tol), "stationary" (a step no longer helps) or
-    "out of evaluations".
+    It stops with status "converged" (γ below tol), "stationary" (a step no longer helps), "stalled"
+    (nor does one that fell short of its minimum, as kinks of a loss can cause) or "out of
+    evaluations".
 
     Paper: Eq. 5, Eq. 6.
     """
@@ -53,33 +57,39 @@ def dca(
     status = "out of evaluations"
     for _ in range(max_iter):
         if objective == "gamma" and trace[-1].gamma <= tol * scale:
-            status, left = "converged", trace[-1].gamma / scale
+            status = "converged"
             break
-        inner = minimise_max(_convexified(parts, z, b), z, tol=max(1e-3 * tol, 1e-13))
+        v, slope = parts.v(z)
+        # Below the rounding of u − v no step can be told from another.
+        rounding = 1e-15 * float(np.abs(v).max())
+        model = _convexified(parts, z, v + b, slope)
+        inner = minimise_max(model, z, tol=max(1e-3 * tol, 1e-13, rounding))
         f = problem.source_losses(inner.z) - b
-        passes += inner.n_iterations + 2
+        # u at the start and after each inner step, v once, the losses once.
+        passes += inner.n_iterations + 3
         step = Step(passes, gap(f, inner.z), float(f.max()))
         before, after = (
             (trace[-1].gamma, step.gamma) if objective == "gamma" else (trace[-1].worst, step.worst)
         )
         left = (before - after) / scale
         if left <= 0.0:
-            status, left = "stationary", max(left, 0.0)
+            status, left = ("stationary" if inner.converged else "stalled"), max(left, 0.0)
             break
         z = inner.z
         trace.append(step)
         if left <= tol:
             status = "stationary"
             break
+    if objective == "gamma":
+        left = trace[-1].gamma / scale
     return DCAResult(z, status, float(left), passes, tuple(trace))
 
 
-def _convexified(parts: Decomposition, z0: FloatArray, b: FloatArray) -> Model:
-    """u_k(z) − b_k − v_k(z0) − (z − z0)·∇v_k(z0), with its derivatives."""
-    v, slope = parts.v(z0)
+def _convexified(parts: Decomposition, z0: FloatArray, v0: FloatArray, slope: FloatArray) -> Model:
+    """u_k(z) − v0_k − (z − z0)·∇v_k(z0), with its derivatives."""
 
     def model(z: FloatArray) -> tuple[FloatArray, FloatArray, Hessian]:
         u, G, hessian = parts.u(z)
-        return u - b - v - slope @ (z - z0), G - slope, hessian
+        return u - v0 - slope @ (z - z0), G - slope, hessian
 
     return model

@@ -46,12 +46,14 @@ def decompose(problem: Problem, objective: str, constant: str = "pointwise") -> 
 
     Paper: Prop. 5, Prop. 6.
     """
+    if objective not in ("gamma", "robust", "regret"):
+        raise ValueError(f"objective must be 'regret', 'robust' or 'gamma'; got {objective!r}.")
     if constant not in ("pointwise", "global"):
         raise ValueError(f"constant must be 'pointwise' or 'global'; got {constant!r}.")
     terms = problem.loss.dc_terms(problem.predictions, problem.targets)
     if constant == "global":
         terms = terms._replace(C=np.full_like(terms.C, terms.C.max()))
-    if objective != "gamma":
+    if objective in ("robust", "regret"):
         return _Curved(problem, terms, problem.measure.rows(), with_mixture=False)
     if problem.pooled:
         spread = problem.masses + problem.eta * problem.reference
@@ -106,10 +108,11 @@ class _Curved:
         slope = sum(a * (s + t) for a, s, _, t in at.parts) - C * D
 
         def hessian(lam: FloatArray) -> FloatArray:
-            W = (lam @ self.weights) / (at.K * at.K)
-            H = (D * (W * C)) @ D.T
+            # K twice, never K²: that underflows where all masses are tiny.
+            W = (lam @ self.weights) / at.K
+            H = (D * (W * C)) @ (D / at.K).T
             for a, s, c, t in at.parts:
-                M = (a * (W * (c + 2 * bend)) - 2 * D * (W * (s + t))) @ a.T
+                M = (a * (W * (c + 2 * bend)) - 2 * D * (W * (s + t))) @ (a / at.K).T
                 H += (M + M.T) / 2
             return np.asarray(H)
 
@@ -154,8 +157,8 @@ class _DistinctCrossEntropy:
         def hessian(lam: FloatArray) -> FloatArray:
             inverse = np.divide(1.0, Q, out=np.zeros_like(Q), where=Q > 0)
             cross = (P / K) @ D.T
-            joint = (P * inverse) @ P.T + (D * (Q / (K * K))) @ D.T - cross - cross.T
-            return np.asarray((B * ((lam @ P) / (J * J))) @ B.T + float(lam.sum()) * joint)
+            joint = (P * inverse) @ P.T + (D * (Q / K)) @ (D / K).T - cross - cross.T
+            return np.asarray((B * ((lam @ P) / J)) @ (B / J).T + float(lam.sum()) * joint)
 
         return entropy - P @ np.log(J), slope - (P / J) @ B.T, hessian
 

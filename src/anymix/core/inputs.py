@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
@@ -22,6 +24,8 @@ def finite(values: ArrayLike, name: str) -> FloatArray:
 
 def positive(value: float, name: str) -> float:
     """Return a finite float above zero."""
+    if not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number; got {value!r}.")
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be positive and finite; got {value}.")
     return float(value)

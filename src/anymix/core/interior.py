@@ -84,6 +84,8 @@ def minimise_max(
     while not converged and n < max_iter:
         n += 1
         x = _step(x, f, G, hessian(x.lam))
+        # Rounding in an ill-conditioned system must not let z leave the simplex.
+        x = x._replace(z=x.z / x.z.sum())
         f, G, hessian = model(x.z)
         if f.max() < best:
             best_z, best = x.z, float(f.max())

@@ -123,9 +123,13 @@ class Logistic(Loss):
         """σ(yh) σ(−yh)."""
         return np.asarray(expit(y * h) * expit(-y * h))
 
-    def curvature_ratio(self, predictions: FloatArray, targets: FloatArray) -> FloatArray:
-        """e^{−yh} at the worst end."""
-        return np.asarray(np.exp(-targets * _ends(predictions)).max(axis=0))
+    def dc_terms(self, predictions: FloatArray, targets: FloatArray) -> DCTerms:
+        """C = e^{−yh} at the worst end; the Lipschitz way where that asks for less."""
+        flat = lipschitz_terms(1.0, predictions)
+        # Far beyond any Lipschitz constant, and short of overflow.
+        ratio = np.exp(np.minimum((-targets * _ends(predictions)).max(axis=0), 700.0))
+        less = ratio <= flat.C
+        return DCTerms(np.where(less, ratio, flat.C), np.where(less, 0.0, flat.bend), flat.centre)
 
     def check(self, predictions: FloatArray, targets: FloatArray) -> None:
         """Labels must be −1 or 1."""
