@@ -281,15 +281,16 @@ def _upper_bounds(
     """Bound max_k L_k and max_k (L_k − ε_k) from the points of each source, paired."""
     M, h, rng = given.loss_bound, problem.ratio(z)[0], np.random.default_rng(0)
     losses, regrets = [], []
+    limits = (None, None) if M is None else ((0.0, M), (-M, M))
     for k in range(problem.n_sources):
         points, w = problem.measure.take(k)
-        points, w = points[w > 0], w[w > 0]
         y = problem.targets[points]
         loss = problem.loss.value(h[points], y)
         difference = loss - problem.loss.value(problem.predictions[k, points], y)
-        limits = (None, None) if M is None else ((0.0, M), (-M, M))
-        losses.append(mean_upper_bound(loss, delta, method, limits[0], w, rng))
-        regrets.append(mean_upper_bound(difference, delta, method, limits[1], w, rng))
+        there = w > 0
+        x, d, w = loss[there], difference[there], w[there]
+        losses.append(mean_upper_bound(x, delta, method, limits[0], w, rng))
+        regrets.append(mean_upper_bound(d, delta, method, limits[1], w, rng))
     return max(losses), max(regrets)
 
 
