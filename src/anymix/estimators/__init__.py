@@ -1,1 +1,36 @@
 """The scikit-learn skin and the baselines."""
+
+from anymix.estimators.baselines import (
+    HardRouter,
+    Joint,
+    LambdaComb,
+    SingleSource,
+    Stacking,
+    Uniform,
+    VolumeWeighted,
+)
+from anymix.estimators.compare import Comparison, compare
+from anymix.estimators.cross_loss import CrossLoss
+from anymix.estimators.distribution_weighted import (
+    DistributionWeightedClassifier,
+    DistributionWeightedRegressor,
+)
+from anymix.estimators.group_dro import GroupDRO
+from anymix.estimators.kmm import KernelMeanMatching
+
+__all__ = [
+    "Comparison",
+    "CrossLoss",
+    "DistributionWeightedClassifier",
+    "DistributionWeightedRegressor",
+    "GroupDRO",
+    "HardRouter",
+    "Joint",
+    "KernelMeanMatching",
+    "LambdaComb",
+    "SingleSource",
+    "Stacking",
+    "Uniform",
+    "VolumeWeighted",
+    "compare",
+]

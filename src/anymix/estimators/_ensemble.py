@@ -1,0 +1,221 @@
+"""What all combinations of sources share: train or take sources, weigh them, combine them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from anymix.core.simplex import FloatArray
+from anymix.estimators._rows import Rows, check_domains, check_sizes, check_weight, check_X
+from anymix.estimators._training import train_sources
+from anymix.sources import Source
+from anymix.sources.tables import CHUNK_ROWS, masses_of
+
+
+def _classifies(self: SourceEnsemble) -> bool:
+    return self._classification()
+
+
+class SourceEnsemble(BaseEstimator):
+    """Sources and a weight for each at every row; subclasses say which weight.
+
+    A subclass defines `_learn(rows)`, which runs after the sources are there, and
+    `_weights(X)`, shape (p, n); and states with `uses_density` whether it needs one.
+    """
+
+    uses_density: ClassVar[bool] = False
+    privileged: ClassVar[bool] = False
+
+    estimator: Any
+    sources: Sequence[Source] | None
+    sources_: list[Source]
+
+    @classmethod
+    def from_sources(cls, sources: Sequence[Source], **parameters: Any) -> Self:
+        """Combine sources that were trained elsewhere: `fit` then learns the weights alone."""
+        return cls(sources=list(sources), **parameters)
+
+    def _classification(self) -> bool:
+        """A classifier if the estimator is one, or if the given sources have probabilities."""
+        if self.sources:
+            first = self.sources[0]
+            return first.classes is not None or hasattr(first.predictor, "predict_proba")
+        return is_classifier(self.estimator)
+
+    def _density(self) -> Any:
+        """Return the density to clone for each domain, or None."""
+        return None
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_domain: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Train a source for each domain, unless sources were given, and learn their weights.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame (n, d), or a list of documents
+        y : array (n,)
+        sample_domain : array (n,), optional
+            Which source each row belongs to, as any labels; one source if it is None.
+        sample_weight : array (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        rows = self._check_fit(X, y, sample_domain, sample_weight)
+        if self.sources:
+            self.sources_, self.router_ = list(self.sources), None
+        else:
+            density = self._density() if self.uses_density and len(self.source_names_) > 1 else None
+            self.sources_, self.router_ = train_sources(
+                rows, self.source_names_, self.estimator_or_default(), density
+            )
+        self._learn(rows)
+        return self
+
+    def estimator_or_default(self) -> Any:
+        """Return the estimator to clone for each domain."""
+        if self.estimator is None:
+            raise ValueError(f"{type(self).__name__} needs an estimator, or sources.")
+        return self.estimator
+
+    def _check_fit(self, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> Rows:
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None."
+            )
+        classification = self._classification()
+        checked = check_X(self, X, True, y=y, y_numeric=not classification)
+        if isinstance(checked, tuple):
+            X, target = checked
+        else:
+            X, target = checked, np.asarray(y)
+        names = [source.name for source in self.sources] if self.sources else None
+        self.source_names_, domain = check_domains(sample_domain, len(target), names)
+        rows = Rows(X, target, domain, check_weight(sample_weight, X))
+        if classification:
+            check_classification_targets(target)
+            self.classes_ = self._all_classes(target)
+        if len(self.source_names_) > 1 and not self.sources:
+            check_sizes(rows, self.source_names_, classification)
+        return rows
+
+    def _all_classes(self, y: NDArray[Any]) -> NDArray[Any]:
+        if not self.sources:
+            return np.unique(y)
+        classes = np.unique(np.concatenate([source.labels for source in self.sources]))
+        unknown = np.setdiff1d(y, classes)
+        if unknown.size:
+            raise ValueError(f"y has the label {unknown[0]!r}, which no source knows.")
+        return classes
+
+    def _learn(self, rows: Rows) -> None:
+        """Learn from the rows what `_weights` needs."""
+
+    def _weights(self, X: Any) -> FloatArray:
+        """Return the weight of each source at each row, shape (p, n)."""
+        raise NotImplementedError
+
+    def _log_masses(self, X: Any) -> FloatArray:
+        return masses_of(self.sources_, X, self.router_)
+
+    def source_weights(self, X: Any) -> FloatArray:
+        """Which source counts how much at each row: shape (n, p), rows of sum 1."""
+        check_is_fitted(self, "sources_")
+        return self._weights(check_X(self, X, False)).T
+
+    def _combined(self, X: Any) -> FloatArray:
+        """h(x) = Σ_k w_k(x) h_k(x), chunk by chunk."""
+        check_is_fitted(self, "sources_")
+        X = check_X(self, X, False)
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        if n <= CHUNK_ROWS:
+            return self._combined_chunk(X)
+        starts = range(0, n, CHUNK_ROWS)
+        return np.concatenate(
+            [
+                self._combined_chunk(_safe_indexing(X, np.arange(s, min(s + CHUNK_ROWS, n))))
+                for s in starts
+            ]
+        )
+
+    def _combined_chunk(self, X: Any) -> FloatArray:
+        """Ask each source only about the rows where its weight can be seen.
+
+        Dropped weights sum to less than `skip_below` at every row, so a probability moves by less
+        than that, and a number by less than that times the spread of the sources' predictions.
+        """
+        p = len(self.sources_)
+        if p == 1:
+            return self._ask(0, X)
+        weights = self._weights(X)
+        weights = np.where(weights < self.skip_below / p, 0.0, weights)
+        weights /= weights.sum(axis=0)
+        n = weights.shape[1]
+        total = np.zeros((n, len(self.classes_))) if self._classification() else np.zeros(n)
+        for k in range(p):
+            seen = np.flatnonzero(weights[k])
+            if seen.size == n:
+                total += (weights[k] * self._ask(k, X).T).T
+            elif seen.size:
+                part = self._ask(k, _safe_indexing(X, seen))
+                total[seen] += (weights[k, seen] * part.T).T
+        return total
+
+    skip_below: float = 1e-6
+
+    def _ask(self, k: int, X: Any) -> FloatArray:
+        if self._classification():
+            return self.sources_[k].predict_proba(X, self.classes_)
+        return self.sources_[k].predict(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels (n,) of a classification, numbers (n,) of a regression."""
+        combined = self._combined(X)
+        if not self._classification():
+            return combined
+        labels: NDArray[Any] = self.classes_[combined.argmax(axis=1)]
+        return labels
+
+    @available_if(_classifies)
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Class probabilities (n, c), in the order of `classes_`."""
+        return self._combined(X)
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of a classification, R² of a regression."""
+        judge = accuracy_score if self._classification() else r2_score
+        return float(judge(y, self.predict(X), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        model = self.estimator if self.estimator is not None else self._fallback()
+        inner = get_tags(model)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.target_tags = inner.target_tags
+        tags.target_tags.multi_output = False
+        tags.target_tags.required = True
+        tags.input_tags.sparse = inner.input_tags.sparse
+        return tags
+
+    def _fallback(self) -> Any:
+        """Return an estimator of the kind that this is when none was given."""
+        from sklearn.linear_model import LogisticRegression, Ridge
+
+        return LogisticRegression(max_iter=1000) if self._classification() else Ridge()

@@ -1,0 +1,126 @@
+"""Rows with labels and domains, and how they are checked and cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+
+from anymix.core.simplex import FloatArray
+
+
+@dataclass(frozen=True)
+class Rows:
+    """X of any kind that can be indexed by row, y (n,), domain 0..p−1 (n,), weight (n,) or None."""
+
+    X: Any
+    y: NDArray[Any]
+    domain: NDArray[np.intp]
+    weight: FloatArray | None = None
+
+    def take(self, rows: NDArray[np.intp]) -> Rows:
+        """Return some of the rows."""
+        return Rows(
+            _safe_indexing(self.X, rows),
+            self.y[rows],
+            self.domain[rows],
+            None if self.weight is None else self.weight[rows],
+        )
+
+    def of(self, k: int) -> Rows:
+        """Return the rows of one domain."""
+        everything = self.domain.size and bool((self.domain == k).all())
+        return self if everything else self.take(np.flatnonzero(self.domain == k))
+
+
+def is_text(X: Any) -> bool:
+    """Tell documents, or lists of tokens, from tables of numbers: they are passed on untouched."""
+    if hasattr(X, "columns") or hasattr(X, "toarray") or not hasattr(X, "__len__"):
+        return False
+    if isinstance(X, np.ndarray) and X.ndim != 1:
+        return False
+    if len(X) == 0:
+        return False
+    first = X.iloc[0] if hasattr(X, "iloc") else X[0]
+    if isinstance(first, str):
+        return True
+    return isinstance(first, list | tuple) and all(isinstance(token, str) for token in first)
+
+
+def check_X(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
+    """Validate numbers as scikit-learn does, and return y too where it is given; let text pass."""
+    if is_text(X):
+        return X
+    return validate_data(estimator, X, reset=reset, accept_sparse=("csr", "csc"), **options)
+
+
+def check_domains(
+    sample_domain: ArrayLike | None, n: int, names: list[str] | None
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the names of the domains and the number of each row's; None means a single domain."""
+    if sample_domain is None:
+        if names is not None and len(names) > 1:
+            raise ValueError(f"sample_domain is needed to learn from {len(names)} sources.")
+        return np.asarray(names or ["source"]), np.zeros(n, dtype=np.intp)
+    domain = column_or_1d(sample_domain)
+    if domain.shape[0] != n:
+        raise ValueError(f"sample_domain has {domain.shape[0]} entries for {n} rows.")
+    found, codes = np.unique(domain, return_inverse=True)
+    if names is None:
+        return found, codes.astype(np.intp)
+    return np.asarray(names), _match(found, names)[codes]
+
+
+def _match(found: NDArray[Any], names: list[str]) -> NDArray[np.intp]:
+    """Find each domain among the sources, by name or, for whole numbers, by position."""
+    position = {name: k for k, name in enumerate(names)}
+    if np.issubdtype(found.dtype, np.integer) and not set(found.astype(str)) <= set(names):
+        position = {str(k): k for k in range(len(names))}
+    unknown = [d for d in found.astype(str) if d not in position]
+    if unknown:
+        raise ValueError(f"sample_domain names {unknown[0]!r}, but the sources are {names}.")
+    return np.array([position[d] for d in found.astype(str)], dtype=np.intp)
+
+
+def check_weight(sample_weight: ArrayLike | None, X: Any) -> FloatArray | None:
+    """Return weights ≥ 0, or None."""
+    if sample_weight is None:
+        return None
+    return np.asarray(_check_sample_weight(sample_weight, X, ensure_non_negative=True))
+
+
+def check_sizes(rows: Rows, names: NDArray[Any], classification: bool) -> None:
+    """Each of several domains needs two rows, and two classes to learn a classifier from."""
+    for k, name in enumerate(names):
+        y = rows.y[rows.domain == k]
+        if y.size < 2:
+            raise ValueError(
+                f"domain {name!r} has {y.size} row(s); each domain needs at least 2, one to learn "
+                "from and one to be judged on: merge it with another or leave it out."
+            )
+        if classification and np.unique(y).size < 2:
+            raise ValueError(
+                f"domain {name!r} has the one class {y[0]!r}; a classifier needs two: merge it "
+                "with another domain or pass its model as a Source."
+            )
+
+
+def folds_of(rows: Rows, n_folds: int, classification: bool, seed: Any) -> NDArray[np.intp]:
+    """Give every row a fold, within its domain, keeping the shares of the classes if possible."""
+    fold = np.empty(rows.domain.size, dtype=np.intp)
+    for k in np.unique(rows.domain):
+        own = np.flatnonzero(rows.domain == k)
+        y = rows.y[own]
+        counts = np.unique(y, return_counts=True)[1] if classification else np.array([own.size])
+        stratify = classification and counts.min() >= 2
+        n = max(2, min(n_folds, int(counts.min()) if stratify else own.size))
+        splitter = StratifiedKFold if stratify else KFold
+        split = splitter(n, shuffle=True, random_state=seed).split(np.zeros(own.size), y)
+        for number, (_, held) in enumerate(split):
+            fold[own[held]] = number
+    return fold

@@ -1,0 +1,150 @@
+"""Methods against target mixtures: one table, with intervals, the worst mixture, and who cheats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import norm
+
+from anymix.core import simplex
+from anymix.core.losses import CrossEntropy, Loss, get_loss
+from anymix.core.records import Record
+from anymix.core.simplex import FloatArray
+from anymix.estimators._rows import check_domains
+
+
+@dataclass(frozen=True)
+class Comparison(Record):
+    """loss[a, t] of method a on mixture t, with an interval; worst[a] is over all mixtures."""
+
+    methods: tuple[str, ...]
+    privileged: tuple[bool, ...]
+    sources: tuple[str, ...]
+    mixtures: tuple[str, ...]
+    mixture_weights: FloatArray
+    loss: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    worst: FloatArray
+    worst_mixture: tuple[str, ...]
+    measure: str
+
+    def table(self) -> str:
+        """Lay the numbers out as text; * marks methods that use privileged information."""
+        names = [m + "*" * p for m, p in zip(self.methods, self.privileged, strict=True)]
+        wide = max(len(name) for name in names)
+        columns = [*self.mixtures, "worst"]
+        head = " " * wide + "".join(f"  {c:>10}" for c in columns)
+        lines = [
+            f"{name:<{wide}}" + "".join(f"  {v:>10.4f}" for v in [*row, worst])
+            for name, row, worst in zip(names, self.loss, self.worst, strict=True)
+        ]
+        return "\n".join([head, *lines])
+
+
+def compare(
+    models: Mapping[str, Any],
+    X: Any,
+    y: ArrayLike,
+    sample_domain: ArrayLike,
+    mixtures: Mapping[str, ArrayLike] | None = None,
+    loss: str | Loss = "squared",
+    confidence: float = 0.95,
+) -> Comparison:
+    """Judge fitted models on mixtures of the test domains.
+
+    Parameters
+    ----------
+    models : mapping of names to fitted models
+    X, y, sample_domain : test rows, and the domain of each
+    mixtures : mapping of names to λ, optional
+        By default each domain alone and all in equal parts.  The loss on a mixture is
+        Σ_k λ_k L_k, so the worst mixture of all is always a single domain.
+    loss : "accuracy", the name of a loss, or a Loss
+        With "accuracy" the table shows the share of wrong labels.
+    confidence : float
+        Of the (normal) intervals.
+
+    Examples
+    --------
+    >>> from anymix import Source, compare
+    >>> from anymix.estimators import SingleSource, Uniform
+    >>> pair = [Source("a", lambda X: 0 * X[:, 0]), Source("b", lambda X: 0 * X[:, 0] + 1)]
+    >>> X, y, d = [[0.0]] * 4, [0, 0, 1, 1], ["a", "a", "b", "b"]
+    >>> fitted = {"a": SingleSource.from_sources(pair).fit(X, y, d),
+    ...           "uniform": Uniform.from_sources(pair).fit(X, y, d)}
+    >>> print(compare(fitted, X, y, d).table())
+                      a           b         all       worst
+    a            0.0000      1.0000      0.5000      1.0000
+    uniform      0.2500      0.2500      0.2500      0.2500
+    """
+    target = np.asarray(y)
+    names, domain = check_domains(sample_domain, target.size, None)
+    p = len(names)
+    if mixtures is None:
+        mixtures = {str(n): np.eye(p)[k] for k, n in enumerate(names)} | {"all": simplex.uniform(p)}
+    weights = np.stack([simplex.check(lam, p, "mixture") for lam in mixtures.values()])
+    mean, error = np.empty((len(models), len(weights))), np.empty((len(models), len(weights)))
+    worst, where = np.empty(len(models)), []
+    for a, model in enumerate(models.values()):
+        at_corners = _domain_losses(model, X, target, domain, p, loss, np.eye(p))
+        corner = np.diag(at_corners[0])
+        worst[a], k = corner.max(), int(corner.argmax())
+        where.append(str(names[k]))
+        L, se = _domain_losses(model, X, target, domain, p, loss, weights)
+        mean[a] = (weights * L).sum(axis=1)
+        error[a] = np.sqrt(((weights * se) ** 2).sum(axis=1))
+    width = float(norm.ppf(0.5 + confidence / 2)) * error
+    return Comparison(
+        methods=tuple(models),
+        privileged=tuple(bool(getattr(m, "privileged", False)) for m in models.values()),
+        sources=tuple(map(str, names)),
+        mixtures=tuple(mixtures),
+        mixture_weights=weights,
+        loss=mean,
+        lower=mean - width,
+        upper=mean + width,
+        worst=worst,
+        worst_mixture=tuple(where),
+        measure=loss if isinstance(loss, str) else type(loss).__name__,
+    )
+
+
+def _domain_losses(
+    model: Any,
+    X: Any,
+    y: NDArray[Any],
+    domain: NDArray[np.intp],
+    p: int,
+    loss: str | Loss,
+    mixtures: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """L_k and its standard error for each mixture (t, p); most models do not look at it."""
+    informed = hasattr(model, "for_mixture")
+    versions = [model.for_mixture(lam) for lam in mixtures] if informed else [model]
+    L, se = np.empty((len(versions), p)), np.empty((len(versions), p))
+    for t, version in enumerate(versions):
+        values = _losses(version, X, y, loss)
+        for k in range(p):
+            own = values[domain == k]
+            L[t, k], se[t, k] = own.mean(), own.std() / np.sqrt(own.size)
+    shape = (len(mixtures), p)
+    return np.broadcast_to(L, shape), np.broadcast_to(se, shape)
+
+
+def _losses(model: Any, X: Any, y: NDArray[Any], loss: str | Loss) -> FloatArray:
+    """Return the loss at each row."""
+    if loss == "accuracy":
+        return np.asarray(model.predict(X) != y, dtype=float)
+    loss = get_loss(loss)
+    if not (isinstance(loss, CrossEntropy) or loss.vector):
+        return loss.value(np.asarray(model.predict(X), dtype=float), y.astype(float))
+    proba, classes = model.predict_proba(X), model.classes_
+    label = np.searchsorted(classes, y)
+    if loss.vector:
+        return loss.value(proba, np.eye(len(classes))[label])
+    return loss.value(np.clip(proba[np.arange(y.size), label], 1e-12, 1), y)

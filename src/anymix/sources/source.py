@@ -1,0 +1,146 @@
+"""A source: a predictor that was trained somewhere, a density of the points it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anymix.core.simplex import FloatArray
+
+# What a source gives to a class that it never saw, and the least it may give to any class.
+# The cross-entropy then never exceeds 13.8.
+PROBABILITY_FLOOR = 1e-6
+
+
+@dataclass(frozen=True)
+class Source:
+    """One organisation's contribution.
+
+    Parameters
+    ----------
+    name : str
+    predictor : object with `predict` or `predict_proba`, or a callable
+        Trained elsewhere and never changed here.  A classifier gives (n, c) probabilities, in the
+        order of `classes`; a regressor gives (n,) numbers.
+    density : object with `score_samples`, a callable, or None
+        log D_k(x) in nats; None where responsibilities come from a `DomainClassifier`.
+    own_loss : float, optional
+        Loss of the predictor on held-out rows at home, as its owner states it.
+    classes : sequence, optional
+        Labels of the columns; taken from `predictor.classes_` where it has them.
+    feature_names : sequence of str, optional
+        Names and order of the columns the predictor expects.
+    n_rows : int, optional
+        How many rows it was trained on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anymix import Source
+    >>> source = Source("north", lambda X: X[:, 0], lambda X: -0.5 * (X**2).sum(axis=1))
+    >>> source.log_density(np.array([[1.0], [2.0]]))
+    array([-0.5, -2. ])
+    """
+
+    name: str
+    predictor: Any
+    density: Any = None
+    own_loss: float | None = None
+    classes: Sequence[Any] | None = None
+    feature_names: Sequence[str] | None = None
+    n_rows: int | None = None
+
+    def __sklearn_clone__(self) -> Self:
+        # A source is finished work: an estimator that is cloned keeps its sources.
+        return self
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Class labels of the predictor's columns."""
+        classes = self.classes if self.classes is not None else self._trained_classes()
+        return np.asarray(classes)
+
+    def _trained_classes(self) -> Any:
+        if not hasattr(self.predictor, "classes_"):
+            raise ValueError(
+                f"source {self.name!r} does not say which classes its columns stand for; pass "
+                "classes=[...] to Source."
+            )
+        return self.predictor.classes_
+
+    def log_density(self, X: Any) -> FloatArray:
+        """log D_k(x), shape (n,)."""
+        if self.density is None:
+            raise ValueError(
+                f"source {self.name!r} has no density; pass one to Source, or learn with "
+                "density=DomainClassifier()."
+            )
+        score = getattr(self.density, "score_samples", self.density)
+        return self._checked(score(X), (_length(X),), "its density", allow=-np.inf)
+
+    def predict(self, X: Any) -> FloatArray:
+        """Numbers of a regressor, shape (n,)."""
+        self._check_features(X)
+        call = getattr(self.predictor, "predict", self.predictor)
+        out = np.asarray(call(X))
+        if out.shape == (_length(X), 1):
+            out = out[:, 0]
+        return self._checked(out, (_length(X),), "its predictor")
+
+    def predict_proba(self, X: Any, classes: NDArray[Any]) -> FloatArray:
+        """Probabilities for the given classes, shape (n, c), each row of sum 1.
+
+        Columns are matched by label.  A class that the source never saw gets the probability
+        1e-6, as does any that it gives less; the rest is scaled to make up for it.
+        """
+        self._check_features(X)
+        call = getattr(self.predictor, "predict_proba", self.predictor)
+        labels = self.labels
+        proba = self._checked(call(X), (_length(X), labels.size), "its predictor")
+        if proba.min(initial=0.0) < -1e-6 or np.abs(proba.sum(axis=1) - 1).max(initial=0.0) > 1e-3:
+            raise ValueError(
+                f"source {self.name!r} gives probabilities that are negative or do not sum to 1; "
+                "its predictor must return class probabilities, not scores."
+            )
+        aligned = np.zeros((proba.shape[0], classes.size))
+        position = {label: c for c, label in enumerate(classes.tolist())}
+        for column, label in enumerate(labels.tolist()):
+            if label in position:
+                aligned[:, position[label]] = proba[:, column]
+        aligned = np.maximum(aligned, PROBABILITY_FLOOR)
+        return np.asarray(aligned / aligned.sum(axis=1, keepdims=True))
+
+    def _checked(
+        self, values: Any, shape: tuple[int, ...], part: str, allow: float = 0.0
+    ) -> FloatArray:
+        out = np.asarray(values, dtype=float)
+        if out.shape != shape:
+            raise ValueError(
+                f"source {self.name!r}: {part} returned shape {out.shape} where {shape} was due."
+            )
+        bad = ~np.isfinite(out) & (out != allow)
+        if bad.any():
+            raise ValueError(
+                f"source {self.name!r}: {part} returned {out[bad][0]} (row "
+                f"{int(np.argwhere(bad)[0][0])}); check that row, or repair the source."
+            )
+        return out
+
+    def _check_features(self, X: Any) -> None:
+        if self.feature_names is None or not hasattr(X, "columns"):
+            return
+        given, due = [str(c) for c in X.columns], [str(c) for c in self.feature_names]
+        if given != due:
+            how = "in another order" if sorted(given) == sorted(due) else "other"
+            raise ValueError(
+                f"source {self.name!r} expects the features {due}; X has {how} ones: {given}. "
+                f"Select them with X[{due}]."
+            )
+
+
+def _length(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)

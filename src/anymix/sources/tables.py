@@ -1,0 +1,149 @@
+"""Tables: what p sources say at m points.  Each source is touched once; nothing else ever is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax
+from sklearn.utils import _safe_indexing
+
+from anymix.core import Problem
+from anymix.core.losses import CrossEntropy, Loss, get_loss
+from anymix.core.simplex import FloatArray
+from anymix.sources.source import Source, _length
+
+CHUNK_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class Tables:
+    """log_masses (p, m) and predictions (p, m[, c]), with what is known of the m points.
+
+    targets are numbers, or positions in `classes`; sample_domain (m,) says which source each point
+    was drawn from.  Nothing in here is a feature: tables may travel where rows may not.
+    """
+
+    log_masses: FloatArray
+    predictions: FloatArray
+    targets: NDArray[Any] | None = None
+    sample_domain: NDArray[np.intp] | None = None
+    sample_weight: FloatArray | None = None
+    classes: NDArray[Any] | None = None
+
+    @property
+    def n_points(self) -> int:
+        """m."""
+        return int(self.log_masses.shape[1])
+
+    def log_responsibilities(self) -> FloatArray:
+        """log r_k = log D_k − logsumexp_j log D_j, shape (p, m)."""
+        return np.asarray(log_softmax(self.log_masses, axis=0))
+
+    def problem(self, loss: str | Loss, eta: float, rule: str = "marginal") -> Problem:
+        """Build the problem of learning z from these points, under the own measure."""
+        if self.targets is None or self.sample_domain is None:
+            raise ValueError("tables need targets and sample_domain to learn z from them.")
+        log_d = self.log_masses
+        if rule == "normalised":
+            at_label = self.predictions[:, np.arange(self.n_points), self.targets]
+            log_d = log_d + np.log(at_label)
+        return Problem.from_log_densities(
+            log_d,
+            self.predictions,
+            self.targets,
+            loss,
+            eta,
+            self.sample_domain,
+            self.sample_weight,
+        )
+
+    def point_losses(self, loss: str | Loss) -> FloatArray:
+        """ℓ(h_k(x_i), y_i), shape (p, m)."""
+        loss = get_loss(loss)
+        if self.targets is None:
+            raise ValueError("tables need targets to judge the sources.")
+        y = np.asarray(self.targets)
+        if isinstance(loss, CrossEntropy):
+            return np.asarray(-np.log(self.predictions[:, np.arange(self.n_points), y]))
+        if loss.vector:
+            y = np.eye(self.predictions.shape[2])[y]
+        return np.stack([loss.value(h, y) for h in self.predictions])
+
+    @staticmethod
+    def concatenate(parts: Sequence[Tables]) -> Tables:
+        """Join the tables of several sites, in order; they must agree in sources and classes."""
+        first = parts[0]
+        for part in parts[1:]:
+            if part.predictions.shape[::2] != first.predictions.shape[::2]:
+                raise ValueError(
+                    "tables of different sites must have the same sources and classes."
+                )
+
+        def joined(name: str, axis: int) -> Any:
+            arrays = [getattr(part, name) for part in parts]
+            return None if arrays[0] is None else np.concatenate(arrays, axis=axis)
+
+        return replace(
+            first,
+            log_masses=joined("log_masses", 1),
+            predictions=joined("predictions", 1),
+            targets=joined("targets", 0),
+            sample_domain=joined("sample_domain", 0),
+            sample_weight=joined("sample_weight", 0),
+        )
+
+
+def evaluate(
+    sources: Sequence[Source],
+    X: Any,
+    classes: ArrayLike | None = None,
+    responsibilities: Any = None,
+    chunk_rows: int = CHUNK_ROWS,
+) -> Tables:
+    """Ask every source once about every row of X, chunk by chunk.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+    X : rows, of whatever kind the sources take
+    classes : labels, optional
+        Given for classification; predictions are then (p, m, c) in this order.
+    responsibilities : object with `log_responsibilities`, optional
+        A `DomainClassifier` in place of the sources' densities.
+    chunk_rows : int
+        Rows asked about at a time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anymix import Source, evaluate
+    >>> near = Source("near", lambda X: 0 * X[:, 0], lambda X: -np.abs(X[:, 0]))
+    >>> far = Source("far", lambda X: 1 + 0 * X[:, 0], lambda X: -np.abs(X[:, 0] - 5))
+    >>> evaluate([near, far], np.array([[0.0], [5.0]])).predictions
+    array([[0., 0.],
+           [1., 1.]])
+    """
+    n = _length(X)
+    labels = None if classes is None else np.asarray(classes)
+    shape = (len(sources), n) if labels is None else (len(sources), n, labels.size)
+    log_masses, predictions = np.empty(shape[:2]), np.empty(shape)
+    for start in range(0, n, chunk_rows):
+        block = slice(start, min(start + chunk_rows, n))
+        rows = X if n <= chunk_rows else _safe_indexing(X, np.arange(block.start, block.stop))
+        log_masses[:, block] = masses_of(sources, rows, responsibilities)
+        for k, source in enumerate(sources):
+            predictions[k, block] = (
+                source.predict(rows) if labels is None else source.predict_proba(rows, labels)
+            )
+    return Tables(log_masses, predictions, classes=labels)
+
+
+def masses_of(sources: Sequence[Source], X: Any, responsibilities: Any = None) -> FloatArray:
+    """log D_k(x), or log r_k(x) from a classifier of sources, shape (p, n)."""
+    if responsibilities is not None:
+        return np.asarray(responsibilities.log_responsibilities(X), dtype=float)
+    return np.stack([source.log_density(X) for source in sources])

@@ -1,0 +1,92 @@
+"""The paper's two artificial problems: the objective against the iteration, and who pays what.
+
+Paper: App. E.1, Fig. 2, Fig. 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from anymix.core import Problem, simplex, solve
+from anymix.core.dca import dca
+from anymix.core.records import Record
+from anymix.core.simplex import FloatArray
+
+
+@dataclass(frozen=True)
+class Curve(Record):
+    """γ after each iteration of a method from one start, and the evaluations that it had cost."""
+
+    method: str
+    start: str
+    gamma: FloatArray
+    n_evaluations: FloatArray
+
+
+def convergence(problem: Problem, n_random: int, rng: np.random.Generator) -> list[Curve]:
+    """γ against the iteration, for the DCA and the default solver, from 1/p and random starts.
+
+    Paper: Fig. 2, Fig. 3.
+    """
+    p = problem.n_sources
+    starts = {"uniform": simplex.uniform(p)}
+    starts |= {f"random {i + 1}": simplex.random(p, rng) for i in range(n_random)}
+    curves = []
+    for name, z in starts.items():
+        runs = {
+            "DCA": dca(problem, "gamma", z, tol=1e-9, max_iter=200).trace,
+            "anymix": solve(problem, "gamma", start=z).trace,
+        }
+        for method, trace in runs.items():
+            gamma = np.minimum.accumulate([step.gamma for step in trace])
+            counts = np.array([step.n_evaluations for step in trace])
+            curves.append(Curve(method, name, gamma, counts))
+    return curves
+
+
+@dataclass(frozen=True)
+class LossTable(Record):
+    """loss[a, t]: method a on mixture t; worst[a] over all mixtures; regret[a] against home."""
+
+    methods: tuple[str, ...]
+    mixtures: FloatArray
+    loss: FloatArray
+    worst: FloatArray
+    regret: FloatArray
+
+    def text(self) -> str:
+        """Lay the table out for a terminal, one column a mixture."""
+        heads = ["λ = " + "/".join(f"{100 * x:.0f}" for x in lam) for lam in self.mixtures]
+        rows = [["", *heads, "worst", "regret"]]
+        for name, losses, worst, regret in zip(
+            self.methods, self.loss, self.worst, self.regret, strict=True
+        ):
+            rows.append([name, *(f"{x:.3f}" for x in losses), f"{worst:.3f}", f"{regret:+.3f}"])
+        widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(w) if c == 0 else cell.rjust(w)
+                for c, (cell, w) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in rows
+        )
+
+
+def loss_table(problem: Problem, mixtures: FloatArray) -> LossTable:
+    """Each source, the uniform combination, and DW, on a grid of mixtures.
+
+    Paper: App. E.1.
+    """
+    rows = {f"source {k + 1}": _losses(problem, h) for k, h in enumerate(problem.predictions)}
+    rows["uniform"] = _losses(problem, problem.predictions.mean(axis=0))
+    rows["DW, paper (γ = 0)"] = solve(problem, "gamma").source_losses
+    rows["DW, anymix (regret)"] = solve(problem, "regret").source_losses
+    L = np.stack(list(rows.values()))
+    regret = (L - problem.own_losses).max(axis=1)
+    return LossTable(tuple(rows), mixtures, L @ mixtures.T, L.max(axis=1), regret)
+
+
+def _losses(problem: Problem, h: FloatArray) -> FloatArray:
+    return np.asarray(problem.measure.rows() @ problem.loss.value(h, problem.targets))
