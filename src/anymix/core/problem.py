@@ -203,11 +203,11 @@ class Problem:
     def losses_and_jacobian(self, z: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return L (p,) and its Jacobian G_kj = ∂L_k/∂z_j (p, p), in one pass over the tables.
 
-        G_kj = Σ_i P_k ℓ'(h_z) D_j h_j / K − Σ_i P_k ℓ'(h_z) h_z D_j / K
+        G_kj = Σ_i P_k ℓ'(h_z) (D_j h_j − h_z D_j) / K
         """
         z = np.asarray(z, dtype=float)
         p, measure = self.n_sources, self.measure
-        L, G, minus = np.zeros(p), np.zeros((p, p)), np.zeros((p, p))
+        L, G = np.zeros(p), np.zeros((p, p))
         for block in measure.blocks():
             h, K = self.ratio(z, block)
             y, D, B = self.targets[block], self.masses[:, block], self._B[:, block]
@@ -215,11 +215,8 @@ class Problem:
             measure.add_average(block, self.loss.value(h, y), L)
             if B.ndim == 3:
                 B, slope, h = _contract(B, slope, h)
-            # Not in place: the slope of a user's loss may be h itself.
-            slope = slope / K
-            measure.add_cross(block, slope, B, G)
-            measure.add_cross(block, slope * h, D, minus)
-        return L, G - minus
+            measure.add_cross(block, slope / K, h, (B, D), G)
+        return L, G
 
     def hessian(self, z: ArrayLike, multipliers: FloatArray) -> FloatArray:
         """Return Σ_k λ_k ∇²L_k (p, p); with a = D∘h − h_z D and W = Σ_k λ_k P_k
