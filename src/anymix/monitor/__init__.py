@@ -1,6 +1,20 @@
-"""Which mixture is today's traffic, is it one at all, and what to do about it."""
+"""Which mixture is today's traffic, is it one at all, and which z follows from it."""
 
+from anymix.monitor.adapt import adapt_labelled, adapt_z
+from anymix.monitor.alarm import Alarm, Evidence, mixture_alarm
 from anymix.monitor.mixture import MixtureEstimate, estimate_mixture
+from anymix.monitor.monitor import Monitor, TrafficReport
 from anymix.monitor.novelty import novelty_scores
 
-__all__ = ["MixtureEstimate", "estimate_mixture", "novelty_scores"]
+__all__ = [
+    "Alarm",
+    "Evidence",
+    "MixtureEstimate",
+    "Monitor",
+    "TrafficReport",
+    "adapt_labelled",
+    "adapt_z",
+    "estimate_mixture",
+    "mixture_alarm",
+    "novelty_scores",
+]

@@ -129,7 +129,7 @@ def confusion_matrix(r: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
     array([[0.8, 0.2],
            [0.2, 0.8]])
     """
-    p = len(r)
+    p = int(domain.max()) + 1
     return np.stack([r[:, domain == k].mean(axis=1) for k in range(p)], axis=1)
 
 
@@ -171,6 +171,22 @@ def _residual_covariance(
     return np.asarray(V)
 
 
+def whitener(traffic: FloatArray, reference: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
+    """Return W with W'W the inverse covariance of mean r − C λ, at an unweighted first λ."""
+    rough = simplex_least_squares(confusion_matrix(reference, domain), traffic.mean(axis=1))
+    # Responsibilities sum to 1, so the covariance has a null direction; residuals on the simplex
+    # have no part in it, and any lift will do that does not drown the others.
+    L = _factor(_residual_covariance(traffic, reference, domain, rough), lift=1e-2)
+    return np.asarray(solve_triangular(L, np.eye(len(L)), lower=True))
+
+
+def invert(W: FloatArray, C: FloatArray, q: FloatArray) -> FloatArray:
+    """argmin ‖W(Cλ − q)‖² over the simplex for stacks of C (..., p, p) and q (..., p)."""
+    A, b = W @ C, q @ W.T
+    stack = zip(A.reshape(-1, *A.shape[-2:]), b.reshape(-1, b.shape[-1]), strict=True)
+    return np.array([simplex_least_squares(A_b, b_b) for A_b, b_b in stack]).reshape(q.shape)
+
+
 def _invert(
     traffic: FloatArray,
     reference: FloatArray,
@@ -179,21 +195,10 @@ def _invert(
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
     """Solve C λ = mean r by weighted least squares, on the data and on resamples of all rows."""
-    C, q = confusion_matrix(reference, domain), traffic.mean(axis=1)
-    rough = simplex_least_squares(C, q)
-    # Responsibilities sum to 1, so the covariance has a null direction; residuals on the simplex
-    # have no part in it, and any lift will do that does not drown the others.
-    L = _factor(_residual_covariance(traffic, reference, domain, rough), lift=1e-2)
-
-    def whiten(a: FloatArray) -> FloatArray:
-        return np.asarray(solve_triangular(L, a, lower=True))
-
+    W = whitener(traffic, reference, domain)
+    mixture = invert(W, confusion_matrix(reference, domain), traffic.mean(axis=1))
     Cs = resampled_source_means(reference, domain, size, rng)
-    qs = resampled_means(traffic, size, rng)
-    draws = [
-        simplex_least_squares(whiten(C_b), whiten(q_b)) for C_b, q_b in zip(Cs, qs, strict=True)
-    ]
-    return simplex_least_squares(whiten(C), whiten(q)), np.array(draws)
+    return mixture, invert(W, Cs, resampled_means(traffic, size, rng))
 
 
 def expectation_maximisation(r: FloatArray, max_iter: int = 10_000) -> FloatArray:

@@ -1,0 +1,119 @@
+"""From what the traffic is to a z for it: by λ̂ when it is reliable, or by a few target labels."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from anymix.core import Loss, Problem, Solution, simplex, solve
+from anymix.core.simplex import FloatArray
+from anymix.monitor import _inputs
+from anymix.monitor.alarm import Alarm
+from anymix.monitor.mixture import MixtureEstimate
+
+# A source whose share is below e^-200 at every target row still counts as a source.
+LOWEST = -200.0
+
+
+def adapt_z(
+    z_robust: ArrayLike, estimate: MixtureEstimate, alarm: Alarm | None = None
+) -> FloatArray:
+    """Blend λ̂ with the robust z by the width of its interval.
+
+    z = t λ̂ + (1 − t) z_robust,    t = 1 − max_k (upper_k − lower_k),    t = 0 if the alarm rings.
+
+    On traffic of mixture λ, z = λ loses at most Σ_k λ_k ε_k + ηM: less than the robust z need lose
+    there.  A wrong λ̂ has no such guarantee, and an interval from 0 to 1 says nothing, so z moves
+    as far as the interval is narrow.
+
+    Parameters
+    ----------
+    z_robust : array (p,)
+        The z that is good on every mixture.
+    estimate : MixtureEstimate
+    alarm : Alarm, optional
+        If it rings, λ̂ describes no real mixture and z_robust is returned.
+
+    Examples
+    --------
+    >>> estimate = MixtureEstimate(
+    ...     mixture=np.array([0.9, 0.1]), lower=np.array([0.8, 0.0]), upper=np.array([1.0, 0.2]),
+    ...     condition_number=1.5, method="inversion", n=200, confidence=0.95)
+    >>> adapt_z([0.5, 0.5], estimate).round(2)
+    array([0.82, 0.18])
+    """
+    z = simplex.check(z_robust, len(estimate.mixture), "z_robust")
+    if alarm is not None and alarm.rings:
+        return z
+    trust = 1.0 - float(np.max(estimate.upper - estimate.lower))
+    return simplex.clean(trust * estimate.mixture + (1.0 - trust) * z)
+
+
+def adapt_labelled(
+    log_r: ArrayLike,
+    predictions: ArrayLike,
+    targets: ArrayLike,
+    z_prior: ArrayLike,
+    loss: str | Loss = "squared",
+    *,
+    eta: float = 1e-3,
+    shrinkage: float | str = "auto",
+) -> Solution:
+    """Learn z from a few labelled target rows, held near a prior z.
+
+    min_z  mean_i ℓ(h_z(x_i), y_i) + ρ KL(z_prior ‖ z)
+
+    Parameters
+    ----------
+    log_r : array (p, n)
+        Log-responsibilities of the target rows.
+    predictions : array (p, n) or (p, n, c)
+        h_k at the target rows, as `anymix.core.Problem` takes them.
+    targets : array (n,) or (n, c)
+        y_i.
+    z_prior : array (p,)
+        The robust z, or the answer of `adapt_z`.
+    loss : str or Loss
+    eta : float
+        η > 0, as in prediction.
+    shrinkage : float or "auto"
+        ρ; "auto" takes three times the noise of the mean loss, see `label_noise`: it fades as
+        labels come in.
+
+    Returns
+    -------
+    Solution
+        Its `source_losses` are p times the same number, the target loss.
+
+    Examples
+    --------
+    Labels that agree with the first source move z towards it.
+
+    >>> y = np.linspace(0.0, 1.0, 50)
+    >>> predictions = np.stack([y, y + 1.0])
+    >>> even = np.full((2, 50), np.log(0.5))
+    >>> z = adapt_labelled(even, predictions, y, [0.5, 0.5]).z
+    >>> bool(z[0] > 0.8)
+    True
+    """
+    table = np.maximum(_inputs.log_table(log_r, "log_r"), LOWEST)
+    p, n = table.shape
+    prior = simplex.check(z_prior, p, "z_prior")
+    problem = Problem(
+        np.exp(table), predictions, targets, loss, eta, weights=np.full((p, n), 1.0 / n)
+    )
+    rho = 3.0 * label_noise(problem, prior) if shrinkage == "auto" else shrinkage
+    return solve(problem, "robust", shrinkage=rho, prior=prior)
+
+
+def label_noise(problem: Problem, z: FloatArray) -> float:
+    """How uncertain is the mean of d_k = ℓ(h_z, y) − ℓ(h_k, y) over n rows, at worst over sources?
+
+    max_k max(standard error of mean d_k, max_i |d_ki| / n): the second is the part of one row,
+    without which one or two labels, which agree by chance, would pass for certain.
+    """
+    y, n = problem.targets, problem.n_points
+    combined = problem.loss.value(problem.ratio(z)[0], y)
+    own = np.stack([problem.loss.value(h, y) for h in problem.predictions])
+    d = combined - own
+    return float(max(d.std(axis=1).max() / np.sqrt(n), np.abs(d).max() / n))
