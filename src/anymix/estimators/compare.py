@@ -33,14 +33,14 @@ class Comparison(Record):
     worst_mixture: tuple[str, ...]
     measure: str
 
-    def table(self) -> str:
+    def table(self, digits: int = 4) -> str:
         """Lay the numbers out as text; * marks methods that use privileged information."""
         names = [m + "*" * p for m, p in zip(self.methods, self.privileged, strict=True)]
         wide = max(len(name) for name in names)
         columns = [*self.mixtures, "worst"]
         head = " " * wide + "".join(f"  {c:>10}" for c in columns)
         lines = [
-            f"{name:<{wide}}" + "".join(f"  {v:>10.4f}" for v in [*row, worst])
+            f"{name:<{wide}}" + "".join(f"  {v:>10.{digits}f}" for v in [*row, worst])
             for name, row, worst in zip(names, self.loss, self.worst, strict=True)
         ]
         return "\n".join([head, *lines])
