@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo test test-slow lint bench format clean
+.PHONY: demo test test-slow lint bench docs format clean
 
 # One environment; a stamp remembers which extra is in it.
 $(VENV)/.stamp-%: pyproject.toml
@@ -20,6 +20,8 @@ lint: $(VENV)/.stamp-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Two test processes on two cores: threads of BLAS would only wait for each other.
+test: export OPENBLAS_NUM_THREADS = 1
 test: lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
@@ -28,6 +30,9 @@ test-slow: $(VENV)/.stamp-test
 
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.stamp-test
+	$(BIN)/python tools/docs.py
 
 format: $(VENV)/.stamp-test
 	$(BIN)/ruff check --fix .
