@@ -44,7 +44,7 @@ def decompose(problem: Problem, objective: str, constant: str = "pointwise") -> 
 
     `constant="global"` uses the largest C everywhere, as the paper's 2M; it converges far slower.
 
-    Paper: Prop. 5, Prop. 6.
+    Paper: Eq. 5, Prop. 5, Prop. 6, App. D.
     """
     if objective not in ("gamma", "robust", "regret"):
         raise ValueError(f"objective must be 'regret', 'robust' or 'gamma'; got {objective!r}.")

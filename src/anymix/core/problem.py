@@ -48,7 +48,7 @@ class Problem:
     >>> problem.source_losses([0.5, 0.5]).round(6)
     array([0., 0.])
 
-    Paper: Eq. 1, Eq. 2, Eq. 5.
+    Paper: Eq. 1, Eq. 2.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class Problem:
     def source_losses(self, z: ArrayLike) -> FloatArray:
         """Return L_k(z) = Σ_i P_k(i) ℓ(h_z(i), y_i), shape (p,).
 
-        Paper: Eq. 5.
+        Paper: Eq. 3, Eq. 4.
         """
         z = np.asarray(z, dtype=float)
         L = np.zeros(self.n_sources)

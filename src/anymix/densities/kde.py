@@ -76,6 +76,8 @@ class GaussianKDE(Density):
     0.5
     >>> kde.score_samples([[0.0, 0.0], [2.0, 0.0]]).round(0)
     array([-2., -4.])
+
+    Paper: App. E.3.
     """
 
     def __init__(

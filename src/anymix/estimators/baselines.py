@@ -27,7 +27,7 @@ from anymix.sources.tables import _length
 class _Average(SourceEnsemble):
     """The same weight for a source everywhere: Σ_k α_k h_k(x).
 
-    Paper: App. A.
+    Paper: Lemma 7, Lemma 8, App. A.
     """
 
     alpha_: FloatArray
@@ -50,7 +50,7 @@ class Uniform(_Average):
     >>> Uniform.from_sources([low, high]).fit([[0.0], [1.0]], [0, 1], [0, 1]).predict([[5.0]])
     array([0.5])
 
-    Paper: Sec. 5.1.
+    Paper: Sec. 5.1, Sec. 5.2.
     """
 
     def _learn(self, rows: Rows) -> None:

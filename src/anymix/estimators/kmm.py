@@ -57,6 +57,8 @@ class KernelMeanMatching(ReweightedEstimator):
     >>> model = KernelMeanMatching(LinearRegression()).fit(X, X[:, 0] ** 2, X_target=near_two)
     >>> model.estimator_.coef_.round(1)
     array([3.])
+
+    Paper: Sec. 5.1.
     """
 
     def __init__(
