@@ -68,7 +68,7 @@ class Assumptions(Record):
     alpha : float
         α > 1 of the divergences, infinity allowed.
     target_divergence : float
-        d_α(D_T ‖ mixtures of the sources) ≥ 1; see `anymix.core.divergence.nearest_mixture`.
+        d_α(D_T ‖ mixtures of the sources) ≥ 1; see `anymix.core.nearest.nearest_mixture`.
     density_divergence : float or array (p,)
         d_α(D̂_k ‖ D_k) ≥ 1, how far the densities in use are from the true ones.
     conditional_divergence : float or array (p,)
