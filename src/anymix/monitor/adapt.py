@@ -11,8 +11,8 @@ from anymix.monitor import _inputs
 from anymix.monitor.alarm import Alarm
 from anymix.monitor.mixture import MixtureEstimate
 
-# A source whose share is below e^-200 at every target row still counts as a source.
-LOWEST = -200.0
+# A share below e^-50 cannot be seen beside η; its square must not be a denormal number.
+LOWEST = -50.0
 
 
 def adapt_z(
@@ -102,8 +102,10 @@ def adapt_labelled(
     problem = Problem(
         np.exp(table), predictions, targets, loss, eta, weights=np.full((p, n), 1.0 / n)
     )
-    rho = 3.0 * label_noise(problem, prior) if shrinkage == "auto" else shrinkage
-    return solve(problem, "robust", shrinkage=rho, prior=prior)
+    if shrinkage == "auto":
+        # Without noise all sources agree at these rows, and any amount leaves z at the prior.
+        shrinkage = 3.0 * label_noise(problem, prior) or 1.0
+    return solve(problem, "robust", shrinkage=shrinkage, prior=prior)
 
 
 def label_noise(problem: Problem, z: FloatArray) -> float:

@@ -1,0 +1,122 @@
+import numpy as np
+import pytest
+
+from anymix.monitor import Evidence, alarm, mixture_alarm, novelty_scores
+from anymix.monitor.mixture import confusion_matrix, invert, whitener
+
+DOMAIN = np.repeat([0, 1, 2], 60)
+
+
+def evidence(planar, X):
+    return Evidence(planar.log_responsibilities(X), planar.novelty(X))
+
+
+def mixed(planar, rng, n=200):
+    return planar.rows(rng.choice(3, n, p=rng.dirichlet(np.ones(3))), rng)
+
+
+def test_false_alarms_are_as_rare_as_was_asked_for(planar):
+    rng = np.random.default_rng(0)
+    p_values = []
+    for _ in range(150):
+        reference = evidence(planar, planar.rows(DOMAIN, rng))
+        traffic = evidence(planar, mixed(planar, rng))
+        p_values.append(mixture_alarm(traffic, reference, DOMAIN, 0.1, 99, rng).p_value)
+    # Binomial of 150 draws, four sigma to both sides: quiet, yet no test that never rings.
+    assert 0.02 < np.mean(np.array(p_values) <= 0.1) < 0.2
+    assert 0.34 < np.mean(np.array(p_values) <= 0.5) < 0.66
+
+
+@pytest.mark.parametrize("centre", [(5.0, 5.0), (1.2, 1.2), (-2.0, -2.0)])
+def test_rings_for_a_source_that_was_left_out(planar, centre):
+    rng = np.random.default_rng(1)
+    reference = evidence(planar, planar.rows(DOMAIN, rng))
+    left_out = evidence(planar, rng.normal(centre, size=(300, 2)))
+    answer = mixture_alarm(left_out, reference, DOMAIN)
+    assert answer.rings
+    assert answer.p_value == pytest.approx(1 / 501)
+    assert answer.distance > 0.1
+
+
+def test_rings_for_rows_that_are_not_strange_one_by_one(planar):
+    """All at the very centres: no row is novel, but a mixture would scatter."""
+    rng = np.random.default_rng(1)
+    reference = evidence(planar, planar.rows(DOMAIN, rng))
+    traffic = evidence(planar, mixed(planar, rng) * 0.0)
+    assert mixture_alarm(traffic, reference, DOMAIN).rings
+
+
+def test_calibrated_novelty_works_with_the_reference_that_made_it(planar):
+    rng = np.random.default_rng(3)
+    log_d = planar.log_densities(planar.rows(DOMAIN, rng))
+    rings = []
+    for X in (mixed(planar, rng, 400), rng.normal(6.0, size=(400, 2))):
+        ours, home = (novelty_scores(t, log_d, DOMAIN) for t in (planar.log_densities(X), log_d))
+        traffic = Evidence(planar.log_responsibilities(X), ours)
+        reference = Evidence(log_d - np.logaddexp.reduce(log_d, axis=0), home)
+        rings.append(mixture_alarm(traffic, reference, DOMAIN).rings)
+    assert rings == [False, True]
+
+
+def test_gaps_are_differences_of_distribution_functions(planar):
+    rng = np.random.default_rng(0)
+    there = alarm._scores(evidence(planar, planar.rows(DOMAIN, rng)), "reference")
+    here = alarm._scores(evidence(planar, mixed(planar, rng)), "traffic")
+    gap, weight, null = alarm._gaps(here, there, DOMAIN, 7, rng)
+    W = whitener(here[:3], there[:3], DOMAIN)
+    mixture = invert(W, confusion_matrix(there[:3], DOMAIN), here[:3].mean(axis=1))
+    thresholds = alarm._thresholds(here, there)
+    at = 0
+    for s in range(4):
+        for t in thresholds[s]:
+            F = np.mean(here[s] <= t)
+            at_home = [np.mean(rows <= t) for rows in there[s].reshape(3, 60)]
+            G = mixture @ at_home
+            assert gap[at] == pytest.approx(F - G, abs=1e-12)
+            mean = np.clip((F + G) / 2, 0.5 / 200, 1 - 0.5 / 200)
+            assert weight[at] == pytest.approx(1 / (mean * (1 - mean)))
+            at += 1
+    assert null.shape == (7, at)
+
+
+def test_the_order_of_novelty_is_all_that_counts(planar):
+    rng = np.random.default_rng(4)
+    parts = [evidence(planar, planar.rows(DOMAIN, rng)), evidence(planar, mixed(planar, rng, 199))]
+    reference, traffic = parts
+    # Quantiles between two rows are not kept by a bent scale; equal steps of it are.
+    scaled = [Evidence(e.log_r, 1e6 * e.novelty - 3.0) for e in parts]
+    one, two = mixture_alarm(traffic, reference, DOMAIN), mixture_alarm(*scaled[::-1], DOMAIN)
+    assert (one.p_value, one.distance) == (two.p_value, pytest.approx(two.distance))
+
+
+def test_many_rows_are_thinned_and_chunked_without_changing_the_answer(planar, monkeypatch):
+    rng = np.random.default_rng(0)
+    reference = evidence(planar, planar.rows(DOMAIN, rng))
+    traffic = evidence(planar, mixed(planar, rng))
+    whole = mixture_alarm(traffic, reference, DOMAIN)
+    monkeypatch.setattr(alarm, "CHUNK", 1000)
+    assert mixture_alarm(traffic, reference, DOMAIN).distance == pytest.approx(whole.distance)
+    monkeypatch.setattr(alarm, "MOST_ROWS", 40)
+    table, domain = alarm._thinned(np.arange(180.0)[None], DOMAIN, rng)
+    assert np.bincount(domain).tolist() == [40, 40, 40]
+    assert (DOMAIN[table[0].astype(int)] == domain).all()
+    assert not mixture_alarm(traffic, reference, DOMAIN).rings
+
+
+def test_a_single_source_has_an_alarm_too():
+    rng = np.random.default_rng(0)
+    home, away = (Evidence(np.zeros((1, 200)), rng.normal(c, size=200)) for c in (0.0, 2.0))
+    again = Evidence(np.zeros((1, 200)), rng.normal(size=200))
+    domain = np.zeros(200, dtype=int)
+    assert mixture_alarm(away, home, domain).rings
+    assert not mixture_alarm(again, home, domain).rings
+
+
+def test_bad_input_gets_a_sentence(planar):
+    good = evidence(planar, planar.rows(DOMAIN, np.random.default_rng(0)))
+    with pytest.raises(ValueError, match="could never ring"):
+        mixture_alarm(good, good, DOMAIN, level=0.01, n_bootstrap=50)
+    with pytest.raises(ValueError, match="novelty of traffic must hold 180 numbers"):
+        mixture_alarm(good._replace(novelty=good.novelty[:-1]), good, DOMAIN)
+    with pytest.raises(ValueError, match="one row for each source in both"):
+        mixture_alarm(Evidence(np.zeros((1, 5)), np.zeros(5)), good, DOMAIN)

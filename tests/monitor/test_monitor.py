@@ -1,0 +1,67 @@
+import json
+
+import numpy as np
+import pytest
+
+from anymix.monitor import Monitor
+from anymix.monitor.monitor import domain_codes
+
+DOMAIN = np.repeat([0, 1, 2], 150)
+
+
+@pytest.fixture
+def monitor(planar):
+    return Monitor(planar, planar.rows(DOMAIN, np.random.default_rng(0)), DOMAIN)
+
+
+def test_finds_the_mixture_and_stays_quiet(monitor, planar):
+    rng = np.random.default_rng(1)
+    report = monitor.estimate(planar.rows(rng.choice(3, 2000, p=[0.6, 0.3, 0.1]), rng))
+    np.testing.assert_allclose(report.estimate.mixture, [0.6, 0.3, 0.1], atol=0.08)
+    assert not report.alarm.rings
+    assert report.sentence.startswith("These 2000 rows are a mixture of ")
+    assert report.sentence.index("north") < report.sentence.index("east")
+
+
+def test_rings_and_says_so(monitor):
+    report = monitor.estimate(np.random.default_rng(1).normal(7.0, size=(500, 2)))
+    assert report.alarm.rings
+    assert "no mixture of the sources" in report.sentence
+
+
+def test_names_and_positions_are_the_same_sources(monitor, planar):
+    named = Monitor(planar, monitor.X_reference, np.array(planar.source_names_)[DOMAIN])
+    X = planar.rows(DOMAIN[::3], np.random.default_rng(2))
+    assert named.estimate(X).to_json() == monitor.estimate(X).to_json()
+
+
+def test_the_reference_is_evaluated_once(planar):
+    calls = []
+
+    class Counted(type(planar)):
+        def novelty(self, X):
+            calls.append(len(X))
+            return super().novelty(X)
+
+    rng = np.random.default_rng(0)
+    watch = Monitor(Counted(), planar.rows(DOMAIN, rng), DOMAIN, method="em", n_bootstrap=100)
+    for _ in range(2):
+        assert watch.estimate(planar.rows(DOMAIN[:100], rng)).estimate.method == "em"
+    assert sorted(calls) == [100, 100, 450]
+
+
+def test_the_report_is_json(monitor, planar):
+    X = planar.rows(DOMAIN, np.random.default_rng(2))
+    report = json.loads(monitor.estimate(X).to_json())
+    assert report["source_names"] == ["north", "east", "west"]
+    assert set(report) == {"estimate", "alarm", "source_names", "sentence"}
+
+
+def test_names_come_before_positions():
+    assert domain_codes([2, 1, 1], [1, 2]).tolist() == [1, 0, 0]
+    assert domain_codes([0, 1, 1], ["a", "b"]).tolist() == [0, 1, 1]
+
+
+def test_an_unknown_source_gets_a_sentence(planar):
+    with pytest.raises(ValueError, match="'south', which the model does not have"):
+        Monitor(planar, np.zeros((2, 2)), ["north", "south"]).estimate(np.zeros((3, 2)))
