@@ -1,0 +1,58 @@
+"""Pages made of docstrings agree with them, and every page and name can be found."""
+
+import re
+from importlib import import_module
+
+import pytest
+from source_tree import ROOT
+
+from tools import api_page
+
+PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+PROSE = ["quickstart.md", "choosing.md", "losses.md", "paper_map.md"]
+
+
+def test_the_api_page_is_what_the_docstrings_say():
+    assert api_page.render() == PAGE, "run `make docs`"
+
+
+@pytest.mark.parametrize("room", ["anymix", *api_page.ROOMS])
+def test_every_public_name_is_on_the_api_page(room):
+    headings = re.findall(r"^### (\w+)$", PAGE, flags=re.MULTILINE)
+    assert len(headings) == len(set(headings))
+    public = {name for name in import_module(room).__all__ if not name.startswith("_")}
+    assert public <= set(headings)
+
+
+@pytest.mark.parametrize("room", api_page.ROOMS)
+def test_every_public_name_is_described(room):
+    for name in api_page.public(import_module(room)):
+        entry = PAGE.split(f"\n### {name}\n")[1].split("\n## ")[0].split("\n### ")[0]
+        assert len(entry.replace(name, "").split()) > 5, name
+
+
+def test_changed_docstrings_change_the_page(monkeypatch):
+    from anymix.core import solve
+
+    monkeypatch.setattr(solve, "__doc__", "Find z quickly.")
+    assert api_page.render() != PAGE
+
+
+@pytest.mark.parametrize("page", PROSE)
+def test_pages_end_their_doctests_before_the_fence(page):
+    """A closing fence right after output would be taken for output."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        assert ">>>" not in block or block.endswith("\n\n"), block
+
+
+@pytest.mark.parametrize("page", [*PROSE, "api.md"])
+def test_names_in_backticks_exist(page):
+    """`anymix.core.solve` and the like must be importable."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for dotted in re.findall(r"`(anymix(?:\.\w+)+)`", text):
+        module, _, name = dotted.rpartition(".")
+        try:
+            import_module(dotted)
+        except ModuleNotFoundError:
+            assert hasattr(import_module(module), name), dotted

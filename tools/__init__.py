@@ -1,0 +1,1 @@
+"""What writes the pages of docs/ that are made of docstrings."""

@@ -1,0 +1,161 @@
+"""docs/api.md: every public name, from its docstring.
+
+Examples are printed with the imports that they need, so that the page runs as a doctest.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+PAGE = Path(__file__).parents[1] / "docs" / "api.md"
+ROOMS = (
+    "anymix.estimators",
+    "anymix.sources",
+    "anymix.densities",
+    "anymix.core",
+    "anymix.core.losses",
+    "anymix.monitor",
+)
+LISTED = ("Parameters", "Attributes", "Returns", "Yields", "Raises")
+HEAD = """# API reference
+
+Written from the docstrings by `make docs`; do not edit it here. How the pieces fit is in
+[choosing density, objective and loss](choosing.md), and where each formula comes from in the
+[map of the paper](paper_map.md).
+
+"""
+
+
+def render() -> str:
+    """Return the whole page."""
+    rooms = [import_module(name) for name in ROOMS]
+    parts = [HEAD, _front_door(import_module("anymix"))]
+    parts += [_room(room) for room in rooms]
+    return re.sub(r"\n{3,}", "\n\n", "".join(parts)).rstrip() + "\n"
+
+
+def public(room: ModuleType) -> list[str]:
+    """Return the public names of a room that are described there and in no room before it."""
+    described: set[str] = set()
+    for name in ROOMS[: ROOMS.index(room.__name__)]:
+        described |= set(import_module(name).__all__)
+    return [name for name in room.__all__ if name not in described]
+
+
+def _front_door(door: ModuleType) -> str:
+    names = [name for name in door.__all__ if not name.startswith("_")]
+    links = ", ".join(f"[`{name}`](#{name.lower()})" for name in names)
+    return f"`from anymix import ...` gives {links}.\n\n"
+
+
+def _room(room: ModuleType) -> str:
+    head = f"## {room.__name__}\n\n{_prose(inspect.getdoc(room) or '')}"
+    return head + "".join(_entry(room, name) for name in public(room))
+
+
+def _entry(room: ModuleType, name: str) -> str:
+    thing = getattr(room, name)
+    head = f"### {name}\n\n"
+    if isinstance(thing, dict):
+        return head + f"By name: {', '.join(f'`{key}`' for key in thing)}.\n\n"
+    body = "".join(_sections(inspect.getdoc(thing) or "", room, name))
+    methods = _methods(thing) if inspect.isclass(thing) else ""
+    return f"{head}```python\n{name}{_signature(thing)}\n```\n\n{body}{methods}"
+
+
+def _signature(thing: Any) -> str:
+    """Names and defaults; the types are in the text below."""
+    if inspect.isclass(thing) and issubclass(thing, Warning):
+        return ""
+    parameters = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in inspect.signature(thing).parameters.values()
+        if parameter.name not in ("self", "cls")
+    ]
+    return str(inspect.Signature(parameters))
+
+
+def _sections(docstring: str, room: ModuleType, name: str) -> Iterator[str]:
+    """Yield the summary, then each numpydoc section."""
+    pieces = re.split(r"^(\w[\w ]*)\n-{3,}$", docstring, flags=re.MULTILINE)
+    imports = _imports(docstring, room, name)
+    yield _prose(pieces[0], imports)
+    for title, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        text, _, paper = text.partition("\nPaper: ")
+        if title in LISTED:
+            yield f"**{title}**\n\n{_list(text)}"
+        else:
+            yield f"**{title}**\n\n{_prose(text, imports)}"
+        if paper:
+            yield _prose(f"Paper: {paper}")
+
+
+def _prose(text: str, imports: str = "") -> str:
+    """Paragraphs as they are, doctests fenced; imports open the first of them."""
+    out = []
+    for paragraph in re.split(r"\n\s*\n", text.strip()):
+        if paragraph.lstrip().startswith(">>>"):
+            # A doctest takes the closing fence for output unless a blank line parts them.
+            out.append(f"```python\n{imports}{inspect.cleandoc(paragraph)}\n\n```")
+            imports = ""
+        else:
+            out.append(re.sub(r"\APaper: ", "[Paper](paper_map.md): ", paragraph))
+    return "\n\n".join(out) + "\n\n"
+
+
+def _imports(docstring: str, room: ModuleType, name: str) -> str:
+    """Return the import lines that the examples of a docstring take for granted."""
+    code = "\n".join(re.findall(r"^\s*(?:>>>|\.\.\.) ?(.*)$", docstring, flags=re.MULTILINE))
+    there = " ".join(re.findall(r"import (.*)", code))
+    words = set(re.findall(r"\b\w+\b", code))
+    wanted = [n for n in sorted({name, *room.__all__}) if n in words and n not in there.split(", ")]
+    wanted = [n for n in wanted if not re.search(rf"\b{n}\b", there)]
+    lines = []
+    if "np" in words and "numpy" not in there:
+        lines.append(">>> import numpy as np\n")
+    if wanted:
+        lines.append(f">>> from {room.__name__} import {', '.join(wanted)}\n")
+    return "".join(lines)
+
+
+def _list(text: str) -> str:
+    """Turn "name : type" and its indented description into one bullet."""
+    bullets: list[str] = []
+    for line in inspect.cleandoc(text).splitlines():
+        if line and not line.startswith(" "):
+            head, _, kind = line.partition(" : ")
+            bullets.append(f"- `{head}`" + (f" ({kind})" if kind else ""))
+        elif line.strip():
+            joint = ": " if bullets[-1].count("\n") == 0 and ": " not in bullets[-1] else " "
+            bullets[-1] += joint + line.strip()
+    return "\n".join(bullets) + "\n\n"
+
+
+def _methods(thing: type) -> str:
+    """One line for each public method that is ours, inherited ones too."""
+    lines = []
+    for name, member in inspect.getmembers_static(thing):
+        function = _function(member)
+        ours = inspect.isfunction(function) and function.__module__.startswith("anymix")
+        if name.startswith("_") or not ours:
+            continue
+        summary = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ")
+        call = "" if isinstance(member, property | cached_property) else _signature(function)
+        only = " Classification only." if hasattr(member, "check") else ""
+        lines.append(f"- `{name}{call}`: {summary}{only}")
+    return "**Methods**\n\n" + "\n".join(lines) + "\n\n" if lines else ""
+
+
+def _function(member: Any) -> Any:
+    """Return what a method, property, or method that is not always there wraps."""
+    for wrapped in ("__func__", "fget", "func", "fn"):
+        if hasattr(member, wrapped):
+            return getattr(member, wrapped)
+    return member
