@@ -26,6 +26,11 @@ from anymix.core.records import Record
 ONE_CONDITIONAL = "All sources share one conditional D(y|x) (not needed for the joint rule)."
 MIXTURE = "The target is a mixture of the sources."
 THIS_Z = "Holds for this z, whatever the densities, if its losses on the sources are as stated."
+ESTIMATED = (
+    "The densities in use are at the stated divergence from the true ones, γ is measured under "
+    "them (as the pooled measure does), and the target's divergence, 1 if none is stated, is from their "
+    "mixtures. "
+)
 OTHER_Z = (
     "Some z reaches it, but which one depends on the target's own conditional: a z fitted on the "
     "sources alone is not certified by it."
@@ -122,7 +127,7 @@ class Facts(NamedTuple):
 
 
 def hoelder(loss: float, ratio: ArrayLike, alpha: float, loss_bound: float) -> float:
-    """max_k [d_k L]^((α−1)/α) M^(1/α): the loss on a distribution at Rényi ratio d_k from here.
+    """max_k [d_k L]^((α−1)/α) M^(1/α), at most M: the loss on distributions at ratio d_k from here.
 
     >>> hoelder(0.1, 2.0, np.inf, 1.0)
     0.2
@@ -130,7 +135,9 @@ def hoelder(loss: float, ratio: ArrayLike, alpha: float, loss_bound: float) -> f
     Paper: Cor. 10.
     """
     d = float(np.max(np.asarray(ratio, dtype=float)))
-    return float((d * loss) ** (1 - 1 / alpha) * loss_bound ** (1 / alpha))
+    if d == np.inf:
+        return loss_bound
+    return min(loss_bound, float((d * loss) ** (1 - 1 / alpha) * loss_bound ** (1 / alpha)))
 
 
 def paper_bounds(facts: Facts, given: Assumptions) -> tuple[Bound, ...]:
@@ -177,27 +184,28 @@ def _normalised_bound(facts: Facts, given: Assumptions) -> tuple[Bound, ...]:
 
 
 def _target_bounds(facts: Facts, given: Assumptions) -> tuple[Bound, ...]:
-    """Hölder's step to a target outside the family, with true and with estimated densities."""
-    bounds = []
+    """Hölder's step to a target outside the family, with true or with estimated densities."""
     alpha, M, d = given.alpha, facts.loss_bound, given.target_divergence
-    slack = facts.slack + facts.gamma
-    if alpha is not None and d is not None and given.conditional_divergence is None:
-        value = hoelder(facts.worst, d, alpha, M)
-        words = "The target is at the stated divergence from the sources' mixtures. " + THIS_Z
-        bounds.append(Bound("loss on the target, this z", value, "Cor. 10, proof", words, False))
-        if given.density_divergence is None:
-            value = hoelder(facts.epsilon + slack, d, alpha, M)
-            words = f"The target is at the stated divergence from the mixtures. {ONE_CONDITIONAL}"
-            bounds.append(Bound("loss on the target", value, "Cor. 10", words, False))
-    if alpha is not None and given.density_divergence is not None:
-        estimated = hoelder(facts.epsilon, given.density_divergence, alpha, M)
-        value = hoelder(estimated + slack, 1.0 if d is None else d, alpha, M)
-        words = (
-            "The densities in use are at the stated divergence from the true ones, γ is measured "
-            "under them, and the target's divergence (1 if none is stated) is from their mixtures."
-        )
-        bounds.append(Bound("loss on the target", value, "Cor. 11", words, False))
-    return tuple(bounds)
+    estimated = given.density_divergence
+    if (
+        alpha is None
+        or given.conditional_divergence is not None
+        or (d is None and estimated is None)
+    ):
+        return ()
+    epsilon, worst, paper = facts.epsilon, facts.worst, "Cor. 10"
+    words = "The target's divergence is from the mixtures of the sources. "
+    if estimated is not None:
+        epsilon, worst = (hoelder(loss, estimated, alpha, M) for loss in (epsilon, worst))
+        words, paper = ESTIMATED, "Cor. 11"
+    d = 1.0 if d is None else d
+    value = hoelder(epsilon + facts.slack + facts.gamma, d, alpha, M)
+    this_z = hoelder(worst, d, alpha, M)
+    name = "loss on the target"
+    return (
+        Bound(name, value, paper, words + ONE_CONDITIONAL, False),
+        Bound(f"{name}, this z", this_z, f"{paper}, proof", words + THIS_Z, False),
+    )
 
 
 def _conditional_bounds(facts: Facts, given: Assumptions) -> tuple[Bound, ...]:

@@ -269,8 +269,11 @@ def _reference_mass(problem: Problem) -> float:
 
 def _lowest(problem: Problem, z: FloatArray, given: Assumptions) -> float:
     """min(0, least loss of h_z): Jensen's step wants losses ≥ 0, and shifts those that are not."""
-    lowest = min(0.0, float(problem.loss.value(problem.ratio(z)[0], problem.targets).min()))
-    if lowest < 0 and given.alpha is not None:
+    lowest = float(problem.loss.value(problem.ratio(z)[0], problem.targets).min())
+    # A loss that is a difference of logarithms can miss its zero by a rounding error.
+    if lowest > -1e-9:
+        return 0.0
+    if given.alpha is not None:
         raise ValueError("Hölder's bounds need losses ≥ 0; this loss is negative at some points.")
     return lowest
 

@@ -1,0 +1,251 @@
+"""The theorems as properties: true discrete distributions, any z, losses summed by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anymix.core import Problem, solve
+from anymix.core.bounds import Assumptions, hoelder
+from anymix.core.certificate import certify
+from anymix.core.divergence import renyi_ratio
+from anymix.core.losses import Loss, Squared
+from anymix.core.nearest import nearest_mixture
+
+quick = settings(deadline=None, max_examples=60)
+seeds = st.integers(0, 100_000)
+orders = st.sampled_from([1.2, 2.0, 5.0, np.inf])
+
+
+def random_problem(rng, loss: str | Loss = "squared", p: int = 3, m: int = 12) -> Problem:
+    D = rng.dirichlet(np.full(m, 0.3), p) + 1e-12
+    D /= D.sum(axis=1, keepdims=True)
+    if loss == "cross_entropy":
+        return Problem(D, rng.uniform(0.02, 1.0, (p, m)), None, loss, eta=rng.choice([1e-3, 0.3]))
+    h, y = rng.normal(size=(p, m)), rng.normal(size=m)
+    if loss == "poisson":
+        h, y = np.exp(h), np.exp(y)
+    return Problem(D, h, y, loss, eta=rng.choice([1e-3, 0.3]))
+
+
+def target_loss(problem: Problem, z: np.ndarray, T: np.ndarray) -> float:
+    return float(T @ problem.loss.value(problem.ratio(z)[0], problem.targets))
+
+
+def value(certificate, paper: str) -> float:
+    return next(bound.value for bound in certificate.bounds if bound.paper == paper)
+
+
+@pytest.mark.parametrize("loss", ["squared", "cross_entropy", "absolute", "poisson"])
+@quick
+@given(seed=seeds)
+def test_mixtures_keep_the_bound_of_cor_2_and_the_per_source_one(loss, seed):
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng, loss)
+    z = rng.dirichlet(np.ones(3))
+    certificate = certify(problem, z)
+    assert certificate.robust_loss <= value(certificate, "Thm 1, Cor. 2") + 1e-12
+    assert certificate.regret <= value(certificate, "Lemma 4, Cor. 2") + 1e-12
+    mixture = rng.dirichlet(np.ones(3))
+    loss_there = target_loss(problem, z, mixture @ problem.masses)
+    assert loss_there <= mixture @ certificate.own_losses + certificate.regret + 1e-12
+    assert all(bound.checked for bound in certificate.bounds)
+
+
+@pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_per_source_guarantee_is_reached(loss, seed):
+    problem = random_problem(np.random.default_rng(seed), loss, p=4, m=40)
+    certificate = certify(problem, solve(problem, "regret"))
+    assert certificate.regret <= problem.eta * problem.loss_bound + 1e-9
+
+
+@quick
+@given(seed=seeds, alpha=orders)
+def test_any_target_keeps_the_bounds_of_cor_10(seed, alpha):
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng)
+    z, T = rng.dirichlet(np.ones(3)), rng.dirichlet(np.full(12, 0.5))
+    d = nearest_mixture(T, problem.masses, alpha).value
+    certificate = certify(problem, z, assumptions=Assumptions(alpha=alpha, target_divergence=d))
+    got = target_loss(problem, z, T)
+    assert got <= value(certificate, "Cor. 10, proof") * (1 + 1e-9)
+    assert value(certificate, "Cor. 10, proof") <= value(certificate, "Cor. 10") * (1 + 1e-9)
+
+
+@quick
+@given(seed=seeds, alpha=orders)
+def test_estimated_densities_keep_the_bounds_of_cor_11(seed, alpha):
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng)
+    true = rng.dirichlet(np.full(12, 2.0), 3)
+    T = rng.dirichlet(np.full(12, 0.5))
+    estimated = problem.masses
+    given_divergences = Assumptions(
+        loss_bound=problem.loss_bound,
+        alpha=alpha,
+        target_divergence=nearest_mixture(T, estimated, alpha).value,
+        density_divergence=[renyi_ratio(e, t, alpha) for e, t in zip(estimated, true, strict=True)],
+    )
+    z = rng.dirichlet(np.ones(3))
+    got = target_loss(problem, z, T)
+    # ε under the estimates is valid too, since the step from the truth is paid on top.
+    assert got <= value(certify(problem, z, assumptions=given_divergences), "Cor. 11") + 1e-9
+    # Losses under the truth, as held-out points would show them.
+    measured = Problem(
+        estimated, problem.predictions, problem.targets, eta=problem.eta, weights=true
+    )
+    certificate = certify(measured, z, assumptions=given_divergences)
+    assert got <= value(certificate, "Cor. 11, proof") + 1e-9
+
+
+@quick
+@given(seed=seeds, alpha=orders)
+def test_hoelder_carries_own_losses_to_estimated_densities(seed, alpha):
+    """ε̂ of Cor. 11 is what it says: L(D̂_k, h_k) ≤ [ε d_α(D̂_k ‖ D_k)]^((α−1)/α) M^(1/α)."""
+    rng = np.random.default_rng(seed)
+    losses = rng.uniform(0, 3, 10) ** 4
+    true, estimated = rng.dirichlet(np.ones(10), 2)
+    d = renyi_ratio(estimated, true, alpha)
+    assert estimated @ losses <= hoelder(true @ losses, d, alpha, losses.max()) * (1 + 1e-9)
+
+
+def label_tables(rng, p: int = 3, n_inputs: int = 5, n_labels: int = 3):
+    """Marginals (p, x), conditionals of each source (p, x, y) and of the target (x, y)."""
+    marginals = rng.dirichlet(np.ones(n_inputs), p)
+    conditionals = rng.dirichlet(np.ones(n_labels), (p, n_inputs))
+    return marginals, conditionals, rng.dirichlet(np.ones(n_labels), n_inputs)
+
+
+@quick
+@given(seed=seeds)
+def test_the_normalised_rule_keeps_the_bound_of_thm_3(seed):
+    rng = np.random.default_rng(seed)
+    marginals, _, conditional = label_tables(rng)
+    D = (marginals[:, :, None] * conditional).reshape(3, -1) + 1e-4
+    # One conditional for all sources is needed again after the floor.
+    D = D.reshape(3, 5, 3)
+    D = D.sum(axis=2, keepdims=True) * (D.sum(axis=0) / D.sum(axis=(0, 2))[:, None])
+    D = D.reshape(3, -1) / D.reshape(3, -1).sum(axis=1, keepdims=True)
+    h = rng.dirichlet(np.ones(3), (3, 5)).reshape(3, -1) + 1e-3
+    h = (h.reshape(3, 5, 3) / h.reshape(3, 5, 3).sum(axis=2, keepdims=True)).reshape(3, -1)
+    eta, U = rng.choice([1e-3, 0.1]), np.full(15, 1 / 15)
+    problem = Problem(D, h, None, "cross_entropy", eta=eta, reference=U)
+    z, mu = rng.dirichlet(np.ones(3)), (D / U).min()
+    certificate = certify(problem, z, assumptions=Assumptions(mass_floor=mu, n_classes=3))
+    joint = problem.ratio(z)[0].reshape(5, 3)
+    normalised = joint / joint.sum(axis=1, keepdims=True)
+    worst = max(-(row @ np.log(normalised.ravel())) for row in D)
+    bound = value(certificate, "Thm 3")
+    assert worst <= bound + 1e-12
+    papers = certificate.epsilon + eta * (certificate.loss_bound + 3 / mu) + certificate.gamma
+    assert bound <= papers + 1e-12
+
+
+@quick
+@given(seed=seeds, alpha=orders)
+def test_other_conditionals_keep_the_bounds_for_this_z(seed, alpha):
+    rng = np.random.default_rng(seed)
+    marginals, conditionals, target = label_tables(rng)
+    joint = (marginals[:, :, None] * conditionals).reshape(3, -1)
+    relabelled = (marginals[:, :, None] * target).reshape(3, -1)
+    h = np.repeat(rng.normal(size=(3, 5)), 3, axis=1)
+    y = np.tile(rng.normal(size=3), 5)
+    problem = Problem(np.repeat(marginals, 3, axis=1), h, y, eta=0.01, weights=joint)
+    conditional = [renyi_ratio(a, b, alpha) for a, b in zip(relabelled, joint, strict=True)]
+    z = rng.dirichlet(np.ones(3))
+    words = Assumptions(alpha=alpha, conditional_divergence=conditional)
+    certificate = certify(problem, z, assumptions=words)
+    mixture = rng.dirichlet(np.ones(3)) @ relabelled
+    assert target_loss(problem, z, mixture) <= value(certificate, "Thm 1, proof") * (1 + 1e-9)
+    # ε_T, the part of Thm 1 that does not depend on z.
+    own = [row @ problem.loss.value(h[k], y) for k, row in enumerate(relabelled)]
+    epsilon_t = hoelder(certificate.epsilon, conditional, alpha, certificate.loss_bound)
+    assert max(own) <= epsilon_t * (1 + 1e-9)
+    # Any marginal: Thm 12.
+    T = (rng.dirichlet(np.ones(5))[:, None] * target).ravel()
+    d = nearest_mixture(T, relabelled, alpha).value
+    words = Assumptions(alpha=alpha, conditional_divergence=conditional, target_divergence=d)
+    certificate = certify(problem, z, assumptions=words)
+    assert target_loss(problem, z, T) <= value(certificate, "Thm 12, proof") * (1 + 1e-9)
+
+
+def test_the_divergence_of_relabelled_sources_is_the_mean_of_the_papers():
+    """d_α(D_k,T ‖ D_k)^(α−1) = E_{D_k(x)} d_α(D_T(·|x) ‖ D_k(·|x))^(α−1)."""
+    marginals, conditionals, target = label_tables(np.random.default_rng(0))
+    joint = marginals[0][:, None] * conditionals[0]
+    relabelled = marginals[0][:, None] * target
+    by_input = [renyi_ratio(t, c, 3.0) ** 2 for t, c in zip(target, conditionals[0], strict=True)]
+    assert renyi_ratio(relabelled, joint, 3.0) ** 2 == pytest.approx(marginals[0] @ by_input)
+
+
+def test_a_z_fitted_on_the_sources_can_break_thm_12_and_the_words_say_so():
+    """The sources disagree about labels; γ = 0 on them says nothing about the target's labels."""
+    problem = random_problem(np.random.default_rng(0))
+    words = Assumptions(alpha=2.0, conditional_divergence=1.1, target_divergence=1.2)
+    bounds = certify(problem, [0.2, 0.3, 0.5], assumptions=words).bounds
+    text = {bound.paper: bound.assumptions for bound in bounds}
+    assert "not certified" in text["Thm 12"]
+    assert "this z" in text["Thm 12, proof"]
+
+
+def test_cross_entropy_names_thm_13():
+    problem = random_problem(np.random.default_rng(0), "cross_entropy")
+    words = Assumptions(alpha=2.0, conditional_divergence=1.1, target_divergence=1.2)
+    papers = [bound.paper for bound in certify(problem, [0.2, 0.3, 0.5], assumptions=words).bounds]
+    assert papers == ["Thm 1, Cor. 2", "Lemma 4, Cor. 2", "Thm 13", "Thm 13, proof"]
+
+
+def test_only_bounds_whose_inputs_are_known_are_given():
+    problem = random_problem(np.random.default_rng(0))
+    assert len(certify(problem, [0.2, 0.3, 0.5]).bounds) == 2
+    alone = certify(problem, [0.2, 0.3, 0.5], assumptions=Assumptions(alpha=2.0))
+    assert len(alone.bounds) == 2
+
+
+def test_hoelder_never_promises_more_than_the_bound_on_the_loss():
+    assert hoelder(0.0, np.inf, 2.0, 5.0) == 5.0
+    assert hoelder(4.0, 100.0, 2.0, 5.0) == 5.0
+    assert hoelder(1.0, [1.0, 4.0], 2.0, 25.0) == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"target_divergence": 1.5}, "needs alpha"),
+        ({"alpha": 1.0}, "above 1"),
+        ({"alpha": 2.0, "target_divergence": 0.5}, "≥ 1"),
+        ({"alpha": 2.0, "density_divergence": [1.0, np.nan]}, "≥ 1"),
+        ({"mass_floor": 0.1}, "go together"),
+        ({"mass_floor": -0.1, "n_classes": 2}, "positive"),
+        ({"mass_floor": 0.1, "n_classes": 2}, "needs the cross-entropy"),
+        ({"loss_bound": np.inf}, "positive and finite"),
+    ],
+)
+def test_bad_assumptions_are_named(words, message):
+    problem = random_problem(np.random.default_rng(0))
+    with pytest.raises(ValueError, match=message):
+        certify(problem, [0.2, 0.3, 0.5], assumptions=Assumptions(**words))
+
+
+class Shifted(Squared):
+    """(h − y)² − 1, as convex as the squared loss, but negative near the target."""
+
+    def value(self, h, y):
+        return super().value(h, y) - 1.0
+
+
+@quick
+@given(seed=seeds)
+def test_a_loss_that_can_be_negative_is_shifted(seed):
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng, Shifted())
+    certificate = certify(problem, rng.dirichlet(np.ones(3)))
+    assert certificate.robust_loss <= value(certificate, "Thm 1, Cor. 2") + 1e-12
+    assert certificate.regret <= value(certificate, "Lemma 4, Cor. 2") + 1e-12
+
+
+def test_hoelder_needs_losses_that_are_not_negative():
+    problem = Problem([[1.0], [1.0]], [[3.0], [5.0]], [4.0], Shifted())
+    with pytest.raises(ValueError, match="negative"):
+        certify(problem, [0.5, 0.5], assumptions=Assumptions(alpha=2.0))

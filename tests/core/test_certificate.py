@@ -1,0 +1,239 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anymix.core import Problem, solve
+from anymix.core.bounds import Assumptions
+from anymix.core.certificate import LOG_STEP, N_LEVELS, Certificate, certify, rounded
+from anymix.core.confidence import mean_upper_bound
+
+Z = np.array([0.3, 0.7])
+KNOWN = Assumptions(loss_bound=4.0)
+
+
+class World:
+    """Two sources on six points whose true losses are known; predictions and labels in [−1, 1]."""
+
+    def __init__(self, seed: int):
+        rng = np.random.default_rng(seed)
+        self.D = rng.dirichlet(np.ones(6), 2)
+        self.h, self.y = rng.uniform(-1, 1, (2, 6)), rng.uniform(-1, 1, 6)
+
+    def truth(self) -> Problem:
+        """The same h_z as a problem on draws has: masses are responsibilities there."""
+        r = self.D / self.D.sum(axis=0)
+        return Problem(r, self.h, self.y, weights=self.D)
+
+    def draw(self, rng: np.random.Generator, n: int, **options) -> Problem:
+        i = np.concatenate([rng.choice(6, n, p=row) for row in self.D])
+        domain = np.repeat([0, 1], n)
+        log_d = np.log(self.D[:, i])
+        return Problem.from_log_densities(
+            log_d, self.h[:, i], self.y[i], sample_domain=domain, **options
+        )
+
+
+@pytest.fixture
+def problem() -> Problem:
+    return World(0).draw(np.random.default_rng(0), 80)
+
+
+def test_what_is_measured_is_what_the_problem_says(problem):
+    certificate = certify(problem, Z)
+    np.testing.assert_allclose(certificate.source_losses, problem.source_losses(Z))
+    np.testing.assert_allclose(certificate.own_losses, problem.own_losses)
+    assert certificate.epsilon == problem.own_losses.max()
+    assert certificate.robust_loss == pytest.approx(problem.robust_loss(Z))
+    assert certificate.regret == pytest.approx(problem.regret(Z))
+    assert certificate.gamma == pytest.approx(problem.gamma(Z))
+    assert (certificate.eta, certificate.loss_bound) == (problem.eta, problem.loss_bound)
+
+
+@pytest.mark.parametrize("method", ["betting", "bernstein", "hoeffding", "student"])
+def test_upper_bounds_are_the_largest_of_the_sources_each_at_half_the_error(problem, method):
+    certificate = certify(problem, Z, confidence=0.9, method=method, assumptions=KNOWN)
+    h = problem.ratio(Z)[0]
+    losses, regrets, rng = [], [], np.random.default_rng(0)
+    for k, points in enumerate((slice(0, 80), slice(80, 160))):
+        x = (h[points] - problem.targets[points]) ** 2
+        d = x - (problem.predictions[k, points] - problem.targets[points]) ** 2
+        losses.append(mean_upper_bound(x, 0.05, method, (0, 4), rng=rng))
+        regrets.append(mean_upper_bound(d, 0.05, method, (-4, 4), rng=rng))
+    assert certificate.loss_upper == pytest.approx(max(losses), rel=1e-9)
+    assert certificate.regret_upper == pytest.approx(max(regrets), rel=1e-9)
+    assert certificate.loss_upper > certificate.robust_loss
+    assert certificate.regret_upper > certificate.regret
+
+
+def test_the_default_bets_only_on_a_stated_bound(problem):
+    assert certify(problem, Z).method == "student"
+    assert certify(problem, Z, assumptions=KNOWN).method == "betting"
+    weighted = World(0).draw(np.random.default_rng(0), 80, sample_weight=np.linspace(1, 2, 160))
+    assert certify(weighted, Z, assumptions=KNOWN).method == "student"
+    with pytest.raises(ValueError, match="equal weights"):
+        certify(weighted, Z, method="betting", assumptions=KNOWN)
+
+
+def test_weights_of_zero_leave_points_out():
+    full = World(0).draw(np.random.default_rng(0), 80)
+    keep = np.tile([1.0, 0.0], 80)
+    part = World(0).draw(np.random.default_rng(0), 80, sample_weight=keep)
+    certificate = certify(part, Z, assumptions=KNOWN)
+    assert certificate.method == "betting"
+    assert certificate.loss_upper > certify(full, Z, assumptions=KNOWN).loss_upper
+
+
+def test_tables_taken_as_the_truth_need_no_confidence():
+    world = World(0)
+    exact = Problem(world.D, world.h, world.y)
+    for certificate in (
+        certify(exact, Z),
+        certify(world.draw(np.random.default_rng(0), 9), Z, confidence=None),
+    ):
+        assert certificate.confidence is certificate.loss_upper is certificate.method is None
+        assert "taking the tables as the truth" in certificate.sentence
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_both_bounds_hold_together_as_often_as_promised(seed):
+    world = World(seed)
+    truth, rng = world.truth(), np.random.default_rng(seed)
+    loss, regret = truth.robust_loss(Z), truth.regret(Z)
+    runs, failures = 150, 0
+    for _ in range(runs):
+        certificate = certify(world.draw(rng, 40), Z, confidence=0.8, assumptions=KNOWN)
+        failures += certificate.loss_upper < loss or certificate.regret_upper < regret
+    assert failures <= 0.2 * runs
+
+
+def test_a_z_fitted_on_the_points_is_certified_all_the_same():
+    """Fitted on 12 points a source, the naive bound fails far more often than the corrected one."""
+    failures = {True: 0, False: 0}
+    runs = 60
+    for seed in range(runs):
+        world = World(seed)
+        truth, rng = world.truth(), np.random.default_rng(seed)
+        problem = world.draw(rng, 12)
+        solution = solve(problem, "regret")
+        for held_out in failures:
+            certificate = certify(
+                problem, solution, confidence=0.6, method="student", held_out=held_out
+            )
+            failures[held_out] += certificate.regret_upper < truth.regret(certificate.z)
+    assert failures[False] <= 0.2 * runs
+    assert failures[False] < failures[True]
+
+
+def test_a_solution_of_this_very_problem_is_recognised(problem):
+    solution = solve(problem, "regret")
+    fitted = certify(problem, solution)
+    assert fitted.n_candidates == 2 * (N_LEVELS + 1)
+    assert "fitted on the same points" in fitted.sentence
+    np.testing.assert_array_equal(fitted.z, rounded(solution.z))
+    new_points = World(0).draw(np.random.default_rng(9), 80)
+    held_out = certify(new_points, solution)
+    assert held_out.n_candidates == 1
+    np.testing.assert_allclose(held_out.z, solution.z)
+    assert certify(problem, solution, held_out=True).regret_upper < fitted.regret_upper
+    assert certify(problem, solution.z, held_out=False).n_candidates == fitted.n_candidates
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10_000), p=st.integers(1, 6), spread=st.floats(0.05, 5))
+def test_rounding_is_small_idempotent_and_on_the_levels(seed, p, spread):
+    z = np.random.default_rng(seed).dirichlet(np.full(p, spread))
+    got = rounded(z)
+    assert got.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(rounded(got), got, rtol=1e-12)
+    kept = got > 0
+    odds = np.log(got[kept] / got.max()) - np.log(z[kept] / z.max())
+    assert np.abs(odds).max() <= LOG_STEP / 2 + 1e-9
+    steps = -np.log(got[kept] / got.max()) / LOG_STEP
+    np.testing.assert_allclose(steps, np.rint(steps), atol=1e-6)
+    assert np.all(z[~kept] < np.exp(-LOG_STEP * (N_LEVELS - 1)) * z.max())
+
+
+def test_sentences():
+    shared = dict.fromkeys(
+        ["own_losses", "source_losses", "epsilon", "gamma", "eta", "loss_bound", "bounds"], 0.0
+    ) | {"assumptions": Assumptions()}
+    certificate = Certificate(
+        z=np.full(3, 1 / 3),
+        robust_loss=0.3,
+        regret=0.01,
+        confidence=0.95,
+        method="betting",
+        loss_upper=0.41,
+        regret_upper=0.02,
+        n_candidates=1.0,
+        **shared,
+    )
+    assert certificate.sentence == (
+        "On any mixture of the 3 sources the loss is at most 0.41, and at most 0.02 above each "
+        "source's own model at home, with 95 % confidence."
+    )
+    better = Certificate(
+        z=np.ones(1),
+        robust_loss=0.3,
+        regret=0.01,
+        confidence=0.9,
+        method="student",
+        loss_upper=0.41,
+        regret_upper=-0.02,
+        n_candidates=1.0,
+        **shared,
+    )
+    assert better.sentence == (
+        "On the source the loss is at most 0.41, and at least 0.02 below each source's own model "
+        "at home, with about 90 % confidence."
+    )
+
+
+def test_a_certificate_can_be_written_down(problem):
+    words = Assumptions(4.0, np.inf, 1.2, conditional_divergence=[1.0, 1.5])
+    record = json.loads(certify(problem, Z, assumptions=words).to_json())
+    assert record["z"] == pytest.approx(list(Z))
+    assert record["bounds"][0]["paper"] == "Thm 1, Cor. 2"
+    assert record["assumptions"]["conditional_divergence"] == [1.0, 1.5]
+    assert record["assumptions"]["alpha"] is None
+
+
+def test_one_source_and_one_point_work():
+    single = Problem.from_log_densities(
+        [[0.0, 0.0]], [[0.1, 0.2]], [0.0, 0.0], sample_domain=[0, 0]
+    )
+    assert certify(single, [1.0]).regret == pytest.approx(0.0)
+    assert certify(Problem([[1.0]], [[0.5]], [0.0]), [1.0]).robust_loss == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": 1.5}, "strictly between"),
+        ({"method": "betting"}, "loss_bound=M"),
+        ({"method": "guess", "assumptions": KNOWN}, "method must be"),
+        ({"assumptions": Assumptions(loss_bound=1e-6)}, "state a larger bound"),
+    ],
+)
+def test_bad_options_are_named(problem, options, message):
+    with pytest.raises(ValueError, match=message):
+        certify(problem, Z, **options)
+
+
+def test_bad_z_is_named(problem):
+    with pytest.raises(ValueError, match="simplex"):
+        certify(problem, [0.5, 0.6])
+    with pytest.raises(ValueError, match="shape"):
+        certify(problem, [1.0])
+
+
+def test_too_many_sources_to_certify_on_the_same_points():
+    p = 160
+    many = Problem.from_log_densities(
+        np.zeros((p, p)), np.zeros((p, p)), np.zeros(p), sample_domain=np.arange(p)
+    )
+    with pytest.raises(ValueError, match="held-out"):
+        certify(many, np.full(p, 1 / p), held_out=False)
