@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from anymix.core import Problem, solve
 from anymix.core.bounds import Assumptions
-from anymix.core.certificate import LOG_STEP, N_LEVELS, Certificate, certify, rounded
+from anymix.core.certificate import Certificate, certify
 from anymix.core.confidence import mean_upper_bound
+from anymix.core.rounding import LOG_STEP, N_LEVELS, n_rounded, rounded
 
 Z = np.array([0.3, 0.7])
 KNOWN = Assumptions(loss_bound=4.0)
@@ -154,6 +155,16 @@ def test_rounding_is_small_idempotent_and_on_the_levels(seed, p, spread):
     steps = -np.log(got[kept] / got.max()) / LOG_STEP
     np.testing.assert_allclose(steps, np.rint(steps), atol=1e-6)
     assert np.all(z[~kept] < np.exp(-LOG_STEP * (N_LEVELS - 1)) * z.max())
+
+
+def test_the_candidates_are_counted():
+    """Every rounded z of two sources, listed: one of the two is the largest."""
+    levels = np.r_[np.exp(-LOG_STEP * np.arange(N_LEVELS)), 0.0]
+    all_pairs = {tuple(rounded(np.array([1.0, v])).round(12)) for v in levels}
+    all_pairs |= {(b, a) for a, b in all_pairs}
+    assert n_rounded(2) - 1 == len(all_pairs)  # (1/2, 1/2) is counted twice
+    drawn = np.random.default_rng(0).dirichlet([0.5, 0.5], 500)
+    assert {tuple(rounded(z).round(12)) for z in drawn} <= all_pairs
 
 
 def test_sentences():

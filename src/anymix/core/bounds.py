@@ -28,8 +28,8 @@ MIXTURE = "The target is a mixture of the sources."
 THIS_Z = "Holds for this z, whatever the densities, if its losses on the sources are as stated."
 ESTIMATED = (
     "The densities in use are at the stated divergence from the true ones, γ is measured under "
-    "them (as the pooled measure does), and the target's divergence, 1 if none is stated, is from their "
-    "mixtures. "
+    "them (as the pooled measure does), and the target's divergence, 1 if none is stated, is from "
+    "their mixtures. "
 )
 OTHER_Z = (
     "Some z reaches it, but which one depends on the target's own conditional: a z fitted on the "

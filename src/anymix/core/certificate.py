@@ -26,12 +26,8 @@ from anymix.core.losses import CrossEntropy
 from anymix.core.measures import OwnMeasure
 from anymix.core.problem import Problem, gap
 from anymix.core.records import Record, Solution
+from anymix.core.rounding import n_rounded, rounded
 from anymix.core.simplex import FloatArray
-
-# log z is rounded to steps of this size, and set to zero below this many of them under the largest:
-# a source's odds move by a tenth at most, and there are p·52^(p−1) such z.
-LOG_STEP = 0.2
-N_LEVELS = 51
 
 
 @dataclass(frozen=True)
@@ -155,7 +151,7 @@ def certify(
     means = None if confidence is None else _chosen_method(problem, method, given)
     n_candidates = 1.0
     if means is not None and not _is_held_out(problem, z, held_out):
-        weights, n_candidates = rounded(weights), _n_rounded(problem.n_sources)
+        weights, n_candidates = rounded(weights), n_rounded(problem.n_sources)
     loss_upper = regret_upper = None
     if means is not None and confidence is not None:
         # Half of the error probability for each of the two statements.
@@ -198,27 +194,6 @@ def _facts(
         checked=problem.pooled,
         cross_entropy=isinstance(problem.loss, CrossEntropy),
     )
-
-
-def rounded(z: FloatArray) -> FloatArray:
-    """Round log(z / max z) to multiples of 0.2 and set z to zero from 51 steps below on.
-
-    >>> rounded(np.array([0.6, 0.4, 1e-9])).round(4)
-    array([0.5987, 0.4013, 0.    ])
-    """
-    with np.errstate(divide="ignore"):
-        steps = np.rint(-np.log(z / z.max()) / LOG_STEP)
-    return simplex.clean(np.where(steps < N_LEVELS, np.exp(-LOG_STEP * steps), 0.0))
-
-
-def _n_rounded(p: int) -> float:
-    """p choices of the largest entry, 51 levels and zero for each other one."""
-    if p > 150:
-        raise ValueError(
-            f"{p} sources are too many to certify z on the points it was fitted on; "
-            "certify on held-out points."
-        )
-    return p * float(N_LEVELS + 1) ** (p - 1)
 
 
 def _error(confidence: float) -> float:
