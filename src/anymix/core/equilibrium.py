@@ -27,23 +27,22 @@ from anymix.core.simplex import FloatArray, uniform
 
 
 class Attempt(NamedTuple):
-    """How to set out: steps of the map, first step length, most steps; may γ rise far?"""
+    """How to set out: steps of the map, first τ in units of 1/γ, most steps after that."""
 
     map_steps: int
     first_step: float
     max_steps: int
-    may_rise: bool = True
 
 
-# Newton almost at once is enough for small problems; the flow is followed ever more patiently
-# where it is not.
+# The first is enough for most problems, in some ten steps; the flow is followed ever more
+# patiently where it is not.
 ATTEMPTS = (
-    Attempt(0, 1e4, 12, may_rise=False),
-    Attempt(10, 2.0, 40),
-    Attempt(200, 0.5, 80),
-    Attempt(2000, 0.1, 80),
+    Attempt(0, 2.0, 25),
+    Attempt(0, 0.5, 40),
+    Attempt(10, 0.5, 40),
+    Attempt(200, 0.2, 80),
+    Attempt(2000, 0.05, 80),
 )
-
 # Rounds of pivots before the interior method, which always answers, takes over.
 PIVOTS = 8
 
@@ -96,15 +95,14 @@ def _follow(
     best, before, tau = Equilibrium(z, np.inf), np.inf, 0.0
     for step in range(attempt.max_steps):
         f, G = oracle.losses_and_jacobian(z)
-        gamma = gap(f, z) / max(float(np.abs(f).max()), 1e-300)
+        scale = max(float(np.abs(f).max()), 1e-300)
+        gamma = gap(f, z) / scale
         if gamma < best.optimality:
             best = Equilibrium(z, gamma)
         if gamma <= tol or oracle.n_evaluations >= budget:
             break
-        if gamma > 3 * best.optimality and not attempt.may_rise:
-            break
         if step == 0:
-            tau = attempt.first_step / (float(f.max() - f.min()) + 1e-300)
+            tau = attempt.first_step / (gamma * scale)
         else:
             tau *= 1.3 * min(max(before / gamma, 0.3), 10.0)
         before = gamma
