@@ -116,7 +116,9 @@ def test_bad_input_gets_a_sentence(planar):
     good = evidence(planar, planar.rows(DOMAIN, np.random.default_rng(0)))
     with pytest.raises(ValueError, match="could never ring"):
         mixture_alarm(good, good, DOMAIN, level=0.01, n_bootstrap=50)
-    with pytest.raises(ValueError, match="novelty of traffic must hold 180 numbers"):
+    with pytest.raises(ValueError, match="novelty of traffic must hold 180 finite numbers"):
         mixture_alarm(good._replace(novelty=good.novelty[:-1]), good, DOMAIN)
+    with pytest.raises(ValueError, match="novelty of reference must hold"):
+        mixture_alarm(good, good._replace(novelty=good.novelty * np.inf), DOMAIN)
     with pytest.raises(ValueError, match="one row for each source in both"):
         mixture_alarm(Evidence(np.zeros((1, 5)), np.zeros(5)), good, DOMAIN)

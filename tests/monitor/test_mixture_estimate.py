@@ -172,10 +172,22 @@ def test_resampled_means_have_the_spread_of_means(n):
     np.testing.assert_allclose(np.cov(means.T) * n, np.cov(table), rtol=0.15)
 
 
-def test_row_counts_are_draws_of_n_rows():
-    counts = _resample.row_counts(7, 11, np.random.default_rng(0))
-    assert counts.shape == (11, 7)
+@pytest.mark.parametrize("n", [60, _resample.MANY_ROWS])
+def test_rows_are_drawn_with_their_chances(n):
+    rng = np.random.default_rng(0)
+    table, share = rng.random((2, 30)), rng.dirichlet(np.ones(30))
+    means = _resample.resampled_means(table, 3000, rng, share, n)
+    np.testing.assert_allclose(means.mean(axis=0), table @ share, atol=5e-3)
+    spread = np.cov(table, aweights=share, ddof=0)
+    np.testing.assert_allclose(np.cov(means.T) * n, spread, rtol=0.2, atol=5e-3)
+
+
+def test_row_counts_are_draws_of_n_rows_that_have_a_chance():
+    share = np.array([0.0, 0.5, 0.0, 0.5, 0.0])
+    counts = _resample.row_counts(5, 7, 11, np.random.default_rng(0), share)
+    assert counts.shape == (11, 5)
     assert (counts.sum(axis=1) == 7).all()
+    assert not counts[:, share == 0].any()
 
 
 def test_the_record_is_frozen_repeatable_and_json(planar):

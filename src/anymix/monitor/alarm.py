@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from anymix.core.records import Record
 from anymix.core.simplex import FloatArray
 from anymix.monitor import _inputs
-from anymix.monitor._resample import CHUNK, resampled_source_means
+from anymix.monitor._resample import CHUNK, resampled_means, resampled_source_means
 from anymix.monitor.mixture import confusion_matrix, invert, whitener
 
 N_THRESHOLDS = 30
@@ -122,10 +122,10 @@ def _scores(evidence: Evidence, name: str, n_sources: int | None = None) -> Floa
     """Stack responsibilities and novelty: shape (p + 1, n)."""
     r = _inputs.shares(evidence.log_r, f"log_r of {name}", n_sources)
     novelty = np.asarray(evidence.novelty, dtype=float)
-    if novelty.shape != r.shape[1:] or np.isnan(novelty).any():
+    if novelty.shape != r.shape[1:] or not np.isfinite(novelty).all():
         raise ValueError(
-            f"novelty of {name} must hold {r.shape[1]} numbers, one for each row and none NaN; got "
-            f"shape {novelty.shape}."
+            f"novelty of {name} must hold {r.shape[1]} finite numbers, one for each row; give "
+            "scores like those of novelty_scores."
         )
     return np.vstack([r, novelty])
 
@@ -157,7 +157,7 @@ def _gaps(
     F = np.clip(mean[p:] - gap / 2, 0.5 / n, 1 - 0.5 / n)
     # The null: n rows from the sources' held-out rows, mixed by λ̂.
     share = mixture[domain] / np.bincount(domain)[domain]
-    traffic = rng.multinomial(n, share / share.sum(), size) @ table.T / n
+    traffic = resampled_means(table, size, rng, share / share.sum(), n)
     null, _ = _gap(W, resampled_source_means(table, domain, size, rng), traffic)
     return gap, 1 / (F * (1 - F)), null
 
