@@ -8,17 +8,24 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from anymix.core.simplex import FloatArray
-from anymix.estimators._rows import Rows, check_domains, check_sizes, check_weight, check_X
-from anymix.estimators._training import train_sources
+from anymix.estimators._rows import (
+    Rows,
+    check_domains,
+    check_sizes,
+    check_weight,
+    check_X,
+    check_y,
+)
+from anymix.estimators._training import Recipe
 from anymix.sources import Source
-from anymix.sources.tables import CHUNK_ROWS, masses_of
+from anymix.sources.tables import CHUNK_ROWS, _length, masses_of
 
 
 def _classifies(self: SourceEnsemble) -> bool:
@@ -28,12 +35,14 @@ def _classifies(self: SourceEnsemble) -> bool:
 class SourceEnsemble(BaseEstimator):
     """Sources and a weight for each at every row; subclasses say which weight.
 
-    A subclass defines `_learn(rows)`, which runs after the sources are there, and
-    `_weights(X)`, shape (p, n); and states with `uses_density` whether it needs one.
+    A subclass defines `_learn`, which runs after the sources are there, and `_weights(X)`, shape
+    (p, n); and states with `uses_density` whether it needs one.
     """
 
     uses_density: ClassVar[bool] = False
     privileged: ClassVar[bool] = False
+    # Sources whose weights at a row sum to less than this are not asked about it.
+    skip_below: float = 1e-6
 
     estimator: Any
     sources: Sequence[Source] | None
@@ -47,12 +56,11 @@ class SourceEnsemble(BaseEstimator):
     def _classification(self) -> bool:
         """A classifier if the estimator is one, or if the given sources have probabilities."""
         if self.sources:
-            first = self.sources[0]
-            return first.classes is not None or hasattr(first.predictor, "predict_proba")
+            return self.sources[0].gives_probabilities
         return is_classifier(self.estimator)
 
     def _density(self) -> Any:
-        """Return the density to clone for each domain, or None."""
+        """Return the density to clone for each domain; None leaves it to the given sources."""
         return None
 
     def fit(
@@ -77,15 +85,17 @@ class SourceEnsemble(BaseEstimator):
         self
         """
         rows = self._check_fit(X, y, sample_domain, sample_weight)
-        if self.sources:
-            self.sources_, self.router_ = list(self.sources), None
-        else:
-            density = self._density() if self.uses_density and len(self.source_names_) > 1 else None
-            self.sources_, self.router_ = train_sources(
-                rows, self.source_names_, self.estimator_or_default(), density
-            )
-        self._learn(rows)
+        recipe = self._recipe()
+        self.sources_, self.router_ = recipe.train(rows)
+        self._learn(rows, recipe)
         return self
+
+    def _recipe(self) -> Recipe:
+        """Say how the sources come about; a single one needs no density."""
+        weighs = self.uses_density and len(self.source_names_) > 1
+        density = self._density() if weighs else None
+        estimator = None if self.sources else self.estimator_or_default()
+        return Recipe(self.source_names_, estimator, density, self.sources, weighs)
 
     def estimator_or_default(self) -> Any:
         """Return the estimator to clone for each domain."""
@@ -99,17 +109,13 @@ class SourceEnsemble(BaseEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        classification = self._classification()
-        checked = check_X(self, X, True, y=y, y_numeric=not classification)
-        if isinstance(checked, tuple):
-            X, target = checked
-        else:
-            X, target = checked, np.asarray(y)
+        X = check_X(self, X, reset=True)
+        n, classification = _length(X), self._classification()
+        target = check_y(y, n, classification)
         names = [source.name for source in self.sources] if self.sources else None
-        self.source_names_, domain = check_domains(sample_domain, len(target), names)
-        rows = Rows(X, target, domain, check_weight(sample_weight, X))
+        self.source_names_, domain = check_domains(sample_domain, n, names)
+        rows = Rows(X, target, domain, check_weight(sample_weight, n))
         if classification:
-            check_classification_targets(target)
             self.classes_ = self._all_classes(target)
         if len(self.source_names_) > 1 and not self.sources:
             check_sizes(rows, self.source_names_, classification)
@@ -124,7 +130,11 @@ class SourceEnsemble(BaseEstimator):
             raise ValueError(f"y has the label {unknown[0]!r}, which no source knows.")
         return classes
 
-    def _learn(self, rows: Rows) -> None:
+    @property
+    def _labels(self) -> NDArray[Any] | None:
+        return self.classes_ if self._classification() else None
+
+    def _learn(self, rows: Rows, recipe: Recipe) -> None:
         """Learn from the rows what `_weights` needs."""
 
     def _weights(self, X: Any) -> FloatArray:
@@ -137,13 +147,13 @@ class SourceEnsemble(BaseEstimator):
     def source_weights(self, X: Any) -> FloatArray:
         """Which source counts how much at each row: shape (n, p), rows of sum 1."""
         check_is_fitted(self, "sources_")
-        return self._weights(check_X(self, X, False)).T
+        return self._weights(check_X(self, X)).T
 
     def _combined(self, X: Any) -> FloatArray:
         """h(x) = Σ_k w_k(x) h_k(x), chunk by chunk."""
         check_is_fitted(self, "sources_")
-        X = check_X(self, X, False)
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        X = check_X(self, X)
+        n = _length(X)
         if n <= CHUNK_ROWS:
             return self._combined_chunk(X)
         starts = range(0, n, CHUNK_ROWS)
@@ -155,7 +165,7 @@ class SourceEnsemble(BaseEstimator):
         )
 
     def _combined_chunk(self, X: Any) -> FloatArray:
-        """Ask each source only about the rows where its weight can be seen.
+        """Ask each source only about the rows where its weight can be seen: not below skip_below/p.
 
         Dropped weights sum to less than `skip_below` at every row, so a probability moves by less
         than that, and a number by less than that times the spread of the sources' predictions.
@@ -164,7 +174,7 @@ class SourceEnsemble(BaseEstimator):
         if p == 1:
             return self._ask(0, X)
         weights = self._weights(X)
-        weights = np.where(weights < self.skip_below / p, 0.0, weights)
+        weights[weights < self.skip_below / p] = 0.0
         weights /= weights.sum(axis=0)
         n = weights.shape[1]
         total = np.zeros((n, len(self.classes_))) if self._classification() else np.zeros(n)
@@ -176,8 +186,6 @@ class SourceEnsemble(BaseEstimator):
                 part = self._ask(k, _safe_indexing(X, seen))
                 total[seen] += (weights[k, seen] * part.T).T
         return total
-
-    skip_below: float = 1e-6
 
     def _ask(self, k: int, X: Any) -> FloatArray:
         if self._classification():
@@ -216,6 +224,4 @@ class SourceEnsemble(BaseEstimator):
 
     def _fallback(self) -> Any:
         """Return an estimator of the kind that this is when none was given."""
-        from sklearn.linear_model import LogisticRegression, Ridge
-
         return LogisticRegression(max_iter=1000) if self._classification() else Ridge()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from anymix.estimators._rows import is_text
+from anymix.estimators._training import fit_with_weight, takes_weight
 
 
 def _inner_has(method: str) -> Any:
@@ -18,26 +21,31 @@ def _inner_has(method: str) -> Any:
 
 
 class ReweightedEstimator(MetaEstimatorMixin, BaseEstimator):
-    """Predict with `estimator_`, a clone of `estimator` that was fitted with row weights."""
+    """Predict with `estimator_`, a clone of `estimator` that was fitted with row weights.
 
+    All of them see the rows of all sources in one place, which makes them privileged.
+    """
+
+    privileged: ClassVar[bool] = True
     estimator: Any
 
     def _fit_weighted(self, X: Any, y: Any, weights: NDArray[np.float64] | None) -> Any:
         """Return a clone fitted with the weights, or without any for weights=None."""
-        inner = clone(self.estimator)
         if weights is None:
-            return inner.fit(X, y)
-        if not has_fit_parameter(inner, "sample_weight"):
+            return clone(self.estimator).fit(X, y)
+        if not takes_weight(self.estimator):
             raise TypeError(
                 f"{type(self).__name__} needs an estimator whose fit takes sample_weight, which "
-                f"{type(inner).__name__} does not: choose another one."
+                f"{type(self.estimator).__name__} does not: choose another one."
             )
-        return inner.fit(X, y, sample_weight=weights)
+        return fit_with_weight(self.estimator, X, y, weights)
 
     def _rows(self, X: Any, reset: bool = False) -> Any:
         """Return X as an array or sparse matrix; whether NaN is allowed is the inner one's say."""
         if not reset:
             check_is_fitted(self, "estimator_")
+        if is_text(X):
+            return X
         return validate_data(
             self,
             X,

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    column_or_1d,
+    validate_data,
+)
 
 from anymix.core.simplex import FloatArray
 
@@ -52,11 +58,31 @@ def is_text(X: Any) -> bool:
     return isinstance(first, list | tuple) and all(isinstance(token, str) for token in first)
 
 
-def check_X(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
-    """Validate numbers as scikit-learn does, and return y too where it is given; let text pass."""
-    if is_text(X):
+def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
+    """Validate numbers as scikit-learn does.
+
+    Text passes untouched, and so do DataFrames once their names are checked: an estimator inside
+    may want the columns by name.  Without rows there was nothing to remember: see `fit_tables`.
+    """
+    if is_text(X) or not (reset or hasattr(estimator, "n_features_in_")):
         return X
-    return validate_data(estimator, X, reset=reset, accept_sparse=("csr", "csc"), **options)
+    frame = hasattr(X, "columns")
+    if frame and not getattr(X, "size", 1):
+        raise ValueError(f"X has no values: its shape is {X.shape}.")
+    options: dict[str, Any] = {} if frame else {"accept_sparse": ("csr", "csc")}
+    return validate_data(estimator, X, reset=reset, skip_check_array=frame, **options)
+
+
+def check_y(y: Any, n: int, classification: bool) -> NDArray[Any]:
+    """Return targets (n,): finite numbers, or labels that are not missing."""
+    target = column_or_1d(y, warn=True)
+    if target.shape[0] != n:
+        raise ValueError(f"inconsistent numbers of samples: X has {n} rows and y {len(target)}.")
+    if classification:
+        assert_all_finite(target, input_name="y")
+        check_classification_targets(target)
+        return target
+    return check_array(target, ensure_2d=False, dtype=np.float64, input_name="y")
 
 
 def check_domains(
@@ -87,15 +113,16 @@ def _match(found: NDArray[Any], names: list[str]) -> NDArray[np.intp]:
     return np.array([position[d] for d in found.astype(str)], dtype=np.intp)
 
 
-def check_weight(sample_weight: ArrayLike | None, X: Any) -> FloatArray | None:
-    """Return weights ≥ 0, or None."""
+def check_weight(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
+    """Return n weights ≥ 0, or None."""
     if sample_weight is None:
         return None
-    return np.asarray(_check_sample_weight(sample_weight, X, ensure_non_negative=True))
+    rows = np.empty((n, 1))
+    return np.asarray(_check_sample_weight(sample_weight, rows, ensure_non_negative=True))
 
 
 def check_sizes(rows: Rows, names: NDArray[Any], classification: bool) -> None:
-    """Each of several domains needs two rows, and two classes to learn a classifier from."""
+    """Each of several domains needs two rows, and two classes with two rows, to be judged by."""
     for k, name in enumerate(names):
         y = rows.y[rows.domain == k]
         if y.size < 2:
@@ -108,19 +135,25 @@ def check_sizes(rows: Rows, names: NDArray[Any], classification: bool) -> None:
                 f"domain {name!r} has the one class {y[0]!r}; a classifier needs two: merge it "
                 "with another domain or pass its model as a Source."
             )
+        if classification and np.sum(np.unique(y, return_counts=True)[1] > 1) < 2:
+            raise ValueError(
+                f"domain {name!r} has fewer than two classes with two rows or more, so no held-out "
+                "rows can be set aside: merge it with another domain or pass its model as a Source."
+            )
 
 
 def folds_of(rows: Rows, n_folds: int, classification: bool, seed: Any) -> NDArray[np.intp]:
-    """Give every row a fold, within its domain, keeping the shares of the classes if possible."""
+    """Deal the rows of each domain out to the folds, class by class, in random order.
+
+    Each class of two rows or more is then in the training rows of every fold.
+    """
+    if not (isinstance(n_folds, Integral) and n_folds >= 2):
+        raise ValueError(f"cv must be a whole number of folds, 2 or more; got {n_folds!r}.")
+    rng = check_random_state(seed)
     fold = np.empty(rows.domain.size, dtype=np.intp)
     for k in np.unique(rows.domain):
-        own = np.flatnonzero(rows.domain == k)
-        y = rows.y[own]
-        counts = np.unique(y, return_counts=True)[1] if classification else np.array([own.size])
-        stratify = classification and counts.min() >= 2
-        n = max(2, min(n_folds, int(counts.min()) if stratify else own.size))
-        splitter = StratifiedKFold if stratify else KFold
-        split = splitter(n, shuffle=True, random_state=seed).split(np.zeros(own.size), y)
-        for number, (_, held) in enumerate(split):
-            fold[own[held]] = number
+        own = rng.permutation(np.flatnonzero(rows.domain == k))
+        if classification:
+            own = own[np.argsort(rows.y[own], kind="stable")]
+        fold[own] = np.arange(own.size) % n_folds
     return fold

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,9 +19,9 @@ from anymix.core.simplex import FloatArray
 from anymix.densities import GaussianKDE
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._reweighted import ReweightedEstimator
-from anymix.estimators._rows import Rows
-from anymix.estimators._training import cross_fitted_tables
-from anymix.sources import Source, evaluate
+from anymix.estimators._rows import Rows, check_weight
+from anymix.estimators._training import Recipe
+from anymix.sources import Source
 from anymix.sources.tables import _length
 
 
@@ -53,14 +54,14 @@ class Uniform(_Average):
     Paper: Sec. 5.1, Sec. 5.2.
     """
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: Rows, recipe: Recipe) -> None:
         self.alpha_ = simplex.uniform(len(self.sources_))
 
 
 class VolumeWeighted(_Average):
-    """Σ_k (n_k/n) h_k(x): sources count by their number of rows."""
+    """Σ_k (n_k/n) h_k(x): sources count by their number of training rows, as they state it."""
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: Rows, recipe: Recipe) -> None:
         sizes = [
             source.n_rows or int((rows.domain == k).sum()) for k, source in enumerate(self.sources_)
         ]
@@ -68,7 +69,7 @@ class VolumeWeighted(_Average):
 
 
 class SingleSource(_Average):
-    """One source's own predictor, everywhere.
+    """One source's own predictor, everywhere; `source` is its name or, else, its position.
 
     Paper: Sec. 5.1.
     """
@@ -83,11 +84,12 @@ class SingleSource(_Average):
         super().__init__(estimator, sources=sources)
         self.source = source
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: Rows, recipe: Recipe) -> None:
         names = [str(name) for name in self.source_names_]
-        if str(self.source) not in names and not isinstance(self.source, int):
-            raise ValueError(f"no source {self.source!r}; there are {names}.")
-        k = names.index(str(self.source)) if str(self.source) in names else int(self.source)
+        named = dict(zip(names, range(len(names)), strict=True))
+        k = named.get(str(self.source), self.source)
+        if not isinstance(k, Integral) or not 0 <= k < len(names):
+            raise ValueError(f"there is no source {self.source!r} among {names}.")
         self.alpha_ = np.eye(len(names))[k]
 
 
@@ -109,7 +111,7 @@ class LambdaComb(_Average):
         super().__init__(estimator, sources=sources)
         self.mixture = mixture
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: Rows, recipe: Recipe) -> None:
         p = len(self.sources_)
         given = simplex.uniform(p) if self.mixture is None else self.mixture
         self.alpha_ = simplex.check(given, p, "mixture")
@@ -140,38 +142,37 @@ class Stacking(_Average):
         self.cv = cv
         self.random_state = random_state
 
-    def _learn(self, rows: Rows) -> None:
-        p = len(self.sources_)
+    def _learn(self, rows: Rows, recipe: Recipe) -> None:
+        p, classes = len(self.sources_), self._labels
         if p == 1:
             self.alpha_ = np.ones(1)
             return
-        classes = self.classes_ if self._classification() else None
-        if self.sources:
-            predictions = evaluate(self.sources_, rows.X, classes, _Alike(p)).predictions
-        else:
-            names = self.source_names_
-            predictions = cross_fitted_tables(
-                rows, names, self.estimator, None, classes, self.cv, self.random_state
-            ).predictions
-        y = rows.y if classes is None else np.searchsorted(classes, rows.y)
-        weight = np.ones(y.size) if rows.weight is None else rows.weight
-        pool = np.tile(weight / weight.sum(), (p, 1))
-        loss = "squared" if classes is None else "cross_entropy"
-        alike = np.full((p, y.size), 1.0 / y.size)
-        problem = Problem(alike, predictions, y, loss, eta=1e-9, weights=pool)
+        tables = recipe.held_out_tables(rows, classes, self.cv, self.random_state)
+        weight = np.ones(rows.y.size) if rows.weight is None else rows.weight
+        problem = Problem(
+            np.exp(tables.log_masses) / rows.y.size,
+            tables.predictions,
+            tables.targets,
+            "squared" if classes is None else "cross_entropy",
+            eta=1e-9,
+            weights=np.tile(weight / weight.sum(), (p, 1)),
+        )
         self.alpha_ = solve(problem, "robust", tol=1e-8).z
 
 
-class _Alike:
-    def __init__(self, p: int):
-        self.p = p
-
-    def log_responsibilities(self, X: Any) -> FloatArray:
-        return np.zeros((self.p, _length(X)))
-
-
 class HardRouter(SourceEnsemble):
-    """Each row to the one source that is likeliest to have produced it."""
+    """Each row to the one source that is likeliest to have produced it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anymix import Source
+    >>> low = Source("low", lambda X: 0 * X[:, 0], lambda X: -np.abs(X[:, 0]))
+    >>> high = Source("high", lambda X: 0 * X[:, 0] + 1, lambda X: -np.abs(X[:, 0] - 5))
+    >>> router = HardRouter.from_sources([low, high]).fit([[0.0], [5.0]], [0, 1], [0, 1])
+    >>> router.predict([[1.0], [4.0]])
+    array([0., 1.])
+    """
 
     uses_density: ClassVar[bool] = True
 
@@ -187,7 +188,7 @@ class HardRouter(SourceEnsemble):
         self.sources = sources
 
     def _density(self) -> Any:
-        return GaussianKDE() if self.density is None else self.density
+        return GaussianKDE() if self.density is None and not self.sources else self.density
 
     def _weights(self, X: Any) -> FloatArray:
         p = len(self.sources_)
@@ -202,13 +203,17 @@ class Joint(ReweightedEstimator):
     Paper: Sec. 5.2.
     """
 
-    privileged: ClassVar[bool] = True
-
     def __init__(self, estimator: Any):
         self.estimator = estimator
 
-    def fit(self, X: Any, y: ArrayLike, sample_domain: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_domain: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Fit a clone of the estimator to everything; `sample_domain` is not used."""
         rows = self._rows(X, reset=True)
-        self.estimator_ = self._fit_weighted(rows, y, None)
+        self.estimator_ = self._fit_weighted(rows, y, check_weight(sample_weight, _length(rows)))
         return self

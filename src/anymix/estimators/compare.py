@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
+from sklearn.base import is_classifier
 
 from anymix.core import simplex
 from anymix.core.losses import CrossEntropy, Loss, get_loss
 from anymix.core.records import Record
 from anymix.core.simplex import FloatArray
 from anymix.estimators._rows import check_domains
+from anymix.sources.source import PROBABILITY_FLOOR
+from anymix.sources.tables import positions
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def compare(
     y: ArrayLike,
     sample_domain: ArrayLike,
     mixtures: Mapping[str, ArrayLike] | None = None,
-    loss: str | Loss = "squared",
+    loss: str | Loss | None = None,
     confidence: float = 0.95,
 ) -> Comparison:
     """Judge fitted models on mixtures of the test domains.
@@ -64,8 +67,9 @@ def compare(
     mixtures : mapping of names to λ, optional
         By default each domain alone and all in equal parts.  The loss on a mixture is
         Σ_k λ_k L_k, so the worst mixture of all is always a single domain.
-    loss : "accuracy", the name of a loss, or a Loss
-        With "accuracy" the table shows the share of wrong labels.
+    loss : "accuracy", the name of a loss, or a Loss, optional
+        With "accuracy" the table shows the share of wrong labels.  By default the cross-entropy of
+        classifiers, with probabilities of at least 1e-6, and the squared error of other models.
     confidence : float
         Of the (normal) intervals.
 
@@ -88,16 +92,16 @@ def compare(
     if mixtures is None:
         mixtures = {str(n): np.eye(p)[k] for k, n in enumerate(names)} | {"all": simplex.uniform(p)}
     weights = np.stack([simplex.check(lam, p, "mixture") for lam in mixtures.values()])
+    measure = loss if loss is not None else _usual_loss(models)
+    test = _Test(X, target, domain, measure)
+    corners = np.eye(p)
     mean, error = np.empty((len(models), len(weights))), np.empty((len(models), len(weights)))
-    worst, where = np.empty(len(models)), []
+    alone = np.empty((len(models), p))
     for a, model in enumerate(models.values()):
-        at_corners = _domain_losses(model, X, target, domain, p, loss, np.eye(p))
-        corner = np.diag(at_corners[0])
-        worst[a], k = corner.max(), int(corner.argmax())
-        where.append(str(names[k]))
-        L, se = _domain_losses(model, X, target, domain, p, loss, weights)
-        mean[a] = (weights * L).sum(axis=1)
-        error[a] = np.sqrt(((weights * se) ** 2).sum(axis=1))
+        L, se = test.losses(model, np.concatenate([corners, weights]))
+        alone[a] = np.diag(L[:p])
+        mean[a] = (weights * L[p:]).sum(axis=1)
+        error[a] = np.sqrt(((weights * se[p:]) ** 2).sum(axis=1))
     width = float(norm.ppf(0.5 + confidence / 2)) * error
     return Comparison(
         methods=tuple(models),
@@ -108,43 +112,51 @@ def compare(
         loss=mean,
         lower=mean - width,
         upper=mean + width,
-        worst=worst,
-        worst_mixture=tuple(where),
-        measure=loss if isinstance(loss, str) else type(loss).__name__,
+        worst=alone.max(axis=1),
+        worst_mixture=tuple(str(names[k]) for k in alone.argmax(axis=1)),
+        measure=measure if isinstance(measure, str) else type(measure).__name__,
     )
 
 
-def _domain_losses(
-    model: Any,
-    X: Any,
-    y: NDArray[Any],
-    domain: NDArray[np.intp],
-    p: int,
-    loss: str | Loss,
-    mixtures: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """L_k and its standard error for each mixture (t, p); most models do not look at it."""
-    informed = hasattr(model, "for_mixture")
-    versions = [model.for_mixture(lam) for lam in mixtures] if informed else [model]
-    L, se = np.empty((len(versions), p)), np.empty((len(versions), p))
-    for t, version in enumerate(versions):
-        values = _losses(version, X, y, loss)
-        for k in range(p):
-            own = values[domain == k]
-            L[t, k], se[t, k] = own.mean(), own.std() / np.sqrt(own.size)
-    shape = (len(mixtures), p)
-    return np.broadcast_to(L, shape), np.broadcast_to(se, shape)
+def _usual_loss(models: Mapping[str, Any]) -> str:
+    if not models:
+        raise ValueError("there are no models to compare.")
+    return "cross_entropy" if all(map(is_classifier, models.values())) else "squared"
 
 
-def _losses(model: Any, X: Any, y: NDArray[Any], loss: str | Loss) -> FloatArray:
-    """Return the loss at each row."""
-    if loss == "accuracy":
-        return np.asarray(model.predict(X) != y, dtype=float)
-    loss = get_loss(loss)
-    if not (isinstance(loss, CrossEntropy) or loss.vector):
-        return loss.value(np.asarray(model.predict(X), dtype=float), y.astype(float))
-    proba, classes = model.predict_proba(X), model.classes_
-    label = np.searchsorted(classes, y)
-    if loss.vector:
-        return loss.value(proba, np.eye(len(classes))[label])
-    return loss.value(np.clip(proba[np.arange(y.size), label], 1e-12, 1), y)
+@dataclass(frozen=True)
+class _Test:
+    """Test rows, and how models are judged on them."""
+
+    X: Any
+    y: NDArray[Any]
+    domain: NDArray[np.intp]
+    loss: str | Loss
+
+    def losses(self, model: Any, mixtures: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """L_k and its standard error for each mixture (t, p); most models do not look at it."""
+        informed = hasattr(model, "for_mixture")
+        versions = [model.for_mixture(lam) for lam in mixtures] if informed else [model]
+        p = mixtures.shape[1]
+        L, se = np.empty((len(versions), p)), np.empty((len(versions), p))
+        for t, version in enumerate(versions):
+            values = self.at_rows(version)
+            for k in range(p):
+                own = values[self.domain == k]
+                L[t, k], se[t, k] = own.mean(), own.std() / np.sqrt(max(own.size - 1, 1))
+        shape = (len(mixtures), p)
+        return np.broadcast_to(L, shape), np.broadcast_to(se, shape)
+
+    def at_rows(self, model: Any) -> FloatArray:
+        """Return the loss at each row."""
+        if self.loss == "accuracy":
+            return np.asarray(model.predict(self.X) != self.y, dtype=float)
+        loss = get_loss(self.loss)
+        if not (isinstance(loss, CrossEntropy) or loss.vector):
+            return loss.value(np.asarray(model.predict(self.X), dtype=float), self.y.astype(float))
+        proba, classes = model.predict_proba(self.X), model.classes_
+        label = positions(self.y, classes)
+        if loss.vector:
+            return loss.value(proba, np.eye(len(classes))[label])
+        own = proba[np.arange(self.y.size), label]
+        return loss.value(np.maximum(own, PROBABILITY_FLOOR), self.y)

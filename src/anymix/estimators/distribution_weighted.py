@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils.validation import check_is_fitted
 
-from anymix.core import combine, solve, source_weights
-from anymix.core.certificate import certify
-from anymix.core.losses import Loss, get_loss
-from anymix.core.records import Objective
+from anymix.core import combine, source_weights
+from anymix.core.losses import CrossEntropy, Loss, get_loss
 from anymix.core.simplex import FloatArray
-from anymix.densities import GaussianKDE, TemperatureScaling
+from anymix.densities import GaussianKDE
 from anymix.estimators._ensemble import SourceEnsemble
+from anymix.estimators._learning import Goal, choose_weighing
 from anymix.estimators._rows import Rows, check_X
-from anymix.estimators._training import cross_fitted_tables
+from anymix.estimators._training import Recipe
 from anymix.estimators.cross_loss import cross_loss
 from anymix.estimators.novelty import Novelty
-from anymix.sources import Source, Tables, evaluate
+from anymix.sources import Source, Tables
+from anymix.sources.tables import _length
 
 
 class _DistributionWeighted(SourceEnsemble):
@@ -60,38 +58,20 @@ class _DistributionWeighted(SourceEnsemble):
         self.random_state = random_state
 
     def _density(self) -> Any:
-        return GaussianKDE() if self.density is None else self.density
+        return GaussianKDE() if self.density is None and not self.sources else self.density
 
     def estimator_or_default(self) -> Any:
         """Return the estimator to clone for each domain."""
         return self._fallback() if self.estimator is None else self.estimator
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: Rows, recipe: Recipe) -> None:
         if len(self.sources_) == 1:
             self.z_ = np.ones(1)
             return
-        classes = self.classes_ if self._classification() else None
-        if self.sources:
-            y = rows.y if classes is None else np.searchsorted(classes, rows.y)
-            tables = replace(
-                evaluate(self.sources_, rows.X, classes),
-                targets=y,
-                sample_domain=rows.domain,
-                sample_weight=rows.weight,
-            )
-        else:
-            tables = cross_fitted_tables(
-                rows,
-                self.source_names_,
-                self.estimator_or_default(),
-                self._density(),
-                classes,
-                self.cv,
-                self.random_state,
-            )
-        self._learn_from(tables)
+        seed = self.random_state
+        self._learn_from(recipe.held_out_tables(rows, self._labels, self.cv, seed))
 
-    def fit_tables(self, tables: Tables) -> Any:
+    def fit_tables(self, tables: Tables) -> Self:
         """Learn z from tables alone, when no rows may travel; the sources must have been given.
 
         Each site evaluates all sources on its own held-out rows, and sends the tables.
@@ -100,50 +80,60 @@ class _DistributionWeighted(SourceEnsemble):
             raise ValueError(
                 "fit_tables needs sources: use from_sources([...]).fit_tables(tables)."
             )
+        p = len(self.sources)
+        if len(tables.log_masses) != p:
+            raise ValueError(f"the tables are of {len(tables.log_masses)} sources, not of {p}.")
+        if tables.targets is None or tables.sample_domain is None:
+            raise ValueError(
+                "z is learned from held-out rows: add their targets and domains to the tables with "
+                "tables.labelled(y, sample_domain)."
+            )
         self.sources_, self.router_ = list(self.sources), None
         self.source_names_ = np.asarray([source.name for source in self.sources_])
         if self._classification():
+            if tables.classes is None:
+                raise ValueError("tables of a classification come from evaluate(..., classes=...).")
             self.classes_ = np.asarray(tables.classes)
         self._learn_from(tables)
         return self
 
     def _learn_from(self, tables: Tables) -> None:
         """Calibrate, learn z, certify, all on rows that no source has seen."""
-        if tables.targets is None or tables.sample_domain is None:
-            raise ValueError("z is learned from held-out rows: tables need targets and domains.")
-        self.calibration_ = None
+        self._check_parameters()
+        goal = Goal(self.loss, self.eta, self.rule, self.objective, self.shrinkage)
         self.novelty_ = Novelty.from_tables(tables) if self.router_ is None else None
-        if self.calibrate:
-            self.calibration_ = TemperatureScaling().fit(
-                tables.log_masses, tables.sample_domain, tables.sample_weight
-            )
-        self.tables_ = replace(tables, log_masses=self._calibrated(tables.log_masses))
-        problem = self.tables_.problem(get_loss(self.loss), self.eta, self.rule)
-        shrinkage = 0.0 if self.objective == "gamma" else self.shrinkage
-        self.solution_ = solve(problem, cast(Objective, self.objective), shrinkage=shrinkage)
-        self.certificate_ = certify(problem, self.solution_, confidence=self.confidence)
+        self.weighing_, self.tables_, self.solution_, n = choose_weighing(
+            tables, goal, self.calibrate
+        )
         # z was fitted on the rows that judge it; what is certified is z rounded, so that is used.
+        self.certificate_ = goal.certify(self.tables_, self.solution_.z, self.confidence, n)
         self.z_ = self.certificate_.z
         self.cross_loss_ = cross_loss(self.tables_, self.loss, self.source_names_, self.confidence)
 
-    def _calibrated(self, log_masses: FloatArray) -> FloatArray:
-        if self.calibration_ is None:
-            return np.asarray(log_softmax(log_masses, axis=0))
-        return np.asarray(self.calibration_.transform(log_masses))
+    def _check_parameters(self) -> None:
+        if self.rule not in ("marginal", "normalised"):
+            raise ValueError(f"rule must be 'marginal' or 'normalised'; got {self.rule!r}.")
+        loss = get_loss(self.loss)
+        if self._classification() != (loss.vector or isinstance(loss, CrossEntropy)):
+            kind = "'cross_entropy' or 'brier'" if self._classification() else "a loss of numbers"
+            raise ValueError(f"{type(self).__name__} needs {kind}; got loss={self.loss!r}.")
 
     def log_responsibilities(self, X: Any) -> FloatArray:
-        """Calibrated log r_k(x), shape (p, n)."""
+        """log r_k(x), calibrated and sharpened as predictions use them, shape (p, n)."""
         check_is_fitted(self, "z_")
-        X = check_X(self, X, False)
+        X = check_X(self, X)
         if len(self.sources_) == 1:
-            return np.zeros((1, X.shape[0] if hasattr(X, "shape") else len(X)))
-        return self._calibrated(self._log_masses(X))
+            return np.zeros((1, _length(X)))
+        return self.weighing_.transform(self._log_masses(X))
 
     def _weights(self, X: Any) -> FloatArray:
         return source_weights(self.log_responsibilities(X), self.z_, self.eta)
 
     def novelty(self, X: Any) -> FloatArray:
-        """How far each row is from all sources: 0 is typical of one, near 1 is unlike any."""
+        """How far each row is from all sources: 0 is typical of one, near 1 is unlike any.
+
+        1 − max_k of the share of source k's own held-out rows that are no likelier than the row.
+        """
         check_is_fitted(self, "z_")
         novelty: Novelty | None = getattr(self, "novelty_", None)
         if novelty is None:
@@ -151,16 +141,20 @@ class _DistributionWeighted(SourceEnsemble):
                 "novelty needs a density for each of several sources; a DomainClassifier or a "
                 "single source has none."
             )
-        return novelty.score(self._log_masses(check_X(self, X, False)))
+        return novelty.score(self._log_masses(check_X(self, X)))
 
-    def predict_or_abstain(self, X: Any, max_novelty: float = 0.99) -> tuple[Any, Any]:
-        """Predictions, and which rows (True) are too unlike all sources to be trusted."""
+    def predict_or_abstain(self, X: Any, max_novelty: float = 0.95) -> tuple[Any, Any]:
+        """Predictions, and which rows (True) are too unlike all sources to be trusted.
+
+        Of rows like those of a source about a part 1 − max_novelty, at most, is refused.
+        """
         return self.predict(X), self.novelty(X) > max_novelty
 
     def model_evaluations(self, X: Any) -> dict[str, int]:
         """How many of the p·n model evaluations `predict` makes at these rows, and saves."""
         weights = self.source_weights(X)
-        made = int((weights >= self.skip_below / weights.shape[1]).sum())
+        asked = weights >= self.skip_below / weights.shape[1]
+        made = int(asked.sum()) if self.rule == "marginal" else weights.size
         return {"made": made, "saved": weights.size - made}
 
 
@@ -172,7 +166,8 @@ class DistributionWeightedRegressor(RegressorMixin, _DistributionWeighted):
     estimator : regressor, default Ridge()
         Cloned and trained for each domain.
     density : density, or `DomainClassifier`, default GaussianKDE()
-        Cloned and trained for each domain; a classifier of domains once for all.
+        Cloned and trained for each domain; a classifier of domains once for all.  For given sources
+        that have none it is learned from the rows of `fit`.
     sources : list of Source, optional
         Trained elsewhere; see `from_sources`.
     loss : str or Loss, default "squared"
@@ -183,7 +178,8 @@ class DistributionWeightedRegressor(RegressorMixin, _DistributionWeighted):
     eta : float
         η, the part of the mean density in the weights.
     calibrate : bool
-        Fit temperature and offset of the densities on held-out rows.
+        Fit temperatures and offsets of the densities on held-out rows, and sharpen what comes out
+        where that serves the objective.
     cv : int
         Folds: no source is judged on rows that it was trained on.
     confidence : float
@@ -196,8 +192,9 @@ class DistributionWeightedRegressor(RegressorMixin, _DistributionWeighted):
     z_ : array (p,)
     certificate_ : Certificate
         How much, at most, it loses to each source's own model at home and on any mixture.
-    solution_, cross_loss_, calibration_, sources_, source_names_
-        The solver's answer; each source's model on each domain; what was learned on the way.
+    solution_, cross_loss_, weighing_, tables_, sources_, source_names_
+        The solver's answer; each source's model on each domain; how densities became weights; the
+        held-out tables; what was combined.
 
     Examples
     --------
@@ -286,8 +283,6 @@ class DistributionWeightedClassifier(ClassifierMixin, _DistributionWeighted):
     def _combined_chunk(self, X: Any) -> FloatArray:
         if self.rule == "marginal" or len(self.sources_) == 1:
             return super()._combined_chunk(X)
-        if self.rule != "normalised":
-            raise ValueError(f"rule must be 'marginal' or 'normalised'; got {self.rule!r}.")
         h = np.stack([self._ask(k, X) for k in range(len(self.sources_))])
         log_joint = self.log_responsibilities(X)[:, :, None] + np.log(h)
         return combine(log_joint, h, self.z_, self.eta, rule="normalised")

@@ -33,7 +33,8 @@ class Source:
     classes : sequence, optional
         Labels of the columns; taken from `predictor.classes_` where it has them.
     feature_names : sequence of str, optional
-        Names and order of the columns the predictor expects.
+        Names and order of the columns the predictor expects; taken from
+        `predictor.feature_names_in_` where it has them.
     n_rows : int, optional
         How many rows it was trained on.
 
@@ -57,6 +58,11 @@ class Source:
     def __sklearn_clone__(self) -> Self:
         # A source is finished work: an estimator that is cloned keeps its sources.
         return self
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether this is a classifier: it has `predict_proba`, or a callable states classes."""
+        return self.classes is not None or hasattr(self.predictor, "predict_proba")
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -85,8 +91,7 @@ class Source:
     def predict(self, X: Any) -> FloatArray:
         """Numbers of a regressor, shape (n,)."""
         self._check_features(X)
-        call = getattr(self.predictor, "predict", self.predictor)
-        out = np.asarray(call(X))
+        out = np.asarray(self._method("predict")(X))
         if out.shape == (_length(X), 1):
             out = out[:, 0]
         return self._checked(out, (_length(X),), "its predictor")
@@ -98,9 +103,9 @@ class Source:
         1e-6, as does any that it gives less; the rest is scaled to make up for it.
         """
         self._check_features(X)
-        call = getattr(self.predictor, "predict_proba", self.predictor)
         labels = self.labels
-        proba = self._checked(call(X), (_length(X), labels.size), "its predictor")
+        proba = self._method("predict_proba")(X)
+        proba = self._checked(proba, (_length(X), labels.size), "its predictor")
         if proba.min(initial=0.0) < -1e-6 or np.abs(proba.sum(axis=1) - 1).max(initial=0.0) > 1e-3:
             raise ValueError(
                 f"source {self.name!r} gives probabilities that are negative or do not sum to 1; "
@@ -113,6 +118,17 @@ class Source:
                 aligned[:, position[label]] = proba[:, column]
         aligned = np.maximum(aligned, PROBABILITY_FLOOR)
         return np.asarray(aligned / aligned.sum(axis=1, keepdims=True))
+
+    def _method(self, name: str) -> Any:
+        """Return the predictor's method of this name, or the predictor itself if it is called."""
+        method = getattr(self.predictor, name, self.predictor)
+        if not callable(method):
+            raise TypeError(
+                f"source {self.name!r}: {type(self.predictor).__name__} has no {name} and is no "
+                "function; choose another predictor, or wrap it (CalibratedClassifierCV gives "
+                "probabilities to any classifier)."
+            )
+        return method
 
     def _checked(
         self, values: Any, shape: tuple[int, ...], part: str, allow: float = 0.0
@@ -131,9 +147,12 @@ class Source:
         return out
 
     def _check_features(self, X: Any) -> None:
-        if self.feature_names is None or not hasattr(X, "columns"):
+        names = self.feature_names
+        if names is None:
+            names = getattr(self.predictor, "feature_names_in_", None)
+        if names is None or not hasattr(X, "columns"):
             return
-        given, due = [str(c) for c in X.columns], [str(c) for c in self.feature_names]
+        given, due = [str(c) for c in X.columns], [str(c) for c in names]
         if given != due:
             how = "in another order" if sorted(given) == sorted(due) else "other"
             raise ValueError(

@@ -25,6 +25,15 @@ class Tables:
 
     targets are numbers, or positions in `classes`; sample_domain (m,) says which source each point
     was drawn from.  Nothing in here is a feature: tables may travel where rows may not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anymix import Tables
+    >>> tables = Tables(np.zeros((2, 3)), np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]))
+    >>> tables.labelled([0.0, 1.0, 1.0], [0, 1, 1]).point_losses("squared")
+    array([[0., 1., 1.],
+           [1., 0., 0.]])
     """
 
     log_masses: FloatArray
@@ -39,18 +48,38 @@ class Tables:
         """m."""
         return int(self.log_masses.shape[1])
 
+    def labelled(
+        self, y: ArrayLike, sample_domain: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Tables:
+        """Add what is known of the points: targets or labels, the source of each, weights.
+
+        sample_domain is 0..p−1 for each point, or one number for all of them.
+        """
+        target, n = np.asarray(y), self.n_points
+        domain = np.broadcast_to(np.asarray(sample_domain), (n,)).astype(np.intp)
+        if target.shape != (n,):
+            raise ValueError(f"y has shape {target.shape} where {(n,)} was due.")
+        if self.classes is not None:
+            target = positions(target, self.classes)
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        return replace(self, targets=target, sample_domain=domain, sample_weight=weight)
+
     def log_responsibilities(self) -> FloatArray:
         """log r_k = log D_k − logsumexp_j log D_j, shape (p, m)."""
         return np.asarray(log_softmax(self.log_masses, axis=0))
 
     def problem(self, loss: str | Loss, eta: float, rule: str = "marginal") -> Problem:
-        """Build the problem of learning z from these points, under the own measure."""
+        """Build the problem of learning z from these points, under the own measure.
+
+        Rule "normalised" weighs by D_k(x, y) = D_k(x) h_k(x, y) at the label that occurred.
+        """
         if self.targets is None or self.sample_domain is None:
             raise ValueError("tables need targets and sample_domain to learn z from them.")
         log_d = self.log_masses
         if rule == "normalised":
-            at_label = self.predictions[:, np.arange(self.n_points), self.targets]
-            log_d = log_d + np.log(at_label)
+            if not isinstance(get_loss(loss), CrossEntropy):
+                raise ValueError("rule 'normalised' is learned with loss='cross_entropy' alone.")
+            log_d = log_d + np.log(self.predictions[:, np.arange(self.n_points), self.targets])
         return Problem.from_log_densities(
             log_d,
             self.predictions,
@@ -76,16 +105,23 @@ class Tables:
     @staticmethod
     def concatenate(parts: Sequence[Tables]) -> Tables:
         """Join the tables of several sites, in order; they must agree in sources and classes."""
+        if not parts:
+            raise ValueError("there are no tables to join.")
         first = parts[0]
         for part in parts[1:]:
-            if part.predictions.shape[::2] != first.predictions.shape[::2]:
+            alike = part.predictions.shape[::2] == first.predictions.shape[::2]
+            if not (alike and _same_labels(part.classes, first.classes)):
                 raise ValueError(
                     "tables of different sites must have the same sources and classes."
                 )
 
         def joined(name: str, axis: int) -> Any:
             arrays = [getattr(part, name) for part in parts]
-            return None if arrays[0] is None else np.concatenate(arrays, axis=axis)
+            if all(array is None for array in arrays):
+                return None
+            if any(array is None for array in arrays):
+                raise ValueError(f"some of the tables have no {name}; give it to all or to none.")
+            return np.concatenate(arrays, axis=axis)
 
         return replace(
             first,
@@ -127,6 +163,8 @@ def evaluate(
     array([[0., 0.],
            [1., 1.]])
     """
+    if not sources:
+        raise ValueError("there are no sources to evaluate.")
     n = _length(X)
     labels = None if classes is None else np.asarray(classes)
     shape = (len(sources), n) if labels is None else (len(sources), n, labels.size)
@@ -147,3 +185,24 @@ def masses_of(sources: Sequence[Source], X: Any, responsibilities: Any = None) -
     if responsibilities is not None:
         return np.asarray(responsibilities.log_responsibilities(X), dtype=float)
     return np.stack([source.log_density(X) for source in sources])
+
+
+def positions(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Find each label among the classes.
+
+    >>> positions(np.array(["b", "a"]), np.array(["b", "c", "a"]))
+    array([0, 2])
+    """
+    unknown = np.setdiff1d(y, classes)
+    if unknown.size:
+        raise ValueError(
+            f"y has the label {unknown[0]!r}, which is none of the classes {classes.tolist()}."
+        )
+    order = np.argsort(classes)
+    return order[np.searchsorted(classes, y, sorter=order)]
+
+
+def _same_labels(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
