@@ -24,7 +24,7 @@ Draw = Callable[[np.random.Generator, int, int], tuple[np.ndarray, np.ndarray]]
 
 
 class LossCase(NamedTuple):
-    """A loss, how to draw predictions (p, m[, c]) and targets, its kinks, and the perfect h, for y."""
+    """A loss, predictions (p, m[, c]) and targets to draw, its kinks and the perfect h given y."""
 
     loss: Loss
     draw: Draw

@@ -74,10 +74,10 @@ def test_curvature_jumps_or_slope_jumps_exactly_at_the_listed_kinks(case):
         assert np.all(np.abs(np.subtract(below, above)).max(axis=0) > 0.5)
 
 
-@every_loss
-def test_zero_and_flat_at_the_perfect_prediction(case):
-    if case.perfect is None:
-        pytest.skip("a margin can always grow")
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.perfect], ids=lambda case: repr(case.loss)
+)
+def test_zero_and_least_at_the_perfect_prediction(case):
     y = case.draw(np.random.default_rng(4), 1, 50)[1]
     h = case.perfect(y)
     np.testing.assert_allclose(case.loss.value(h, y), 0.0, atol=1e-12)
