@@ -1,0 +1,156 @@
+"""Two hundred random problems: is γ = 0 found, and is the worst loss or regret as low as SLSQP's?
+
+    python -m benchmarks.random_problems [--quick] [number of problems]
+
+Gaussian domains and Dirichlet-like tables, squared loss and cross-entropy, p from 2 to 100 and m
+from 300 to 10 000, both log-uniform.  "gamma" must reach γ ≤ 1e-8 of the worst loss; "robust" and
+"regret" must not be above the best of ten starts of SLSQP by more than 1e-6 of the worst loss; and
+as all these problems have the pooled measure, the regret must be at most ηM.  SLSQP gets anymix's
+derivatives, the uniform start and nine random ones (for γ the uniform start alone), and 100
+iterations for each.  Two processes with one
+thread each share the work; a line of JSON a problem goes into a temporary file as it is done.
+"""
+
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from anymix.core import Problem, simplex, solve
+from anymix.core.simplex import FloatArray
+from anymix.studies import synthetic
+from benchmarks.peers import slsqp_worst
+
+KINDS = ("Gaussian squared", "Gaussian entropy", "tables squared", "tables entropy")
+OBJECTIVES = ("gamma", "robust", "regret")
+GAMMA_TOL, EXCESS_TOL = 1e-8, 1e-6
+
+
+def make(seed: int, largest_p: int = 100, largest_m: int = 10_000) -> Problem:
+    """The problem of a seed; the kinds take turns."""
+    rng = np.random.default_rng(seed)
+    p = round(float(np.exp(rng.uniform(np.log(2), np.log(largest_p)))))
+    m = round(float(np.exp(rng.uniform(np.log(300), np.log(largest_m)))))
+    kind = seed % len(KINDS)
+    if kind == 0:
+        return synthetic.random_regression(p, m, rng)
+    if kind == 1:
+        return synthetic.random_classification(p, m, rng)
+    return synthetic.random_tables(p, m, rng, "squared" if kind == 2 else "cross_entropy")
+
+
+def baseline(problem: Problem, objective: str) -> FloatArray | None:
+    if objective == "gamma":
+        return None
+    return problem.own_losses if objective == "regret" else np.zeros(problem.n_sources)
+
+
+def judged(problem: Problem, objective: str, z: FloatArray) -> float:
+    """What the objective is at z, relative to the worst loss there for γ."""
+    if objective == "gamma":
+        return problem.gamma(z) / problem.robust_loss(z)
+    return problem.regret(z) if objective == "regret" else problem.robust_loss(z)
+
+
+def rival(problem: Problem, objective: str, n_starts: int, max_iter: int) -> dict[str, Any]:
+    """Run SLSQP from several starts; keep the best value and the seconds of all."""
+    rng, p = np.random.default_rng(0), problem.n_sources
+    start, values = perf_counter(), []
+    for n in range(n_starts):
+        z0 = simplex.random(p, rng) if n else simplex.uniform(p)
+        ftol = 1e-9 * problem.robust_loss(z0)
+        found = slsqp_worst(problem, baseline(problem, objective), z0, ftol, max_iter)
+        values.append(np.inf if found.z is None else judged(problem, objective, found.z))
+    return {"best": min(values), "seconds": perf_counter() - start}
+
+
+def examine(seed: int, n_starts: int = 10, max_iter: int = 100, **sizes: int) -> dict[str, Any]:
+    """Solve one problem in every way."""
+    problem = make(seed, **sizes)
+    scale = problem.robust_loss(simplex.uniform(problem.n_sources))
+    row: dict[str, Any] = {"seed": seed, "p": problem.n_sources, "m": problem.n_points}
+    row |= {"kind": KINDS[seed % len(KINDS)], "bound": problem.eta * problem.loss_bound}
+    for objective in OBJECTIVES:
+        start = perf_counter()
+        solution = solve(problem, objective, tol=GAMMA_TOL if objective == "gamma" else 1e-10)
+        ours = {"seconds": perf_counter() - start, "evaluations": solution.n_evaluations}
+        ours |= {"status": solution.status, "value": judged(problem, objective, solution.z)}
+        theirs = rival(problem, objective, 1 if objective == "gamma" else n_starts, max_iter)
+        worst = max(problem.robust_loss(solution.z), 1e-6 * scale)
+        ours["excess"] = (ours["value"] - theirs["best"]) / worst
+        row[objective] = {"ours": ours, "SLSQP": theirs}
+    return row
+
+
+def _one_thread() -> None:
+    threadpool_limits(1)
+
+
+def examine_all(seeds: range, processes: int, path: Path) -> list[dict[str, Any]]:
+    """Share the seeds between processes and write each answer down as it comes."""
+    # Threads of a parent's BLAS do not survive a fork, so the children start afresh.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    context = multiprocessing.get_context("spawn")
+    table = []
+    with context.Pool(processes, initializer=_one_thread) as pool, path.open("w") as file:
+        for row in pool.imap_unordered(examine, seeds):
+            table.append(row)
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+    return table
+
+
+def is_solved(row: dict[str, Any], objective: str) -> bool:
+    ours = row[objective]["ours"]
+    return bool(
+        ours["value"] <= GAMMA_TOL if objective == "gamma" else ours["excess"] <= EXCESS_TOL
+    )
+
+
+def summary(table: list[dict[str, Any]]) -> None:
+    """Print counts, worst excess, evaluations and seconds for each objective."""
+    n = len(table)
+    for objective in OBJECTIVES:
+        ours = [row[objective]["ours"] for row in table]
+        theirs = [row[objective]["SLSQP"] for row in table]
+        solved = sum(is_solved(row, objective) for row in table)
+        evaluations = [o["evaluations"] for o in ours]
+        print(f"\n{objective}: anymix solved {solved} of {n}")
+        if objective == "gamma":
+            print(f"  largest γ {max(o['value'] for o in ours):.0e} of the worst loss")
+            print(f"  SLSQP solved {sum(t['best'] <= GAMMA_TOL for t in theirs)}")
+        else:
+            print(f"  worst excess over SLSQP's best {max(o['excess'] for o in ours):+.0e}")
+            lower = sum(o["excess"] < -EXCESS_TOL for o in ours)
+            print(f"  below SLSQP's best by more than {EXCESS_TOL:.0e}: {lower}")
+        print(f"  evaluations: median {np.median(evaluations):.0f}, most {max(evaluations):.0f}")
+        seconds = [float(np.median([o["seconds"] for o in side])) for side in (ours, theirs)]
+        print(f"  seconds, median: anymix {seconds[0]:.4f}, SLSQP (all starts) {seconds[1]:.4f}")
+        failed = [row["seed"] for row in table if not is_solved(row, objective)]
+        if failed:
+            print(f"  NOT solved: seeds {failed}")
+    over = [row["seed"] for row in table if row["regret"]["ours"]["value"] > row["bound"]]
+    print(f"\nregret at most ηM: {n - len(over)} of {n}{f'; NOT for seeds {over}' if over else ''}")
+
+
+def main(quick: bool = False, n: int = 200) -> list[dict[str, Any]]:
+    if quick:
+        table = [examine(seed, 2, 60, largest_p=12, largest_m=1000) for seed in range(12)]
+    else:
+        path = Path(tempfile.mkdtemp(prefix="anymix-")) / "random_problems.jsonl"
+        print(f"{n} random problems; answers go to {path}", flush=True)
+        table = examine_all(range(n), 2, path)
+    summary(table)
+    return table
+
+
+if __name__ == "__main__":
+    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
+    main("--quick" in sys.argv, *numbers)
