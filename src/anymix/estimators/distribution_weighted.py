@@ -43,6 +43,7 @@ class _DistributionWeighted(SourceEnsemble):
         calibrate: bool = True,
         cv: int = 5,
         confidence: float = 0.95,
+        skip_below: float = 1e-6,
         random_state: Any = None,
     ):
         self.estimator = estimator
@@ -55,6 +56,7 @@ class _DistributionWeighted(SourceEnsemble):
         self.calibrate = calibrate
         self.cv = cv
         self.confidence = confidence
+        self.skip_below = skip_below
         self.random_state = random_state
 
     def _density(self) -> Any:
@@ -184,6 +186,10 @@ class DistributionWeightedRegressor(RegressorMixin, _DistributionWeighted):
         Folds: no source is judged on rows that it was trained on.
     confidence : float
         Of the certificate.
+    skip_below : float
+        Sources whose weights at a row sum to less are not asked about it: probabilities move by
+        less than this, numbers by less than this times the spread of the sources' answers.  As
+        every source keeps a weight of about η/p, only a value above 2η saves much.
     random_state : int or None
         For the folds.
 
@@ -257,6 +263,7 @@ class DistributionWeightedClassifier(ClassifierMixin, _DistributionWeighted):
         calibrate: bool = True,
         cv: int = 5,
         confidence: float = 0.95,
+        skip_below: float = 1e-6,
         random_state: Any = None,
     ):
         super().__init__(
@@ -270,6 +277,7 @@ class DistributionWeightedClassifier(ClassifierMixin, _DistributionWeighted):
             calibrate=calibrate,
             cv=cv,
             confidence=confidence,
+            skip_below=skip_below,
             random_state=random_state,
         )
         self.rule = rule
