@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 # Okabe and Ito's palette, without the yellow that white paper swallows.
 BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
@@ -14,9 +15,9 @@ INK, GREY, PALE = "#222222", "#7f7f7f", "#e8e8e8"
 
 def new_figure(title: str, width: float = 9.0, height: float = 4.2) -> Figure:
     """Return an empty figure whose title says what the picture shows."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+    layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08)
+    figure = Figure(figsize=(width, height), layout=layout)
     figure.suptitle(title, x=0.01, ha="left", fontsize=13, color=INK)
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)
     return figure
 
 

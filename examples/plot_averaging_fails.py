@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from drawing import BLUE, GREY, INK, ORANGE, PURPLE, legend_beside, new_figure, quiet, run, write
+from matplotlib.axes import Axes
 
 from anymix.core import Problem
 
@@ -23,7 +24,7 @@ def losses_of_average(alpha: float) -> np.ndarray:
     return PROBLEM.masses @ (average - TARGETS) ** 2
 
 
-def draw_weights(axes, shares: np.ndarray) -> None:
+def draw_weights(axes: Axes, shares: np.ndarray) -> None:
     """Draw the loss on the even mixture for every weight that one could choose."""
     even = np.array([0.5, 0.5])
     average = [even @ losses_of_average(a) for a in shares]
@@ -39,7 +40,7 @@ def draw_weights(axes, shares: np.ndarray) -> None:
     quiet(axes, "on the even mixture, for each weight", "weight of source 1", "squared loss")
 
 
-def draw_mixtures(axes, shares: np.ndarray) -> None:
+def draw_mixtures(axes: Axes, shares: np.ndarray) -> None:
     """Draw the loss of each method as the traffic moves from source 0 to source 1."""
     mixtures = np.stack([1 - shares, shares], axis=1)
     rows = {

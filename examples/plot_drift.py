@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 from drawing import BLUE, GREEN, GREY, INK, ORANGE, legend_beside, new_figure, quiet, run, write
+from matplotlib.axes import Axes
 
 from anymix import DistributionWeightedRegressor
-from anymix.monitor import Monitor
+from anymix.monitor import Monitor, TrafficReport
 
 NAMES = ("east", "north", "west")
 COLOURS = (BLUE, ORANGE, GREEN)
@@ -42,7 +43,9 @@ def watched(n: int, rng: np.random.Generator) -> Monitor:
     return Monitor(model, rows(origin, rng)[0], domain)
 
 
-def draw_shares(axes, truth: np.ndarray, reports: list, first_new: int) -> None:
+def draw_shares(
+    axes: Axes, truth: np.ndarray, reports: list[TrafficReport], first_new: int
+) -> None:
     """Draw the estimated shares with intervals, and the true ones."""
     week = np.arange(1, len(reports) + 1)
     for k, (name, colour) in enumerate(zip(NAMES, COLOURS, strict=True)):
@@ -59,7 +62,7 @@ def draw_shares(axes, truth: np.ndarray, reports: list, first_new: int) -> None:
     legend_beside(axes)
 
 
-def draw_alarm(axes, reports: list, first_new: int) -> None:
+def draw_alarm(axes: Axes, reports: list[TrafficReport], first_new: int) -> None:
     """Draw the p-value of each week and mark the weeks in which the alarm rings."""
     week = np.arange(1, len(reports) + 1)
     p_value = np.array([report.alarm.p_value for report in reports])

@@ -8,11 +8,13 @@ everywhere.  (The star: nobody may have all rows in one place.)
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from drawing import INK, new_figure, run, write
+from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
-from matplotlib.tri import Triangulation
+from matplotlib.tri import Triangulation, TriContourSet
 from sklearn.linear_model import LogisticRegression
 
 from anymix import DistributionWeightedClassifier, compare
@@ -36,7 +38,7 @@ def rows(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.n
     return X, y, np.repeat(NAMES, n)
 
 
-def fitted_models(X: np.ndarray, y: np.ndarray, domain: np.ndarray) -> dict:
+def fitted_models(X: np.ndarray, y: np.ndarray, domain: np.ndarray) -> dict[str, Any]:
     """Fit the rivals and the combination."""
     linear = LogisticRegression(max_iter=1000)
     models = {
@@ -48,7 +50,7 @@ def fitted_models(X: np.ndarray, y: np.ndarray, domain: np.ndarray) -> dict:
     return {name: model.fit(X, y, sample_domain=domain) for name, model in models.items()}
 
 
-def draw_triangle(axes, name: str, at_corners: np.ndarray):
+def draw_triangle(axes: Axes, name: str, at_corners: np.ndarray) -> TriContourSet:
     """Draw Σ_k λ_k L_k over the triangle, with the loss at each corner."""
     mixtures = grid(3, 40)
     places = Triangulation(*(mixtures @ CORNERS).T)

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 from drawing import BLUE, GREEN, INK, ORANGE, PALE, legend_beside, new_figure, quiet, run, write
+from matplotlib.axes import Axes
 
 from anymix.core import Problem, Solution, solve
+from anymix.core.records import Objective
 
-STYLES = {
+STYLES: dict[Objective, tuple[str, str, str]] = {
     "gamma": ("γ = 0, the paper's", ORANGE, "s"),
     "robust": ("robust", GREEN, "^"),
     "regret": ("regret, the default", BLUE, "o"),
@@ -39,7 +41,7 @@ def overlapping_sources(n: int, rng: np.random.Generator) -> Problem:
     return Problem.from_log_densities(log_densities, h, y, sample_domain=origin)
 
 
-def draw_losses(axes, problem: Problem, solutions: dict[str, Solution]) -> None:
+def draw_losses(axes: Axes, problem: Problem, solutions: dict[Objective, Solution]) -> None:
     """Draw each source's loss under each objective beside the loss of its own model."""
     place = np.arange(problem.n_sources)
     for k, own in enumerate(problem.own_losses):

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 from drawing import BLUE, GREY, INK, ORANGE, legend_beside, new_figure, quiet, run, write
+from matplotlib.axes import Axes
 
 from anymix import DistributionWeightedRegressor
 
+Patients = tuple[np.ndarray, np.ndarray, np.ndarray]
 COLOURS = {"north": BLUE, "south": ORANGE}
 CENTRES = {"north": 32.0, "south": 62.0}
 
@@ -21,14 +23,16 @@ def truth(age: np.ndarray) -> np.ndarray:
     return 1.0 + 3.0 * np.exp(-((age - 48) ** 2) / 300)
 
 
-def patients(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def patients(n: int, rng: np.random.Generator) -> Patients:
     """Draw ages, outcomes and hospitals, n patients at each."""
     hospital = np.repeat(list(CENTRES), n)
     age = np.concatenate([rng.normal(centre, 7, n) for centre in CENTRES.values()])
     return age, truth(age) + rng.normal(0, 0.25, 2 * n), hospital
 
 
-def draw_curves(axes, model, data, grid: np.ndarray) -> None:
+def draw_curves(
+    axes: Axes, model: DistributionWeightedRegressor, data: Patients, grid: np.ndarray
+) -> None:
     """Draw the patients, each hospital's line, the combination and the truth."""
     age, y, hospital = data
     for source in model.sources_:
@@ -43,7 +47,7 @@ def draw_curves(axes, model, data, grid: np.ndarray) -> None:
     legend_beside(axes)
 
 
-def model_sentence(model) -> str:
+def model_sentence(model: DistributionWeightedRegressor) -> str:
     """Say what is certified, short enough for a title."""
     certificate = model.certificate_
     return (
@@ -53,7 +57,7 @@ def model_sentence(model) -> str:
     )
 
 
-def draw_weights(axes, model, grid: np.ndarray) -> None:
+def draw_weights(axes: Axes, model: DistributionWeightedRegressor, grid: np.ndarray) -> None:
     """Draw the weight of each hospital at each age."""
     weights = model.source_weights(grid[:, None])
     names = [str(name) for name in model.source_names_]

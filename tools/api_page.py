@@ -37,7 +37,8 @@ def render() -> str:
     """Return the whole page."""
     rooms = [import_module(name) for name in ROOMS]
     parts = [HEAD, _front_door(import_module("anymix"))]
-    parts += [_room(room) for room in rooms]
+    described: dict[Any, str] = {}
+    parts += [_room(room, described) for room in rooms]
     return re.sub(r"\n{3,}", "\n\n", "".join(parts)).rstrip() + "\n"
 
 
@@ -55,18 +56,18 @@ def _front_door(door: ModuleType) -> str:
     return f"`from anymix import ...` gives {links}.\n\n"
 
 
-def _room(room: ModuleType) -> str:
+def _room(room: ModuleType, described: dict[Any, str]) -> str:
     head = f"## {room.__name__}\n\n{_prose(inspect.getdoc(room) or '')}"
-    return head + "".join(_entry(room, name) for name in public(room))
+    return head + "".join(_entry(room, name, described) for name in public(room))
 
 
-def _entry(room: ModuleType, name: str) -> str:
+def _entry(room: ModuleType, name: str, described: dict[Any, str]) -> str:
     thing = getattr(room, name)
     head = f"### {name}\n\n"
     if isinstance(thing, dict):
         return head + f"By name: {', '.join(f'`{key}`' for key in thing)}.\n\n"
     body = "".join(_sections(inspect.getdoc(thing) or "", room, name))
-    methods = _methods(thing) if inspect.isclass(thing) else ""
+    methods = _methods(thing, described) if inspect.isclass(thing) else ""
     return f"{head}```python\n{name}{_signature(thing)}\n```\n\n{body}{methods}"
 
 
@@ -103,11 +104,19 @@ def _prose(text: str, imports: str = "") -> str:
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         if paragraph.lstrip().startswith(">>>"):
             # A doctest takes the closing fence for output unless a blank line parts them.
-            out.append(f"```python\n{imports}{inspect.cleandoc(paragraph)}\n\n```")
+            out.append(f"```python\n{_opened(inspect.cleandoc(paragraph), imports)}\n\n```")
             imports = ""
         else:
             out.append(re.sub(r"\APaper: ", "[Paper](paper_map.md): ", paragraph))
     return "\n\n".join(out) + "\n\n"
+
+
+def _opened(code: str, imports: str) -> str:
+    """Put the missing imports behind those that are there."""
+    lines = code.splitlines(keepends=True)
+    there = [line for line in lines if line.startswith((">>> import ", ">>> from "))]
+    first = len(there) if lines[: len(there)] == there else 0
+    return "".join([*lines[:first], *imports.splitlines(keepends=True), *lines[first:]])
 
 
 def _imports(docstring: str, room: ModuleType, name: str) -> str:
@@ -138,19 +147,32 @@ def _list(text: str) -> str:
     return "\n".join(bullets) + "\n\n"
 
 
-def _methods(thing: type) -> str:
-    """One line for each public method that is ours, inherited ones too."""
-    lines = []
+def _methods(thing: type, described: dict[Any, str]) -> str:
+    """One line for each public method of ours; one that an entry above describes is only named."""
+    lines: list[str] = []
+    elsewhere: dict[str, list[str]] = {}
     for name, member in inspect.getmembers_static(thing):
         function = _function(member)
         ours = inspect.isfunction(function) and function.__module__.startswith("anymix")
         if name.startswith("_") or not ours:
             continue
-        summary = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ")
-        call = "" if isinstance(member, property | cached_property) else _signature(function)
-        only = " Classification only." if hasattr(member, "check") else ""
-        lines.append(f"- `{name}{call}`: {summary}{only}")
+        first = described.setdefault(function, thing.__name__)
+        if first == thing.__name__:
+            lines.append(_method(name, member))
+        else:
+            elsewhere.setdefault(first, []).append(f"`{name}`")
+    for first, names in elsewhere.items():
+        lines.append(f"- as in [`{first}`](#{first.lower()}): {', '.join(names)}")
     return "**Methods**\n\n" + "\n".join(lines) + "\n\n" if lines else ""
+
+
+def _method(name: str, member: Any) -> str:
+    function = _function(member)
+    summary = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ")
+    call = "" if isinstance(member, property | cached_property) else _signature(function)
+    # `available_if` of scikit-learn hides these where there are no classes.
+    only = " Classification only." if hasattr(member, "check") else ""
+    return f"- `{name}{call}`: {summary}{only}"
 
 
 def _function(member: Any) -> Any:

@@ -56,3 +56,11 @@ def test_names_in_backticks_exist(page):
             import_module(dotted)
         except ModuleNotFoundError:
             assert hasattr(import_module(module), name), dotted
+
+
+@pytest.mark.parametrize("page", PROSE)
+def test_calls_in_backticks_are_on_the_api_page(page):
+    """`GaussianKDE(...)` and `novelty(X)` must be names that the API page describes."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for name in re.findall(r"`(\w+)\(", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+        assert re.search(rf"(### |`){name}\b", PAGE), name
