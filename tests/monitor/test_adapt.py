@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from anymix.core import Problem, combine
-from anymix.monitor import Alarm, MixtureEstimate, adapt_labelled, adapt_z
+from anymix.monitor import Alarm, MixtureEstimate, adapt_labelled, adapt_z, estimate_mixture
 from anymix.monitor.adapt import label_noise
 
 shares = st.lists(st.floats(0.01, 1), min_size=3, max_size=3).map(lambda v: np.array(v) / sum(v))
@@ -42,6 +42,22 @@ def test_the_ends_of_the_blend(z, mixture):
     np.testing.assert_allclose(adapt_z(z, an_estimate(mixture, 0.0), quiet), mixture)
 
 
+def test_adapting_to_skewed_traffic_lowers_its_loss(planar):
+    """Each source knows its own conditional; the z of the mixture then predicts best."""
+    rng = np.random.default_rng(0)
+    domain, robust = np.repeat([0, 1, 2], 300), np.full(3, 1 / 3)
+    traffic = rng.choice(3, 3000, p=[0.9, 0.05, 0.05])
+    X, X_reference = planar.rows(traffic, rng), planar.rows(domain, rng)
+    log_r = planar.log_responsibilities(X)
+    z = adapt_z(robust, estimate_mixture(log_r, planar.log_responsibilities(X_reference), domain))
+    levels = np.array([0.0, 4.0, -4.0])
+    predictions = np.repeat(levels[:, None], 3000, axis=1)
+    before, after = (
+        np.mean((combine(log_r, predictions, w) - levels[traffic]) ** 2) for w in (robust, z)
+    )
+    assert after < 0.85 * before
+
+
 def test_a_z_of_another_length_gets_a_sentence():
     with pytest.raises(ValueError, match="z_robust has shape"):
         adapt_z([0.5, 0.5], an_estimate(np.full(3, 1 / 3), 0.1))
@@ -74,11 +90,11 @@ def test_labels_give_what_a_general_solver_finds(seed, rho):
     assert penalised(z, log_r, h, y, prior, rho) <= penalised(best, log_r, h, y, prior, rho) + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_more_labels_move_z_further_and_one_hardly(seed):
     rng = np.random.default_rng(seed)
     prior = np.full(3, 1 / 3)
-    moved = [adapt_labelled(*target_rows(rng, n), prior).z[0] - 1 / 3 for n in (1, 2000)]
+    moved = [adapt_labelled(*target_rows(rng, n), prior).z[0] - 1 / 3 for n in (1, 600)]
     assert moved[1] > 0.3
     assert abs(moved[0]) < 0.35 * moved[1]
 
