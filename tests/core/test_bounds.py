@@ -137,6 +137,8 @@ def test_the_normalised_rule_keeps_the_bound_of_thm_3(seed):
     normalised = joint / joint.sum(axis=1, keepdims=True)
     worst = max(-(row @ np.log(normalised.ravel())) for row in D)
     bound = value(certificate, "Thm 3")
+    price = np.log(1 + 3 * eta / mu)
+    assert bound == pytest.approx(value(certificate, "Thm 1, Cor. 2") + price, rel=1e-12)
     assert worst <= bound + 1e-12
     papers = certificate.epsilon + eta * (certificate.loss_bound + 3 / mu) + certificate.gamma
     assert bound <= papers + 1e-12
@@ -194,6 +196,16 @@ def test_cross_entropy_names_thm_13():
     words = Assumptions(alpha=2.0, conditional_divergence=1.1, target_divergence=1.2)
     papers = [bound.paper for bound in certify(problem, [0.2, 0.3, 0.5], assumptions=words).bounds]
     assert papers == ["Thm 1, Cor. 2", "Lemma 4, Cor. 2", "Thm 13", "Thm 13, proof"]
+
+
+def test_the_reference_counts_with_its_total_mass():
+    """U of mass 30 drowns the masses, and the bound pays for all of it."""
+    D, h, y = np.eye(2), np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([0.0, 1.0])
+    problem = Problem(D, h, y, eta=0.1, reference=[15.0, 15.0])
+    certificate = certify(problem, [0.5, 0.5])
+    # h_z is off by 0.75/2 at each point: weight 0.5 + 0.75 for the specialist, 0.75 for the other.
+    assert certificate.robust_loss == pytest.approx((0.75 / 2.0) ** 2)
+    assert value(certificate, "Thm 1, Cor. 2") == pytest.approx(0.1 * 30 * 1.0)
 
 
 def test_only_bounds_whose_inputs_are_known_are_given():
