@@ -39,4 +39,4 @@ format: $(VENV)/.stamp-test
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist demo-output examples-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
