@@ -5,7 +5,10 @@ Paper: App. E.1, Fig. 2, Fig. 3.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +16,48 @@ from anymix.core import Problem, simplex, solve
 from anymix.core.dca import dca
 from anymix.core.records import Record
 from anymix.core.simplex import FloatArray
+from anymix.studies.frame import Progress, Protocol, Result
+from anymix.studies.synthetic import paper_classification, paper_regression
+
+PASSES = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+N_POINTS = 3000
+PROBLEMS = {
+    "Fig. 2": ("squared", paper_regression),
+    "Fig. 3": ("cross-entropy", paper_classification),
+}
+
+
+def run(data: Path | None, seeds: Sequence[int], progress: Progress) -> Iterator[Result]:
+    """Both problems, a new draw for each seed: γ against passes over the data, then the losses.
+
+    Paper: App. E.1, Fig. 2, Fig. 3.
+    """
+    for i, seed in enumerate(seeds):
+        for figure, (loss, make) in PROBLEMS.items():
+            rng = np.random.default_rng(seed)
+            problem = make(N_POINTS, rng)
+            cell = partial(Result, "artificial", seed=seed)
+            for curve in convergence(problem, 0, rng):
+                way = _protocol(curve.method)
+                for n, gamma in _after(curve):
+                    yield cell(f"{figure}, passes", way, curve.method, n, "γ", value=gamma)
+            table = loss_table(problem, simplex.grid(problem.n_sources, 2))
+            for method, column, value in table.cells():
+                way = _protocol(method)
+                yield cell(f"App. E.1, {loss}", way, method, column, "loss", value=value)
+        progress(i + 1, len(seeds), f"seed {seed}")
+
+
+def _protocol(method: str) -> Protocol:
+    return "beyond" if "anymix" in method else "as published"
+
+
+def _after(curve: Curve) -> Iterator[tuple[str, float]]:
+    """γ after so many passes over the data, from the first step on."""
+    for n in PASSES:
+        done = np.searchsorted(curve.n_evaluations, n, side="right")
+        if done:
+            yield str(n), float(curve.gamma[done - 1])
 
 
 @dataclass(frozen=True)
@@ -56,10 +101,22 @@ class LossTable(Record):
     worst: FloatArray
     regret: FloatArray
 
+    @property
+    def heads(self) -> list[str]:
+        """Name the mixtures by their parts in percent."""
+        return ["λ = " + "/".join(f"{100 * x:.0f}" for x in lam) for lam in self.mixtures]
+
+    def cells(self) -> Iterator[tuple[str, str, float]]:
+        """Yield method, column and value."""
+        columns = [*self.heads, "worst", "regret"]
+        values = np.column_stack([self.loss, self.worst, self.regret])
+        for method, row in zip(self.methods, values, strict=True):
+            for column, value in zip(columns, row, strict=True):
+                yield method, column, float(value)
+
     def text(self) -> str:
         """Lay the table out for a terminal, one column a mixture."""
-        heads = ["λ = " + "/".join(f"{100 * x:.0f}" for x in lam) for lam in self.mixtures]
-        rows = [["", *heads, "worst", "regret"]]
+        rows = [["", *self.heads, "worst", "regret"]]
         for name, losses, worst, regret in zip(
             self.methods, self.loss, self.worst, self.regret, strict=True
         ):

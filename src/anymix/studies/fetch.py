@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ def obtain(data: Path | None, file: Published) -> Path:
     if data is not None:
         raise DataNotFoundError(f"{file.name} is not in {data}; {_remedy(file)}.")
     try:
-        import pooch
+        pooch = import_module("pooch")
     except ImportError:
         raise DataNotFoundError(
             f"{file.name} is not here and pooch is not installed; `pip install pooch tqdm`, or "

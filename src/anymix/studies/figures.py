@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from anymix.studies.artificial import Curve, LossTable
+from anymix.studies.frame import Result
 
 INK = {"DCA": "#d1495b", "anymix": "#00798c"}
 
@@ -63,3 +66,52 @@ def draw_mixtures(table: LossTable, title: str, path: Path) -> None:
         )
     _legend(axes)
     figure.savefig(path, dpi=130)
+
+
+def curves(results: Sequence[Result]) -> list[str]:
+    """Return the tables whose columns are all numbers, which are curves.
+
+    >>> cells = [Result("s", "Fig. 1", "clean", "DW", x, "MSE", 0, 1.0) for x in ("0.0", "0.5")]
+    >>> curves([*cells, Result("s", "Table 1", "clean", "DW", "K", "MSE", 0, 1.0)])
+    ['Fig. 1']
+    """
+    named = {
+        r.table for r in results if not r.target.replace(".", "", 1).replace("e-", "").isdigit()
+    }
+    return list(dict.fromkeys(r.table for r in results if r.table not in named))
+
+
+def draw_curves(results: Sequence[Result], table: str, path: Path) -> None:
+    """Draw a table of numbers: a line for each method, mean over seeds, DW strong.
+
+    With both protocols in the records the clean one is drawn, and what goes beyond it.
+    """
+    here = [r for r in results if r.table == table]
+    if any(r.protocol == "clean" for r in here):
+        here = [r for r in here if r.protocol != "as published"]
+    title, _, xlabel = table.partition(", ")
+    figure, axes = _axes(f"{here[0].study}: {title}", xlabel, here[0].metric)
+    for method in dict.fromkeys(r.method for r in here):
+        cells: dict[float, list[float]] = {}
+        for r in here:
+            if r.method == method:
+                cells.setdefault(float(r.target), []).append(r.value)
+        strong = method.startswith("DW")
+        axes.plot(
+            list(cells),
+            [mean(values) for values in cells.values()],
+            linewidth=2.2 if strong else 1.2,
+            linestyle="-" if strong else "--",
+            label=method + ("*" if any(r.privileged for r in here if r.method == method) else ""),
+        )
+    _scale(axes, [float(r.target) for r in here], [r.value for r in here])
+    _legend(axes)
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def _scale(axes: Any, x: Sequence[float], y: Sequence[float]) -> None:
+    """Take logarithms of an axis whose numbers span more than two decades."""
+    if min(x) > 0 and max(x) > 15 * min(x):
+        axes.set_xscale("log")
+    if min(y) > 0 and max(y) > 100 * min(y):
+        axes.set_yscale("log")

@@ -1,4 +1,4 @@
-"""Records as tables: mean ± standard deviation over seeds, the paper's row under ours."""
+"""Records as tables: mean ± standard deviation over seeds, the paper's row under our first."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def number(value: float) -> str:
 def _spread(value: float, sd: float | None) -> str:
     if sd is None:
         return number(value)
-    return f"{number(value)}±{sd:.{1 if abs(value) >= 10 else 2}f}"
+    size = abs(value)
+    digits = ".1f" if size >= 10 else ".2f" if size >= 0.1 else ".1g"
+    return f"{number(value)}±{sd:{digits}}"
 
 
 def _ours(cell: list[Result]) -> str:
@@ -99,12 +101,13 @@ def _paper(cell: list[Result]) -> str:
 
 
 def lines(table: Table) -> list[list[str]]:
-    """Lay a table out as lines of cells: the heads, then ours and the paper's in turn."""
-    laid = [["method", "protocol", *table.columns]]
+    """Lay a table out as lines of cells: the heads, then ours, the paper's once for a method."""
+    laid, told = [["method", "protocol", *table.columns]], set()
     for row in table.rows:
         laid.append([row.method, row.protocol, *row.ours])
-        if any(row.paper):
+        if any(row.paper) and row.method not in told:
             laid.append(["", "paper", *row.paper])
+            told.add(row.method)
     return laid
 
 
