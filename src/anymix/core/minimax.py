@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anymix.core.interior import Hessian, Model, minimise_max
+from anymix.core.interior import Hessian, InteriorResult, Model, minimise_max
 from anymix.core.oracle import Oracle
 from anymix.core.simplex import FloatArray
 
@@ -80,11 +80,13 @@ def minimise_worst(
     while oracle.n_evaluations < limit:
         bend = _Bend(at.z, oracle.hessian(at.z, lam))
         while oracle.n_evaluations < limit:
-            step = minimise_max(_model(at, bend, c, penalty), at.z, tol=1e-12)
+            step, c = _trial(at, bend, c, penalty, tol * scale)
             promised = at.value - step.value
-            left = max(promised, 0.0) / scale
-            if left <= tol:
+            if promised <= tol * scale:
+                # A model that could not be minimised proves nothing: the last promise stands.
+                left = max(promised, 0.0) / scale if step.converged else left
                 return Minimax(at.z, at.value, left, lam)
+            left = promised / scale
             new = _evaluate(oracle, step.z, penalty)
             kept = (at.value - new.value) / promised
             missed = bend.missed(at, new)
@@ -97,6 +99,18 @@ def minimise_worst(
             break
         at, lam = new, step.multipliers
     return Minimax(at.z, at.value, left, lam)
+
+
+def _trial(
+    at: _Iterate, bend: _Bend, c: FloatArray, penalty: Penalty, enough: float
+) -> tuple[InteriorResult, FloatArray]:
+    """Minimise the model; where uneven c defeat the inner method, with even and larger ones."""
+    for _ in range(5):
+        step = minimise_max(_model(at, bend, c, penalty), at.z, tol=1e-12)
+        if step.converged or at.value - step.value > enough:
+            break
+        c = np.full_like(c, 3.0 * float(c.max()))
+    return step, c
 
 
 def _evaluate(oracle: Oracle, z: FloatArray, penalty: Penalty) -> _Iterate:
