@@ -30,6 +30,12 @@ def test_a_solution_is_frozen(solution):
         solution.z = np.ones(2)
 
 
+def test_a_solution_can_be_compared_and_kept_in_a_set(solution):
+    other = dataclasses.replace(solution, z=solution.z.copy())
+    assert solution != other
+    assert len({solution, other, solution}) == 2
+
+
 def test_numbers_that_json_does_not_know_become_null(solution):
     odd = dataclasses.replace(solution, gamma=np.nan, regret=-np.inf)
     read = json.loads(odd.to_json())

@@ -43,7 +43,8 @@ def plain(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True)
+# Arrays have no truth of equality: without eq=False, == and hash() of a record would raise.
+@dataclass(frozen=True, eq=False)
 class Record:
     """A frozen answer that can be written down."""
 
@@ -56,7 +57,7 @@ class Record:
         return json.dumps(self.to_dict(), allow_nan=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution(Record):
     """z and how good it is; every loss recomputed from the problem, none from a decomposition.
 
