@@ -1,0 +1,89 @@
+"""The benchmarks of the solvers run at small sizes, and what they promise holds there."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from anymix.core import simplex
+from anymix.studies import synthetic
+from benchmarks import peers, random_problems, solvers
+
+
+def never():
+    return False
+
+
+def needs(rival):
+    missing = [n for n in solvers.NEEDS.get(rival, []) if importlib.util.find_spec(n) is None]
+    return pytest.param(rival, marks=pytest.mark.skipif(bool(missing), reason=f"no {missing}"))
+
+
+SOLVING = [needs(name) for name in ("SLSQP", "IPOPT", "DCA ECOS", "DCA Clarabel")]
+CONVEX = [needs(name) for name in ("DCA ECOS", "DCA Clarabel", "DCCP")]
+
+
+@pytest.fixture(scope="module")
+def small():
+    return synthetic.paper_classification(200, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("rival", SOLVING)
+def test_rivals_solve_a_small_problem_as_we_do(rival, small):
+    found = peers.RIVALS[rival](small, 1e-8, never)
+    ours = solvers.anymix(small, 1e-8, never)
+    assert small.gamma(found.z) <= 1e-7 * small.robust_loss(found.z)
+    np.testing.assert_allclose(found.z, ours.z, atol=1e-4)
+
+
+@pytest.mark.parametrize("rival", CONVEX)
+def test_rivals_say_that_the_squared_loss_is_not_dcp(rival):
+    problem = synthetic.paper_regression(50, np.random.default_rng(0))
+    assert peers.RIVALS[rival](problem, 1e-8, never) == peers.NOT_DCP
+
+
+def test_slsqp_stops_when_told(small):
+    found = peers.slsqp_worst(small, None, simplex.uniform(3), 1e-12, 100, stop=lambda: True)
+    assert found.n_iterations <= 1
+
+
+def test_side_by_side_prints_ratios_and_judges_them(capsys, monkeypatch, small):
+    monkeypatch.setattr(solvers, "RIVALS", {"SLSQP": peers.slsqp})
+    table = solvers.side_by_side("small", small, quick=True)
+    assert [row["method"] for row in table] == ["anymix", "SLSQP"]
+    assert all(row["gamma"] <= solvers.TOL for row in table)
+    solvers.judge([table[0], table[1] | {"ratio": 0.5}])
+    assert "no rival that solves is faster SLSQP on small (0.50): NO" in capsys.readouterr().out
+
+
+def test_measuring_in_a_child_gives_the_same_answer_and_reports_a_crash(small):
+    apart = solvers.measure(solvers.anymix, small, quick=False)
+    assert apart["gamma"] == solvers.timed(solvers.anymix, small, 60.0)["gamma"]
+
+    def broken(problem, tol, stop):
+        raise SystemExit(1)
+
+    assert solvers.measure(broken, small, quick=False)["note"] == "crashed"
+
+
+def test_evaluation_memory_and_counts_are_measured(capsys):
+    assert solvers.evaluation(5, 500)["ratio"] > 0
+    assert solvers.memory(3, 1000, own=True) > 3 * 1000 * 8
+    assert max(solvers.whole_solves(4, 400, 1)) <= 60
+    assert "at most 60" in capsys.readouterr().out
+
+
+def test_random_problems_are_solved(capsys):
+    table = random_problems.main(quick=True)
+    printed = capsys.readouterr().out
+    for objective in random_problems.OBJECTIVES:
+        assert all(random_problems.is_solved(row, objective) for row in table)
+        assert f"{objective}: anymix solved 12 of 12" in printed
+    assert "regret at most ηM: 12 of 12" in printed
+
+
+def test_the_summary_names_what_is_not_solved(capsys):
+    row = random_problems.examine(3, 1, 30, largest_p=3, largest_m=301)
+    row["robust"]["ours"]["excess"] = 1e-3
+    random_problems.summary([row])
+    assert "NOT solved: seeds [3]" in capsys.readouterr().out
