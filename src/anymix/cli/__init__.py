@@ -1,0 +1,106 @@
+"""The command `anymix`: one module for each verb, which parses, calls one function, and prints."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from anymix._version import __version__
+
+# Modules are entered when their command is asked for, so that `anymix --help` is quick.
+COMMANDS = {
+    "source pack": "train or take a predictor, fit a density, and write a source folder",
+    "source check": "audit source folders that others made",
+    "source show": "audit a source folder and tell what is in it",
+    "fit": "learn one model from source folders and held-out rows of each",
+    "predict": "predict the rows of a table",
+    "certify": "state what is guaranteed, on new rows or as it was found by fit",
+    "compare": "put the model beside each source, their average and the likeliest source",
+    "monitor": "tell which mixture of the sources some rows are; exit code 1 if they are none",
+    "site evaluate": "evaluate all sources on a site's own held-out rows; one small file to send",
+    "demo": "run the paper's two artificial studies and draw them",
+}
+COMMON = (
+    ("--json", "print one JSON object"),
+    ("--quiet", "print nothing but errors"),
+)
+
+
+def build_parser(command: str) -> argparse.ArgumentParser:
+    """Return the parser of one command, such as "fit" or "source pack"."""
+    parser = argparse.ArgumentParser(
+        prog=f"anymix {command}",
+        description=COMMANDS[command].capitalize() + ".",
+        allow_abbrev=False,
+    )
+    _part(command, "add_arguments")(parser)
+    for flag, meaning in COMMON:
+        parser.add_argument(flag, action="store_true", help=meaning)
+    return parser
+
+
+def _part(command: str, name: str) -> Any:
+    """Find add_arguments or run; the verbs of `source` share a module."""
+    noun, _, verb = command.partition(" ")
+    module = import_module(f"anymix.cli.{noun}")
+    if noun == "source":
+        name = f"run_{verb}" if name == "run" else f"add_{verb}_arguments"
+    return getattr(module, name)
+
+
+def overview() -> str:
+    """Return what `anymix --help` prints.
+
+    Examples
+    --------
+    >>> print(overview().splitlines()[0])
+    usage: anymix COMMAND ...
+    """
+    lines = ["usage: anymix COMMAND ...", ""]
+    lines += ["One model from several sources, good on any mix of them, with a certificate.", ""]
+    lines += [f"  {command:<15} {what}" for command, what in COMMANDS.items()]
+    return "\n".join([*lines, "", "anymix COMMAND --help tells more of each."])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command: 0 is well, 1 an alarm, 2 an error that was said in one sentence."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help"):
+        sys.stdout.write(overview() + "\n")
+        return 0 if words else 2
+    if words[0] == "--version":
+        sys.stdout.write(f"anymix {__version__}\n")
+        return 0
+    n = 2 if " ".join(words[:2]) in COMMANDS else 1
+    command = " ".join(words[:n])
+    if command not in COMMANDS:
+        return _complain(f"no command {command!r}; anymix --help lists them.")
+    return _run(command, words[n:])
+
+
+def _run(command: str, rest: list[str]) -> int:
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            from anymix.cli.console import Console
+
+            args = build_parser(command).parse_args(rest)
+            status: int = _part(command, "run")(args, Console(args.json, args.quiet))
+            return status
+        except (ValueError, OSError, ImportError) as error:
+            return _complain(str(error))
+        except KeyboardInterrupt:
+            return _complain("stopped.", 130)
+
+
+def _complain(text: str, status: int = 2) -> int:
+    sys.stderr.write(f"anymix: {' '.join(text.split())}\n")
+    return status
+
+
+def _show_warning(message: Any, *_: Any, **__: Any) -> None:
+    sys.stderr.write(f"anymix: warning: {message}\n")

@@ -1,0 +1,79 @@
+"""What a command says: text or JSON on standard output, progress and complaints on the other."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+from anymix.core.records import plain
+
+QUIET_SECONDS = 2.0
+LINE_SECONDS = 10.0
+
+
+class Console:
+    """Where results and progress go."""
+
+    def __init__(self, as_json: bool = False, quiet: bool = False):
+        self.as_json = as_json
+        self.quiet = quiet
+
+    def result(self, text: str, record: Any) -> None:
+        """Say the result, as text or as one JSON object."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(plain(record), allow_nan=False) + "\n")
+        elif not self.quiet:
+            sys.stdout.write(text + "\n")
+
+    def note(self, text: str) -> None:
+        """Say something on the side."""
+        if not self.quiet:
+            sys.stderr.write(text + "\n")
+
+    def progress(self, task: str) -> Progress:
+        """Start to tell how far a task is."""
+        return Progress(task, silent=self.quiet)
+
+
+class Progress:
+    """Time left: one moving line on a terminal, a plain line now and then elsewhere.
+
+    Nothing is said in the first two seconds, so that short tasks stay silent.
+    """
+
+    def __init__(self, task: str, silent: bool = False):
+        self.task = task
+        self.silent = silent
+        self.started = time.monotonic()
+        self.next_word = self.started + QUIET_SECONDS
+        self.spoken = False
+
+    def update(self, share: float) -> None:
+        """Tell that this share, 0 to 1, is done."""
+        now = time.monotonic()
+        if self.silent or now < self.next_word or share <= 0:
+            return
+        moving = sys.stderr.isatty()
+        left = (now - self.started) * (1 - share) / share
+        text = f"{self.task}: {100 * share:.0f} %, {_duration(left)} left"
+        sys.stderr.write(f"\r{text:<78}" if moving else text + "\n")
+        sys.stderr.flush()
+        self.spoken = self.spoken or moving
+        self.next_word = now + (0.2 if moving else LINE_SECONDS)
+
+    def done(self) -> float:
+        """End the line, and return the seconds that the task took."""
+        if self.spoken:
+            sys.stderr.write("\r" + " " * 78 + "\r")
+        return time.monotonic() - self.started
+
+
+def _duration(seconds: float) -> str:
+    """Write a time for a reader.
+
+    >>> _duration(42.2), _duration(600)
+    ('42 s', '10 min')
+    """
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,68 @@
+"""anymix predict: rows in, predictions out, chunk by chunk."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anymix.cli.columns_out import writing
+from anymix.cli.console import Console
+from anymix.cli.model_folder import FittedFolder, read_model
+from anymix.cli.rows import CHUNK_ROWS, Columns, read_chunks
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Describe the command."""
+    parser.add_argument("model", help="model folder")
+    parser.add_argument("table", help="rows to predict: .csv, .parquet or .npz")
+    parser.add_argument("--out", required=True, help="table to write: .csv, .parquet or .npz")
+    parser.add_argument("--weights", action="store_true", help="add the weight of each source")
+    parser.add_argument(
+        "--novelty", action="store_true", help="add how unlike all sources a row is"
+    )
+    parser.add_argument(
+        "--chunk-rows", type=int, default=CHUNK_ROWS, help="rows held in memory at a time"
+    )
+
+
+def run(args: Namespace, console: Console) -> int:
+    """Run the command."""
+    fitted = read_model(args.model)
+    if args.novelty and not fitted.has_densities:
+        raise ValueError(f"{args.model} was fitted from responsibilities alone: no novelty.")
+    columns = Columns.of(fitted.audited[0].manifest)
+    progress, n = console.progress("predicting"), 0
+    with writing(args.out) as out:
+        for chunk in read_chunks(args.table, columns, args.chunk_rows):
+            out.write(answers(fitted, chunk.X, args.weights, args.novelty))
+            n += len(chunk.X)
+            progress.update(chunk.share)
+        if n == 0:
+            raise ValueError(f"{args.table} has no rows.")
+    seconds = progress.done()
+    speed = n / max(seconds, 1e-9)
+    text = f"predicted {n} rows ({speed:.0f} a second); wrote {args.out}"
+    console.result(text, {"rows": n, "rows_per_second": speed, "out": args.out})
+    return 0
+
+
+def answers(fitted: FittedFolder, X: Any, weights: bool, novelty: bool) -> dict[str, NDArray[Any]]:
+    """Return the columns of the answer."""
+    model, columns = fitted.model, {}
+    if fitted.record["task"] == "regression":
+        columns["prediction"] = model.predict(X)
+    else:
+        proba = model.predict_proba(X)
+        columns["label"] = model.classes_[proba.argmax(axis=1)]
+        for c, label in enumerate(model.classes_):
+            columns[f"p({label})"] = proba[:, c]
+    if weights:
+        found = model.source_weights(X)
+        for k, name in enumerate(model.source_names_):
+            columns[f"weight({name})"] = found[:, k]
+    if novelty:
+        columns["novelty"] = model.novelty(X)
+    return {name: np.ascontiguousarray(column) for name, column in columns.items()}
