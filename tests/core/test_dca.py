@@ -56,6 +56,21 @@ def test_agrees_with_the_default_solver_from_its_answer_and_from_afar(case, own)
     assert best.robust_loss <= problem.robust_loss(afar.z) * (1 + 1e-7)
 
 
+@pytest.mark.parametrize("index", [0, 1, 2, 3])
+def test_regret_agrees_with_the_default_solver(index):
+    problem = make_problem(CASES[index], seed=1)
+    result, best = dca(problem, "regret"), solve(problem, "regret")
+    assert result.status == "stationary"
+    assert problem.regret(result.z) == pytest.approx(best.regret, abs=1e-7)
+
+
+def test_a_step_that_fell_short_at_a_kink_is_no_stationary_point():
+    problem = make_problem(CASES[6], seed=0)
+    with pytest.warns(SolverWarning, match="status 'stalled'"):
+        solution = solve(problem, "robust", method="dca")
+    assert solution.status == "stalled"
+
+
 def test_agrees_with_the_default_solver_on_the_papers_data():
     for make in (synthetic.paper_regression, synthetic.paper_classification):
         problem = make(300, np.random.default_rng(0))
