@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-
 from anymix.studies.claims import duels
 from anymix.studies.figures import curves, draw_curves
 from anymix.studies.frame import STUDIES, Result, clock, read_records

@@ -264,7 +264,7 @@ def sampled_z(
         eta=1e-9,
     )
     z = simplex.uniform(p)
-    return z if problem.gamma(z) <= GAMMA_TOLERANCE else solve(problem, "gamma", "dca").z
+    return z if problem.gamma(z) <= GAMMA_TOLERANCE else solve(problem, "gamma").z
 
 
 def _count(sentences: Sequence[tuple[str, ...]], vocabulary: Sequence[str]) -> np.ndarray:
