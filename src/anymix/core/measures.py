@@ -76,12 +76,14 @@ class DenseMeasure:
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """Choose n points evenly, and the heaviest of each source lest one have none."""
-        chosen = _spread(0, self.weights.shape[1], n, rng)
-        return np.union1d(chosen, self.weights.argmax(axis=1))
+        keep = np.zeros(self.weights.shape[1], dtype=bool)
+        keep[_spread(0, keep.size, n, rng)] = True
+        keep[self.weights.argmax(axis=1)] = True
+        return np.flatnonzero(keep)
 
     def restricted(self, points: NDArray[np.intp]) -> DenseMeasure:
         """Return the measure on some of the points, each row with its old sum."""
-        part = self.weights[:, points]
+        part = self.weights.take(points, axis=1)
         return DenseMeasure(part * (self.weights.sum(axis=1) / part.sum(axis=1))[:, None])
 
     def take(self, k: int) -> tuple[slice, FloatArray]:
@@ -150,12 +152,11 @@ class OwnMeasure:
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """Choose about n points, from each source its share and at least one with weight."""
-        share, heaviest = n / self.weights.size, []
-        chosen = []
+        share, keep = n / self.weights.size, np.zeros(self.weights.size, dtype=bool)
         for start, stop in pairwise(self.bounds.tolist()):
-            chosen.append(_spread(start, stop, max(1, int(share * (stop - start))), rng))
-            heaviest.append(start + int(self.weights[start:stop].argmax()))
-        return np.union1d(np.concatenate(chosen), heaviest)
+            keep[_spread(start, stop, max(1, int(share * (stop - start))), rng)] = True
+            keep[start + int(self.weights[start:stop].argmax())] = True
+        return np.flatnonzero(keep)
 
     def restricted(self, points: NDArray[np.intp]) -> OwnMeasure:
         """Return the measure on some of the points (sorted), each source with weights of sum 1."""

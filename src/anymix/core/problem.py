@@ -63,10 +63,10 @@ class Problem:
     ):
         self.loss = get_loss(loss)
         self.eta = inputs.positive(eta, "eta")
-        self.masses = inputs.mass_table(masses, "masses")
-        self.predictions, self.targets = inputs.outcomes(
-            predictions, targets, self.loss, self.masses.shape
-        )
+        # Rows in one piece: every pass runs along the points of a source.
+        self.masses = np.ascontiguousarray(inputs.mass_table(masses, "masses"))
+        h, self.targets = inputs.outcomes(predictions, targets, self.loss, self.masses.shape)
+        self.predictions = np.ascontiguousarray(h)
         self.reference = inputs.reference_measure(reference, self.masses)
         self.pooled = weights is None
         self.measure = inputs.measure(self.masses if weights is None else weights, self.masses)
@@ -142,7 +142,8 @@ class Problem:
         keep = self.measure.sample(n, rng)
         small = Problem.__new__(Problem)
         small.loss, small.eta, small.pooled = self.loss, self.eta, False
-        small.masses, small.predictions = self.masses[:, keep], self.predictions[:, keep]
+        small.masses = self.masses.take(keep, axis=1)
+        small.predictions = self.predictions.take(keep, axis=1)
         small.targets, small.reference = self.targets[keep], self.reference[keep]
         small.measure = self.measure.restricted(keep)
         small.log_scale, small._order = self.log_scale, None
