@@ -11,9 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from anymix.studies.claims import duels
-from anymix.studies.figures import curves, draw_curves
+from anymix.studies.figures import curves, draw_curves, draw_domains
 from anymix.studies.frame import STUDIES, Result, clock, read_records
+from anymix.studies.synthetic import paper_classification_domains
 from anymix.studies.tables import render
 
 ROOT = Path(__file__).parents[1]
@@ -85,6 +88,8 @@ def main() -> None:
     for head, results in sections():
         for table in curves(results):
             draw_curves(results, table, PICTURES / picture(head["study"], table))
+    domains = paper_classification_domains(np.random.default_rng(0))
+    draw_domains(domains, 100, PICTURES / "artificial-fig-3-domains.png")
     PAGE.write_text(page(), encoding="utf-8")
     sys.stdout.write(f"wrote {PAGE}\n")
 

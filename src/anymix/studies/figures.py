@@ -7,8 +7,11 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import numpy as np
+
 from anymix.studies.artificial import Curve, LossTable
 from anymix.studies.frame import Result
+from anymix.studies.synthetic import MixtureDomains
 
 INK = {"DCA": "#d1495b", "anymix": "#00798c"}
 
@@ -68,6 +71,23 @@ def draw_mixtures(table: LossTable, title: str, path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
+def draw_domains(domains: MixtureDomains, n: int, path: Path, seed: int = 0) -> None:
+    """Draw n points of each domain of the plane: a colour a domain, a mark a class.
+
+    Paper: Fig. 3.
+    """
+    figure, axes = _axes("Three domains, three classes", "x₁", "x₂")
+    rng = np.random.default_rng(seed)
+    for k, colour in enumerate(("#d1495b", "#3a9d5d", "#2a6fbb")):
+        X, label = domains.sample(k, n, rng)
+        for c, mark in enumerate("^so"):
+            x = X[label == c]
+            name = f"domain {k + 1}" if c == 0 else None
+            axes.scatter(x[:, 0], x[:, 1], s=14, marker=mark, color=colour, alpha=0.6, label=name)
+    _legend(axes)
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
 def curves(results: Sequence[Result]) -> list[str]:
     """Return the tables whose columns are all numbers, which are curves.
 
@@ -113,5 +133,6 @@ def _scale(axes: Any, x: Sequence[float], y: Sequence[float]) -> None:
     """Take logarithms of an axis whose numbers span more than two decades."""
     if min(x) > 0 and max(x) > 15 * min(x):
         axes.set_xscale("log")
-    if min(y) > 0 and max(y) > 100 * min(y):
+    positive = [value for value in y if value > 0]
+    if min(y) >= 0 and positive and max(y) > 100 * min(positive):
         axes.set_yscale("log")
