@@ -31,6 +31,16 @@ def test_standard_errors_are_those_of_paired_means():
     assert automatic_shrinkage(problem, z) == pytest.approx(3 * max(expected))
 
 
+def test_standard_errors_do_not_depend_on_the_unit_of_the_weights():
+    rng = np.random.default_rng(5)
+    D, h, y, P = rng.random((2, 9)), rng.random((2, 9)), rng.random(9), rng.random((2, 9))
+    one, other = (Problem(D, h, y, weights=c * P) for c in (1.0, 7.0))
+    z = simplex.uniform(2)
+    np.testing.assert_allclose(
+        paired_standard_errors(one, z), paired_standard_errors(other, z), rtol=1e-12
+    )
+
+
 def test_vector_losses_and_the_pooled_measure_have_standard_errors():
     for own in (False, True):
         errors = paired_standard_errors(make_problem(CASES[2], 0, own=own), simplex.uniform(3))
