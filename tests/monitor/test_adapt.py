@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from anymix.core import Problem, combine
+from anymix.core import Problem, combine, simplex
 from anymix.monitor import Alarm, MixtureEstimate, adapt_labelled, adapt_z, estimate_mixture
 from anymix.monitor.adapt import label_noise
 
@@ -81,7 +81,7 @@ def penalised(z, log_r, h, y, prior, rho, eta=1e-3):
 def test_labels_give_what_a_general_solver_finds(seed, rho):
     log_r, h, y = target_rows(np.random.default_rng(seed), 40)
     prior = np.array([0.2, 0.3, 0.5])
-    z = adapt_labelled(log_r, h, y, prior, shrinkage=rho).z
+    z = adapt_labelled(log_r, h, y, prior, shrinkage=rho)
     logits = minimize(
         lambda t: penalised(np.exp(t) / np.exp(t).sum(), log_r, h, y, prior, rho), np.log(prior)
     ).x
@@ -94,7 +94,7 @@ def test_labels_give_what_a_general_solver_finds(seed, rho):
 def test_more_labels_move_z_further_and_one_hardly(seed):
     rng = np.random.default_rng(seed)
     prior = np.full(3, 1 / 3)
-    moved = [adapt_labelled(*target_rows(rng, n), prior).z[0] - 1 / 3 for n in (1, 600)]
+    moved = [adapt_labelled(*target_rows(rng, n), prior)[0] - 1 / 3 for n in (1, 600)]
     assert moved[1] > 0.3
     assert abs(moved[0]) < 0.35 * moved[1]
 
@@ -102,7 +102,7 @@ def test_more_labels_move_z_further_and_one_hardly(seed):
 def test_labels_lower_the_loss_on_further_rows_of_the_target():
     rng = np.random.default_rng(0)
     prior = np.full(3, 1 / 3)
-    z = adapt_labelled(*target_rows(rng, 30), prior).z
+    z = adapt_labelled(*target_rows(rng, 30), prior)
     log_r, h, y = target_rows(rng, 3000)
     before, after = (np.mean((combine(log_r, h, w, eta=1e-3) - y) ** 2) for w in (prior, z))
     assert after < 0.9 * before
@@ -114,16 +114,35 @@ def test_class_probabilities_with_the_cross_entropy():
     right = 0.8 * np.eye(3)[y] + 0.2 / 3
     predictions = np.stack([right, np.full((60, 3), 1 / 3)])
     even = np.full((2, 60), np.log(0.5))
-    solution = adapt_labelled(even, predictions, y, [0.5, 0.5], "cross_entropy")
-    assert solution.z[0] > 0.7
-    np.testing.assert_allclose(solution.source_losses, solution.source_losses[0])
+    assert adapt_labelled(even, predictions, y, [0.5, 0.5], "cross_entropy")[0] > 0.7
+
+
+def test_without_shrinkage_labels_may_leave_a_source_out():
+    """Against brute force: no mixture of a fine grid has a smaller loss."""
+    log_r, h, y = target_rows(np.random.default_rng(0), 50)
+    z = adapt_labelled(log_r, h, y, np.full(3, 1 / 3), shrinkage=0.0)
+    losses = [np.mean((combine(log_r, h, w, eta=1e-3) - y) ** 2) for w in (z, *simplex.grid(3, 40))]
+    assert losses[0] <= min(losses[1:]) + 1e-6
+
+
+def test_a_prior_without_a_source_and_much_shrinkage_keep_to_the_prior():
+    log_r, h, y = target_rows(np.random.default_rng(0), 50)
+    z = adapt_labelled(log_r, h, y, [0.6, 0.4, 0.0], shrinkage=1e6)
+    np.testing.assert_allclose(z, [0.6, 0.4, 0.0], atol=1e-2)
+
+
+@pytest.mark.parametrize("shrinkage", ["some", -1.0, np.inf])
+def test_a_senseless_shrinkage_gets_a_sentence(shrinkage):
+    log_r, h, y = target_rows(np.random.default_rng(0), 5)
+    with pytest.raises(ValueError, match="shrinkage must be 'auto' or a number"):
+        adapt_labelled(log_r, h, y, np.full(3, 1 / 3), shrinkage=shrinkage)
 
 
 @pytest.mark.parametrize("other", [0.0, 5.0])
 def test_a_source_far_from_all_target_rows_leaves_z_alone(other):
     log_r = np.stack([np.zeros(5), np.full(5, -np.inf)])
     predictions = np.stack([np.zeros(5), np.full(5, other)])
-    z = adapt_labelled(log_r, predictions, np.ones(5), [0.7, 0.3], eta=1e-6).z
+    z = adapt_labelled(log_r, predictions, np.ones(5), [0.7, 0.3], eta=1e-6)
     np.testing.assert_allclose(z, [0.7, 0.3], atol=1e-4)
 
 

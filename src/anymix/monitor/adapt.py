@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+from scipy.special import softmax
 
-from anymix.core import Loss, Problem, Solution, simplex, solve
+from anymix.core import Loss, Problem, SolverWarning, simplex
+from anymix.core.minimax import Penalty
 from anymix.core.simplex import FloatArray
 from anymix.monitor import _inputs
 from anymix.monitor.alarm import Alarm
@@ -58,7 +64,7 @@ def adapt_labelled(
     *,
     eta: float = 1e-3,
     shrinkage: float | str = "auto",
-) -> Solution:
+) -> FloatArray:
     """Learn z from a few labelled target rows, held near a prior z.
 
     min_z  mean_i ℓ(h_z(x_i), y_i) + ρ KL(z_prior ‖ z)
@@ -80,11 +86,6 @@ def adapt_labelled(
         ρ; "auto" takes three times the noise of the mean loss, see `label_noise`: it fades as
         labels come in.
 
-    Returns
-    -------
-    Solution
-        Its `source_losses` are p times the same number, the target loss.
-
     Examples
     --------
     Labels that agree with the first source move z towards it.
@@ -92,7 +93,7 @@ def adapt_labelled(
     >>> y = np.linspace(0.0, 1.0, 50)
     >>> predictions = np.stack([y, y + 1.0])
     >>> even = np.full((2, 50), np.log(0.5))
-    >>> z = adapt_labelled(even, predictions, y, [0.5, 0.5]).z
+    >>> z = adapt_labelled(even, predictions, y, [0.5, 0.5])
     >>> bool(z[0] > 0.8)
     True
     """
@@ -102,10 +103,67 @@ def adapt_labelled(
     problem = Problem(
         np.exp(table), predictions, targets, loss, eta, weights=np.full((p, n), 1.0 / n)
     )
+    return _least_loss(problem, Penalty(_amount(problem, prior, shrinkage), prior))
+
+
+def _amount(problem: Problem, prior: FloatArray, shrinkage: float | str) -> float:
     if shrinkage == "auto":
         # Without noise all sources agree at these rows, and any amount leaves z at the prior.
-        shrinkage = 3.0 * label_noise(problem, prior) or 1.0
-    return solve(problem, "robust", shrinkage=shrinkage, prior=prior)
+        return 3.0 * label_noise(problem, prior) or 1.0
+    if isinstance(shrinkage, str) or not np.isfinite(shrinkage) or shrinkage < 0:
+        raise ValueError(f"shrinkage must be 'auto' or a number ≥ 0; got {shrinkage!r}.")
+    return float(shrinkage)
+
+
+def _least_loss(problem: Problem, penalty: Penalty) -> FloatArray:
+    """Minimise the one loss of the problem, whose rows are all alike, plus the penalty.
+
+    The loss is not convex in z: the search starts at the prior and near each source.  With
+    z = softmax(t) and s the slope in z, the slope in t is z (s − z's).
+    """
+
+    def objective(t: FloatArray) -> tuple[float, FloatArray]:
+        z = softmax(t)
+        L, G = problem.losses_and_jacobian(z)
+        slope = G[0] + penalty.slope(z) if penalty.rho > 0 else G[0]
+        return float(L[0]) + penalty.value(z), z * (slope - z @ slope)
+
+    p = problem.n_sources
+    ends = np.vstack([penalty.prior, 0.9 * np.eye(p) + 0.1 * penalty.prior])
+    starts = np.log(0.999 * ends + 0.001 / p)
+    scale = max(abs(objective(starts[0])[0]), penalty.rho, np.finfo(float).tiny)
+    found = min((_descend(objective, t, scale) for t in starts), key=lambda end: end[1])
+    return np.asarray(softmax(found[0]))
+
+
+def _descend(
+    objective: Callable[[FloatArray], tuple[float, FloatArray]],
+    t: FloatArray,
+    scale: float,
+    max_rounds: int = 20,
+) -> tuple[FloatArray, float]:
+    """Repeat L-BFGS on objective / scale until it no longer helps: the end and its value."""
+    value = np.inf
+    # At a kink the search ends where its memory of curvature misleads; a fresh one goes on.
+    for _ in range(max_rounds):
+        found = minimize(
+            lambda t: tuple(part / scale for part in objective(t)),
+            t,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(-30.0, 30.0)] * len(t),
+            options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 500},
+        )
+        t, gained, value = found.x, value - float(found.fun), float(found.fun)
+        if gained <= 1e-6:
+            return t, value
+    warnings.warn(
+        f"z still improved after {max_rounds} searches, the last by {gained:.1e} of the target "
+        "loss; raise shrinkage or give more labels.",
+        SolverWarning,
+        stacklevel=5,
+    )
+    return t, value
 
 
 def label_noise(problem: Problem, z: FloatArray) -> float:
