@@ -22,6 +22,7 @@ COMMANDS = {
     "compare": "put the model beside each source, their average and the likeliest source",
     "monitor": "tell which mixture of the sources some rows are; exit code 1 if they are none",
     "site evaluate": "evaluate all sources on a site's own held-out rows; one small file to send",
+    "export": "write the whole model as one ONNX file, to be run without anymix",
     "demo": "run the paper's two artificial studies and draw them",
 }
 COMMON = (
@@ -30,9 +31,17 @@ COMMON = (
 )
 
 
+class _Formatter(argparse.HelpFormatter):
+    """Help of one width everywhere, so that the pages can show it."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, **{**options, "width": 80})
+
+
 def build_parser(command: str) -> argparse.ArgumentParser:
     """Return the parser of one command, such as "fit" or "source pack"."""
     parser = argparse.ArgumentParser(
+        formatter_class=_Formatter,
         prog=f"anymix {command}",
         description=COMMANDS[command].capitalize() + ".",
         allow_abbrev=False,

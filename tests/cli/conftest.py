@@ -1,0 +1,85 @@
+"""Three organisations with sources, held-out and test tables, and a model fitted from them."""
+
+import csv
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.tree import DecisionTreeClassifier
+
+from anymix import Source
+from anymix.cli import main
+from anymix.densities import GaussianKDE, GaussianMixtureDensity
+from anymix.sources.exchange import pack_source
+
+NAMES = ("north", "south", "west")
+CENTRES = {"north": -2.0, "south": 2.0, "west": 0.0}
+
+
+def draw(name, n, rng):
+    X = rng.normal([CENTRES[name], abs(CENTRES[name])], size=(n, 2))
+    y = np.sin(1.5 * X[:, 0]) + X[:, 1] * CENTRES[name] / 4 + 0.3 * rng.normal(size=n)
+    return X, y
+
+
+def write_csv(path, X, y=None):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["a", "b"] + ["y"] * (y is not None))
+        columns = [*X.T.tolist(), *([] if y is None else [y.tolist()])]
+        writer.writerows(zip(*columns, strict=True))
+    return str(path)
+
+
+def label(y):
+    return np.where(y > 0, "yes", "no")
+
+
+def _build(folder, task):
+    """Pack a source for each name, write held-out and test tables, and fit a model."""
+    rng, held, test = np.random.default_rng(0), [], []
+    for name in NAMES:
+        X, y = draw(name, 200, rng)
+        if task == "classification":
+            model = DecisionTreeClassifier(max_depth=3) if name == "west" else LogisticRegression()
+            model.fit(X, label(y))
+        else:
+            model = Ridge().fit(X, y)
+        density = GaussianMixtureDensity(2) if name == "south" else GaussianKDE(0.5)
+        source = Source(name, model, density.fit(X), feature_names=["a", "b"], n_rows=200)
+        pack_source(source, folder / name)
+        for part, tables in (("held", held), ("test", test)):
+            X, y = draw(name, 100, rng)
+            target = label(y) if task == "classification" else y
+            tables.append(f"{name}={write_csv(folder / f'{name}_{part}.csv', X, target)}")
+    sources = [str(folder / name) for name in NAMES]
+    assert (
+        main(["fit", *sources, "--held-out", *held, "--out", str(folder / "model"), "--quiet"]) == 0
+    )
+    return SimpleNamespace(
+        folder=folder, sources=sources, held=held, test=test, model=str(folder / "model")
+    )
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory):
+    return _build(tmp_path_factory.mktemp("world"), "classification")
+
+
+@pytest.fixture(scope="session")
+def numbers(tmp_path_factory):
+    return _build(tmp_path_factory.mktemp("numbers"), "regression")
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command and return its exit code and what it printed."""
+
+    def call(*arguments):
+        capsys.readouterr()
+        status = main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return SimpleNamespace(status=status, out=said.out, err=said.err)
+
+    return call

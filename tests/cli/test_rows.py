@@ -1,0 +1,109 @@
+"""Tables in and out: what is written is read, and a fault is named with file, row and column."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from anymix.cli.columns_out import writing
+from anymix.cli.rows import Columns, read_chunks, read_rows
+
+AB = Columns(("a", "b"), "y")
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@settings(max_examples=20, deadline=None)
+@given(arrays(float, st.tuples(st.integers(1, 12), st.just(3)), elements=finite), st.integers(1, 5))
+def test_numbers_come_back_whole_whatever_the_chunks(tmp_path_factory, suffix, table, size):
+    path = tmp_path_factory.mktemp("t") / f"t{suffix}"
+    with writing(path) as out:
+        for start in range(0, len(table), 2):
+            part = table[start : start + 2]
+            out.write({"y": part[:, 2], "a": part[:, 0], "b": part[:, 1]})
+    chunks = list(read_chunks(path, AB, size))
+    np.testing.assert_array_equal(np.concatenate([c.X for c in chunks]), table[:, :2])
+    np.testing.assert_array_equal(np.concatenate([c.y for c in chunks]), table[:, 2])
+    assert chunks[-1].share == pytest.approx(1)
+    assert all(len(c.X) == size for c in chunks[:-1])
+
+
+def test_npz(tmp_path):
+    X, y = np.arange(6.0).reshape(3, 2), np.array(["u", "v", "u"])
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    found, labels = read_rows(tmp_path / "t.npz", Columns(("a", "b"), "y", numeric_target=False))
+    np.testing.assert_array_equal(found, X)
+    assert labels.tolist() == ["u", "v", "u"]
+    with writing(tmp_path / "out.npz") as out:
+        out.write({"p": X[:, 0]})
+        out.write({"p": X[:, 1]})
+    with np.load(tmp_path / "out.npz") as stored:
+        assert stored["p"].tolist() == [0, 2, 4, 1, 3, 5]
+
+
+def test_quotes_and_a_mark_of_byte_order(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes('\ufeff"a","b",y\r\n"1.5",2,"x, or y"\r\n'.encode())
+    X, y = read_rows(path, Columns(("b", "a"), "y", numeric_target=False))
+    assert X.tolist() == [[2.0, 1.5]]
+    assert y.tolist() == ["x, or y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,b,y\n1,2,3\n1,oops,3\n", "row 2: column 'b' holds 'oops', which is no number"),
+        ("a,b,y\n1,2,3\n1,2\n", "row 2: 2 fields where the header has 3"),
+        ("a,b,y\n1,2,3\n\n1,2,3\n", "row 2: 0 fields where the header has 3"),
+        ("a,b,y\n1,,3\n", "row 1: column 'b' holds '', which is no number"),
+        ("a,b,y\n1,2,3\n1,nan,3\n", "row 2: column 'b' has no number"),
+        ("a,b,y\n1,2,3\n1,2,high\n", "row 2: column 'y' holds 'high', which is no number"),
+        ("a,y\n1,2\n", "has no column 'b'; it has a, y"),
+        ("a,b,y\n", "has no rows"),
+        ("a,b,y\n1,2,\xff\n", "not UTF-8"),
+    ],
+)
+def test_faults_of_csv(tmp_path, text, words):
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=words) as caught:
+        read_rows(path, AB)
+    assert str(path) in str(caught.value)
+
+
+def test_rows_are_counted_over_chunks(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "1,2\n" * 10 + "1,x\n")
+    with pytest.raises(ValueError, match="row 11: column 'b'"):
+        list(read_chunks(path, Columns(("a", "b")), 3))
+
+
+def test_faults_of_other_tables(tmp_path):
+    pq.write_table(pa.table({"a": ["x"], "b": [1.0]}), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="column 'a' does not hold numbers"):
+        read_rows(tmp_path / "t.parquet", Columns(("a", "b")))
+    (tmp_path / "bad.parquet").write_bytes(b"no")
+    with pytest.raises(ValueError, match="not a Parquet file"):
+        read_rows(tmp_path / "bad.parquet", AB)
+    np.savez(tmp_path / "t.npz", X=np.array([None, {}], dtype=object))
+    with pytest.raises(ValueError, match="must hold plain arrays named X"):
+        read_rows(tmp_path / "t.npz", Columns(("a", "b")))
+    np.savez(tmp_path / "u.npz", X=np.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"shape \(2, 3\) where \(2, 2\)"):
+        read_rows(tmp_path / "u.npz", Columns(("a", "b")))
+    with pytest.raises(ValueError, match=r"give .csv, .parquet or .npz"):
+        read_rows(tmp_path / "t.xls", AB)
+    with pytest.raises(ValueError, match="does not exist"):
+        read_rows(tmp_path / "t.csv", AB)
+
+
+def test_a_failed_write_leaves_the_old_table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), writing(path) as out:
+        out.write({"a": np.ones(3) / (1 // 0)})
+    assert path.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 1

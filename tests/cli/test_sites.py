@@ -1,0 +1,103 @@
+"""A fit that needs no rows in one place gives the answer of the fit that has them."""
+
+import json
+
+import numpy as np
+import pytest
+from conftest import NAMES
+
+from anymix.sources.exchange import AuditError
+from anymix.sources.exchange.density import dump, load
+from anymix.sources.exchange.site import read_site
+
+
+def evaluate_all(world, run, folder, *options):
+    paths = []
+    for name, held in zip(NAMES, world.held, strict=True):
+        paths.append(str(folder / f"{name}.site"))
+        said = run(
+            *["site", "evaluate", *world.sources, "--site", name, "--rows", held.split("=")[1]],
+            *["--out", paths[-1], *options],
+        )
+        assert said.status == 0, said.err
+    return paths
+
+
+@pytest.fixture(params=["world", "numbers"])
+def either(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_the_same_answer_as_from_the_rows(either, run, tmp_path):
+    sites = evaluate_all(either, run, tmp_path)
+    said = run("fit", *either.sources, "--from-sites", *sites, "--out", tmp_path / "m", "--json")
+    assert said.status == 0, said.err
+    mine = json.loads(said.out)
+    with open(f"{either.model}/model.json") as file:
+        due = json.load(file)
+    np.testing.assert_allclose(mine["z"], due["z"], rtol=1e-6)
+    np.testing.assert_allclose(mine["solution"]["z"], due["solution"]["z"], rtol=1e-4)
+    for key in ("loss_upper", "regret_upper", "robust_loss"):
+        assert mine["certificate"][key] == pytest.approx(due["certificate"][key], rel=1e-6)
+    np.testing.assert_allclose(mine["cross_loss"]["mean"], due["cross_loss"]["mean"], rtol=1e-9)
+
+
+def test_the_file_holds_no_row(world, run, tmp_path):
+    site = read_site(evaluate_all(world, run, tmp_path)[0])
+    rows = np.loadtxt(world.held[0].split("=")[1], delimiter=",", skiprows=1, usecols=(0, 1))
+    numbers = np.concatenate([site.log_responsibilities, site.outcomes, site.log_total[None]])
+    assert not np.isin(rows, numbers).any()
+    assert numbers.shape == (7, 100)
+    # the order of the rows is another one every time
+    again = read_site(evaluate_all(world, run, tmp_path)[0])
+    assert not np.array_equal(again.outcomes, site.outcomes)
+    np.testing.assert_array_equal(np.sort(again.outcomes), np.sort(site.outcomes))
+
+
+def test_responsibilities_alone(world, run, tmp_path):
+    sites = evaluate_all(world, run, tmp_path, "--responsibilities-only")
+    assert read_site(sites[0]).log_total is None
+    model = tmp_path / "m"
+    assert run("fit", *world.sources, "--from-sites", *sites, "--out", model).status == 0
+    table = world.test[0].split("=")[1]
+    assert run("predict", model, table, "--out", tmp_path / "p.csv").status == 0
+    refused = run("predict", model, table, "--out", tmp_path / "q.csv", "--novelty")
+    assert "no novelty" in refused.err
+    assert "no monitoring" in run("monitor", model, table).err
+    with open(f"{world.model}/model.json") as file:
+        due = json.load(file)["z"]
+    np.testing.assert_allclose(json.loads((model / "model.json").read_text())["z"], due, rtol=1e-6)
+
+
+def test_refusals(world, run, tmp_path):
+    rows = world.held[0].split("=")[1]
+    common = ["site", "evaluate", *world.sources, "--rows", rows, "--out", tmp_path / "x"]
+    assert "too few" in run(*common, "--site", "north", "--min-rows", 101).err
+    assert "the sources are north, south, west" in run(*common, "--site", "east").err
+    assert not (tmp_path / "x").exists()
+    sites = evaluate_all(world, run, tmp_path)
+    turned = [world.sources[1], world.sources[0], world.sources[2]]
+    said = run("fit", *turned, "--from-sites", *sites, "--out", tmp_path / "m")
+    assert "evaluated other sources, or in another order" in said.err
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda a: a.update(outcomes=-a["outcomes"]), "no outcomes"),
+        (lambda a: a.update(log_responsibilities=a["outcomes"]), "no responsibilities"),
+        (lambda a: a.update(outcomes=a["outcomes"][:, 1:]), "wrong shapes"),
+        (lambda a: a.pop("outcomes"), "not a site's file"),
+        (lambda a: a.update(site=np.zeros(3, np.uint8)), "not plain JSON"),
+        (lambda a: a.update(site=np.frombuffer(b"{}", np.uint8)), "no sound head"),
+    ],
+)
+def test_damaged_site_files(world, run, tmp_path, change, words):
+    path = tmp_path / "north.site"
+    rows = world.held[0].split("=")[1]
+    run("site", "evaluate", *world.sources, "--site", "north", "--rows", rows, "--out", path)
+    arrays = dict(load(path.read_bytes()))
+    change(arrays)
+    path.write_bytes(dump(arrays))
+    with pytest.raises(AuditError, match=words):
+        read_site(path)
