@@ -120,7 +120,7 @@ def fit_svr(view: View, rows: Rows) -> Regressor:
 
 
 class Evidence(NamedTuple):
-    """What the sources say of some rows: predictions h_k and log D_k of their texts, (p, m)."""
+    """What is said of some rows: h_k, log D_k, and a classifier's log-responsibilities, (p, m)."""
 
     rows: Rows
     predictions: Floats
@@ -139,19 +139,15 @@ def fit_bigrams(view: View, parts: Sequence[Rows]) -> list[BigramModel]:
     ]
 
 
-def evaluate(
-    view: View,
-    regressors: Sequence[Regressor],
-    bigrams: Sequence[BigramModel],
-    classifier: DomainClassifier | None,
-    rows: Rows,
-) -> Evidence:
-    """Ask the sources about rows: what they predict, and how likely the texts are to them."""
+def predictions(view: View, regressors: Sequence[Regressor], rows: Rows) -> Floats:
+    """h_k of the rows, (p, m)."""
+    return np.stack([h.predict(view.kernel[np.ix_(rows, h.rows)]) for h in regressors])
+
+
+def log_likelihoods(view: View, bigrams: Sequence[BigramModel], rows: Rows) -> Floats:
+    """log D_k of the rows' texts, (p, m)."""
     documents = [view.corpus.tokens[i] for i in rows]
-    h = np.stack([r.predict(view.kernel[np.ix_(rows, r.rows)]) for r in regressors])
-    log_d = np.stack([model.score_samples(documents) for model in bigrams])
-    log_c = classifier.log_responsibilities(csr_array(view.counts[rows])) if classifier else log_d
-    return Evidence(rows, h, log_d, log_c)
+    return np.stack([model.score_samples(documents) for model in bigrams])
 
 
 def fit_and_evaluate(view: View, train: Sequence[Rows], rows: Rows) -> Evidence:
@@ -159,8 +155,12 @@ def fit_and_evaluate(view: View, train: Sequence[Rows], rows: Rows) -> Evidence:
     seen = np.concatenate(train)
     classifier = DomainClassifier(C=CLASSIFIER_C)
     classifier.fit(csr_array(view.counts[seen]), view.corpus.domain[seen])
-    regressors = [fit_svr(view, part) for part in train]
-    return evaluate(view, regressors, fit_bigrams(view, train), classifier, rows)
+    return Evidence(
+        rows,
+        predictions(view, [fit_svr(view, part) for part in train], rows),
+        log_likelihoods(view, fit_bigrams(view, train), rows),
+        classifier.log_responsibilities(csr_array(view.counts[rows])),
+    )
 
 
 def held_out_evidence(view: View, train: Sequence[Rows], n_folds: int = 5) -> Evidence:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anymix.core import Problem, combine, simplex, solve
+from anymix.core.records import Objective
 from anymix.densities import BigramModel, TemperatureScaling
 from anymix.studies.frame import Progress, Protocol, Result
 from anymix.studies.kmm_reviews import MeanMatcher
@@ -27,16 +28,16 @@ from anymix.studies.loaders import load_reviews
 from anymix.studies.paper_numbers import columns, published
 from anymix.studies.reviews import (
     Corpus,
-    Evidence,
     Floats,
     Regressor,
     Rows,
     View,
-    evaluate,
     fit_and_evaluate,
     fit_bigrams,
     fit_svr,
     held_out_evidence,
+    log_likelihoods,
+    predictions,
     rbf,
     read_corpus,
 )
@@ -150,10 +151,11 @@ def published_methods(
     regressors = [fit_svr(view, rows) for rows in train]
     whole = [np.flatnonzero(view.corpus.domain == k) for k in range(len(DOMAINS))]
     bigrams = fit_bigrams(view, whole)
-    found = evaluate(view, regressors, bigrams, None, np.concatenate(test))
+    rows = np.concatenate(test)
+    h = predictions(view, regressors, rows)
     z = sampled_z(view, regressors, bigrams, seed)
-    dw = combine(found.log_densities, found.predictions, z, ETA)
-    rivals = _rivals(view, train, test, found, "as published")
+    dw = combine(log_likelihoods(view, bigrams, rows), h, z, ETA)
+    rivals = _rivals(view, train, test, h, "as published")
     return [*rivals, Method("DW", "as published", _fixed(view, test, dw))]
 
 
@@ -168,7 +170,7 @@ def clean_methods(view: View, train: Sequence[Rows], test: Sequence[Rows]) -> li
         "classifier": _calibrated(held.log_classifier, found.log_classifier, domain),
     }
 
-    def dw(density: str, objective: str) -> Callable[[Mixture], Floats]:
+    def dw(density: str, objective: Objective) -> Callable[[Mixture], Floats]:
         before, now = pairs[density]
         problem = Problem.from_log_densities(
             before,
@@ -178,12 +180,12 @@ def clean_methods(view: View, train: Sequence[Rows], test: Sequence[Rows]) -> li
             sample_domain=domain,
         )
         amount = 0.0 if objective == "gamma" else "auto"
-        z = solve(problem, objective, shrinkage=amount).z  # type: ignore[arg-type]
+        z = solve(problem, objective, shrinkage=amount).z
         return _fixed(view, test, combine(now, found.predictions, z, ETA))
 
-    joint = _predict(view, fit_svr(view, np.concatenate(train)), found.rows)
+    joint = predictions(view, [fit_svr(view, np.concatenate(train))], found.rows)[0]
     return [
-        *_rivals(view, train, test, found, "clean"),
+        *_rivals(view, train, test, found.predictions, "clean"),
         Method("DW, γ = 0", "clean", dw("raw", "gamma")),
         Method("DW", "clean", dw("raw", "regret")),
         Method("DW, calibrated", "beyond", dw("calibrated", "regret")),
@@ -201,15 +203,14 @@ def _rivals(
     view: View,
     train: Sequence[Rows],
     test: Sequence[Rows],
-    found: Evidence,
+    h: Floats,
     protocol: Protocol,
 ) -> list[Method]:
     """K, D, B, E, their mean, KMM and λ-comb; the last two know the target's mixture."""
-    h = found.predictions
-    matcher = MeanMatcher(view, train, test)
+    matcher, rows = MeanMatcher(view, train, test), np.concatenate(test)
 
     def kmm(lam: Mixture) -> Floats:
-        return _fixed(view, test, _predict(view, matcher.fit(lam), found.rows))(lam)
+        return _fixed(view, test, predictions(view, [matcher.fit(lam)], rows)[0])(lam)
 
     def lambda_comb(lam: Mixture) -> Floats:
         return _fixed(view, test, np.asarray(lam) @ h)(lam)
@@ -220,10 +221,6 @@ def _rivals(
         Method("KMM", protocol, cache(kmm), privileged=True),
         Method("λ-comb", protocol, lambda_comb, privileged=True),
     ]
-
-
-def _predict(view: View, regressor: Regressor, rows: Rows) -> Floats:
-    return regressor.predict(view.kernel[np.ix_(rows, regressor.rows)])
 
 
 def _fixed(view: View, test: Sequence[Rows], h: Floats) -> Callable[[Mixture], Floats]:
