@@ -1,0 +1,172 @@
+"""What the recognition studies share: sources fitted on rows, and all rows of Tables 3 and 4.
+
+as published    raw kernel densities, η → 0, z with γ → 0
+clean           raw kernel densities, z by regret, held near 1/p as far as rows are few
+beyond          the same with calibrated responsibilities: the library's default; or with those of
+                a classifier of domains, as DMSA has them
+
+The paper does not say whether the labelled pairs that z is learned from were also trained on; here
+they never were, under any protocol.  The accuracy on a union of test sets is pooled by their sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from anymix.core import combine, solve
+from anymix.core.simplex import FloatArray
+from anymix.densities import DomainClassifier
+from anymix.estimators import DistributionWeightedClassifier
+from anymix.sources import Source, Tables, evaluate
+from anymix.studies.frame import Protocol, Result, mean_rows
+from anymix.studies.loaders import Features
+from anymix.studies.paper_numbers import published
+
+ETA = 1e-3
+ETA_PUBLISHED = 1e-9
+
+
+class Setting(NamedTuple):
+    """A table of the paper: its domains, their test set sizes, and what each source is made of.
+
+    domains are the column titles; their first letters name sources and unions.
+    """
+
+    study: str
+    table: str
+    domains: tuple[str, ...]
+    sizes: tuple[int, ...]
+    predictor: Any
+    density: Any
+
+    @property
+    def unions(self) -> dict[str, list[int]]:
+        """Column -> positions of its domains, in the paper's order."""
+        places = range(len(self.domains))
+        single = {name: [k] for k, name in enumerate(self.domains)}
+        groups = [list(g) for n in range(2, len(self.domains) + 1) for g in combinations(places, n)]
+        return single | {"".join(self.domains[k][0] for k in group): group for group in groups}
+
+
+class Fitted(NamedTuple):
+    """One source a domain, and one classifier of domains."""
+
+    sources: list[Source]
+    router: DomainClassifier
+
+
+class Evidence(NamedTuple):
+    """Labelled tables of the sources at some rows, and the classifier's log r_k, (p, m)."""
+
+    tables: Tables
+    log_router: FloatArray
+
+    @property
+    def routed(self) -> Tables:
+        """The tables with the classifier in place of the densities."""
+        return replace(self.tables, log_masses=self.log_router)
+
+
+class Method(NamedTuple):
+    """A row of the table: probabilities (m, c) at the test rows."""
+
+    name: str
+    protocol: Protocol
+    proba: FloatArray
+    privileged: bool = False
+
+
+def take(rows: Features, chosen: Any) -> Features:
+    """Choose some rows."""
+    return Features(rows.X[chosen], rows.y[chosen], rows.domain[chosen])
+
+
+def fit(setting: Setting, train: Features) -> Fitted:
+    """Fit predictor and density of each domain on its own rows, and the classifier on all.
+
+    Paper: Sec. 5.2.
+    """
+    sources = []
+    for k, name in enumerate(setting.domains):
+        own = take(train, train.domain == k)
+        predictor = clone(setting.predictor).fit(own.X, own.y)
+        sources.append(Source(name, predictor, clone(setting.density).fit(own.X)))
+    return Fitted(sources, DomainClassifier().fit(train.X, train.domain))
+
+
+def ask(fitted: Fitted, rows: Features, classes: NDArray[np.intp]) -> Evidence:
+    """Ask sources and classifier about labelled rows."""
+    tables = evaluate(fitted.sources, rows.X, classes).labelled(rows.y, rows.domain)
+    return Evidence(tables, fitted.router.log_responsibilities(rows.X))
+
+
+def methods(setting: Setting, fitted: Fitted, held: Evidence, test: Evidence) -> Iterator[Method]:
+    """Yield all rows but joint.
+
+    Paper: Sec. 5.2.
+    """
+    h = test.tables.predictions
+    for k, name in enumerate(setting.domains):
+        yield Method(name[0], "as published", h[k])
+    yield Method("unif", "as published", h.mean(axis=0))
+    yield Method("DW", "as published", _weighted(held.tables, test.tables, "gamma"))
+    yield Method("DW", "clean", _weighted(held.tables, test.tables, "regret"))
+    yield Method("DW, calibrated", "beyond", _default(fitted, held.tables, test.tables))
+    yield Method("DW, domain classifier", "beyond", _default(fitted, held.routed, test.routed))
+
+
+def joint(setting: Setting, train: Features, test: Features) -> Method:
+    """Train one predictor on the rows of all domains.
+
+    Paper: Sec. 5.2.
+    """
+    predictor = clone(setting.predictor).fit(train.X, train.y)
+    return Method("joint", "as published", predictor.predict_proba(test.X), privileged=True)
+
+
+def _weighted(held: Tables, test: Tables, objective: Any) -> FloatArray:
+    """Combine by raw densities."""
+    eta, amount = (ETA_PUBLISHED, 0.0) if objective == "gamma" else (ETA, "auto")
+    z = solve(held.problem("cross_entropy", eta), objective, shrinkage=amount).z
+    return combine(test.log_masses, test.predictions, z, eta)
+
+
+def _default(fitted: Fitted, held: Tables, test: Tables) -> FloatArray:
+    """Combine as the estimator does when it is left alone."""
+    model = DistributionWeightedClassifier.from_sources(fitted.sources, eta=ETA).fit_tables(held)
+    return combine(model.weighing_.transform(test.log_masses), test.predictions, model.z_, ETA)
+
+
+def records(
+    setting: Setting, found: Sequence[Method], test: Features, seed: int
+) -> Iterator[Result]:
+    """Yield the accuracy in percent of each method on every union, then the mean over these."""
+    paper = published(setting.table)
+    for method in found:
+        right = method.proba.argmax(axis=1) == test.y
+        own = np.array([right[test.domain == k].mean() for k in range(len(setting.domains))])
+        cells = [
+            Result(
+                setting.study,
+                setting.table,
+                method.protocol,
+                method.name,
+                column,
+                "accuracy, %",
+                seed,
+                100 * float(np.average(own[group], weights=np.take(setting.sizes, group))),
+                method.privileged,
+            )
+            for column, group in setting.unions.items()
+        ]
+        name = method.name if method.name == "DW" else f"CNN-{method.name}"
+        for cell in [*cells, *mean_rows(cells)]:
+            value, sd = paper.get((name, cell.target), (None, None))
+            yield replace(cell, paper=value, paper_sd=sd)
