@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from anymix.core.records import Record
 from anymix.core.simplex import FloatArray
+from anymix.monitor.adapt import adapt_labelled, adapt_z
 from anymix.monitor.alarm import Alarm, Evidence, mixture_alarm
 from anymix.monitor.mixture import MixtureEstimate, estimate_mixture
+from anymix.sources import evaluate
 
 
 class Watched(Protocol):
@@ -133,6 +136,42 @@ class Monitor:
         alarm = mixture_alarm(traffic, self.reference, domain, self.level, self.n_bootstrap, rng)
         names = tuple(str(name) for name in self.model.source_names_)
         return TrafficReport(estimate, alarm, names, describe(estimate, alarm, names))
+
+    def adapt(self, X: Any, y: ArrayLike | None = None, rng: int | np.random.Generator = 0) -> Any:
+        """Return a copy of the model whose z suits the traffic X, with or without its labels.
+
+        Without labels z moves to λ̂ as far as its interval is narrow (`adapt_z`); with labels it is
+        then learned from them, held near that (`adapt_labelled`).  The certificate is for the old z
+        and does not go with it.
+        """
+        report = self.estimate(X, rng)
+        adapted: Any = copy.copy(self.model)
+        adapted.z_ = adapt_z(adapted.z_, report.estimate, report.alarm)
+        adapted.certificate_ = None
+        if y is not None:
+            predictions, targets = _judged(adapted, X, y)
+            adapted.z_ = adapt_labelled(
+                adapted.log_responsibilities(X),
+                predictions,
+                targets,
+                adapted.z_,
+                adapted.loss,
+                eta=adapted.eta,
+            )
+        return adapted
+
+
+def _judged(model: Any, X: Any, y: ArrayLike) -> tuple[FloatArray, NDArray[Any]]:
+    """What each source says of the rows, and what they really are."""
+    classes = getattr(model, "classes_", None)
+    predictions = evaluate(model.sources_, X, classes, model.router_).predictions
+    labels = np.asarray(y)
+    if classes is None:
+        return predictions, labels
+    unknown = np.setdiff1d(labels, classes)
+    if unknown.size:
+        raise ValueError(f"y has the label {unknown[0]!r}, which the model does not know.")
+    return predictions, np.searchsorted(classes, labels)
 
 
 def domain_codes(sample_domain: ArrayLike, names: Sequence[Any]) -> NDArray[np.intp]:

@@ -1,0 +1,64 @@
+"""Monitor.adapt: a model that suits today's traffic, from unlabelled rows or a few labels."""
+
+import numpy as np
+import pytest
+
+from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
+from anymix.densities import GaussianKDE
+from anymix.monitor import Monitor
+
+
+def rows(rng, n, share):
+    """Two overlapping sources; the slope of the answer differs between them."""
+    domain = (rng.random(n) > share).astype(int)
+    X = rng.normal(np.where(domain == 0, -0.7, 0.7), 1.0)[:, None]
+    y = np.where(domain == 0, -X[:, 0], X[:, 0]) + 0.1 * rng.standard_normal(n)
+    return X, y, domain
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    X, y, domain = rows(rng, 800, 0.5)
+    model = DistributionWeightedRegressor(density=GaussianKDE(bandwidth=0.4), random_state=0)
+    model = model.fit(X, y, sample_domain=domain)
+    X_ref, _, d_ref = rows(rng, 600, 0.5)
+    return model, Monitor(model, X_ref, d_ref, n_bootstrap=100)
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_adapting_lowers_the_loss_on_skewed_traffic(fitted, labelled):
+    model, monitor = fitted
+    rng = np.random.default_rng(1)
+    X, y, _ = rows(rng, 1500, 0.95)
+    adapted = monitor.adapt(X, y if labelled else None)
+    X_new, y_new, _ = rows(rng, 3000, 0.95)
+    before = np.mean((model.predict(X_new) - y_new) ** 2)
+    assert np.mean((adapted.predict(X_new) - y_new) ** 2) < 0.9 * before
+    assert adapted.z_[0] > model.z_[0]
+
+
+def test_the_model_itself_and_its_certificate_stay_as_they_were(fitted):
+    model, monitor = fitted
+    z, certificate = model.z_.copy(), model.certificate_
+    adapted = monitor.adapt(rows(np.random.default_rng(2), 500, 0.9)[0])
+    assert np.array_equal(model.z_, z)
+    assert model.certificate_ is certificate
+    assert adapted.certificate_ is None
+
+
+def test_strange_traffic_changes_nothing(fitted):
+    model, monitor = fitted
+    adapted = monitor.adapt(np.random.default_rng(3).normal(9.0, 1.0, (400, 1)))
+    assert np.allclose(adapted.z_, model.z_)
+
+
+def test_a_label_that_no_source_knows_is_named():
+    rng = np.random.default_rng(4)
+    X = np.r_[rng.normal(-2, 1, (150, 1)), rng.normal(2, 1, (150, 1))]
+    y, domain = np.where(np.abs(X[:, 0]) > 2, "far", "near"), np.repeat([0, 1], 150)
+    model = DistributionWeightedClassifier(random_state=0).fit(X, y, sample_domain=domain)
+    monitor = Monitor(model, X, domain, n_bootstrap=100)
+    assert monitor.adapt(X, y).predict(X).shape == (300,)
+    with pytest.raises(ValueError, match="label 'odd'"):
+        monitor.adapt(X, np.full(300, "odd"))
