@@ -170,7 +170,7 @@ def _judged(model: Any, X: Any, y: ArrayLike) -> tuple[FloatArray, NDArray[Any]]
         return predictions, labels
     unknown = np.setdiff1d(labels, classes)
     if unknown.size:
-        raise ValueError(f"y has the label {unknown[0]!r}, which the model does not know.")
+        raise ValueError(f"y has the label {unknown.tolist()[0]!r}, unknown to the model.")
     return predictions, np.searchsorted(classes, labels)
 
 
