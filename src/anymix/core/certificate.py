@@ -30,7 +30,7 @@ from anymix.core.rounding import n_rounded, rounded
 from anymix.core.simplex import FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate(Record):
     """What is guaranteed for h_z.
 
