@@ -105,7 +105,7 @@ def ipopt(problem: Problem, tol: float, stop: Callable[[], bool]) -> Found:
     loss = -ca.log(h) if entropy else (h - ca.DM(problem.targets)) ** 2
     L = ca.mtimes(ca.DM(problem.measure.rows()), loss)
     nlp = {"x": ca.vertcat(z, t), "f": t, "g": ca.vertcat(L - ca.dot(z, L) - t, ca.sum1(z))}
-    quiet = {"print_time": False, "ipopt": {"print_level": 0, "sb": "yes", "tol": tol}}
+    quiet = {"print_time": False, "ipopt": {"print_level": 0, "sb": "yes", "tol": 0.1 * tol}}
     quiet["ipopt"] |= {"max_iter": 500, "max_wall_time": LIMIT}
     solver = ca.nlpsol("solver", "ipopt", nlp, quiet)
     low, high = np.append(np.zeros(p), -np.inf), np.append(np.ones(p), np.inf)
