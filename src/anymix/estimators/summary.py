@@ -1,0 +1,134 @@
+"""What a report says of a fitted model, as one plain dictionary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+from sklearn.utils.validation import check_is_fitted
+
+from anymix._version import __version__
+from anymix.core import source_weights
+from anymix.core.records import Record, plain
+from anymix.core.simplex import FloatArray
+from anymix.densities.calibration import balanced_weights
+from anymix.sources import Tables
+
+N_BINS = 10
+
+
+def summarise(
+    model: Any,
+    comparison: Record | None = None,
+    traffic: Record | None = None,
+    *,
+    name: str = "anymix",
+    tables: Tables | None = None,
+) -> dict[str, Any]:
+    """Return what `anymix.report.render` needs to know of a fitted model.
+
+    Parameters
+    ----------
+    model : DistributionWeightedRegressor or DistributionWeightedClassifier
+        Fitted, with several sources.
+    comparison : Comparison, optional
+        Of `compare`; call the model "anymix" in it.
+    traffic : TrafficReport, optional
+        Of a monitor.
+    name : str
+        Title of the page.
+    tables : Tables, optional
+        The held-out tables before calibration, as given to `fit_tables`; they add the reliability
+        of the raw densities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anymix import DistributionWeightedRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.r_[rng.normal(-2, 1, (60, 1)), rng.normal(2, 1, (60, 1))]
+    >>> y, d = np.abs(X[:, 0]), np.repeat(["north", "south"], 60)
+    >>> model = DistributionWeightedRegressor(random_state=0).fit(X, y, sample_domain=d)
+    >>> record = summarise(model)
+    >>> record["sources"], record["rows"], np.sum(record["weights"], axis=0).round(6).tolist()
+    (['north', 'south'], [60, 60], [1.0, 1.0])
+    """
+    check_is_fitted(model, "z_")
+    if not hasattr(model, "tables_"):
+        raise ValueError("a report compares sources: fit the model with at least two of them.")
+    certificate = model.certificate_
+    return plain(
+        {
+            "name": name,
+            "sources": [str(source) for source in model.source_names_],
+            "loss": model.loss if isinstance(model.loss, str) else type(model.loss).__name__,
+            "objective": model.objective,
+            "anymix": __version__,
+            "z": model.z_,
+            "certificate": {**certificate.to_dict(), "sentence": certificate.sentence},
+            "cross_loss": model.cross_loss_,
+            "comparison": comparison,
+            "solution": model.solution_,
+            "traffic": traffic,
+            **held_out_facts(model, model.tables_, tables),
+        }
+    )
+
+
+def held_out_facts(model: Any, weighed: Tables, raw: Tables | None = None) -> dict[str, Any]:
+    """Return rows, weights and calibration: what is seen on held-out tables.
+
+    `weighed` has the responsibilities that the model uses, `raw` the densities before calibration.
+    """
+    domain, p = np.asarray(weighed.sample_domain), len(weighed.log_masses)
+    scaling = model.weighing_.scaling
+    return {
+        "rows": np.bincount(domain, minlength=p),
+        "weights": mean_weights(source_weights(weighed.log_masses, model.z_, model.eta), domain),
+        "calibration": {
+            "report": getattr(scaling, "report_", None),
+            "before": None if raw is None else reliability(raw.log_masses, domain),
+            "after": reliability(weighed.log_masses, domain),
+        },
+    }
+
+
+def mean_weights(weights: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
+    """Average the weights (p, m) of the sources over the points of each domain: [k, j].
+
+    Examples
+    --------
+    >>> mean_weights(np.array([[1.0, 0.5, 0.0], [0.0, 0.5, 1.0]]), np.array([0, 0, 1]))
+    array([[0.75, 0.  ],
+           [0.25, 1.  ]])
+    """
+    p = len(weights)
+    return np.stack([weights[:, domain == j].mean(axis=1) for j in range(p)], axis=1)
+
+
+def reliability(
+    log_masses: FloatArray, domain: NDArray[np.intp], n_bins: int = N_BINS
+) -> list[dict[str, float]]:
+    """How sure the likeliest source is, and how often it is right, in bins of equal width.
+
+    Sources count equally, however many points each has; empty bins are left out.
+
+    Examples
+    --------
+    >>> log_r = np.log([[0.9, 0.9], [0.1, 0.1]])
+    >>> [bin["accuracy"] for bin in reliability(log_r, np.array([0, 1]))]
+    [0.5]
+    """
+    log_r = log_softmax(log_masses, axis=0)
+    weight = balanced_weights(domain, np.ones(domain.size), len(log_r))
+    sure, right = np.exp(log_r.max(axis=0)), log_r.argmax(axis=0) == domain
+    bins = np.minimum((sure * n_bins).astype(np.intp), n_bins - 1)
+    found = []
+    for b in np.unique(bins):
+        w = np.where(bins == b, weight, 0.0)
+        mean = {"confidence": sure @ w, "accuracy": right @ w}
+        share = float(w.sum() / weight.sum())
+        found.append({n: float(v / w.sum()) for n, v in mean.items()} | {"share": share})
+    return found

@@ -1,0 +1,142 @@
+"""Two line charts as inline SVG: convergence on a logarithmic scale, and reliability."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from anymix.report.markup import esc
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 300, 62, 24, 40, 50
+# Differences below this are rounding, not progress.
+TINY = 1e-16
+
+Points = Sequence[tuple[float, float]]
+
+
+def place(points: Points, x: tuple[float, float], y: tuple[float, float]) -> list[tuple[str, str]]:
+    """Map data to the drawing, y upward.
+
+    Examples
+    --------
+    >>> place([(0.0, 0.0), (1.0, 1.0)], (0, 1), (0, 1))
+    [('62', '250'), ('536', '40')]
+    """
+    wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    return [
+        (
+            f"{LEFT + wide * (a - x[0]) / (x[1] - x[0]):.5g}",
+            f"{HEIGHT - BOTTOM - high * (b - y[0]) / (y[1] - y[0]):.5g}",
+        )
+        for a, b in points
+    ]
+
+
+def line(placed: Sequence[tuple[str, str]], css: str) -> str:
+    """Join points by a line."""
+    return f'<polyline class="{css}" points="{" ".join(",".join(point) for point in placed)}"/>'
+
+
+def dots(placed: Sequence[tuple[str, str]], css: str, titles: Sequence[str], r: float = 3) -> str:
+    """Draw each point, with what a pointer resting on it is told."""
+    return "".join(
+        f'<circle class="{css}" cx="{x}" cy="{y}" r="{r}"><title>{esc(title)}</title></circle>'
+        for (x, y), title in zip(placed, titles, strict=True)
+    )
+
+
+def axes(
+    x: tuple[float, float],
+    y: tuple[float, float],
+    ticks: tuple[dict[float, str], dict[float, str]],
+    labels: tuple[str, str],
+) -> str:
+    """Draw grid lines with their numbers, and the names of both axes."""
+    parts = []
+    for at, text in ticks[1].items():
+        (_, v), floor = place([(x[0], at)], x, y)[0], WIDTH - RIGHT
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{floor}" y1="{v}" y2="{v}"/>')
+        parts.append(f'<text class="tick end" x="{LEFT - 8}" y="{v}" dy="4">{text}</text>')
+    for at, text in ticks[0].items():
+        u = place([(at, y[0])], x, y)[0][0]
+        parts.append(f'<text class="tick mid" x="{u}" y="{HEIGHT - BOTTOM + 20}">{text}</text>')
+    middle = (WIDTH + LEFT - RIGHT) / 2
+    parts.append(f'<text class="axis mid" x="{middle}" y="{HEIGHT - 6}">{esc(labels[0])}</text>')
+    parts.append(f'<text class="axis" x="4" y="18">{esc(labels[1])}</text>')
+    return "".join(parts)
+
+
+def frame(content: str, label: str) -> str:
+    """Return the drawing with its description for those who do not see it."""
+    return (
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{esc(label)}">{content}</svg>'
+    )
+
+
+def power(exponent: int) -> str:
+    """Write 10 to a power.
+
+    Examples
+    --------
+    >>> power(-12)
+    '10⁻¹²'
+    """
+    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def distances(trace: Sequence[dict[str, Any]], objective: str) -> Points:
+    """How far each evaluation was from the answer: γ itself, or max_k (L_k − b_k) from its end.
+
+    Examples
+    --------
+    >>> trace = [{"n_evaluations": n, "gamma": 0.1, "worst": w} for n, w in ((1, 3.0), (2, 1.0))]
+    >>> distances(trace, "regret"), distances(trace, "gamma")
+    ([(1.0, 2.0)], [(1.0, 0.1), (2.0, 0.1)])
+    """
+    field = "gamma" if objective == "gamma" else "worst"
+    end = 0.0 if field == "gamma" else trace[-1]["worst"]
+    steps = [(float(step["n_evaluations"]), abs(step[field] - end)) for step in trace]
+    return [(n, gap) for n, gap in steps if gap > TINY]
+
+
+def convergence(trace: Sequence[dict[str, Any]], objective: str) -> str:
+    """Draw the distance from the answer over the evaluations, on a logarithmic scale."""
+    found = distances(trace, objective)
+    if len(found) < 2:
+        return ""
+    points = [(n, float(np.log10(gap))) for n, gap in found]
+    x = (found[0][0], found[-1][0])
+    low = int(np.floor(min(v for _, v in points)))
+    high = max(int(np.ceil(max(v for _, v in points))), low + 1)
+    y = (float(low), float(high))
+    ticks_y = {float(e): power(e) for e in range(high, low - 1, -max(1, round((high - low) / 5)))}
+    ticks_x = {float(v): f"{v:.0f}" for v in np.unique(np.linspace(*x, 6).round())}
+    placed = place(points, x, y)
+    label = "γ" if objective == "gamma" else "distance from the answer"
+    return frame(
+        axes(x, y, (ticks_x, ticks_y), ("evaluations of the losses", label))
+        + line(placed, "ours")
+        + dots(placed, "ours", [f"{n:.0f}: {gap:.3g}" for n, gap in found]),
+        f"{label}, from {found[0][1]:.2g} to {found[-1][1]:.2g}, over {len(trace)} evaluations",
+    )
+
+
+def reliability(curves: dict[str, Sequence[dict[str, float]]]) -> str:
+    """Draw how often the likeliest source is right against how sure it was, before and after."""
+    unit = (0.0, 1.0)
+    ticks = {t: f"{100 * t:.0f} %" for t in (0.0, 0.25, 0.5, 0.75, 1.0)}
+    parts = [axes(unit, unit, (ticks, ticks), ("how sure", "how often right"))]
+    parts.append(line(place([(0.0, 0.0), (1.0, 1.0)], unit, unit), "ideal"))
+    for name, css in (("before", "other"), ("after", "ours")):
+        bins = curves.get(name) or []
+        placed = place([(b["confidence"], b["accuracy"]) for b in bins], unit, unit)
+        titles = [
+            f"{name}: {100 * b['confidence']:.1f} % sure, {100 * b['accuracy']:.1f} % right, "
+            f"{100 * b['share']:.1f} % of rows"
+            for b in bins
+        ]
+        parts += [line(placed, css), dots(placed, css, titles, 4)]
+    return frame("".join(parts), "Reliability of the likeliest source, before and after")

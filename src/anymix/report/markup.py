@@ -1,0 +1,116 @@
+"""Small pieces of HTML.  Every string that came from outside passes through `esc`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+
+def esc(text: object) -> str:
+    """Escape for element content and quoted attributes.
+
+    Examples
+    --------
+    >>> esc("<b title='A & B'>")
+    '&lt;b title=&#x27;A &amp; B&#x27;&gt;'
+    """
+    return escape(str(text), quote=True)
+
+
+def prose(text: object) -> str:
+    """Escape a sentence, and keep its numbers and their per cent signs on one line."""
+    return esc(text).replace(" %", "\u00a0%")
+
+
+def decimals(values: Iterable[Any]) -> int:
+    """How many decimals show three digits of a usual value: one choice for a whole table.
+
+    Examples
+    --------
+    >>> decimals([0.0123, 0.5, 0.7]), decimals([120.0, 300.0]), decimals([])
+    (3, 0, 3)
+    """
+    flat = np.abs(np.array([v for v in values if v], dtype=float))
+    if not flat.size:
+        return 3
+    return int(np.clip(2 - np.floor(np.log10(np.median(flat))), 0, 8))
+
+
+def number(value: float | None, digits: int, sign: bool = False) -> str:
+    """Write a number with a true minus; a missing one is a dash.
+
+    Examples
+    --------
+    >>> number(-0.5, 2), number(0.25, 1, sign=True), number(None, 2)
+    ('−0.50', '+0.2', '–')
+    """
+    if value is None:
+        return "–"
+    text = f"{value:{'+' if sign else ''}.{digits}f}"
+    return text.replace("-", "−")
+
+
+def percent(value: float) -> str:
+    """Write a share.
+
+    Examples
+    --------
+    >>> percent(0.254)
+    '25 %'
+    """
+    return f"{100 * value:.0f} %"
+
+
+def flat(table: Iterable[Iterable[Any]]) -> list[Any]:
+    """Join the rows of a table."""
+    return [value for row in table for value in row]
+
+
+def table(caption: str, head: Sequence[str], rows: Iterable[str]) -> str:
+    """Lay out rows under a head; wide tables scroll inside their own frame, also by keyboard."""
+    columns = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{esc(caption)}">'
+        f'<table><caption class="hidden">{esc(caption)}</caption>'
+        f"<thead><tr>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def row(name: str, cells: Iterable[str], css: str = "") -> str:
+    """Return a table row: its name, escaped, then cells that are HTML already."""
+    mark = f' class="{css}"' if css else ""
+    return f'<tr{mark}><th scope="row" title="{esc(name)}">{esc(name)}</th>{"".join(cells)}</tr>'
+
+
+def cell(text: str, *, heat: float | None = None, note: str = "", css: str = "") -> str:
+    """Return a table cell; heat in 0..1 shades it, a note is the small print under its number."""
+    mark = f' class="{css}"' if css else ""
+    style = "" if heat is None else f' style="--amount:{round(100 * heat)}%"'
+    small = f"<small>{note}</small>" if note else ""
+    return f"<td{mark}{style}>{text}{small}</td>"
+
+
+def heats(values: Sequence[float | None]) -> list[float]:
+    """Scale to 0..1, for shades; equal values have none.
+
+    Examples
+    --------
+    >>> heats([1.0, 2.0, 3.0]), heats([1.0, 1.0])
+    ([0.0, 0.5, 1.0], [0.0, 0.0])
+    """
+    known = [v for v in values if v is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    if high <= low:
+        return [0.0] * len(values)
+    return [0.0 if v is None else (v - low) / (high - low) for v in values]
+
+
+def section(anchor: str, title: str, lead: str, body: str) -> str:
+    """Return a titled part of the page; `lead` is plain text that says how to read it."""
+    return (
+        f'<section id="{anchor}" aria-labelledby="{anchor}-title"><h2 id="{anchor}-title">'
+        f'{esc(title)}</h2><p class="lead">{prose(lead)}</p>{body}</section>'
+    )

@@ -1,0 +1,96 @@
+"""Put the parts together: one file that needs nothing else, and asks nothing of any network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from anymix.report import sections
+from anymix.report.markup import decimals, esc, flat
+from anymix.report.record import ReportRecord, checked, corner_losses
+
+PARTS = (
+    sections.certificate,
+    sections.traffic,
+    sections.explorer,
+    sections.comparison,
+    sections.cross_table,
+    sections.weights,
+    sections.calibration,
+    sections.convergence,
+)
+
+
+def embedded_json(value: Any) -> str:
+    r"""Write JSON that cannot end its script element, whatever the strings in it say.
+
+    Examples
+    --------
+    >>> embedded_json("</script>")
+    '"\\u003c/script\\u003e"'
+    """
+    text = json.dumps(value, allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def render_html(record: ReportRecord | dict[str, Any]) -> str:
+    """Return the page of a record.
+
+    Parameters
+    ----------
+    record : ReportRecord
+        Only `name` and `sources` are needed; each further field adds a part to the page.
+
+    Examples
+    --------
+    >>> page = render_html({"name": "Claims", "sources": ["north", "south"]})
+    >>> "<h1>Claims</h1>" in page, " src=" in page, "@import" in page
+    (True, False, False)
+    """
+    found = checked(record)
+    methods = corner_losses(found)
+    view = {"methods": methods, "decimals": decimals(flat(m["losses"] for m in methods))}
+    script = _asset("page.js")
+    return Template(_asset("page.html")).substitute(
+        title=esc(found["name"]),
+        facts=sections.facts(found),
+        body="\n".join(part(found) for part in PARTS),
+        css=_asset("page.css"),
+        script=script,
+        # The page may run this one script and nothing else, so a hostile name stays a name.
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        data=embedded_json({"record": found, "view": view}),
+    )
+
+
+def render(record: ReportRecord | dict[str, Any], path: str | Path) -> Path:
+    """Write the page to a file, whole or not at all, and return its path.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     render({"name": "Claims", "sources": ["north", "south"]}, f"{folder}/page.html").name
+    'page.html'
+    """
+    path = Path(path)
+    text = render_html(record)
+    temporary = path.with_name(f".{path.name}.tmp{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+def _asset(name: str) -> str:
+    return files("anymix.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,166 @@
+"""What a report is made of: one plain dictionary, checked before anything is drawn."""
+
+from __future__ import annotations
+
+from typing import Any, Required, TypedDict, cast
+
+import numpy as np
+
+from anymix.core.records import plain
+
+OURS = "anymix"
+
+
+class ReportRecord(TypedDict, total=False):
+    """The fields of a report; all but `name` and `sources` may be missing or None.
+
+    Most are the `to_dict()` of a record of the library.  With p sources:
+
+    Attributes
+    ----------
+    name : str
+        Title of the page.
+    sources : list of str
+        Names, in the order of every (p,) and (p, p) below.
+    loss, objective, anymix : str
+        Name of the loss, what z was asked to achieve, version of the library.
+    rows : list of int (p,)
+        Held-out rows of each source.
+    z : list (p,)
+        The weights of the sources.
+    certificate : dict
+        A `Certificate`, and its `sentence`.
+    cross_loss : dict
+        A `CrossLoss`: mean[k][j] of source k's model on domain j, with lower, upper.
+    comparison : dict
+        A `Comparison`; the method called "anymix" in it is the one that the page is about.
+    weights : list (p, p)
+        weights[k][j], the mean weight of source k on the rows of domain j.
+    calibration : dict
+        report: a `CalibrationReport`; before, after: bins with confidence, accuracy and share.
+    solution : dict
+        A `Solution`, with its trace.
+    traffic : dict
+        A `TrafficReport`.
+    """
+
+    name: Required[str]
+    sources: Required[list[str]]
+    loss: str | None
+    objective: str | None
+    anymix: str | None
+    rows: list[int] | None
+    z: list[float] | None
+    certificate: dict[str, Any] | None
+    cross_loss: dict[str, Any] | None
+    comparison: dict[str, Any] | None
+    weights: list[list[float]] | None
+    calibration: dict[str, Any] | None
+    solution: dict[str, Any] | None
+    traffic: dict[str, Any] | None
+
+
+def checked(record: ReportRecord | dict[str, Any]) -> dict[str, Any]:
+    """Return the record as JSON can carry it, or say in a sentence what is wrong with it.
+
+    Examples
+    --------
+    >>> checked({"name": "claims", "sources": ["north", "south"], "z": [1.0]})
+    Traceback (most recent call last):
+    ...
+    ValueError: the report's z has shape (1,) where (2,) was due: one entry for each source.
+    """
+    found = {name: value for name, value in plain(dict(record)).items() if value is not None}
+    unknown = sorted(set(found) - set(ReportRecord.__annotations__))
+    if unknown:
+        raise ValueError(f"the report has no field {unknown[0]!r:.60}; see ReportRecord.")
+    _check_names(found)
+    for where, shape in _shapes(found).items():
+        _check_shape(found, where, shape)
+    return found
+
+
+def _check_names(found: dict[str, Any]) -> None:
+    if not isinstance(found.get("name"), str):
+        raise ValueError("a report needs a name, a string: it is the title of the page.")
+    sources = found.get("sources")
+    if not isinstance(sources, list) or not sources or not all(isinstance(s, str) for s in sources):
+        raise ValueError("a report needs sources, the list of their names.")
+    given = found.get("comparison", {}).get("sources", sources)
+    if given != sources:
+        raise ValueError(
+            f"the comparison is of the sources {given}, the report of {sources}: give both in one "
+            "order."
+        )
+
+
+def _shapes(found: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return the shape that each numeric field must have; a.b is field b of a."""
+    p = len(found["sources"])
+    comparison = found.get("comparison", {})
+    table = (len(comparison.get("methods", [])), len(comparison.get("mixtures", [])))
+    return {
+        "rows": (p,),
+        "z": (p,),
+        "weights": (p, p),
+        **dict.fromkeys(("certificate.source_losses", "certificate.own_losses"), (p,)),
+        **dict.fromkeys(("cross_loss.mean", "cross_loss.lower", "cross_loss.upper"), (p, p)),
+        **dict.fromkeys(("comparison.loss", "comparison.lower", "comparison.upper"), table),
+        "comparison.worst": table[:1],
+        "comparison.mixture_weights": (table[1], p),
+        "traffic.estimate.mixture": (p,),
+    }
+
+
+def _check_shape(found: dict[str, Any], where: str, shape: tuple[int, ...]) -> None:
+    value: Any = found
+    for part in where.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    if value is None and where.split(".")[0] not in found:
+        return
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the report's {where} is not an array of numbers.") from error
+    if array.shape != shape:
+        p_only = "one entry for each source" if len(shape) == 1 else "see ReportRecord"
+        raise ValueError(
+            f"the report's {where} has shape {array.shape} where {shape} was due: {p_only}."
+        )
+
+
+def corner_losses(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the methods whose loss on a mixture λ is Σ_k λ_k L_k, each with its L (p,).
+
+    From the comparison where each domain alone is among its mixtures; else from the cross table and
+    the certificate.  A privileged method may change with λ: its corners do not tell the rest.
+    """
+    p, comparison = len(record["sources"]), record.get("comparison")
+    if comparison is not None:
+        columns = _corners(comparison["mixture_weights"], p)
+        if columns is not None:
+            rows = zip(
+                comparison["methods"], comparison["privileged"], comparison["loss"], strict=True
+            )
+            found = [(name, [row[t] for t in columns]) for name, cheats, row in rows if not cheats]
+            return _ours_first(found)
+    found = []
+    if "certificate" in record:
+        found.append((OURS, record["certificate"]["source_losses"]))
+    if "cross_loss" in record:
+        found += list(zip(record["sources"], record["cross_loss"]["mean"], strict=True))
+    return _ours_first(found)
+
+
+def _corners(weights: list[list[float]], p: int) -> list[int] | None:
+    """Find where in the mixtures each domain alone is; None if one is missing."""
+    distance = np.abs(np.eye(p)[:, None, :] - np.asarray(weights, dtype=float)[None]).sum(axis=2)
+    if not len(weights) or (distance.min(axis=1) > 1e-9).any():
+        return None
+    return cast(list[int], distance.argmin(axis=1).tolist())
+
+
+def _ours_first(found: list[tuple[str, list[float]]]) -> list[dict[str, Any]]:
+    complete = [(name, losses) for name, losses in found if None not in losses]
+    methods = [{"name": n, "losses": L, "ours": n == OURS} for n, L in complete]
+    return sorted(methods, key=lambda method: not method["ours"])
