@@ -31,9 +31,9 @@ def draw(n: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.intp], NDA
     return X, y, domain
 
 
-def coverage(n_runs: int, n: int = 60) -> dict[str, float]:
+def coverage(n_runs: int, n: int = 60, n_fresh: int = 5000) -> dict[str, float]:
     """Certify on n rows a source, and look at fresh rows: how often does each bound hold?"""
-    fresh = draw(20_000, np.random.default_rng(10**6))
+    fresh = draw(n_fresh, np.random.default_rng(10**6))
     held, slack = np.empty((n_runs, 2)), np.empty((n_runs, 2))
     for run in range(n_runs):
         model = DistributionWeightedClassifier(LogisticRegression(), random_state=run)

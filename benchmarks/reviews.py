@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVR
 
@@ -23,13 +24,15 @@ from benchmarks import real_data
 
 
 def parts(texts: list[str], domain: Any) -> tuple[Any, Any]:
-    """Regressor and density over the words that occur twice in each domain's training rows."""
-    words = SharedVocabulary().fit(texts, sample_domain=domain).vocabulary_
-    counts = CountVectorizer(vocabulary=words, token_pattern="[a-z']+")
-    tokens = SharedVocabulary(min_count=1, output="tokens")
+    """Regressor and density over the words that occur twice in each domain's training rows.
+
+    The vocabulary is learned beforehand and frozen: one for each domain would not be shared.
+    """
+    words = SharedVocabulary(output="tokens").fit(texts, sample_domain=domain)
+    counts = CountVectorizer(vocabulary=words.vocabulary_, token_pattern=words.token_pattern)
     return (
         make_pipeline(counts, SVR(gamma=0.00078, C=8.0)),
-        make_pipeline(tokens, BigramModel(vocabulary=words)),
+        make_pipeline(FrozenEstimator(words), BigramModel(vocabulary=words.vocabulary_)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Tables: each source is touched once a row, in any chunks; joined, labelled, turned into a problem."""
+"""Tables: each source is touched once a row, in any chunks; sites can join theirs."""
 
 import numpy as np
 import pandas as pd
@@ -109,7 +109,7 @@ def test_sites_can_send_their_tables_one_by_one(c):
     assert joined.n_points == 60
     assert np.array_equal(joined.predictions[:, 20:40], parts[1].predictions)
     z = np.array([0.3, 0.7])
-    # L_k is a weighted mean over all of k's points, so those of the parts add up with their weights.
+    # L_k is a weighted mean over all of k's points, so the parts add up with their weights.
     weights = np.stack(
         [np.bincount(t.sample_domain, weights=t.sample_weight, minlength=2) for t in parts]
     )

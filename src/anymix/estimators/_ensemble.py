@@ -57,7 +57,7 @@ class SourceEnsemble(BaseEstimator):
         """A classifier if the estimator is one, or if the given sources have probabilities."""
         if self.sources:
             return self.sources[0].gives_probabilities
-        return is_classifier(self.estimator)
+        return self.estimator is not None and is_classifier(self.estimator)
 
     def _density(self) -> Any:
         """Return the density to clone for each domain; None leaves it to the given sources."""
@@ -127,7 +127,7 @@ class SourceEnsemble(BaseEstimator):
         classes = np.unique(np.concatenate([source.labels for source in self.sources]))
         unknown = np.setdiff1d(y, classes)
         if unknown.size:
-            raise ValueError(f"y has the label {unknown[0]!r}, which no source knows.")
+            raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which no source knows.")
         return classes
 
     @property

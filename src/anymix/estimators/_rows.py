@@ -109,7 +109,7 @@ def _match(found: NDArray[Any], names: list[str]) -> NDArray[np.intp]:
         position = {str(k): k for k in range(len(names))}
     unknown = [d for d in found.astype(str) if d not in position]
     if unknown:
-        raise ValueError(f"sample_domain names {unknown[0]!r}, but the sources are {names}.")
+        raise ValueError(f"sample_domain names {str(unknown[0])!r}, but the sources are {names}.")
     return np.array([position[d] for d in found.astype(str)], dtype=np.intp)
 
 
@@ -123,7 +123,7 @@ def check_weight(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
 
 def check_sizes(rows: Rows, names: NDArray[Any], classification: bool) -> None:
     """Each of several domains needs two rows, and two classes with two rows, to be judged by."""
-    for k, name in enumerate(names):
+    for k, name in enumerate(names.tolist()):
         y = rows.y[rows.domain == k]
         if y.size < 2:
             raise ValueError(
@@ -132,8 +132,8 @@ def check_sizes(rows: Rows, names: NDArray[Any], classification: bool) -> None:
             )
         if classification and np.unique(y).size < 2:
             raise ValueError(
-                f"domain {name!r} has the one class {y[0]!r}; a classifier needs two: merge it "
-                "with another domain or pass its model as a Source."
+                f"domain {name!r} has the one class {y.tolist()[0]!r}; a classifier needs two: "
+                "merge it with another domain or pass its model as a Source."
             )
         if classification and np.sum(np.unique(y, return_counts=True)[1] > 1) < 2:
             raise ValueError(

@@ -188,7 +188,9 @@ class HardRouter(SourceEnsemble):
         self.sources = sources
 
     def _density(self) -> Any:
-        return GaussianKDE() if self.density is None and not self.sources else self.density
+        if self.density is not None or self.sources:
+            return self.density
+        return GaussianKDE(random_state=0)
 
     def _weights(self, X: Any) -> FloatArray:
         p = len(self.sources_)

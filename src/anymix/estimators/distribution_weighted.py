@@ -60,7 +60,9 @@ class _DistributionWeighted(SourceEnsemble):
         self.random_state = random_state
 
     def _density(self) -> Any:
-        return GaussianKDE() if self.density is None and not self.sources else self.density
+        if self.density is not None or self.sources:
+            return self.density
+        return GaussianKDE(random_state=self.random_state)
 
     def estimator_or_default(self) -> Any:
         """Return the estimator to clone for each domain."""
@@ -169,7 +171,8 @@ class DistributionWeightedRegressor(RegressorMixin, _DistributionWeighted):
         Cloned and trained for each domain.
     density : density, or `DomainClassifier`, default GaussianKDE()
         Cloned and trained for each domain; a classifier of domains once for all.  For given sources
-        that have none it is learned from the rows of `fit`.
+        that have none it is learned from the rows of `fit`.  Densities are compared, so a step
+        before one (a vocabulary, a scaler) is fitted beforehand and put in a `FrozenEstimator`.
     sources : list of Source, optional
         Trained elsewhere; see `from_sources`.
     loss : str or Loss, default "squared"

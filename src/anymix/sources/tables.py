@@ -196,7 +196,8 @@ def positions(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
     unknown = np.setdiff1d(y, classes)
     if unknown.size:
         raise ValueError(
-            f"y has the label {unknown[0]!r}, which is none of the classes {classes.tolist()}."
+            f"y has the label {unknown.tolist()[0]!r}, which is none of the classes "
+            f"{classes.tolist()}."
         )
     order = np.argsort(classes)
     return order[np.searchsorted(classes, y, sorter=order)]
