@@ -103,7 +103,7 @@ def distances(trace: Sequence[dict[str, Any]], objective: str) -> Points:
 
 
 def convergence(trace: Sequence[dict[str, Any]], objective: str) -> str:
-    """Draw the distance from the answer over the evaluations, on a logarithmic scale."""
+    """Draw each evaluation's distance from the answer, and the least so far, in powers of ten."""
     found = distances(trace, objective)
     if len(found) < 2:
         return ""
@@ -114,12 +114,14 @@ def convergence(trace: Sequence[dict[str, Any]], objective: str) -> str:
     y = (float(low), float(high))
     ticks_y = {float(e): power(e) for e in range(high, low - 1, -max(1, round((high - low) / 5)))}
     ticks_x = {float(v): f"{v:.0f}" for v in np.unique(np.linspace(*x, 6).round())}
-    placed = place(points, x, y)
+    best = np.minimum.accumulate([v for _, v in points]).tolist()
+    closest = place([(n, b) for (n, _), b in zip(points, best, strict=True)], x, y)
+    titles = [f"{n:.0f}: {gap:.3g}" for n, gap in found]
     label = "γ" if objective == "gamma" else "distance from the answer"
     return frame(
         axes(x, y, (ticks_x, ticks_y), ("evaluations of the losses", label))
-        + line(placed, "ours")
-        + dots(placed, "ours", [f"{n:.0f}: {gap:.3g}" for n, gap in found]),
+        + line(closest, "ours")
+        + dots(place(points, x, y), "faint", titles, 4),
         f"{label}, from {found[0][1]:.2g} to {found[-1][1]:.2g}, over {len(trace)} evaluations",
     )
 

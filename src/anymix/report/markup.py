@@ -53,6 +53,19 @@ def number(value: float | None, digits: int, sign: bool = False) -> str:
     return text.replace("-", "−")
 
 
+def significant(value: float | None, sign: bool = False) -> str:
+    """Write four digits that count, as the sentence of a certificate does.
+
+    Examples
+    --------
+    >>> significant(0.67912), significant(-0.0004, sign=True), significant(None)
+    ('0.6791', '−0.0004', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{value:{'+' if sign else ''}.4g}".replace("-", "−")
+
+
 def percent(value: float) -> str:
     """Write a share.
 

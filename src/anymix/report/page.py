@@ -11,19 +11,20 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from anymix.report import sections
+from anymix.report import evidence, promise
 from anymix.report.markup import decimals, esc, flat
 from anymix.report.record import ReportRecord, checked, corner_losses
 
 PARTS = (
-    sections.certificate,
-    sections.traffic,
-    sections.explorer,
-    sections.comparison,
-    sections.cross_table,
-    sections.weights,
-    sections.calibration,
-    sections.convergence,
+    promise.alarm,
+    promise.certificate,
+    promise.explorer,
+    promise.comparison,
+    evidence.cross_table,
+    evidence.weights,
+    evidence.calibration,
+    evidence.convergence,
+    evidence.traffic,
 )
 
 
@@ -61,7 +62,7 @@ def render_html(record: ReportRecord | dict[str, Any]) -> str:
     script = _asset("page.js")
     return Template(_asset("page.html")).substitute(
         title=esc(found["name"]),
-        facts=sections.facts(found),
+        facts=promise.facts(found),
         body="\n".join(part(found) for part in PARTS),
         css=_asset("page.css"),
         script=script,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Required, TypedDict, cast
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from anymix.core.records import plain
 
 OURS = "anymix"
+# Control characters, and those that turn the direction of the text around them.
+ILLEGIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class ReportRecord(TypedDict, total=False):
@@ -70,7 +73,8 @@ def checked(record: ReportRecord | dict[str, Any]) -> dict[str, Any]:
     ...
     ValueError: the report's z has shape (1,) where (2,) was due: one entry for each source.
     """
-    found = {name: value for name, value in plain(dict(record)).items() if value is not None}
+    fields = _legible(plain(dict(record))).items()
+    found = {name: value for name, value in fields if value is not None}
     unknown = sorted(set(found) - set(ReportRecord.__annotations__))
     if unknown:
         raise ValueError(f"the report has no field {unknown[0]!r:.60}; see ReportRecord.")
@@ -78,6 +82,15 @@ def checked(record: ReportRecord | dict[str, Any]) -> dict[str, Any]:
     for where, shape in _shapes(found).items():
         _check_shape(found, where, shape)
     return found
+
+
+def _legible(value: Any) -> Any:
+    """Replace characters by which a name could garble the sentences that it stands in."""
+    if isinstance(value, str):
+        return ILLEGIBLE.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {name: _legible(item) for name, item in value.items()}
+    return [_legible(item) for item in value] if isinstance(value, list) else value
 
 
 def _check_names(found: dict[str, Any]) -> None:

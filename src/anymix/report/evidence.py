@@ -1,0 +1,163 @@
+"""What the promise rests on: who is good where, weights, calibration, solver, traffic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anymix.report import charts
+from anymix.report.markup import (
+    cell,
+    decimals,
+    esc,
+    flat,
+    heats,
+    number,
+    percent,
+    prose,
+    row,
+    section,
+    table,
+)
+
+Data = dict[str, Any]
+
+
+def cross_table(record: Data) -> str:
+    """Show each source's model on each domain: darker is worse."""
+    found = record.get("cross_loss")
+    if found is None:
+        return ""
+    lead = (
+        "Rows are models, columns the domains they were judged on. Darker is worse than the best "
+        "model of that domain; on the diagonal each model is at home."
+    )
+    columns = [heats(column) for column in zip(*found["mean"], strict=True)]
+    shades = [list(line) for line in zip(*columns, strict=True)]
+    digits = decimals(flat(found["mean"]))
+    notes = [
+        [f"{number(a, digits)} to {number(b, digits)}" for a, b in zip(low, high, strict=True)]
+        for low, high in zip(found["lower"], found["upper"], strict=True)
+    ]
+    body = _heat_table(record, "Each model on each domain", found["mean"], shades, notes)
+    return section("cross", "Each source’s model on each domain", lead, body)
+
+
+def weights(record: Data) -> str:
+    """Show where the weights go."""
+    found = record.get("weights")
+    if found is None:
+        return ""
+    lead = (
+        "Mean weight of each source’s model (rows) on the held-out rows of each domain (columns); "
+        "every column sums to one."
+    )
+    body = f'<div class="shares">{_heat_table(record, "Mean weights", found, found, None, 3)}</div>'
+    return section("weights", "Where the weights go", lead, body)
+
+
+def _heat_table(
+    record: Data, caption: str, values: Any, shades: Any, notes: Any, digits: int | None = None
+) -> str:
+    names = record["sources"]
+    digits = decimals(flat(values)) if digits is None else digits
+    rows = []
+    for k, name in enumerate(names):
+        cells = [
+            cell(
+                number(value, digits),
+                heat=shades[k][j],
+                note=notes[k][j] if notes else "",
+                css="heat home" if k == j else "heat",
+            )
+            for j, value in enumerate(values[k])
+        ]
+        rows.append(row(name, cells))
+    return table(caption, ["Model", *(f"on {esc(name)}" for name in names)], rows)
+
+
+def calibration(record: Data) -> str:
+    """Show whether the responsibilities can be believed."""
+    found = record.get("calibration")
+    if found is None:
+        return ""
+    body = ""
+    if found.get("after"):
+        body = f"<div>{charts.reliability(found)}{_legend(found)}</div>"
+    report = found.get("report")
+    if report is not None:
+        body += _calibration_table(report)
+    lead = (
+        "Each row is weighed by how likely it is to come from each source. When that says 80 %, it "
+        "should be right for 80 of 100 rows: the closer to the dotted line, the better."
+    )
+    return section(
+        "calibration", "Can the weights be believed?", lead, f'<div class="pair">{body}</div>'
+    )
+
+
+def _legend(found: Data) -> str:
+    marks = [("ideal", "perfect"), ("other", "before calibration"), ("ours", "as used")]
+    shown = [(css, text) for css, text in marks if css != "other" or found.get("before")]
+    items = "".join(f'<li><i class="{css}"></i>{text}</li>' for css, text in shown)
+    return f'<ul class="legend">{items}</ul>'
+
+
+def _calibration_table(report: Data) -> str:
+    rows = [
+        row(
+            title,
+            [
+                cell(number(report[f"{field}_before"], 4)),
+                cell(number(report[f"{field}_after"], 4), css="ours"),
+            ],
+        )
+        for title, field in (("Log-loss of the source", "log_loss"), ("Calibration error", "error"))
+    ]
+    return table("Calibration in numbers", ["On held-out rows", "before", "after"], rows)
+
+
+def convergence(record: Data) -> str:
+    """Show how the solver came to its answer."""
+    found = record.get("solution")
+    if found is None:
+        return ""
+    said = f"The solver ended “{found['status']}” after {found['n_evaluations']:.0f} evaluations"
+    lead = f"{said} of the losses; what was left to gain was {found['optimality']:.1e} of the loss."
+    trace = [step for step in found.get("trace") or [] if step["worst"] is not None]
+    body = charts.convergence(trace, found.get("objective", "regret")) if trace else ""
+    if body:
+        body += (
+            '<p class="note">Dots: each evaluation, further starts included. Line: the closest.</p>'
+        )
+    return section("convergence", "Convergence of the solver", lead, body)
+
+
+def traffic(record: Data) -> str:
+    """Tell which mixture the traffic is, and whether it is one."""
+    found = record.get("traffic")
+    if found is None:
+        return ""
+    estimate, alarm = found["estimate"], found["alarm"]
+    css = "alarm" if alarm["rings"] else "calm"
+    rows = [
+        row(name, [cell(percent(m)), cell(f"{percent(low)} to {percent(high)}"), _share_bar(m)])
+        for name, m, low, high in zip(
+            record["sources"],
+            estimate["mixture"],
+            estimate["lower"],
+            estimate["upper"],
+            strict=True,
+        )
+    ]
+    interval = f"{100 * estimate['confidence']:g} % interval"
+    body = f'<p class="status {css}" role="status">{prose(found["sentence"])}</p>'
+    body += table("Mixture of the traffic", ["Source", "share", interval, ""], rows)
+    lead = (
+        f"{estimate['n']} unlabelled rows, set beside the held-out rows of the sources. Alarm at "
+        f"p ≤ {alarm['level']:g}; here p = {alarm['p_value']:.2g}."
+    )
+    return section("traffic", "Today’s traffic", lead, body)
+
+
+def _share_bar(share: float) -> str:
+    return f'<td class="wide"><span class="bar" style="--size:{100 * share:.1f}%"></span></td>'

@@ -1,0 +1,172 @@
+"""What is promised: the parts of the page that a decision rests on.
+
+Each takes the whole record and returns HTML, or nothing where the record has no such field.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anymix.report.markup import (
+    cell,
+    decimals,
+    esc,
+    flat,
+    number,
+    prose,
+    row,
+    section,
+    significant,
+    table,
+)
+from anymix.report.record import OURS, corner_losses
+
+Data = dict[str, Any]
+
+
+def facts(record: Data) -> str:
+    """Say in one line what the page is about."""
+    parts = [f"{len(record['sources'])} sources"]
+    if "loss" in record:
+        parts.append(f"{record['loss'].replace('_', '-')} loss")
+    if "rows" in record:
+        parts.append(f"{sum(record['rows']):,} held-out rows".replace(",", "\u202f"))
+    if "objective" in record:
+        parts.append(f"objective: {record['objective']}")
+    if "anymix" in record:
+        parts.append(f"anymix {record['anymix']}")
+    return " · ".join(map(esc, parts))
+
+
+def alarm(record: Data) -> str:
+    """Put an alarm of the monitor where nobody can miss it."""
+    found = record.get("traffic")
+    if found is None or not found["alarm"]["rings"]:
+        return ""
+    return f'<p class="status alarm" role="alert">{prose(found["sentence"])}</p>'
+
+
+def certificate(record: Data) -> str:
+    """State what is guaranteed, in a sentence, then source by source."""
+    found = record.get("certificate")
+    if found is None:
+        return ""
+    body = (
+        f'<blockquote class="sentence">{prose(found.get("sentence", ""))}</blockquote>'
+        f'<dl class="figures">{"".join(_figures(found))}</dl>{_at_home(record, found)}'
+        f"{_bounds(found)}"
+    )
+    lead = "What holds for every mixture of the sources, whichever one the future brings."
+    return section("certificate", "Certificate", lead, body)
+
+
+def _figures(found: Data) -> list[str]:
+    """Set what was measured above what is promised."""
+    figures = [
+        ("Worst loss, measured", "robust_loss", "loss_upper", False),
+        ("Most above a source’s own model, measured", "regret", "regret_upper", True),
+    ]
+    parts = []
+    for title, measured, upper, sign in figures:
+        note = ""
+        if found.get(upper) is not None and found.get("confidence") is not None:
+            about = "about " if found.get("method") == "student" else ""
+            ground = f"with {about}{100 * found['confidence']:g} % confidence"
+            note = f"at most {significant(found[upper], sign)} {ground}"
+        value = significant(found.get(measured), sign)
+        parts.append(f"<div><dt>{title}</dt><dd>{value}<small>{note}</small></dd></div>")
+    return parts
+
+
+def _bounds(found: Data) -> str:
+    """List the theorems as numbers, folded away for those who ask."""
+    rows = []
+    for bound in found.get("bounds") or []:
+        grounds = [cell(esc(bound[field]), css="text") for field in ("paper", "assumptions")]
+        rows.append(row(bound["name"], [cell(significant(bound["value"])), *grounds]))
+    head = ["Bound", "at most", "paper", "provided that"]
+    if not rows:
+        return ""
+    return (
+        f"<details><summary>The theorems behind it</summary>{table('Bounds', head, rows)}</details>"
+    )
+
+
+def _at_home(record: Data, found: Data) -> str:
+    """Set each source's own model beside the combined one, on its own rows."""
+    own, ours = found["own_losses"], found["source_losses"]
+    digits = decimals([*own, *ours])
+    extra = [name for name in ("rows", "z") if name in record]
+    rows = []
+    for k, name in enumerate(record["sources"]):
+        gap = ours[k] - own[k]
+        cells = [cell(number(own[k], digits)), cell(number(ours[k], digits), css="ours")]
+        cells.append(cell(number(gap, digits, True), css="good" if gap <= 0 else "bad"))
+        cells += [cell(f"{record['rows'][k]}")] if "rows" in extra else []
+        cells += [cell(number(record["z"][k], 3))] if "z" in extra else []
+        rows.append(row(name, cells))
+    head = ["At home", "own model", "anymix", "difference"]
+    head += [{"rows": "held-out rows", "z": "z"}[name] for name in extra]
+    return table("Each source at home", head, rows)
+
+
+def explorer(record: Data) -> str:
+    """Leave room for the mixture explorer, which the script of the page fills."""
+    if len(corner_losses(record)) < 2 or len(record["sources"]) < 2:
+        return ""
+    how = "Drag the point, use the arrow keys on it, or move a slider."
+    if len(record["sources"]) != 3:
+        how = "Move a slider; the others make room."
+    body = (
+        '<div class="explorer" id="explorer"><div class="controls"></div>'
+        '<div class="losses"><p class="verdict" id="verdict" role="status"></p>'
+        '<div class="bars"></div></div></div>'
+        "<noscript><p>The explorer needs JavaScript; the tables below do not.</p></noscript>"
+    )
+    lead = f"Choose a mixture of the sources and see what each method would lose on it. {how}"
+    return section("explore", "Mixture explorer", lead, body)
+
+
+def comparison(record: Data) -> str:
+    """Lay out every method on every mixture, the lowest loss of each marked."""
+    found = record.get("comparison")
+    if found is None:
+        return ""
+    digits = decimals(flat(found["loss"]))
+    allowed = [not cheats for cheats in found["privileged"]]
+    best = [_lowest(column, allowed) for column in zip(*found["loss"], strict=True)]
+    best.append(_lowest(found["worst"], allowed))
+    rows = [_method_row(found, a, best, digits) for a in range(len(found["methods"]))]
+    head = ["Method", *map(esc, found["mixtures"]), "worst domain"]
+    note = ""
+    if any(found["privileged"]):
+        note = (
+            '<p class="note">* uses what a deployed model must do without: the mixture itself, or '
+            "the rows of all sources in one place. It is not ranked.</p>"
+        )
+    lead = (
+        "Loss of each method on each mixture, with its interval; the lowest is bold. The worst "
+        "domain is the worst of all mixtures for a model that is the same on each."
+    )
+    title = "anymix beside the alternatives"
+    return section("comparison", title, lead, table(title, head, rows) + note)
+
+
+def _lowest(values: Any, allowed: list[bool]) -> float | None:
+    known = [v for v, fair in zip(values, allowed, strict=True) if fair and v is not None]
+    return min(known, default=None)
+
+
+def _method_row(found: Data, a: int, best: list[float | None], digits: int) -> str:
+    cheats = found["privileged"][a]
+    cells = []
+    for t, value in enumerate(found["loss"][a]):
+        low, high = found["lower"][a][t], found["upper"][a][t]
+        note = f"{number(low, digits)} to {number(high, digits)}"
+        css = "best" if not cheats and value == best[t] else ""
+        cells.append(cell(number(value, digits), note=note, css=css))
+    worst = found["worst"][a]
+    css = "best" if not cheats and worst == best[-1] else ""
+    cells.append(cell(number(worst, digits), note=f"on {esc(found['worst_mixture'][a])}", css=css))
+    name = found["methods"][a]
+    return row(name + "*" * cheats, cells, "ours" if name == OURS else "")
