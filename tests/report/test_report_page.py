@@ -1,0 +1,236 @@
+"""The page says what the record says, whoever named the sources."""
+
+import base64
+import hashlib
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report_cases import HOSTILE, Page, full_record
+
+from anymix.report import charts, markup, render, render_html
+from anymix.report.record import checked, corner_losses
+
+SECTIONS = {
+    "certificate": "certificate",
+    "comparison": "comparison",
+    "cross_loss": "cross",
+    "weights": "weights",
+    "calibration": "calibration",
+    "solution": "convergence",
+    "traffic": "traffic",
+}
+TAGS = {e["tag"] for e in Page(render_html(full_record())).elements}
+
+
+def leading_number(text):
+    return float(re.match(r"[−+]?[\d.]+(e[−+]\d+)?", text)[0].replace("−", "-"))
+
+
+def test_a_name_and_sources_are_enough():
+    page = Page(render_html({"name": "Claims", "sources": ["north", "south"]}))
+    assert [e["text"] for e in page.find("h1")] == ["Claims"]
+    assert page.find("section") == []
+
+
+@pytest.mark.parametrize("field", SECTIONS)
+def test_each_field_adds_its_part_and_no_other(field):
+    record = full_record()
+    given_fields = {name: record[name] for name in ("name", "sources", field)}
+    parts = {e["id"] for e in Page(render_html(given_fields)).find("section")}
+    assert parts - {"explore"} == {SECTIONS[field]}
+    rest = {name: value for name, value in record.items() if name != field}
+    assert SECTIONS[field] not in {e["id"] for e in Page(render_html(rest)).find("section")}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tables_hold_the_numbers_of_the_record(seed):
+    record = full_record(seed=seed)
+    page = Page(render_html(record))
+    for section, values in {
+        "cross": record["cross_loss"]["mean"],
+        "weights": record["weights"],
+        "comparison": [
+            [*loss, worst]
+            for loss, worst in zip(
+                record["comparison"]["loss"], record["comparison"]["worst"], strict=True
+            )
+        ],
+    }.items():
+        # The number comes first, its interval follows; decimals are fixed for a whole table.
+        shown = [leading_number(text.replace("–", "nan")) for text in bare_cells(page, section)]
+        np.testing.assert_allclose(shown, np.ravel(values), atol=5.1e-3)
+
+
+def bare_cells(page, section):
+    """Cells without their small print, which is an element of its own."""
+    small = iter([e["text"] for e in page.find("small", section)])
+    cells = page.cells(section)
+    return cells if section == "weights" else [t.removesuffix(next(small)) for t in cells]
+
+
+def test_the_certificate_is_quoted_and_its_numbers_stand_below():
+    record = full_record()
+    page, found = Page(render_html(record)), record["certificate"]
+    assert page.find("blockquote")[0]["text"].replace("\xa0", " ") == found["sentence"]
+    measured, regret = (e["text"] for e in page.find("dd"))
+    assert measured == "1.234at most 1.568 with 95 % confidence"
+    assert regret == "−0.04567at most +0.03456 with 95 % confidence"
+    first = [leading_number(text) for text in page.cells("certificate")[:3]]
+    own, ours = found["own_losses"][0], found["source_losses"][0]
+    assert first == pytest.approx([own, ours, ours - own], abs=5.1e-4)
+
+
+def test_the_lowest_fair_loss_is_marked():
+    record = full_record()
+    comparison = record["comparison"]
+    comparison["loss"] = [[1.0, 5.0, 1.0, 1.0], [2.0, 3.0, 2.0, 2.0], [0.1, 0.1, 0.1, 0.1]]
+    comparison["worst"] = [5.0, 3.0, 0.1]
+    cells = Page(render_html(record)).find("td", "comparison")
+    marked = [cell["attributes"].get("class") == "best" for cell in cells]
+    assert np.flatnonzero(marked).tolist() == [0, 2, 3, 6, 9]
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=30), min_size=3, max_size=3))
+@settings(max_examples=40, deadline=None)
+def test_names_stay_names(names):
+    html = render_html(full_record(names) | {"name": names[0]})
+    check_harmless(html, names)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_stay_names(name):
+    names = [name, "north", "south"]
+    html = render_html(full_record(names) | {"name": name})
+    check_harmless(html, names)
+    assert name in {e["attributes"].get("title") for e in Page(html).find("th")}
+
+
+def check_harmless(html, names):
+    page = Page(html)
+    assert {e["tag"] for e in page.elements} <= TAGS
+    assert len(page.find("script")) == 2
+    assert not [a for e in page.elements for a in e["attributes"] if a.startswith(("on", "src"))]
+    data = json.loads(page.find("script")[0]["text"])
+    assert data["record"] == checked(full_record(names) | {"name": names[0]})
+
+
+def test_text_cannot_be_turned_around():
+    record = {"name": "a\u202eb", "sources": ["\u2066x", "y\x07"]}
+    found = checked(record)
+    assert [found["name"], *found["sources"]] == ["a\ufffdb", "\ufffdx", "y\ufffd"]
+
+
+def test_the_page_allows_one_script_and_no_network():
+    html = render_html(full_record())
+    page = Page(html)
+    policy = next(
+        e["attributes"]["content"] for e in page.find("meta") if "content" in e["attributes"]
+    )
+    digest = hashlib.sha256(page.find("script")[1]["text"].encode()).digest()
+    assert f"script-src 'sha256-{base64.b64encode(digest).decode()}'" in policy
+    assert policy.startswith("default-src 'none'")
+    style = page.find("style")[0]["text"]
+    assert "url(" not in style
+    assert "@import" not in style
+    assert not [e for e in page.elements if {"src", "href"} & set(e["attributes"])]
+
+
+def test_missing_numbers_are_dashes():
+    record = full_record()
+    record["cross_loss"]["mean"][0][1] = float("nan")
+    assert bare_cells(Page(render_html(record)), "cross")[1] == "–"
+
+
+def test_an_alarm_stands_first():
+    record = full_record()
+    record["traffic"]["alarm"]["rings"] = True
+    html = render_html(record)
+    assert html.index('role="alert"') < html.index('id="certificate"')
+    assert 'role="alert"' not in render_html(full_record())
+
+
+def test_render_replaces_the_file_whole(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    with pytest.raises(ValueError, match="needs a name"):
+        render({"sources": ["a"]}, path)
+    assert path.read_text() == "old"
+    assert render(full_record(), path) == path
+    assert path.read_text(encoding="utf-8") == render_html(full_record())
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": None}, "needs a name"),
+        ({"sources": []}, "needs sources"),
+        ({"sources": "abc"}, "needs sources"),
+        ({"weights": [[1.0]]}, r"weights has shape \(1, 1\) where \(3, 3\)"),
+        ({"z": ["a", "b", "c"]}, "z is not an array of numbers"),
+        ({"certificate": {"sentence": "Well."}}, r"certificate.source_losses has shape \(\)"),
+        ({"colour": "red"}, "no field 'colour'"),
+        ({"sources": ["south", "north", "west"]}, "give both in one order"),
+    ],
+)
+def test_wrong_records_are_refused_in_a_sentence(change, message):
+    with pytest.raises(ValueError, match=message):
+        render_html(full_record() | change)
+
+
+def test_methods_of_the_explorer_come_from_the_corners():
+    record = full_record()
+    ours, uniform = corner_losses(record)
+    assert (ours["name"], uniform["name"]) == ("anymix", "uniform")
+    loss = np.array(record["comparison"]["loss"])
+    np.testing.assert_array_equal(ours["losses"], loss[1, [3, 2, 1]])
+    np.testing.assert_array_equal(uniform["losses"], loss[0, [3, 2, 1]])
+
+
+def test_without_corners_the_explorer_takes_the_sources():
+    record = full_record()
+    record["comparison"]["mixture_weights"] = np.full((4, 3), 1 / 3).tolist()
+    methods = corner_losses(record)
+    assert [m["name"] for m in methods] == ["anymix", *record["sources"]]
+    assert methods[0]["losses"] == record["certificate"]["source_losses"]
+    assert methods[2]["losses"] == record["cross_loss"]["mean"][1]
+
+
+@given(st.lists(st.floats(-50, 50), min_size=2, max_size=30))
+@settings(max_examples=50, deadline=None)
+def test_distances_are_positive_and_end_at_the_answer(worst):
+    trace = [{"n_evaluations": n, "gamma": 1.0, "worst": w} for n, w in enumerate(worst)]
+    found = charts.distances(trace, "regret")
+    brute = [(n, abs(w - worst[-1])) for n, w in enumerate(worst) if abs(w - worst[-1]) > 1e-16]
+    assert found == brute
+    charts.convergence(trace, "regret")
+
+
+def test_curves_stay_in_their_frame():
+    record = full_record()
+    svg = charts.convergence(record["solution"]["trace"], "regret")
+    x, y = (
+        np.array(re.findall(rf'<circle[^>]* {c}="([^"]+)"', svg), dtype=float) for c in ("cx", "cy")
+    )
+    assert len(x) == 6
+    assert ((x >= charts.LEFT) & (x <= charts.WIDTH)).all()
+    assert ((y >= charts.TOP) & (y <= charts.HEIGHT - charts.BOTTOM)).all()
+    assert (np.diff(x) > 0).all()
+    # Powers of ten are equally far apart: undo the map with an independent line fit.
+    gap = [
+        abs(step["worst"] - record["solution"]["trace"][-1]["worst"])
+        for step in record["solution"]["trace"]
+    ]
+    assert abs(np.corrcoef(np.log10(gap[:-1]), y)[0, 1] + 1) < 1e-6
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
+@settings(max_examples=50, deadline=None)
+def test_a_usual_value_shows_three_digits(values):
+    usual = float(np.median(values))
+    shown = float(markup.number(usual, markup.decimals(values)))
+    assert shown == pytest.approx(usual, rel=5.1e-3) or usual > 100
