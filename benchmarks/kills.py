@@ -72,12 +72,12 @@ def strike_after(arguments: list[str], seconds: float) -> bool:
 
 def check_model(folder: Path) -> str:
     """Read all of a model folder but the customs, and return its objective."""
-    from anymix.cli.model_folder import _tables, read_record
+    from anymix.cli.model_folder import read_record, read_tables
     from anymix.sources.exchange.folder import check_facts, facts_of, read_folder
     from anymix.sources.exchange.manifest import LIMITS, FileFacts
 
     record = read_record(folder)
-    _tables(folder, record)
+    read_tables(folder, record)
     for entry in record["sources"]:
         content = read_folder(folder / "sources" / entry["folder"], LIMITS)
         assert facts_of(content["manifest.json"]).sha256 == entry["sha256"]

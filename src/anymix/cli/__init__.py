@@ -23,6 +23,8 @@ COMMANDS = {
     "monitor": "tell which mixture of the sources some rows are; exit code 1 if they are none",
     "site evaluate": "evaluate all sources on a site's own held-out rows; one small file to send",
     "export": "write the whole model as one ONNX file, to be run without anymix",
+    "report": "write one HTML page for a person who decides whether to deploy the model",
+    "study": "run one of the paper's experiments and print its tables",
     "demo": "run the paper's two artificial studies and draw them",
 }
 COMMON = (

@@ -203,7 +203,7 @@ def read_model(folder: str | Path) -> FittedFolder:
     folder, record = Path(folder), read_record(folder)
     try:
         audited = _sources(folder, record)
-        tables = _tables(folder, record)
+        tables = read_tables(folder, record)
         model = _restore(record, audited, tables)
     except (KeyError, TypeError, AttributeError) as error:
         raise AuditError(f"{folder / RECORD} lacks {error} or has an odd entry.") from error
@@ -225,7 +225,8 @@ def _sources(folder: Path, record: dict[str, Any]) -> list[Audited]:
     return audited
 
 
-def _tables(folder: Path, record: dict[str, Any]) -> Tables:
+def read_tables(folder: Path, record: dict[str, Any]) -> Tables:
+    """Read the tables that z was learned from; their log-masses are as the sources gave them."""
     stated = record["tables"]
     path = folder / _plain_name(stated["file"])
     content = read_file(path, TABLES_LIMIT)
@@ -245,7 +246,7 @@ def _restore(record: dict[str, Any], audited: list[Audited], tables: Tables) -> 
     model.sources_, model.router_ = list(model.sources), None
     model.source_names_ = np.asarray([one.manifest.name for one in audited])
     model.z_ = simplex.check(record["z"], len(audited))
-    model.weighing_ = Weighing(_scaling(record["calibration"]), _sharpness(record["calibration"]))
+    model.weighing_ = read_weighing(record)
     model.novelty_ = Novelty.from_tables(tables) if record["tables"]["densities"] else None
     classes = all_classes(audited)
     if classes is not None:
@@ -255,17 +256,15 @@ def _restore(record: dict[str, Any], audited: list[Audited], tables: Tables) -> 
     return model
 
 
-def _sharpness(calibration: dict[str, Any] | None) -> float:
-    return 1.0 if calibration is None else float(calibration["sharpness"])
-
-
-def _scaling(calibration: dict[str, Any] | None) -> TemperatureScaling | None:
+def read_weighing(record: dict[str, Any]) -> Weighing:
+    """Return what turns log-masses into the responsibilities that the model uses."""
+    calibration = record["calibration"]
     if calibration is None:
-        return None
+        return Weighing()
     scaling = TemperatureScaling()
     scaling.temperature_ = np.asarray(calibration["temperature"], dtype=float)
     scaling.offset_ = np.asarray(calibration["offset"], dtype=float)
     scaling.floor_ = float(calibration["floor"])
     if not (scaling.temperature_ > 0).all():
         raise AuditError(f"{RECORD} has a temperature that is not positive.")
-    return scaling
+    return Weighing(scaling, float(calibration["sharpness"]))

@@ -1,0 +1,26 @@
+"""anymix study: one of the paper's experiments."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from anymix.cli.console import Console
+from anymix.studies.frame import STUDIES, ProgressLine, run_study
+from anymix.studies.tables import render
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Describe the command."""
+    parser.add_argument("name", choices=tuple(STUDIES), help="which experiment")
+    parser.add_argument("--data", metavar="FOLDER", help="data; else ANYMIX_DATA, else downloads")
+    parser.add_argument("--seeds", type=int, default=10, help="how many splits")
+    parser.add_argument("--out", metavar="FILE", help="records, one JSON object a line")
+    parser.add_argument("--style", choices=("text", "markdown", "latex"), default="text")
+
+
+def run(args: Namespace, console: Console) -> int:
+    """Run the command."""
+    progress = None if args.quiet else ProgressLine()
+    results = run_study(args.name, args.data, args.seeds, args.out, progress)
+    console.result(render(results, args.style).rstrip("\n"), [one.to_dict() for one in results])
+    return 0

@@ -1,0 +1,79 @@
+"""anymix report: the page is made of the numbers in the folder."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from conftest import NAMES
+
+from anymix.cli.console import Console, Progress
+from anymix.cli.model_folder import read_model
+from anymix.cli.report import reliability, report_record
+from anymix.sources import Tables
+
+
+def test_the_page_and_its_numbers(world, run, tmp_path):
+    out = tmp_path / "page.html"
+    said = run("report", world.model, "--out", out, "--title", "Claims", "--json")
+    assert said.status == 0, said.err
+    record = json.loads(said.out)
+    assert record["rows"] == [100, 100, 100]
+    page = out.read_text()
+    assert "<h1>Claims</h1>" in page
+    assert all(name in page for name in NAMES)
+    fitted = read_model(world.model)
+    north = fitted.tables.sample_domain == 0
+    log_r = fitted.model.weighing_.transform(fitted.tables.log_masses[:, north])
+    mixed = np.exp(log_r) * fitted.model.z_[:, None] + fitted.model.eta / 9
+    due = (mixed / mixed.sum(axis=0)).mean(axis=1)
+    np.testing.assert_allclose(np.array(record["weights"])[:, 0], due, rtol=1e-9)
+    np.testing.assert_allclose(np.sum(record["weights"], axis=0), 1)
+
+
+def test_saved_records_take_their_place(world, run, tmp_path):
+    run("compare", world.model, "--held-out", *world.test, "--save")
+    run("monitor", world.model, world.test[0].split("=")[1], "--save")
+    found = report_record(read_model(world.model).path)
+    with open(f"{world.model}/comparison.json") as file:
+        assert found["comparison"] == json.load(file)
+    assert found["traffic"]["source_names"] == list(NAMES)
+
+
+def test_reliability_in_one_bin():
+    log_r = np.log([[0.8, 0.8, 0.8, 0.8], [0.2, 0.2, 0.2, 0.2]])
+    tables = Tables(log_r, log_r, sample_domain=np.array([0, 0, 0, 1]))
+    (bin_,) = reliability(log_r, tables)
+    # each source counts one half, however many rows it has
+    assert bin_ == pytest.approx({"confidence": 0.8, "accuracy": 0.5, "share": 1.0})
+
+
+def test_progress_waits_two_seconds_and_then_tells_the_time_left(capsys, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("anymix.cli.console.time.monotonic", lambda: now[0])
+    progress = Progress("predicting")
+    for second, share in ((1, 0.1), (3, 0.25), (4, 0.3), (14, 0.7)):
+        now[0] = 100.0 + second
+        progress.update(share)
+    assert capsys.readouterr().err.splitlines() == [
+        "predicting: 25 %, 9 s left",
+        "predicting: 70 %, 6 s left",
+    ]
+    assert progress.done() == 14
+
+
+def test_quiet_and_json(capsys):
+    Console(quiet=True).result("text", {"a": 1})
+    Console(quiet=True).note("note")
+    assert capsys.readouterr() == ("", "")
+    Console(as_json=True).result("text", {"a": np.array([1.0, np.nan])})
+    assert json.loads(capsys.readouterr().out) == {"a": [1.0, None]}
+
+
+def test_a_terminal_sees_one_moving_line(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    progress = Progress("fitting")
+    progress.next_word = 0.0
+    progress.update(0.5)
+    progress.done()
+    assert re.fullmatch(r"\rfitting: 50 %, \d+ s left +\r +\r", capsys.readouterr().err)
