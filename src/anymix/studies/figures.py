@@ -102,7 +102,7 @@ def curves(results: Sequence[Result]) -> list[str]:
 
 
 def draw_curves(results: Sequence[Result], table: str, path: Path) -> None:
-    """Draw a table of numbers: a line for each method, mean over seeds, DW strong.
+    """Draw a table of numbers: a line for each method, DW strong, privileged dotted.
 
     With both protocols in the records the clean one is drawn, and what goes beyond it.
     """
@@ -117,12 +117,13 @@ def draw_curves(results: Sequence[Result], table: str, path: Path) -> None:
             if r.method == method:
                 cells.setdefault(float(r.target), []).append(r.value)
         strong = method.startswith("DW")
+        privileged = any(r.privileged for r in here if r.method == method)
         axes.plot(
             list(cells),
             [mean(values) for values in cells.values()],
-            linewidth=2.2 if strong else 1.2,
-            linestyle="-" if strong else "--",
-            label=method + ("*" if any(r.privileged for r in here if r.method == method) else ""),
+            linewidth=2.2 if strong else 1.4,
+            linestyle="-" if strong else ":" if privileged else "--",
+            label=method + ("*" if privileged else ""),
         )
     _scale(axes, [float(r.target) for r in here], [r.value for r in here])
     _legend(axes)
