@@ -145,6 +145,13 @@ def test_missing_numbers_are_dashes():
     assert bare_cells(Page(render_html(record)), "cross")[1] == "–"
 
 
+@pytest.mark.parametrize(("sharpness", "said"), [(2.0, True), (1.0, False), (None, False)])
+def test_sharpened_weights_are_told(sharpness, said):
+    record = full_record()
+    record["calibration"]["sharpness"] = sharpness
+    assert ("raised to the power 2:" in render_html(record)) == said
+
+
 def test_an_alarm_stands_first():
     record = full_record()
     record["traffic"]["alarm"]["rings"] = True

@@ -89,6 +89,7 @@ def held_out_facts(model: Any, weighed: Tables, raw: Tables | None = None) -> di
         "weights": mean_weights(source_weights(weighed.log_masses, model.z_, model.eta), domain),
         "calibration": {
             "report": getattr(scaling, "report_", None),
+            "sharpness": model.weighing_.sharpness,
             "before": None if raw is None else reliability(raw.log_masses, domain),
             "after": reliability(weighed.log_masses, domain),
         },

@@ -9,7 +9,7 @@ import numpy as np
 
 from anymix.report.markup import esc
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 300, 62, 24, 40, 50
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 300, 66, 30, 40, 50
 # Differences below this are rounding, not progress.
 TINY = 1e-16
 
@@ -22,7 +22,7 @@ def place(points: Points, x: tuple[float, float], y: tuple[float, float]) -> lis
     Examples
     --------
     >>> place([(0.0, 0.0), (1.0, 1.0)], (0, 1), (0, 1))
-    [('62', '250'), ('536', '40')]
+    [('66', '250'), ('530', '40')]
     """
     wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
     return [

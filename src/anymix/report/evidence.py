@@ -90,9 +90,13 @@ def calibration(record: Data) -> str:
         "Each row is weighed by how likely it is to come from each source. When that says 80 %, it "
         "should be right for 80 of 100 rows: the closer to the dotted line, the better."
     )
-    return section(
-        "calibration", "Can the weights be believed?", lead, f'<div class="pair">{body}</div>'
-    )
+    body = f'<div class="pair">{body}</div>'
+    if (found.get("sharpness") or 1) > 1:
+        body += (
+            f'<p class="note">As used, the calibrated weights are raised to the power '
+            f"{found['sharpness']:g}: surer than calibrated, because that predicted better.</p>"
+        )
+    return section("calibration", "Can the weights be believed?", lead, body)
 
 
 def _legend(found: Data) -> str:

@@ -113,8 +113,10 @@
   }
 
   function addSliders() {
+    // Beside a triangle the sliders are the second way, and stand under the bars.
+    const parent = p === 3 ? root.querySelector(".losses") : controls;
     names.forEach((name, k) => {
-      const label = add(controls, "label", { class: "slider" });
+      const label = add(parent, "label", { class: "slider" });
       add(label, "span", { title: name }, name);
       const shown = add(label, "output");
       const input = add(label, "input", { type: "range", min: 0, max: 100, step: 1, "aria-label": `Share of ${name}` });

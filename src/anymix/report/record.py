@@ -40,7 +40,8 @@ class ReportRecord(TypedDict, total=False):
     weights : list (p, p)
         weights[k][j], the mean weight of source k on the rows of domain j.
     calibration : dict
-        report: a `CalibrationReport`; before, after: bins with confidence, accuracy and share.
+        report: a `CalibrationReport`; before, after: bins with confidence, accuracy and share;
+        sharpness: the power that the calibrated weights are raised to.
     solution : dict
         A `Solution`, with its trace.
     traffic : dict
