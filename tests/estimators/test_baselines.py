@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from problems import classification, regression
 from scipy.optimize import minimize
+from several_sources import classification, regression
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss, mean_squared_error
 
