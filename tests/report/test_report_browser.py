@@ -5,6 +5,7 @@ import json
 import browser
 import numpy as np
 import pytest
+import three_hospitals
 from report_cases import HOSTILE, full_record
 
 from anymix.report import render, render_html
@@ -265,3 +266,17 @@ def test_even_a_smuggled_script_does_not_run(window, tmp_path):
     assert window.run("return window.hacked") is None
     assert any("Content Security Policy" in entry["message"] for entry in window.complaints())
     assert window.run("return explorer.dataset.mixture") is not None
+
+
+def test_the_report_of_a_fitted_model(show):
+    """From training to the page, with the losses recomputed from the model's own tables."""
+    model, record = three_hospitals.fit(60, np.random.default_rng(0))
+    window = show(record)
+    certificate = window.run("return document.querySelector('.sentence').textContent")
+    assert certificate.replace("\xa0", " ") == model.certificate_.sentence
+    problem = model.tables_.problem(model.loss, model.eta)
+    shown = numbers(window, "#certificate td.ours")
+    np.testing.assert_allclose(shown, problem.source_losses(model.z_), atol=5.1e-3)
+    heads = window.run("return [...document.querySelectorAll('h2')].map(e => e.textContent)")
+    assert len(heads) == 8
+    assert window.run("return document.querySelectorAll('.bars .name').length") == 6

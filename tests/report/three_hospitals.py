@@ -1,0 +1,89 @@
+"""Three hospitals with models of their own, from training to the page; run it for the picture."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from browser import Browser
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from anymix import DistributionWeightedClassifier, Source, compare, evaluate
+from anymix.densities import GaussianKDE
+from anymix.estimators import HardRouter, LambdaComb, SingleSource, Uniform
+from anymix.estimators.summary import summarise
+from anymix.monitor import Monitor
+from anymix.report import render
+
+NAMES = ["Northgate", "Southbank", "Westfield"]
+CENTRES = [[-1.6, -0.8], [1.6, -0.8], [0.0, 1.9]]
+PICTURE = Path(__file__).parents[2] / "docs" / "images" / "report.png"
+
+
+def draw(k, n, rng):
+    """Patients of hospital k, and who came back."""
+    X = rng.normal(CENTRES[k], 1.0, (n, 2))
+    risk = [
+        2.2 * X[:, 1] + 1.5,
+        3.0 - 2.0 * X[:, 0],
+        1.8 * X[:, 0] * np.sign(X[:, 1] - 1.9),
+    ][k]
+    return X, (rng.random(n) < 1 / (1 + np.exp(-risk))).astype(int)
+
+
+def draw_all(sizes, rng):
+    parts = [draw(k, n, rng) for k, n in enumerate(sizes)]
+    return *map(np.concatenate, zip(*parts, strict=True)), np.repeat(NAMES, sizes)
+
+
+def train(n, rng):
+    """Each hospital trains what it likes on its own rows."""
+    forest = RandomForestClassifier(50, min_samples_leaf=8, random_state=0)
+    models, sources = [LogisticRegression(), LogisticRegression(C=0.1), forest], []
+    for k, (name, model) in enumerate(zip(NAMES, models, strict=True)):
+        X, y = draw(k, n, rng)
+        sources.append(Source(name, model.fit(X, y), GaussianKDE(bandwidth=0.35).fit(X)))
+    return sources
+
+
+def fit(n, rng):
+    """Return the fitted model and the record of its report."""
+    sources = train(2 * n, rng)
+    held_out = draw_all([n] * 3, rng)
+    model = DistributionWeightedClassifier.from_sources(sources).fit(*held_out)
+    X, y, domain = held_out
+    tables = evaluate(sources, X, classes=model.classes_).labelled(y, np.repeat([0, 1, 2], n))
+    fitted = {"anymix": model}
+    for name in NAMES:
+        alone = SingleSource.from_sources(sources, source=name)
+        fitted[f"{name} alone"] = alone.fit(*held_out)
+    fitted["uniform"] = Uniform.from_sources(sources).fit(*held_out)
+    fitted["hard router"] = HardRouter.from_sources(sources).fit(*held_out)
+    fitted["known mixture"] = LambdaComb.from_sources(sources).fit(*held_out)
+    comparison = compare(fitted, *draw_all([n] * 3, rng))
+    today = draw_all([11 * n // 20, n // 10, 7 * n // 20], rng)[0]
+    traffic = Monitor(model, X, domain).estimate(today)
+    title = "Readmission risk, three hospitals"
+    return model, summarise(model, comparison, traffic, name=title, tables=tables)
+
+
+def main():
+    """Take the picture of the page's upper part."""
+    _, record = fit(500, np.random.default_rng(0))
+    with tempfile.TemporaryDirectory() as folder:
+        window = Browser(Path(folder))
+        try:
+            window.page(render(record, Path(folder) / "page.html"), width=1040)
+            window.press(".triangle .handle", "ArrowUp", 3)
+            window.press(".triangle .handle", "ArrowRight", 5)
+            window.run("document.activeElement.blur(); scrollTo(0, 0)")
+            end = window.run("return explore.getBoundingClientRect().bottom")
+            window.screenshot(PICTURE, round(end) + 20)
+        finally:
+            window.close()
+    sys.stdout.write(f"wrote {PICTURE}\n")
+
+
+if __name__ == "__main__":
+    main()
