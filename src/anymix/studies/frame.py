@@ -35,7 +35,7 @@ STUDIES = {
     "artificial": "anymix.studies.artificial",
     "theory": "anymix.studies.theory",
     "sentiment": "anymix.studies.sentiment",
-    "digits": "anymix.studies.digits",
+    "digits_small": "anymix.studies.digits",
     "office": "anymix.studies.office",
 }
 
