@@ -55,7 +55,7 @@ def _section(head: dict[str, Any], results: list[Result]) -> str:
     prose = words.read_text(encoding="utf-8") if words.exists() else ""
     prose = re.sub(r"^\{duels (.+)\}$", lambda m: _duels(m[1], results), prose, flags=re.MULTILINE)
     pictures = [f"![{table}](images/{picture(name, table)})\n" for table in curves(results)]
-    parts = [f"## {name.capitalize()}\n", f"{made}\n", prose, *pictures]
+    parts = [f"## {name.replace('_', ' ').capitalize()}\n", f"{made}\n", prose, *pictures]
     return "\n".join([part for part in parts if part] + [render(results, "markdown")])
 
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
@@ -53,6 +53,7 @@ def test_without_a_shared_word_the_view_says_so(reviews):
         read_corpus(reviews._replace(texts=alone)).view()
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 6))
 def test_the_kernel_is_scikit_learns(seed, n, m):
     rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@ import re
 import statistics
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from review_cases import SHARED
 
@@ -13,6 +13,7 @@ from anymix.studies.tables import lines, render, tables
 PAPER = SHARED / "paper.tex"
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0.1, 99), min_size=2, max_size=6))
 def test_a_cell_is_mean_and_deviation_over_seeds(values):
     cells = [Result("s", "T", "clean", "DW", "K", "MSE", i, v) for i, v in enumerate(values)]
