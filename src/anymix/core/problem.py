@@ -231,23 +231,18 @@ class Problem:
             # One K here and one below: K² would underflow where all masses are tiny.
             W = self.measure.mix(block, multipliers) / K
             D, y = self.masses[:, block], self.targets[block]
-            slope, curvature = self.loss.slope(h, y), self.loss.curvature(h, y)
-            for B_c, h_c, slope_c, curvature_c in components(
-                self._B[:, block], h, slope, curvature
-            ):
+            bends = self.loss.slope(h, y), self.loss.curvature(h, y)
+            for B_c, h_c, slope, curvature in components(self._B[:, block], h, *bends):
                 a = B_c - h_c * D
-                H += (a * (W * curvature_c) - 2.0 * D * (W * slope_c)) @ (a / K).T
+                H += (a * (W * curvature) - D * (2.0 * W * slope)) @ (a / K).T
         return (H + H.T) / 2
 
     @cached_property
     def own_losses(self) -> FloatArray:
         """ε_k = L(D_k, h_k): each source's own predictor at home, shape (p,)."""
-        losses = np.empty(self.n_sources)
-        for k in range(self.n_sources):
-            points, weights = self.measure.take(k)
-            values = self.loss.value(self.predictions[k, points], self.targets[points])
-            losses[k] = weights @ values
-        return losses
+        homes = map(self.measure.take, range(self.n_sources))
+        pairs = zip(self.predictions, homes, strict=True)
+        return np.array([w @ self.loss.value(h[i], self.targets[i]) for h, (i, w) in pairs])
 
     @cached_property
     def loss_bound(self) -> float:
