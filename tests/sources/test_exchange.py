@@ -81,6 +81,20 @@ def test_text_comes_back(tmp_path):
     assert "met 2 time(s) or more" in manifest.reveals
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_network_comes_back(tmp_path):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnxscript")
+    layers = [torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2), torch.nn.Softmax(1)]
+    model = torch.nn.Sequential(*layers)
+    source = Source("a", model, GaussianKDE(0.5).fit(X), classes=["no", "yes"])
+    pack_source(source, tmp_path / "a")
+    with torch.no_grad():
+        due = model(torch.tensor(X, dtype=torch.float32)).numpy()
+    found = read_source(tmp_path / "a").predict_proba(X, np.array(["no", "yes"]))
+    np.testing.assert_allclose(found, due, atol=1e-5)
+
+
 def test_rows_are_not_handed_over_unless_asked(tmp_path):
     density = GaussianKDE(0.5).fit(X)
     pack_source(Source("a", Ridge().fit(X, X[:, 0]), density), tmp_path / "a")

@@ -147,8 +147,8 @@ def _from_estimator(model: Any, n_features: int, text: bool) -> bytes:
 def _from_torch(model: Any, n_features: int) -> bytes:
     torch, out = need("torch"), BytesIO()
     example = torch.zeros(2, n_features)
-    axes = {"X": {0: "n"}}
-    torch.onnx.export(model.eval(), (example,), out, input_names=["X"], dynamic_axes=axes)
+    options = {"input_names": ["X"], "dynamic_axes": {"X": {0: "n"}}, "verbose": False}
+    torch.onnx.export(model.eval(), (example,), out, **options)
     return out.getvalue()
 
 
@@ -165,7 +165,9 @@ def _one_output(content: bytes, classes: Any) -> tuple[bytes, str]:
         raise ValueError("the ONNX file must have an input and an output of numbers.")
     # A classifier gives labels first and probabilities last; a regressor gives numbers alone.
     kept = outputs[-1] if classes is not None else outputs[0]
-    del model.graph.output[:], model.metadata_props[:]
+    del model.graph.output[:]
+    for part in (model, model.graph, *model.graph.node, *model.graph.initializer):
+        part.ClearField("metadata_props")
     model.graph.output.append(kept)
     model.doc_string = model.graph.doc_string = ""
     _use_plain_locale(model.graph)
