@@ -79,6 +79,11 @@ def test_the_command_prints_the_tables(capsys, tmp_path):
     assert (tmp_path / "r.jsonl").exists()
 
 
+def test_missing_data_end_the_command_with_a_sentence(tmp_path):
+    with pytest.raises(SystemExit, match=r"domain_sentiment_data.tar.gz is not in .*ANYMIX_DATA"):
+        main(["sentiment", "--data", str(tmp_path)])
+
+
 def test_mean_rows_average_the_columns_of_each_seed():
     cells = [
         Result("s", "T", "clean", "DW", column, "MSE", seed, value)

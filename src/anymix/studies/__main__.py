@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from anymix.studies.fetch import DataNotFoundError
 from anymix.studies.frame import STUDIES, ProgressLine, run_study
 from anymix.studies.tables import render
 
@@ -19,7 +20,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", help="file for the records, one JSON object a line")
     parser.add_argument("--style", choices=("text", "markdown", "latex"), default="text")
     given = parser.parse_args(arguments)
-    results = run_study(given.name, given.data, given.seeds, given.out, ProgressLine())
+    try:
+        results = run_study(given.name, given.data, given.seeds, given.out, ProgressLine())
+    except DataNotFoundError as error:
+        raise SystemExit(str(error)) from None
     sys.stdout.write(render(results, given.style))
 
 
