@@ -49,7 +49,7 @@ def _section(head: dict[str, Any], results: list[Result]) -> str:
     name = head["study"]
     made = (
         f"`{head['command']}`, version {head['version']}, {head['date']}, "
-        f"{clock(head['seconds'])}, {len(results)} records."
+        f"{_time(head)}, {len(results)} records."
     )
     words = RECORDS / f"{name}.md"
     prose = words.read_text(encoding="utf-8") if words.exists() else ""
@@ -57,6 +57,11 @@ def _section(head: dict[str, Any], results: list[Result]) -> str:
     pictures = [f"![{table}](images/{picture(name, table)})\n" for table in curves(results)]
     parts = [f"## {name.replace('_', ' ').capitalize()}\n", f"{made}\n", prose, *pictures]
     return "\n".join([part for part in parts if part] + [render(results, "markdown")])
+
+
+def _time(head: dict[str, Any]) -> str:
+    processor = head.get("processor_seconds")
+    return clock(head["seconds"]) + (f" ({clock(processor)} of processor)" if processor else "")
 
 
 def _duels(given: str, results: list[Result]) -> str:

@@ -21,6 +21,7 @@ def test_the_same_seeds_give_the_same_records_and_the_file_keeps_every_digit(tmp
     assert head["study"] == "theory"
     assert head["command"] == "anymix study theory --seeds 1"
     assert head["seconds"] >= 0
+    assert head["processor_seconds"] >= 0
     assert [json.loads(line) for line in path.read_text().splitlines()[1:]] == [
         r.to_dict() for r in first
     ]
