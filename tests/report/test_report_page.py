@@ -181,12 +181,53 @@ def test_render_replaces_the_file_whole(tmp_path):
         ({"z": ["a", "b", "c"]}, "z is not an array of numbers"),
         ({"certificate": {"sentence": "Well."}}, r"certificate.source_losses has shape \(\)"),
         ({"colour": "red"}, "no field 'colour'"),
+        ({"traffic": [1]}, "traffic is not a record"),
+        ({"solution": {"status": "converged"}}, "part 'convergence' lacks 'n_evaluations'"),
         ({"sources": ["south", "north", "west"]}, "give both in one order"),
     ],
 )
 def test_wrong_records_are_refused_in_a_sentence(change, message):
     with pytest.raises(ValueError, match=message):
         render_html(full_record() | change)
+
+
+def places(value, path=()):
+    """Every place in a record where something stands."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        yield (*path, key)
+        if isinstance(item, dict | list):
+            yield from places(item, (*path, key))
+
+
+def refusal(record):
+    """What is said against a record; nothing if its page is sound."""
+    try:
+        Page(render_html(record))
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@given(st.data(), st.integers(1, 4))
+@settings(max_examples=150, deadline=None)
+def test_broken_records_are_refused_in_a_sentence_or_drawn(data, p):
+    record = full_record([f"s{k}" for k in range(p)])
+    *way, last = data.draw(st.sampled_from(sorted(places(record), key=str)))
+    parent = record
+    for key in way:
+        parent = parent[key]
+    odd = st.sampled_from([None, "x", -1.0, float("nan"), [], {}, True])
+    if data.draw(st.booleans()):
+        del parent[last]
+    else:
+        parent[last] = data.draw(odd)
+    assert re.match("$|the report|a report", refusal(record))
+
+
+def test_long_traces_are_thinned():
+    trace = [{"n_evaluations": n, "gamma": 1.0, "worst": 1 / n} for n in range(1, 5001)]
+    assert 300 < charts.convergence(trace, "regret").count("<circle") <= charts.MOST_DOTS
 
 
 def test_methods_of_the_explorer_come_from_the_corners():

@@ -10,6 +10,8 @@ import numpy as np
 from anymix.report.markup import esc
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 300, 66, 30, 40, 50
+# A longer trace is thinned out: more dots could not be told apart.
+MOST_DOTS = 400
 # Differences below this are rounding, not progress.
 TINY = 1e-16
 
@@ -105,7 +107,8 @@ def distances(trace: Sequence[dict[str, Any]], objective: str) -> Points:
 def convergence(trace: Sequence[dict[str, Any]], objective: str) -> str:
     """Draw each evaluation's distance from the answer, and the least so far, in powers of ten."""
     found = distances(trace, objective)
-    if len(found) < 2:
+    found = found[:: len(found) // MOST_DOTS + 1]
+    if len(found) < 2 or found[0][0] == found[-1][0]:
         return ""
     points = [(n, float(np.log10(gap))) for n, gap in found]
     x = (found[0][0], found[-1][0])

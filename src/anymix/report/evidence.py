@@ -127,7 +127,7 @@ def convergence(record: Data) -> str:
         return ""
     said = f"The solver ended “{found['status']}” after {found['n_evaluations']:.0f} evaluations"
     lead = f"{said} of the losses; what was left to gain was {found['optimality']:.1e} of the loss."
-    trace = [step for step in found.get("trace") or [] if step["worst"] is not None]
+    trace = [step for step in found.get("trace") or [] if None not in step.values()]
     body = charts.convergence(trace, found.get("objective", "regret")) if trace else ""
     if body:
         body += (

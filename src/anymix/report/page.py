@@ -6,14 +6,17 @@ import base64
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, TypeVar
 
 from anymix.report import evidence, promise
 from anymix.report.markup import decimals, esc, flat
 from anymix.report.record import ReportRecord, checked, corner_losses
+
+T = TypeVar("T")
 
 PARTS = (
     promise.alarm,
@@ -57,19 +60,30 @@ def render_html(record: ReportRecord | dict[str, Any]) -> str:
     (True, False, False)
     """
     found = checked(record)
-    methods = corner_losses(found)
+    methods = _draw(corner_losses, found)
     view = {"methods": methods, "decimals": decimals(flat(m["losses"] for m in methods))}
     script = _asset("page.js")
     return Template(_asset("page.html")).substitute(
         title=esc(found["name"]),
-        facts=promise.facts(found),
-        body="\n".join(part(found) for part in PARTS),
+        facts=_draw(promise.facts, found),
+        body="\n".join(_draw(part, found) for part in PARTS),
         css=_asset("page.css"),
         script=script,
         # The page may run this one script and nothing else, so a hostile name stays a name.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         data=embedded_json({"record": found, "view": view}),
     )
+
+
+def _draw(part: Callable[[dict[str, Any]], T], found: dict[str, Any]) -> T:
+    """Make a part; records come from files, too, and a broken one is named in a sentence."""
+    try:
+        return part(found)
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"the report's part {part.__name__!r} lacks {error} or has an odd entry: see "
+            "ReportRecord for what belongs there."
+        ) from error
 
 
 def render(record: ReportRecord | dict[str, Any], path: str | Path) -> Path:

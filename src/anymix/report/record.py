@@ -10,6 +10,7 @@ import numpy as np
 from anymix.core.records import plain
 
 OURS = "anymix"
+RECORDS = ("certificate", "cross_loss", "comparison", "calibration", "solution", "traffic")
 # Control characters, and those that turn the direction of the text around them.
 ILLEGIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -80,6 +81,7 @@ def checked(record: ReportRecord | dict[str, Any]) -> dict[str, Any]:
     if unknown:
         raise ValueError(f"the report has no field {unknown[0]!r:.60}; see ReportRecord.")
     _check_names(found)
+    _check_kinds(found)
     for where, shape in _shapes(found).items():
         _check_shape(found, where, shape)
     return found
@@ -100,11 +102,23 @@ def _check_names(found: dict[str, Any]) -> None:
     sources = found.get("sources")
     if not isinstance(sources, list) or not sources or not all(isinstance(s, str) for s in sources):
         raise ValueError("a report needs sources, the list of their names.")
-    given = found.get("comparison", {}).get("sources", sources)
-    if given != sources:
+
+
+def _check_kinds(found: dict[str, Any]) -> None:
+    for field in RECORDS:
+        if not isinstance(found.get(field, {}), dict):
+            raise ValueError(f"the report's {field} is not a record: give its to_dict().")
+    comparison = found.get("comparison")
+    if comparison is None:
+        return
+    for field in ("methods", "mixtures"):
+        if not isinstance(comparison.get(field), list):
+            raise ValueError(f"the report's comparison.{field} is not a list of names.")
+    given = comparison.get("sources", found["sources"])
+    if given != found["sources"]:
         raise ValueError(
-            f"the comparison is of the sources {given}, the report of {sources}: give both in one "
-            "order."
+            f"the report's comparison is of the sources {given}, its page of {found['sources']}: "
+            "give both in one order."
         )
 
 
