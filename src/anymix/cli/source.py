@@ -12,12 +12,11 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from anymix import Source
 from anymix.cli.console import Console
 from anymix.cli.training_table import column_names, read_training_rows
 from anymix.core.losses import get_loss
 from anymix.densities import GaussianKDE, GaussianMixtureDensity
-from anymix.sources import evaluate
+from anymix.sources import Source, evaluate
 from anymix.sources.exchange import Manifest, OwnLoss, pack_source, read_sources
 from anymix.sources.exchange.predictor import OnnxPredictor
 
