@@ -72,6 +72,36 @@ def bare_cells(page, section):
     return cells if section == "weights" else [t.removesuffix(next(small)) for t in cells]
 
 
+def test_small_print_holds_the_intervals():
+    record = full_record()
+    page, comparison = Page(render_html(record)), record["comparison"]
+    small = np.reshape([e["text"] for e in page.find("small", "comparison")], (3, 5))
+    assert small[:, 4].tolist() == [f"on {name}" for name in comparison["worst_mixture"]]
+    check_intervals(small[:, :4], comparison)
+    cross = np.reshape([e["text"] for e in page.find("small", "cross")], (3, 3))
+    check_intervals(cross, record["cross_loss"])
+
+
+def check_intervals(texts, record):
+    shown = np.array([[float(v) for v in text.split(" to ")] for text in texts.ravel()])
+    expected = np.column_stack([np.ravel(record["lower"]), np.ravel(record["upper"])])
+    np.testing.assert_allclose(shown, expected, atol=5.1e-3)
+
+
+def test_shades_follow_the_numbers():
+    record = full_record()
+    page = Page(render_html(record))
+    loss, weights = np.array(record["cross_loss"]["mean"]), np.array(record["weights"])
+    expected = {
+        "cross": (loss - loss.min(axis=0)) / (loss.max(axis=0) - loss.min(axis=0)),
+        "weights": weights,
+    }
+    for section, shade in expected.items():
+        styles = [e["attributes"]["style"] for e in page.find("td", section)]
+        shown = [float(style.removeprefix("--amount:").rstrip("%")) for style in styles]
+        np.testing.assert_allclose(shown, 100 * shade.ravel(), atol=0.51)
+
+
 def test_the_certificate_is_quoted_and_its_numbers_stand_below():
     record = full_record()
     page, found = Page(render_html(record)), record["certificate"]
