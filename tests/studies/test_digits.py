@@ -77,7 +77,7 @@ def test_the_study_on_made_up_images():
     sizes = [r for r in results if r.table == "Sizes, Table 2"]
     assert [r.value for r in sizes] == [80, 30] * 3
     assert [r.paper for r in sizes] == [73_257, 26_032, 60_000, 10_000, 7_291, 2_007]
-    assert len(results) == 6 + 9 * 8
+    assert len(results) == 6 + 10 * 8
     value = {(r.method, r.protocol, r.target): r.value for r in results}
     own = [value["unif", "as published", d] for d in DOMAINS]
     pooled = np.average(own, weights=[26_032, 10_000, 2_007])
@@ -121,4 +121,4 @@ def test_beyond_is_not_worse_than_the_papers_way_on_the_mean(committed):
 
 def test_the_records_are_of_three_draws(committed):
     assert {r.seed for r in committed} == {0, 1, 2}
-    assert len(committed) == 6 + 3 * 9 * 8
+    assert len(committed) == 6 + 3 * 10 * 8
