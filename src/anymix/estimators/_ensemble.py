@@ -159,7 +159,7 @@ class SourceEnsemble(BaseEstimator):
         starts = range(0, n, CHUNK_ROWS)
         return np.concatenate(
             [
-                self._combined_chunk(_safe_indexing(X, np.arange(s, min(s + CHUNK_ROWS, n))))
+                self._combined_chunk(_safe_indexing(X, slice(s, min(s + CHUNK_ROWS, n))))
                 for s in starts
             ]
         )

@@ -31,8 +31,10 @@ class Weighing:
 
     def transform(self, log_masses: FloatArray) -> FloatArray:
         """Return log-responsibilities (p, n) from log-densities (p, n)."""
-        log_r = log_masses if self.scaling is None else self.scaling.transform(log_masses)
-        return np.asarray(log_softmax(self.sharpness * log_r, axis=0))
+        if self.scaling is None:
+            return np.asarray(log_softmax(self.sharpness * log_masses, axis=0))
+        log_r = self.scaling.transform(log_masses)
+        return log_r if self.sharpness == 1 else np.asarray(log_softmax(self.sharpness * log_r, 0))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from anymix.core.losses import CrossEntropy, Loss, get_loss
 from anymix.core.simplex import FloatArray
 from anymix.sources.source import Source, _length
 
-CHUNK_ROWS = 20_000
+# Large enough that what a model spends on each call is not seen, whatever it is.
+CHUNK_ROWS = 50_000
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def evaluate(
     log_masses, predictions = np.empty(shape[:2]), np.empty(shape)
     for start in range(0, n, chunk_rows):
         block = slice(start, min(start + chunk_rows, n))
-        rows = X if n <= chunk_rows else _safe_indexing(X, np.arange(block.start, block.stop))
+        rows = X if n <= chunk_rows else _safe_indexing(X, block)
         log_masses[:, block] = masses_of(sources, rows, responsibilities)
         for k, source in enumerate(sources):
             predictions[k, block] = (
