@@ -9,6 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import NAMES, draw, label, write_csv
 from scipy.special import log_softmax, softmax
+from skl2onnx import to_onnx
+from skl2onnx.common.data_types import FloatTensorType
+from sklearn.linear_model import LogisticRegression
 
 from anymix.cli.model_folder import read_model
 from anymix.sources.exchange import read_source
@@ -221,13 +224,27 @@ def test_pack_by_command(run, tmp_path):
     shown = run("source", "show", tmp_path / "a").out
     assert "it reveals  " in shown
     assert "(cross_entropy, 60 held-out rows)" in shown
-    onnx = tmp_path / "a" / "predictor.onnx"
+    model = LogisticRegression().fit(X, label(y))
+    onnx = tmp_path / "two_outputs.onnx"
+    kind = [("X", FloatTensorType([None, 2]))]
+    graph = to_onnx(model, initial_types=kind, options={"zipmap": False})
+    onnx.write_bytes(graph.SerializeToString())
     again = run(
         *["source", "pack", tmp_path / "b", *common, "--onnx", onnx, "--classes", "no", "yes"],
         *["--density", "mixture", "--held-out", held],
     )
     assert again.status == 0
     assert "means and covariances" in again.out
+    rows, truth = _labelled(draw("north", 60, np.random.default_rng(7)))
+    held = write_csv(tmp_path / "held.csv", rows, truth)
+    packed = json.loads(
+        run(
+            *["source", "pack", tmp_path / "d", *common, "--onnx", onnx, "--classes", "no", "yes"],
+            *["--held-out", held, "--json"],
+        ).out
+    )
+    due = -np.log(model.predict_proba(rows)[np.arange(60), (truth == "yes").astype(int)]).mean()
+    assert packed["own_loss"]["value"] == pytest.approx(due, rel=1e-5)
     assert run("source", "check", tmp_path / "a", tmp_path / "b").status == 0
     assert "exists already" in run("source", "pack", tmp_path / "a", *common).err
     bad = run("source", "pack", tmp_path / "c", *common, "--estimator", "no.such:Thing")

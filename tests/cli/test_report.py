@@ -64,7 +64,6 @@ def test_progress_waits_two_seconds_and_then_tells_the_time_left(capsys, monkeyp
 
 def test_quiet_and_json(capsys):
     Console(quiet=True).result("text", {"a": 1})
-    Console(quiet=True).note("note")
     assert capsys.readouterr() == ("", "")
     Console(as_json=True).result("text", {"a": np.array([1.0, np.nan])})
     assert json.loads(capsys.readouterr().out) == {"a": [1.0, None]}

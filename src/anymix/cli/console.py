@@ -27,11 +27,6 @@ class Console:
         elif not self.quiet:
             sys.stdout.write(text + "\n")
 
-    def note(self, text: str) -> None:
-        """Say something on the side."""
-        if not self.quiet:
-            sys.stderr.write(text + "\n")
-
     def progress(self, task: str) -> Progress:
         """Start to tell how far a task is."""
         return Progress(task, silent=self.quiet)

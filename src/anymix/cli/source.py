@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -14,11 +13,9 @@ from sklearn.preprocessing import StandardScaler
 
 from anymix.cli.console import Console
 from anymix.cli.training_table import column_names, read_training_rows
-from anymix.core.losses import get_loss
 from anymix.densities import GaussianKDE, GaussianMixtureDensity
-from anymix.sources import Source, evaluate
-from anymix.sources.exchange import Manifest, OwnLoss, pack_source, read_sources
-from anymix.sources.exchange.predictor import OnnxPredictor
+from anymix.sources import Source
+from anymix.sources.exchange import Manifest, pack_source, read_sources
 
 
 def add_pack_arguments(parser: ArgumentParser) -> None:
@@ -55,8 +52,10 @@ def run_pack(args: Namespace, console: Console) -> int:
         feature_names=names,
         n_rows=len(X),
     )
-    own = None if args.held_out is None else _own_loss(source, args, y)
-    manifest = pack_source(source, args.out, own_loss=own, keep_rows=args.keep_rows)
+    held = None
+    if args.held_out is not None:
+        held = read_training_rows(args.held_out, names, args.target, args.task)
+    manifest = pack_source(source, args.out, held_out=held, keep_rows=args.keep_rows)
     console.result(f"wrote {args.out}\nit reveals: {manifest.reveals}", manifest)
     return 0
 
@@ -92,22 +91,6 @@ def _classes(args: Namespace, y: Any) -> list[Any] | None:
     if not args.classes:
         raise ValueError("--onnx of a classification needs --classes, in the order of its columns.")
     return [int(label) for label in args.classes] if y.dtype.kind == "i" else list(args.classes)
-
-
-def _own_loss(source: Source, args: Namespace, y: Any) -> OwnLoss:
-    """State the predictor's loss on held-out rows."""
-    names = tuple(source.feature_names or ())
-    X, target = read_training_rows(args.held_out, list(names), args.target, args.task)
-    if args.onnx:
-        with open(args.onnx, "rb") as file:
-            source = Source(source.name, OnnxPredictor(file.read()), classes=source.classes)
-    blind = Source(
-        source.name, source.predictor, lambda X: np.zeros(len(X)), classes=source.classes
-    )
-    classes = None if args.task == "regression" else np.asarray(blind.labels)
-    name = "squared" if classes is None else "cross_entropy"
-    losses = evaluate([blind], X, classes).labelled(target, 0).point_losses(get_loss(name))
-    return OwnLoss(name, float(losses.mean()), len(target))
 
 
 def add_check_arguments(parser: ArgumentParser) -> None:

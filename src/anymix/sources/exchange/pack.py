@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from anymix.densities import BigramModel, GaussianKDE
@@ -28,7 +30,9 @@ from anymix.sources.exchange.manifest import (
 )
 from anymix.sources.exchange.predictor import OnnxPredictor, send_through_customs
 from anymix.sources.exchange.read import due
+from anymix.sources.exchange.site import LOSSES
 from anymix.sources.source import Source
+from anymix.sources.tables import evaluate
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 
@@ -38,6 +42,7 @@ def pack_source(
     folder: str | Path,
     *,
     own_loss: OwnLoss | None = None,
+    held_out: tuple[Any, ArrayLike] | None = None,
     keep_rows: bool = False,
 ) -> Manifest:
     """Write a source folder: manifest.json, predictor.onnx and density.safetensors.
@@ -51,6 +56,8 @@ def pack_source(
         Must not exist yet.
     own_loss : OwnLoss, optional
         The predictor's loss on held-out rows at home.
+    held_out : (X, y), optional
+        Held-out rows at home, to measure the own loss on what is handed over.
     keep_rows : bool
         A kernel estimate is its training rows.  By default k-means centres of five rows or more
         take their place; True hands over the rows.
@@ -92,13 +99,25 @@ def pack_source(
         n_rows=source.n_rows,
         files={name: facts_of(content) for name, content in files.items()},
     )
+    send_through_customs([(f"the predictor of {source.name!r}", predictor, due(manifest))])
+    packed = OnnxPredictor(predictor, dtype)
+    _compare(source, packed)
+    if held_out is not None:
+        manifest = replace(manifest, own_loss=_measured(manifest, packed, *held_out))
     written = json.dumps(manifest.to_dict(), indent=1, ensure_ascii=False).encode()
     # What we write must pass what a reader will ask.
     manifest = parse_manifest(written)
-    send_through_customs([(f"the predictor of {source.name!r}", predictor, due(manifest))])
-    _compare(source, OnnxPredictor(predictor, dtype))
     write_folder(folder, {MANIFEST: written, **files})
     return manifest
+
+
+def _measured(manifest: Manifest, packed: OnnxPredictor, X: Any, y: ArrayLike) -> OwnLoss:
+    """Return the mean loss of the packed predictor on held-out rows."""
+    classes = None if manifest.classes is None else np.asarray(manifest.classes)
+    blind = Source(manifest.name, packed, lambda X: np.zeros(len(X)), classes=manifest.classes)
+    loss = LOSSES[manifest.task]
+    losses = evaluate([blind], X, classes).labelled(y, 0).point_losses(loss)
+    return OwnLoss(loss, float(losses.mean()), losses.size)
 
 
 def _to_onnx(
