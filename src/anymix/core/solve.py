@@ -50,7 +50,7 @@ def solve(
     *,
     prior: ArrayLike | None = None,
     start: ArrayLike | None = None,
-    n_starts: int = 2,
+    n_starts: int = 6,
 ) -> Solution:
     """Find z.
 
@@ -74,7 +74,9 @@ def solve(
     start : array (p,), optional
         Where the DCA or the map begins, or a further start of the default path.
     n_starts : int
-        Starts of the default path for "regret" and "robust" beyond which random ones are drawn.
+        Starts of the default path for "regret" and "robust": the prior, the equilibrium of the
+        same baseline, and random ones near a face of the simplex, where rare better answers lie
+        (2 starts missed one in 40 fresh random problems each, 6 none).
 
     Returns
     -------
@@ -93,6 +95,8 @@ def solve(
     """
     if objective not in ("regret", "robust", "gamma"):
         raise ValueError(f"objective must be 'regret', 'robust' or 'gamma'; got {objective!r}.")
+    if not tol > 0:
+        raise ValueError(f"tol must be positive; got {tol}.")
     p = problem.n_sources
     u = simplex.uniform(p) if prior is None else simplex.check(prior, p, "prior")
     z0 = None if start is None else simplex.check(start, p, "start")
@@ -166,7 +170,7 @@ def _find_worst(
         thin = problem.thin(problem.n_points // THINNING, rng)
         b = thin.own_losses if objective == "regret" else 0.0
         small = Oracle(thin, b, 1 / THINNING)
-        rough = _best_descent(small, _starts(small, penalty, rng, start, n_starts), penalty, 1e-8)
+        rough = _best_descent(small, _starts(small, penalty, rng, start, n_starts), penalty, 1e-6)
         best = minimise_worst(oracle, rough.z, penalty, tol, multipliers=rough.multipliers)
         bill.append(small)
     else:
@@ -194,7 +198,7 @@ def _starts(
     if start is not None:
         yield start
     for _ in range(n_starts - 2):
-        yield simplex.random(oracle.p, rng)
+        yield simplex.random(oracle.p, rng, spread=0.3)
 
 
 def _iterate_map(problem: Problem, z: FloatArray, tol: float, max_iter: int = 5000) -> _Answer:
