@@ -134,8 +134,15 @@ class Scene:
         objective = check_model(self.work / "model")
         assert objective in ("regret", "robust")
         content = (self.work / "out.csv").read_bytes()
-        assert content in (b"old", self.new), "half-written predictions"
-        return json.dumps([objective == "robust", content == self.new])
+        return json.dumps([objective == "robust", content != b"old" and self.is_whole(content)])
+
+    def is_whole(self, content: bytes) -> bool:
+        """Compare with predictions that were left in peace; threads may move the last digits."""
+        found, due = (np.loadtxt(part.decode().splitlines()[1:]) for part in (content, self.new))
+        assert content.endswith(b"\n"), "the last line is cut"
+        assert found.shape == due.shape, f"{found.shape} rows of {due.shape}"
+        np.testing.assert_allclose(found, due, rtol=1e-9)
+        return True
 
 
 def main(n: int = 50) -> None:
@@ -148,7 +155,7 @@ def main(n: int = 50) -> None:
             begun = time.perf_counter()
             start(arguments).join()
             whole = time.perf_counter() - begun
-            for _ in range(n // 2):
+            while struck < n // 2:
                 scene.restore()
                 struck += strike_after(arguments, float(rng.uniform(0, whole)))
                 scene.check()
