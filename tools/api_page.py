@@ -22,6 +22,7 @@ ROOMS = (
     "anymix.core",
     "anymix.core.losses",
     "anymix.monitor",
+    "anymix.report",
 )
 LISTED = ("Parameters", "Attributes", "Returns", "Yields", "Raises")
 HEAD = """# API reference

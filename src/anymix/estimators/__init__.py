@@ -17,6 +17,7 @@ from anymix.estimators.distribution_weighted import (
 )
 from anymix.estimators.group_dro import GroupDRO
 from anymix.estimators.kmm import KernelMeanMatching
+from anymix.estimators.summary import summarise
 
 __all__ = [
     "Comparison",
@@ -33,4 +34,5 @@ __all__ = [
     "Uniform",
     "VolumeWeighted",
     "compare",
+    "summarise",
 ]
