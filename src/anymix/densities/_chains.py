@@ -55,7 +55,7 @@ class Chains(NamedTuple):
         peak = products.max(axis=axis, keepdims=True)
         w = weights.astype(np.float32)
         sums = np.empty((len(self.precisions), peak.size))
-        # "invalid": all terms lie in (0, 1], but some BLAS raise the flag on lanes that they discard.
+        # "invalid": all terms lie in (0, 1], but some BLAS raise the flag on lanes they discard.
         with np.errstate(over="ignore", invalid="ignore"):
             t = np.subtract(products, peak).astype(np.float32, copy=False)
             e = np.empty_like(t)
