@@ -18,9 +18,9 @@ from anymix import (
     Tables,
     evaluate,
 )
-from anymix.core import combine, solve
+from anymix.core import combine, solve, source_weights
 from anymix.densities import BigramModel, DomainClassifier, GaussianKDE, SharedVocabulary
-from anymix.estimators._learning import NormalisedRule
+from anymix.estimators._learning import NormalisedRule, Weighing
 from anymix.estimators.novelty import Novelty
 
 KDE = GaussianKDE(bandwidth=0.8)
@@ -45,6 +45,23 @@ def test_the_formula_is_that_of_the_core():
     expected = combine(log_r, tables.predictions, FITTED.z_, FITTED.eta)
     assert np.allclose(FITTED.predict_proba(X), expected, atol=1e-6)
     assert np.array_equal(FITTED.predict(X), FITTED.classes_[expected.argmax(axis=1)])
+
+
+@given(eta=st.floats(1e-9, 1.0), seed=st.integers(0, 50))
+def test_weights_are_those_of_the_core(eta, seed):
+    rng = np.random.default_rng(seed)
+    log_d = rng.normal(scale=10.0 ** rng.integers(0, 4), size=(3, 8))
+    log_d[0, 0] = -np.inf
+    model = DistributionWeightedClassifier(eta=eta)
+    model.__dict__ |= {k: v for k, v in vars(FITTED).items() if k.endswith("_") or k[0] == "_"}
+    model.weighing_, model.z_ = Weighing(), rng.dirichlet(np.ones(3))
+    model._log_masses = lambda X: log_d
+    assert np.allclose(model.source_weights(X[:8]).T, source_weights(log_d, model.z_, eta))
+
+
+def test_rows_that_all_sources_call_impossible_get_equal_responsibilities():
+    log_r = Weighing().transform(np.array([[-np.inf, -np.inf], [-np.inf, 0.0]]))
+    assert np.allclose(np.exp(log_r), [[0.5, 0.0], [0.5, 1.0]])
 
 
 def test_z_and_certificate_are_those_of_the_held_out_tables():

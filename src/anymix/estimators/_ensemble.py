@@ -178,13 +178,13 @@ class SourceEnsemble(BaseEstimator):
         weights /= weights.sum(axis=0)
         n = weights.shape[1]
         total = np.zeros((n, len(self.classes_))) if self._classification() else np.zeros(n)
+        column = (slice(None), None) if total.ndim == 2 else slice(None)
         for k in range(p):
             seen = np.flatnonzero(weights[k])
             if seen.size == n:
-                total += (weights[k] * self._ask(k, X).T).T
+                total += weights[k][column] * self._ask(k, X)
             elif seen.size:
-                part = self._ask(k, _safe_indexing(X, seen))
-                total[seen] += (weights[k, seen] * part.T).T
+                total[seen] += weights[k, seen][column] * self._ask(k, _safe_indexing(X, seen))
         return total
 
     def _ask(self, k: int, X: Any) -> FloatArray:

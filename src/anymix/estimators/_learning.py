@@ -32,6 +32,8 @@ class Weighing:
     def transform(self, log_masses: FloatArray) -> FloatArray:
         """Return log-responsibilities (p, n) from log-densities (p, n)."""
         if self.scaling is None:
+            # A row that every source calls impossible says nothing: all sources alike.
+            log_masses = np.where(np.isneginf(log_masses).all(axis=0), 0.0, log_masses)
             return np.asarray(log_softmax(self.sharpness * log_masses, axis=0))
         log_r = self.scaling.transform(log_masses)
         return log_r if self.sharpness == 1 else np.asarray(log_softmax(self.sharpness * log_r, 0))

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils.validation import check_is_fitted
 
-from anymix.core import combine, source_weights
+from anymix.core import combine
 from anymix.core.losses import CrossEntropy, Loss, get_loss
 from anymix.core.simplex import FloatArray
 from anymix.densities import GaussianKDE
@@ -72,8 +72,7 @@ class _DistributionWeighted(SourceEnsemble):
         if len(self.sources_) == 1:
             self.z_ = np.ones(1)
             return
-        seed = self.random_state
-        self._learn_from(recipe.held_out_tables(rows, self._labels, self.cv, seed))
+        self._learn_from(recipe.held_out_tables(rows, self._labels, self.cv, self.random_state))
 
     def fit_tables(self, tables: Tables) -> Self:
         """Learn z from tables alone, when no rows may travel; the sources must have been given.
@@ -131,7 +130,10 @@ class _DistributionWeighted(SourceEnsemble):
         return self.weighing_.transform(self._log_masses(X))
 
     def _weights(self, X: Any) -> FloatArray:
-        return source_weights(self.log_responsibilities(X), self.z_, self.eta)
+        # core.source_weights for responsibilities: these sum to 1, so U = 1/p is never tiny.
+        r = np.exp(self.log_responsibilities(X))
+        weights: FloatArray = self.z_[:, None] * r + self.eta / len(r) ** 2
+        return weights / weights.sum(axis=0)
 
     def novelty(self, X: Any) -> FloatArray:
         """How far each row is from all sources: 0 is typical of one, near 1 is unlike any.
@@ -148,10 +150,7 @@ class _DistributionWeighted(SourceEnsemble):
         return novelty.score(self._log_masses(check_X(self, X)))
 
     def predict_or_abstain(self, X: Any, max_novelty: float = 0.95) -> tuple[Any, Any]:
-        """Predictions, and which rows (True) are too unlike all sources to be trusted.
-
-        Of rows like those of a source about a part 1 − max_novelty, at most, is refused.
-        """
+        """Predictions, and which rows (True) are unlike all sources; 1 − max_novelty at home."""
         return self.predict(X), self.novelty(X) > max_novelty
 
     def model_evaluations(self, X: Any) -> dict[str, int]:
@@ -201,7 +200,7 @@ class DistributionWeightedRegressor(RegressorMixin, _DistributionWeighted):
     z_ : array (p,)
     certificate_ : Certificate
         How much, at most, it loses to each source's own model at home and on any mixture.
-    solution_, cross_loss_, weighing_, tables_, sources_, source_names_
+    solution_, cross_loss_, weighing_, tables_, sources_
         The solver's answer; each source's model on each domain; how densities became weights; the
         held-out tables; what was combined.
 
