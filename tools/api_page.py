@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, is_typeddict
 
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 ROOMS = (
@@ -74,6 +74,8 @@ def _entry(room: ModuleType, name: str, described: dict[Any, str]) -> str:
 
 def _signature(thing: Any) -> str:
     """Names and defaults; the types are in the text below."""
+    if is_typeddict(thing):
+        return ""
     if inspect.isclass(thing) and issubclass(thing, Warning):
         return ""
     parameters = [
