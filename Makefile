@@ -1,4 +1,4 @@
-# Six words: demo, test, bench, format, docs, clean.  Each creates the environment it needs.
+# Few words: demo, test, bench, study-NAME, docs, format, clean.  Each creates what it needs.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -33,6 +33,14 @@ bench: $(VENV)/.stamp-bench
 
 docs: $(VENV)/.stamp-test
 	$(BIN)/python tools/docs.py
+	$(BIN)/python tools/cli_docs.py
+	$(BIN)/python tools/results.py
+
+# The paper's experiments, e.g. `make study-office DATA=folder SEEDS=10`; records go to results/.
+DATA ?= ../shared/data
+SEEDS ?= 10
+study-%: $(VENV)/.stamp-test
+	$(BIN)/anymix study $* --data $(DATA) --seeds $(SEEDS) --out results/$*.jsonl
 
 format: $(VENV)/.stamp-test
 	$(BIN)/ruff check --fix .
