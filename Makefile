@@ -12,8 +12,8 @@ $(VENV)/.stamp-%: pyproject.toml
 	$(PIP) -e ".[$*]"
 	touch $@
 
-demo: $(VENV)/.stamp-plot
-	$(BIN)/python -m anymix.studies.demo
+demo: $(VENV)/.stamp-exchange
+	$(BIN)/anymix demo
 
 lint: $(VENV)/.stamp-test
 	$(BIN)/ruff check .

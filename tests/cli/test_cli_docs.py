@@ -39,7 +39,7 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().out
     assert "On any mixture of the 2 sources the loss is at most" in said
     assert "% north" in said
-    for name in ("predictions.csv", "robust.onnx", "model/model.json", "pictures"):
+    for name in ("predictions.csv", "robust.onnx", "model/model.json", "story/report.html"):
         assert (tmp_path / name).exists()
 
 

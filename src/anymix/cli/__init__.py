@@ -25,7 +25,7 @@ COMMANDS = {
     "export": "write the whole model as one ONNX file, to be run without anymix",
     "report": "write one HTML page for a person who decides whether to deploy the model",
     "study": "run one of the paper's experiments and print its tables",
-    "demo": "run the paper's two artificial studies and draw them",
+    "demo": "tell the whole story on real digits, from three sources to the page",
 }
 COMMON = (
     ("--json", "print one JSON object"),
