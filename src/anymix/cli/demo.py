@@ -17,7 +17,11 @@ from numpy.typing import NDArray
 from anymix.cli.console import Console
 
 # Three sites read the same kind of digits: upright, mirrored, and as negatives.
-SITES = {"upright": "linear", "mirrored": "forest", "negative": "linear"}
+SITES = {
+    "upright": "linear",
+    "mirrored": "forest",
+    "negative": "sklearn.ensemble:ExtraTreesClassifier",
+}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
