@@ -173,3 +173,39 @@ def test_baselines_parameters():
         SingleSource(Ridge(), source=2).fit(XR, YR, DR)
     with pytest.raises(ValueError, match="mixture"):
         LambdaComb(Ridge(), mixture=[0.5, 0.6]).fit(XR, YR, DR)
+
+
+def _rows():
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(-2, 1, (40, 1)), rng.normal(2, 1, (40, 1))]
+    return X, X[:, 0], np.repeat([0, 1], 40)
+
+
+@pytest.mark.parametrize("empty", [None, np.nan])
+def test_a_row_without_a_domain_is_named(empty):
+    X, y, domain = _rows()
+    domain = [*domain[:5].tolist(), empty, *domain[6:].tolist()]
+    with pytest.raises(ValueError, match="sample_domain is empty at row 5"):
+        DistributionWeightedRegressor().fit(X, y, sample_domain=domain)
+
+
+def test_given_sources_must_be_sources_with_names_of_their_own():
+    X, y, domain = _rows()
+    one = Source("a", lambda X: X[:, 0], lambda X: 0 * X[:, 0])
+    for sources, kind, words in (
+        ([], ValueError, "sources is empty"),
+        ([one, one], ValueError, "two sources are called 'a'"),
+        ([one, object()], TypeError, "must hold Source objects; got object"),
+    ):
+        with pytest.raises(kind, match=words):
+            DistributionWeightedRegressor.from_sources(sources).fit(X, y, sample_domain=domain)
+
+
+def test_a_fit_to_one_source_forgets_an_earlier_fit_to_several():
+    X, y, domain = _rows()
+    model = DistributionWeightedRegressor(random_state=0).fit(X, y, sample_domain=domain)
+    assert model.certificate_ is not None
+    model.fit(X, y)
+    assert not hasattr(model, "certificate_")
+    with pytest.raises(ValueError, match="novelty needs a density"):
+        model.novelty(X)

@@ -25,7 +25,6 @@ from anymix.core.records import plain
 from anymix.densities import TemperatureScaling
 from anymix.estimators import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.estimators._learning import Weighing
-from anymix.estimators.novelty import Novelty
 from anymix.sources import Tables
 from anymix.sources.exchange import Audited, AuditError, read_sources
 from anymix.sources.exchange.density import dump, load
@@ -39,6 +38,7 @@ from anymix.sources.exchange.folder import (
 )
 from anymix.sources.exchange.manifest import LIMITS, FileFacts, parse_json
 from anymix.sources.exchange.site import all_classes
+from anymix.sources.novelty import Novelty
 
 KIND, SCHEMA = "anymix model", 1
 RECORD = "model.json"

@@ -19,6 +19,7 @@ from anymix.estimators._rows import (
     Rows,
     check_domains,
     check_sizes,
+    check_sources,
     check_weight,
     check_X,
     check_y,
@@ -109,6 +110,8 @@ class SourceEnsemble(BaseEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
+        if self.sources is not None:
+            check_sources(self.sources)
         X = check_X(self, X, reset=True)
         n, classification = _length(X), self._classification()
         target = check_y(y, n, classification)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -18,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from anymix.core.simplex import FloatArray
+from anymix.sources import Source
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,27 @@ def check_domains(
     domain = column_or_1d(sample_domain)
     if domain.shape[0] != n:
         raise ValueError(f"sample_domain has {domain.shape[0]} entries for {n} rows.")
+    # NaN is the one value that differs from itself.
+    missing = [i for i, d in enumerate(domain.tolist()) if d is None or d != d]
+    if missing:
+        raise ValueError(f"sample_domain is empty at row {missing[0]}; name every row's source.")
     found, codes = np.unique(domain, return_inverse=True)
     if names is None:
         return found, codes.astype(np.intp)
     return np.asarray(names), _match(found, names)[codes]
+
+
+def check_sources(sources: Sequence[Source]) -> None:
+    """Sources are given, are sources, and can be told apart."""
+    if not len(sources):
+        raise ValueError("sources is empty; give one Source or more, or leave it out to train.")
+    for source in sources:
+        if not isinstance(source, Source):
+            raise TypeError(f"sources must hold Source objects; got {type(source).__name__}.")
+    names = [source.name for source in sources]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"two sources are called {twice[0]!r}; give each a name of its own.")
 
 
 def _match(found: NDArray[Any], names: list[str]) -> NDArray[np.intp]:

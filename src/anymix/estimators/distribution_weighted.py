@@ -3,165 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.utils.validation import check_is_fitted
 
 from anymix.core import combine
-from anymix.core.losses import CrossEntropy, Loss, get_loss
+from anymix.core.losses import Loss
 from anymix.core.simplex import FloatArray
-from anymix.densities import GaussianKDE
-from anymix.estimators._ensemble import SourceEnsemble
-from anymix.estimators._learning import Goal, choose_weighing
-from anymix.estimators._rows import Rows, check_X
-from anymix.estimators._training import Recipe
-from anymix.estimators.cross_loss import cross_loss
-from anymix.estimators.novelty import Novelty
-from anymix.sources import Source, Tables
-from anymix.sources.tables import _length
+from anymix.estimators._distribution_weighting import DistributionWeighting
+from anymix.sources import Source
 
 
-class _DistributionWeighted(SourceEnsemble):
-    """Weights z_k D_k(x) + (η/p) U(x), with z learned so that no source is let down at home."""
-
-    uses_density: ClassVar[bool] = True
-    rule: str = "marginal"
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        density: Any = None,
-        *,
-        sources: Sequence[Source] | None = None,
-        loss: str | Loss = "squared",
-        objective: str = "regret",
-        shrinkage: float | str = "auto",
-        eta: float = 1e-3,
-        calibrate: bool = True,
-        cv: int = 5,
-        confidence: float = 0.95,
-        skip_below: float = 1e-6,
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.density = density
-        self.sources = sources
-        self.loss = loss
-        self.objective = objective
-        self.shrinkage = shrinkage
-        self.eta = eta
-        self.calibrate = calibrate
-        self.cv = cv
-        self.confidence = confidence
-        self.skip_below = skip_below
-        self.random_state = random_state
-
-    def _density(self) -> Any:
-        if self.density is not None or self.sources:
-            return self.density
-        return GaussianKDE(random_state=self.random_state)
-
-    def estimator_or_default(self) -> Any:
-        """Return the estimator to clone for each domain."""
-        return self._fallback() if self.estimator is None else self.estimator
-
-    def _learn(self, rows: Rows, recipe: Recipe) -> None:
-        if len(self.sources_) == 1:
-            self.z_ = np.ones(1)
-            return
-        self._learn_from(recipe.held_out_tables(rows, self._labels, self.cv, self.random_state))
-
-    def fit_tables(self, tables: Tables) -> Self:
-        """Learn z from tables alone, when no rows may travel; the sources must have been given.
-
-        Each site evaluates all sources on its own held-out rows, and sends the tables.
-        """
-        if not self.sources:
-            raise ValueError(
-                "fit_tables needs sources: use from_sources([...]).fit_tables(tables)."
-            )
-        p = len(self.sources)
-        if len(tables.log_masses) != p:
-            raise ValueError(f"the tables are of {len(tables.log_masses)} sources, not of {p}.")
-        if tables.targets is None or tables.sample_domain is None:
-            raise ValueError(
-                "z is learned from held-out rows: add their targets and domains to the tables with "
-                "tables.labelled(y, sample_domain)."
-            )
-        self.sources_, self.router_ = list(self.sources), None
-        self.source_names_ = np.asarray([source.name for source in self.sources_])
-        if self._classification():
-            if tables.classes is None:
-                raise ValueError("tables of a classification come from evaluate(..., classes=...).")
-            self.classes_ = np.asarray(tables.classes)
-        self._learn_from(tables)
-        return self
-
-    def _learn_from(self, tables: Tables) -> None:
-        """Calibrate, learn z, certify, all on rows that no source has seen."""
-        self._check_parameters()
-        goal = Goal(self.loss, self.eta, self.rule, self.objective, self.shrinkage)
-        self.novelty_ = Novelty.from_tables(tables) if self.router_ is None else None
-        self.weighing_, self.tables_, self.solution_, n = choose_weighing(
-            tables, goal, self.calibrate
-        )
-        # z was fitted on the rows that judge it; what is certified is z rounded, so that is used.
-        self.certificate_ = goal.certify(self.tables_, self.solution_.z, self.confidence, n)
-        self.z_ = self.certificate_.z
-        self.cross_loss_ = cross_loss(self.tables_, self.loss, self.source_names_, self.confidence)
-
-    def _check_parameters(self) -> None:
-        if self.rule not in ("marginal", "normalised"):
-            raise ValueError(f"rule must be 'marginal' or 'normalised'; got {self.rule!r}.")
-        loss = get_loss(self.loss)
-        if self._classification() != (loss.vector or isinstance(loss, CrossEntropy)):
-            kind = "'cross_entropy' or 'brier'" if self._classification() else "a loss of numbers"
-            raise ValueError(f"{type(self).__name__} needs {kind}; got loss={self.loss!r}.")
-
-    def log_responsibilities(self, X: Any) -> FloatArray:
-        """log r_k(x), calibrated and sharpened as predictions use them, shape (p, n)."""
-        check_is_fitted(self, "z_")
-        X = check_X(self, X)
-        if len(self.sources_) == 1:
-            return np.zeros((1, _length(X)))
-        return self.weighing_.transform(self._log_masses(X))
-
-    def _weights(self, X: Any) -> FloatArray:
-        # core.source_weights for responsibilities: these sum to 1, so U = 1/p is never tiny.
-        r = np.exp(self.log_responsibilities(X))
-        weights: FloatArray = self.z_[:, None] * r + self.eta / len(r) ** 2
-        return weights / weights.sum(axis=0)
-
-    def novelty(self, X: Any) -> FloatArray:
-        """How far each row is from all sources: 0 is typical of one, near 1 is unlike any.
-
-        1 − max_k of the share of source k's own held-out rows that are no likelier than the row.
-        """
-        check_is_fitted(self, "z_")
-        novelty: Novelty | None = getattr(self, "novelty_", None)
-        if novelty is None:
-            raise ValueError(
-                "novelty needs a density for each of several sources; a DomainClassifier or a "
-                "single source has none."
-            )
-        return novelty.score(self._log_masses(check_X(self, X)))
-
-    def predict_or_abstain(self, X: Any, max_novelty: float = 0.95) -> tuple[Any, Any]:
-        """Predictions, and which rows (True) are unlike all sources; 1 − max_novelty at home."""
-        return self.predict(X), self.novelty(X) > max_novelty
-
-    def model_evaluations(self, X: Any) -> dict[str, int]:
-        """How many of the p·n model evaluations `predict` makes at these rows, and saves."""
-        weights = self.source_weights(X)
-        asked = weights >= self.skip_below / weights.shape[1]
-        made = int(asked.sum()) if self.rule == "marginal" else weights.size
-        return {"made": made, "saved": weights.size - made}
-
-
-class DistributionWeightedRegressor(RegressorMixin, _DistributionWeighted):
+class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
     """Regression from several sources that is good on any mixture of them.
 
     Parameters
@@ -225,7 +80,7 @@ class DistributionWeightedRegressor(RegressorMixin, _DistributionWeighted):
         return Ridge()
 
 
-class DistributionWeightedClassifier(ClassifierMixin, _DistributionWeighted):
+class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
     """Classification from several sources that is good on any mixture of them.
 
     Parameters are those of `DistributionWeightedRegressor`, with the default estimator

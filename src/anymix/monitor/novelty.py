@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix.core.simplex import FloatArray
 from anymix.monitor._inputs import domains, log_table
-
-
-def tail_probabilities(scores: FloatArray, own: FloatArray) -> FloatArray:
-    """How often would a source's own row score as low?  `own` (n_k,) are scores of held-out rows.
-
-    p(s) = (1 + #{own ≤ s}) / (n_k + 1), and below the lowest own score the exponential tail
-    p(s) = exp((s − min own) / b) / (n_k + 1), with b the mean distance of the lower half from the
-    median: it orders the points that lie beyond all rows.
-
-    Examples
-    --------
-    >>> tail_probabilities(np.array([-9.0, 1.0, 9.0]), np.array([0.0, 1.0, 2.0])).round(3)
-    array([0.  , 0.75, 1.  ])
-    """
-    own = np.sort(own)
-    n = len(own)
-    p = (1.0 + np.searchsorted(own, scores, side="right")) / (n + 1.0)
-    lowest, below = own[0], scores < own[0]
-    if np.isfinite(lowest):
-        spread = float(np.mean(np.median(own) - own[: (n + 1) // 2]))
-        with np.errstate(divide="ignore"):
-            depth = np.divide(lowest - scores[below], spread)
-        p[below] = np.exp(-depth) / (n + 1.0)
-    return np.asarray(p)
+from anymix.sources.novelty import Novelty
 
 
 def novelty_scores(
@@ -62,6 +38,7 @@ def novelty_scores(
     --------
     Two sources around 0 and 10, the second in other units; 5 lies between them.
 
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> domain = np.repeat([0, 1], 99)
     >>> rows = rng.normal(10.0 * domain)
@@ -74,7 +51,4 @@ def novelty_scores(
     p, m = reference.shape
     table = log_table(log_densities, "log_densities", p)
     domain = domains(sample_domain, p, m)
-    best = np.zeros(table.shape[1])
-    for k in range(p):
-        np.maximum(best, tail_probabilities(table[k], reference[k, domain == k]), out=best)
-    return 1.0 - best
+    return Novelty(tuple(reference[k, domain == k] for k in range(p))).score(table)
