@@ -1,10 +1,10 @@
 """Three organisations with sources, held-out and test tables, and a model fitted from them."""
 
-import csv
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from organisations import NAMES, draw, label, write_csv
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 
@@ -12,28 +12,6 @@ from anymix import Source
 from anymix.cli import main
 from anymix.densities import GaussianKDE, GaussianMixtureDensity
 from anymix.sources.exchange import pack_source
-
-NAMES = ("north", "south", "west")
-CENTRES = {"north": -2.0, "south": 2.0, "west": 0.0}
-
-
-def draw(name, n, rng):
-    X = rng.normal([CENTRES[name], abs(CENTRES[name])], size=(n, 2))
-    y = np.sin(1.5 * X[:, 0]) + X[:, 1] * CENTRES[name] / 4 + 0.3 * rng.normal(size=n)
-    return X, y
-
-
-def write_csv(path, X, y=None):
-    with open(path, "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["a", "b"] + ["y"] * (y is not None))
-        columns = [*X.T.tolist(), *([] if y is None else [y.tolist()])]
-        writer.writerows(zip(*columns, strict=True))
-    return str(path)
-
-
-def label(y):
-    return np.where(y > 0, "yes", "no")
 
 
 def _build(folder, task):

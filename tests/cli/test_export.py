@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import NAMES
+from organisations import NAMES
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from conftest import NAMES, draw, label, write_csv
+from organisations import NAMES, draw, label, write_csv
 from scipy.special import log_softmax, softmax
 from skl2onnx import to_onnx
 from skl2onnx.common.data_types import FloatTensorType

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import NAMES
+from organisations import NAMES
 
 from anymix.sources.exchange import AuditError
 from anymix.sources.exchange.density import dump, load

@@ -7,18 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
 
 from anymix.cli.console import Console
 from anymix.cli.model_folder import RECORD_LIMIT, read_record, read_tables, read_weighing
 from anymix.core import simplex, source_weights
-from anymix.core.simplex import FloatArray
+from anymix.estimators.summary import mean_weights, reliability
 from anymix.report import render
-from anymix.sources import Tables
 from anymix.sources.exchange.folder import read_file
 from anymix.sources.exchange.manifest import parse_json
 
-N_BINS = 10
 # Records that `--save` keeps beside model.json, and the part of the report that each replaces.
 SAVED = {
     "certificate": "certificate.json",
@@ -47,46 +44,21 @@ def report_record(folder: Path, title: str | None = None) -> dict[str, Any]:
     """Gather what the page shows; saved records of new rows take the place of those of fit."""
     record = read_record(folder)
     tables, weighing = read_tables(folder, record), read_weighing(record)
-    log_r = weighing.transform(tables.log_masses)
+    log_r, domain = weighing.transform(tables.log_masses), np.asarray(tables.sample_domain)
     z = simplex.check(record["z"], len(log_r))
     shown = {key: record[key] for key in ("loss", "objective", "anymix", "z", "cross_loss")}
     shown |= {key: record[key] for key in ("certificate", "comparison", "solution")}
     for part, name in SAVED.items():
         if (folder / name).exists():
             shown[part] = parse_json(read_file(folder / name, RECORD_LIMIT), str(folder / name))
-    calibration = {"after": reliability(log_r, tables)}
+    calibration: dict[str, Any] = {"after": reliability(log_r, domain)}
     if record["calibration"] is not None:
-        raw = np.asarray(log_softmax(tables.log_masses, axis=0))
-        report = record["calibration"]["report"]
-        calibration |= {"before": reliability(raw, tables), "report": report}
+        calibration["before"] = reliability(tables.log_masses, domain)
+        calibration |= {key: record["calibration"][key] for key in ("report", "sharpness")}
     return shown | {
         "name": title or folder.resolve().name,
         "sources": [source["name"] for source in record["sources"]],
-        "rows": np.bincount(np.asarray(tables.sample_domain), minlength=len(z)).tolist(),
-        "weights": mean_weights(source_weights(log_r, z, record["eta"]), tables),
+        "rows": np.bincount(domain, minlength=len(z)).tolist(),
+        "weights": mean_weights(source_weights(log_r, z, record["eta"]), domain),
         "calibration": calibration,
     }
-
-
-def mean_weights(weights: FloatArray, tables: Tables) -> FloatArray:
-    """Return the mean weight of source k on the rows of source j, (p, p)."""
-    domain = np.asarray(tables.sample_domain)
-    return np.stack([weights[:, domain == j].mean(axis=1) for j in range(len(weights))], axis=1)
-
-
-def reliability(log_r: FloatArray, tables: Tables) -> list[dict[str, float]]:
-    """How sure the likeliest source is, and how often right, in bins; all sources count alike."""
-    domain = np.asarray(tables.sample_domain)
-    share = 1.0 / (len(log_r) * np.bincount(domain)[domain])
-    sure, right = np.exp(log_r.max(axis=0)), log_r.argmax(axis=0) == domain
-    place = np.minimum((N_BINS * sure).astype(int), N_BINS - 1)
-    bins = []
-    for b in np.unique(place):
-        here = place == b
-        total = share[here].sum()
-        means = {
-            "confidence": share[here] @ sure[here] / total,
-            "accuracy": share[here] @ right[here] / total,
-        }
-        bins.append({**{key: float(value) for key, value in means.items()}, "share": float(total)})
-    return bins
