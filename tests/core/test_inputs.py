@@ -178,3 +178,21 @@ def test_inputs_are_not_changed():
     problem.hessian([0.5, 0.5], np.ones(2))
     for table, before in zip(tables, [MASSES, PREDICTIONS, TARGETS], strict=True):
         np.testing.assert_array_equal(table, before)
+
+
+@pytest.mark.parametrize("masses", [[[1, 2], [1]], [["a", "b"], ["c", "d"]]])
+def test_masses_that_are_no_table_of_numbers(masses):
+    with pytest.raises(ValueError, match="masses must be numbers, in rows of one length"):
+        Problem(masses, [[0, 0], [1, 1]], [0, 1])
+
+
+def test_a_z_of_the_wrong_length_is_named_by_every_evaluation():
+    problem = Problem([[0.9, 0.1], [0.2, 0.8]], [[0.0, 0.5], [0.5, 1.0]], [0.0, 1.0])
+    z = np.full(3, 1 / 3)
+    for evaluate in (
+        problem.source_losses,
+        problem.losses_and_jacobian,
+        lambda z: problem.hessian(z, np.ones(2)),
+    ):
+        with pytest.raises(ValueError, match=r"z has shape \(3,\); it must be \(2,\)"):
+            evaluate(z)

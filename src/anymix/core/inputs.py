@@ -15,7 +15,10 @@ from anymix.core.simplex import FloatArray
 
 def finite(values: ArrayLike, name: str) -> FloatArray:
     """Return a float array without NaN or infinity."""
-    array = np.asarray(values, dtype=float)
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers, in rows of one length.") from error
     if not np.all(np.isfinite(array)):
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} must be finite; found {array[where]} at index {where}.")
@@ -29,6 +32,14 @@ def positive(value: float, name: str) -> float:
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be positive and finite; got {value}.")
     return float(value)
+
+
+def vector(z: ArrayLike, p: int) -> FloatArray:
+    """Return z (p,); no more is asked, since solvers look beyond the simplex, and often."""
+    z = np.asarray(z, dtype=float)
+    if z.shape != (p,):
+        raise ValueError(f"z has shape {z.shape}; it must be ({p},).")
+    return z
 
 
 def mass_table(masses: ArrayLike, name: str) -> FloatArray:

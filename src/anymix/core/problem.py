@@ -194,7 +194,7 @@ class Problem:
 
         Paper: Eq. 3, Eq. 4.
         """
-        z = np.asarray(z, dtype=float)
+        z = inputs.vector(z, self.n_sources)
         L = np.zeros(self.n_sources)
         for block in self.measure.blocks():
             h, _ = self.ratio(z, block)
@@ -206,7 +206,7 @@ class Problem:
 
         G_kj = Σ_i P_k ℓ'(h_z) (D_j h_j − h_z D_j) / K
         """
-        z = np.asarray(z, dtype=float)
+        z = inputs.vector(z, self.n_sources)
         p, measure = self.n_sources, self.measure
         L, G = np.zeros(p), np.zeros((p, p))
         for block in measure.blocks():
@@ -224,7 +224,7 @@ class Problem:
 
         Σ_i W [ℓ'' aa' − ℓ'(Da' + aD')] / K²
         """
-        z = np.asarray(z, dtype=float)
+        z = inputs.vector(z, self.n_sources)
         H = np.zeros((z.size, z.size))
         for block in self.measure.blocks():
             h, K = self.ratio(z, block)
