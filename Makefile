@@ -38,9 +38,9 @@ docs: $(VENV)/.stamp-test
 
 # The paper's experiments, e.g. `make study-office DATA=folder SEEDS=10`; records go to results/.
 DATA ?= ../shared/data
-SEEDS ?= 10
+SEEDS ?=
 study-%: $(VENV)/.stamp-test
-	$(BIN)/anymix study $* --data $(DATA) --seeds $(SEEDS) --out results/$*.jsonl
+	$(BIN)/anymix study $* --data $(DATA) $(if $(SEEDS),--seeds $(SEEDS)) --out results/$*.jsonl
 
 format: $(VENV)/.stamp-test
 	$(BIN)/ruff check --fix .

@@ -3,8 +3,8 @@ import json
 
 import pytest
 
+from anymix.cli import main
 from anymix.studies import frame, theory
-from anymix.studies.__main__ import main
 from anymix.studies.frame import ProgressLine, Result, mean_rows, read_records, run_study
 
 
@@ -73,16 +73,24 @@ def test_progress_is_one_line_on_a_terminal_and_plain_lines_elsewhere(stream, li
 
 
 def test_the_command_prints_the_tables(capsys, tmp_path):
-    main(["theory", "--seeds", "1", "--out", str(tmp_path / "r.jsonl"), "--style", "latex"])
+    given = ["theory", "--seeds", "1", "--out", str(tmp_path / "r.jsonl"), "--style", "latex"]
+    assert main(["study", *given]) == 0
     shown = capsys.readouterr()
     assert r"\begin{tabular}" in shown.out
     assert "[1/1] seed 0" in shown.err
     assert (tmp_path / "r.jsonl").exists()
 
 
-def test_missing_data_end_the_command_with_a_sentence(tmp_path):
-    with pytest.raises(SystemExit, match=r"domain_sentiment_data.tar.gz is not in .*ANYMIX_DATA"):
-        main(["sentiment", "--data", str(tmp_path)])
+def test_missing_data_end_the_command_with_a_sentence(capsys, tmp_path):
+    assert main(["study", "sentiment", "--data", str(tmp_path)]) != 0
+    told = capsys.readouterr().err
+    assert "domain_sentiment_data.tar.gz is not in" in told
+    assert "ANYMIX_DATA" in told
+
+
+def test_each_study_has_its_usual_number_of_seeds():
+    seeds = {r.seed for r in run_study("theory")}
+    assert seeds == set(range(frame.STUDIES["theory"]))
 
 
 def test_mean_rows_average_the_columns_of_each_seed():

@@ -13,7 +13,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("name", choices=tuple(STUDIES), help="which experiment")
     parser.add_argument("--data", metavar="FOLDER", help="data; else ANYMIX_DATA, else downloads")
-    parser.add_argument("--seeds", type=int, default=10, help="how many splits")
+    parser.add_argument("--seeds", type=int, help="how many splits; else 10, for digits 3")
     parser.add_argument("--out", metavar="FILE", help="records, one JSON object a line")
     parser.add_argument("--style", choices=("text", "markdown", "latex"), default="text")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -50,6 +51,12 @@ def obtain(data: Path | None, file: Published) -> Path:
     return _download(pooch, file)
 
 
+def cache_folder() -> Path:
+    """Return where downloads and trained networks are kept: ANYMIX_CACHE, or pooch's place."""
+    named = os.environ.get("ANYMIX_CACHE")
+    return Path(named) if named else Path(import_module("pooch").os_cache("anymix"))
+
+
 def _download(pooch: Any, file: Published) -> Path:
     try:
         return Path(
@@ -57,7 +64,7 @@ def _download(pooch: Any, file: Published) -> Path:
                 file.address,
                 known_hash=file.checksum,
                 fname=file.name,
-                path=pooch.os_cache("anymix"),
+                path=cache_folder(),
                 progressbar=True,
             )
         )

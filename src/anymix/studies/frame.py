@@ -1,11 +1,11 @@
 """The frame of all studies: seeds in, flat records out, one JSON line each.
 
-A study is one module with a function
+A study is one module of this room with a function
 
     run(data: Path | None, seeds: Sequence[int], progress: Progress) -> Iterator[Result]
 
-that is entered in `STUDIES`.  Everything else (files, tables, pictures, the page of results) is
-made from its records.
+whose name is entered in `STUDIES`.  Everything else (files, tables, pictures, the page of results)
+is made from its records.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from anymix.core.records import Record
 Protocol = Literal["as published", "clean", "beyond"]
 Progress = Callable[[int, int, str], None]
 
-# Name -> module; a module is imported when its study is run.
+# Name -> how many seeds are usual; the module of that name is imported when its study is run.
 STUDIES = {
-    "artificial": "anymix.studies.artificial",
-    "theory": "anymix.studies.theory",
-    "sentiment": "anymix.studies.sentiment",
-    "digits_small": "anymix.studies.digits",
-    "office": "anymix.studies.office",
+    "artificial": 10,
+    "theory": 10,
+    "sentiment": 10,
+    "digits": 3,
+    "digits_small": 3,
+    "office": 10,
 }
 
 
@@ -82,11 +83,13 @@ class Result(Record):
 def run_study(
     name: str,
     data: Path | str | None = None,
-    n_seeds: int = 10,
+    n_seeds: int | None = None,
     out: Path | str | None = None,
     progress: Progress | None = None,
 ) -> list[Result]:
     """Run a study on seeds 0 .. n_seeds - 1; write header and records to `out` if it is given.
+
+    Without a number there are as many seeds as `STUDIES` has for it.
 
     The folder of the data is `data`, or else the environment's ANYMIX_DATA; without either the
     loaders download what they need.  The same seeds give the same records to the last digit.
@@ -99,11 +102,12 @@ def run_study(
     """
     if name not in STUDIES:
         raise ValueError(f"There is no study {name!r}; choose one of {', '.join(STUDIES)}.")
+    n_seeds = STUDIES[name] if n_seeds is None else n_seeds
     if n_seeds < 1:
         raise ValueError(f"A study needs at least one seed; got {n_seeds}.")
     folder = data or os.environ.get("ANYMIX_DATA")
     start = time.perf_counter(), time.process_time()
-    run = import_module(STUDIES[name]).run
+    run = import_module(f"anymix.studies.{name}").run
     results = list(run(Path(folder) if folder else None, range(n_seeds), progress or quiet))
     if out is not None:
         spent = time.perf_counter() - start[0], time.process_time() - start[1]

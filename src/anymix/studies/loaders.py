@@ -73,9 +73,9 @@ class Images(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Features (n, d) of images, their class and their domain."""
+    """Features or pixels (n, d) of images, their class and their domain."""
 
-    X: NDArray[np.float32]
+    X: NDArray[Any]
     y: NDArray[np.intp]
     domain: NDArray[np.intp]
 

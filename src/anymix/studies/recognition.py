@@ -47,8 +47,8 @@ class Setting(NamedTuple):
     table: str
     domains: tuple[str, ...]
     sizes: tuple[int, ...]
-    predictor: Any
-    density: Any
+    predictor: Any = None
+    density: Any = None
 
     @property
     def unions(self) -> dict[str, list[int]]:
@@ -125,7 +125,7 @@ def methods(setting: Setting, fitted: Fitted, held: Evidence, test: Evidence) ->
     for k, name in enumerate(setting.domains):
         yield Method(name[0], "as published", h[k])
     yield Method("unif", "as published", h.mean(axis=0))
-    yield Method("DW", "as published", _published(held.tables, test.tables))
+    yield Method("DW", "as published", as_published(held.tables, test.tables))
     yield Method("DW, γ = 0", "clean", _raw(held.tables, test.tables, "gamma"))
     yield Method("DW", "clean", _raw(held.tables, test.tables, "regret"))
     yield Method("DW, calibrated", "beyond", _default(fitted, held.tables, test.tables))
@@ -141,7 +141,7 @@ def joint(setting: Setting, train: Features, test: Features) -> Method:
     return Method("joint", "as published", predictor.predict_proba(test.X), privileged=True)
 
 
-def _published(held: Tables, test: Tables) -> FloatArray:
+def as_published(held: Tables, test: Tables) -> FloatArray:
     """Combine as the paper does, with the z at which the DC algorithm from 1/p comes to rest.
 
     Paper: Sec. 5.2, Eq. 6.

@@ -70,12 +70,12 @@ def _table(name: str, metric: str, results: Sequence[Result]) -> Table:
 def number(value: float) -> str:
     """Write a value with three significant digits at least.
 
-    >>> number(1.456), number(94.66), number(0.01234), number(0.0)
-    ('1.46', '94.7', '0.0123', '0')
+    >>> number(1.456), number(94.66), number(0.01234), number(0.0), number(73_257)
+    ('1.46', '94.7', '0.0123', '0', '73257')
     """
-    if value == 0:
-        return "0"
     size = abs(value)
+    if size == 0 or size >= 1000:
+        return f"{value:.0f}"
     return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 0.995 else f"{value:.3g}"
 
 
