@@ -170,7 +170,7 @@ def test_the_candidates_are_counted():
 def test_sentences():
     shared = dict.fromkeys(
         ["own_losses", "source_losses", "epsilon", "gamma", "eta", "loss_bound", "bounds"], 0.0
-    ) | {"assumptions": Assumptions()}
+    ) | {"assumptions": Assumptions(), "loss": "brier"}
     certificate = Certificate(
         z=np.full(3, 1 / 3),
         robust_loss=0.3,
@@ -183,9 +183,10 @@ def test_sentences():
         **shared,
     )
     assert certificate.sentence == (
-        "On any mixture of the 3 sources the loss is at most 0.41, and at most 0.02 above each "
-        "source's own model at home, with 95 % confidence."
+        "On any mixture of the 3 sources the loss is at most 0.41 (brier), and at most 0.02 above "
+        "each source's own model at home, with 95 % confidence."
     )
+    assert str(certificate) == certificate.sentence
     better = Certificate(
         z=np.ones(1),
         robust_loss=0.3,
@@ -198,8 +199,8 @@ def test_sentences():
         **shared,
     )
     assert better.sentence == (
-        "On the source the loss is at most 0.41, and at least 0.02 below each source's own model "
-        "at home, with about 90 % confidence."
+        "On the source the loss is at most 0.41 (brier), and at least 0.02 below each source's "
+        "own model at home, with about 90 % confidence."
     )
 
 
@@ -226,7 +227,7 @@ def test_one_source_and_one_point_work():
         ({"confidence": 1.5}, "strictly between"),
         ({"method": "betting"}, "loss_bound=M"),
         ({"method": "guess", "assumptions": KNOWN}, "method must be"),
-        ({"assumptions": Assumptions(loss_bound=1e-6)}, "state a larger bound"),
+        ({"assumptions": Assumptions(loss_bound=1e-6)}, "state at least that"),
     ],
 )
 def test_bad_options_are_named(problem, options, message):
@@ -248,3 +249,18 @@ def test_too_many_sources_to_certify_on_the_same_points():
     )
     with pytest.raises(ValueError, match="held-out"):
         certify(many, np.full(p, 1 / p), held_out=False)
+
+
+@given(seed=st.integers(0, 10_000), stated=st.booleans())
+def test_the_regret_is_never_said_to_be_above_the_loss(seed, stated):
+    """With few rows and unlike errors the bound on the difference alone would be."""
+    rng = np.random.default_rng(seed)
+    masses, y = rng.uniform(0.1, 1, (2, 8)), rng.normal(size=8)
+    h = y + rng.standard_t(2, (2, 8))
+    problem = Problem.from_log_densities(
+        np.log(masses), h, y, "squared", 1e-3, sample_domain=np.arange(8) % 2
+    )
+    given = Assumptions(loss_bound=2 * problem.loss_bound) if stated else None
+    found = certify(problem, [0.5, 0.5], assumptions=given)
+    assert found.regret_upper <= found.loss_upper
+    assert found.regret <= found.robust_loss

@@ -114,6 +114,19 @@ def test_the_certificate_is_quoted_and_its_numbers_stand_below():
     assert first == pytest.approx([own, ours, ours - own], abs=5.1e-4)
 
 
+@pytest.mark.parametrize(
+    ("checked", "value", "said"),
+    [(True, 1.0, None), (False, 2.0, "Taken on trust"), (False, 1.0, "does not hold here")],
+)
+def test_bounds_say_whether_the_rows_bear_them_out(checked, value, said):
+    record = full_record()
+    words = {"name": "loss on any mixture", "paper": "Thm 1", "assumptions": "It is so."}
+    record["certificate"]["bounds"] = [words | {"value": value, "checked": checked}]
+    page = render_html(record)
+    told = [text for text in ("Taken on trust", "does not hold here") if text in page]
+    assert told == ([] if said is None else [said])
+
+
 def test_the_lowest_fair_loss_is_marked():
     record = full_record()
     comparison = record["comparison"]

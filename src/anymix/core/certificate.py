@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from anymix.core import simplex
 from anymix.core.bounds import Assumptions, Bound, Facts, paper_bounds
 from anymix.core.confidence import Method, mean_upper_bound
-from anymix.core.losses import CrossEntropy
+from anymix.core.losses import CrossEntropy, loss_name
 from anymix.core.measures import OwnMeasure
 from anymix.core.problem import Problem, gap
 from anymix.core.records import Record, Solution
@@ -51,11 +51,14 @@ class Certificate(Record):
         With what probability the next two hold (both together), and by which bound; None when the
         tables are taken as the distributions themselves.
     loss_upper, regret_upper : float or None
-        Upper confidence bounds on max_k L_k and on max_k (L_k − ε_k).
+        Upper confidence bounds on max_k L_k and on max_k (L_k − ε_k).  Where no loss is negative
+        the second is at most the first.
     n_candidates : float
         How many z the confidence is spread over: 1, or all rounded ones if z was fitted here.
     assumptions : Assumptions
         What the user stated.
+    loss : str
+        Name of the loss.
     """
 
     z: FloatArray
@@ -74,6 +77,10 @@ class Certificate(Record):
     regret_upper: float | None
     n_candidates: float
     assumptions: Assumptions
+    loss: str
+
+    def __str__(self) -> str:
+        return self.sentence
 
     @property
     def sentence(self) -> str:
@@ -83,8 +90,8 @@ class Certificate(Record):
         loss = self.robust_loss if self.loss_upper is None else self.loss_upper
         regret = self.regret if self.regret_upper is None else self.regret_upper
         return (
-            f"{where} the loss is at most {loss:.4g}, and {_beside_specialists(regret)} each "
-            f"source's own model at home, {self._how}."
+            f"{where} the loss is at most {loss:.4g} ({self.loss}), and "
+            f"{_beside_specialists(regret)} each source's own model at home, {self._how}."
         )
 
     @property
@@ -137,8 +144,8 @@ def certify(
     >>> problem = Problem([[1, 0], [0, 1]], [[0, 0], [1, 1]], [0, 1], eta=1e-3)
     >>> certificate = certify(problem, [0.5, 0.5])
     >>> print(certificate.sentence)
-    On any mixture of the 2 sources the loss is at most 2.495e-07, and at most 2.495e-07 above each
-    source's own model at home, taking the tables as the truth.
+    On any mixture of the 2 sources the loss is at most 2.495e-07 (squared), and at most 2.495e-07
+    above each source's own model at home, taking the tables as the truth.
     >>> [(bound.paper, round(bound.value, 4)) for bound in certificate.bounds]
     [('Thm 1, Cor. 2', 0.001), ('Lemma 4, Cor. 2', 0.001)]
 
@@ -176,6 +183,7 @@ def certify(
         regret_upper=regret_upper,
         n_candidates=n_candidates,
         assumptions=given,
+        loss=loss_name(problem.loss),
     )
 
 
@@ -231,8 +239,8 @@ def _loss_bound(problem: Problem, given: Assumptions) -> float:
         return problem.loss_bound
     if problem.loss_bound > given.loss_bound * (1 + 1e-9):
         raise ValueError(
-            f"loss_bound is {given.loss_bound:g}, but a loss of {problem.loss_bound:g} occurs; "
-            "state a larger bound or clip the predictions."
+            f"loss_bound is {given.loss_bound:g}, but a loss of {problem.loss_bound:g} occurs on "
+            "these rows; state at least that, or clip the predictions."
         )
     return float(given.loss_bound)
 
@@ -269,7 +277,15 @@ def _upper_bounds(
         x, d, w = loss[there], difference[there], w[there]
         losses.append(mean_upper_bound(x, delta, method, limits[0], w, rng))
         regrets.append(mean_upper_bound(d, delta, method, limits[1], w, rng))
-    return max(losses), max(regrets)
+    worst, regret = max(losses), max(regrets)
+    # ε_k ≥ 0 then, so that L_k − ε_k ≤ L_k.
+    return worst, min(worst, regret) if _never_negative(problem) else regret
+
+
+def _never_negative(problem: Problem) -> bool:
+    """Whether no source has a negative loss at any point."""
+    h, y = problem.predictions, problem.targets
+    return all(problem.loss.value(own, y).min() > -1e-9 for own in h)
 
 
 def _beside_specialists(regret: float) -> str:

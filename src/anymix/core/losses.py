@@ -21,6 +21,7 @@ __all__ = [
     "PoissonLog",
     "Squared",
     "get_loss",
+    "loss_name",
 ]
 
 LOSSES: dict[str, type[Loss]] = {
@@ -48,3 +49,13 @@ def get_loss(loss: str | Loss) -> Loss:
     if loss not in LOSSES:
         raise ValueError(f"unknown loss {loss!r}; known are {', '.join(LOSSES)}, or pass a Loss.")
     return LOSSES[loss]()
+
+
+def loss_name(loss: Loss) -> str:
+    """Return a loss's name in words; that of its class if it is the user's own.
+
+    >>> loss_name(CrossEntropy())
+    'cross-entropy'
+    """
+    known = (name for name, kind in LOSSES.items() if type(loss) is kind)
+    return next(known, type(loss).__name__).replace("_", "-")
