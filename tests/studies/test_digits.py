@@ -1,14 +1,19 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from recognition_cases import made_up_images
 
+from anymix.studies.claims import column_means, duels
 from anymix.studies.digits import DOMAINS, EPOCHS, Meter, grey, pairs, sizes, study
 from anymix.studies.fetch import cache_folder
-from anymix.studies.frame import quiet
+from anymix.studies.frame import quiet, read_records
 from anymix.studies.loaders import Images, load_mnist, load_small_digits, load_usps
 from anymix.studies.networks import ConvNet
 
 FEW = dict.fromkeys(EPOCHS, 3)
+RECORDS = Path(__file__).parents[2] / "results" / "digits.jsonl"
+OURS = [("DW, calibrated", "beyond"), ("DW, domain classifier", "beyond")]
 
 
 def test_pairs_are_drawn_alike_from_each_domain_and_anew_for_each_seed():
@@ -107,3 +112,45 @@ def test_the_cache_can_be_placed(monkeypatch, tmp_path):
     assert cache_folder() == tmp_path
     monkeypatch.delenv("ANYMIX_CACHE")
     assert cache_folder().name == "anymix"
+
+
+@pytest.fixture(scope="module")
+def committed():
+    return [r for r in read_records(RECORDS)[1] if r.table == "Table 3"]
+
+
+def test_the_sets_are_those_of_the_paper():
+    found = [r for r in read_records(RECORDS)[1] if r.table == "Sizes, Table 2"]
+    assert len(found) == 12
+    assert all(r.value == r.paper for r in found)
+
+
+def test_the_records_are_of_three_draws_and_fill_every_cell_of_the_table(committed):
+    assert {r.seed for r in committed} == {0, 1, 2}
+    paper = {(r.method, r.target) for r in committed if r.paper is not None}
+    assert len(paper) == 6 * 8
+    assert len(committed) == 3 * 11 * 8
+
+
+@pytest.mark.parametrize("method", [("DW", "as published"), *OURS])
+def test_dw_beats_every_source_and_unif_on_the_mean_and_on_every_union(committed, method):
+    rivals = [(name, "as published") for name in ("s", "m", "u", "unif")]
+    for duel in duels(committed, method, rivals, larger_is_better=True):
+        assert duel.difference > 0, duel.sentence
+        assert set(duel.lost) <= {("Table 3", d) for d in DOMAINS}, duel.sentence
+
+
+@pytest.mark.parametrize("method", OURS)
+def test_beyond_is_not_worse_than_the_papers_way_on_the_mean(committed, method):
+    ours, published = (
+        column_means(committed, *way)["Table 3", "mean"] for way in (method, ("DW", "as published"))
+    )
+    assert ours >= published
+
+
+@pytest.mark.parametrize("method", [("DW", "as published"), *OURS])
+def test_dw_is_level_with_the_joint_network_on_the_mean(committed, method):
+    """Or above it: level means closer than the joint network's own draws, by two deviations."""
+    joint = [r.value for r in committed if (r.method, r.target) == ("joint", "mean")]
+    duel = duels(committed, method, [("joint", "as published")], larger_is_better=True)[0]
+    assert duel.difference > -2 * np.std(joint, ddof=1) / np.sqrt(len(joint)), duel.sentence

@@ -13,8 +13,10 @@ def test_page_and_records_agree():
     )
 
 
-def test_every_file_of_records_belongs_to_a_study():
-    assert {path.stem for path in results.RECORDS.glob("*.jsonl")} <= set(STUDIES)
+def test_every_study_has_its_records_and_its_words():
+    for ending in ("jsonl", "md"):
+        found = {path.stem for path in results.RECORDS.glob(f"*.{ending}")} - {"README"}
+        assert found == set(STUDIES)
 
 
 def test_every_picture_is_there():

@@ -34,7 +34,7 @@ def tables(results: Sequence[Result]) -> list[Table]:
 
     Examples
     --------
-    >>> cells = [Result("s", "Table 1", "clean", "DW", "K", "MSE", i, 1 + i, paper=1.45,
+    >>> cells = [Result("s", "Table 1", "clean", "DW", "K", "MSE", i, 1.0 + i, paper=1.45,
     ...                 paper_sd=0.08) for i in range(3)]
     >>> print(render(cells))
     Table 1 (MSE)
@@ -68,13 +68,13 @@ def _table(name: str, metric: str, results: Sequence[Result]) -> Table:
 
 
 def number(value: float) -> str:
-    """Write a value with three significant digits at least.
+    """Write a value with three significant digits at least, a count as it is.
 
-    >>> number(1.456), number(94.66), number(0.01234), number(0.0), number(73_257)
-    ('1.46', '94.7', '0.0123', '0', '73257')
+    >>> number(1.456), number(94.66), number(0.01234), number(0.0), number(28)
+    ('1.46', '94.7', '0.0123', '0', '28')
     """
     size = abs(value)
-    if size == 0 or size >= 1000:
+    if size == 0 or isinstance(value, int):
         return f"{value:.0f}"
     return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 0.995 else f"{value:.3g}"
 
