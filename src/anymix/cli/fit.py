@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from anymix.cli.console import Console
 from anymix.cli.judging import add_held_out, compare_tables, held_out_sites, with_classes
-from anymix.cli.model_folder import new_model, write_model
+from anymix.cli.model_folder import check_place, new_model, write_model
 from anymix.sources.exchange import Audited, read_sources
 from anymix.sources.exchange.site import join_sites
 
@@ -33,6 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
+    replaced = check_place(args.out)
     audited = read_sources(args.sources)
     check_alike(audited)
     sites = held_out_sites(args, audited, console)
@@ -51,9 +52,8 @@ def run(args: Namespace, console: Console) -> int:
     extra = {"comparison": comparison.to_dict(), "densities": densities}
     record = write_model(args.out, model, audited, tables, extra)
     weights = ", ".join(f"{n} {w:.3g}" for n, w in zip(model.source_names_, model.z_, strict=True))
-    text = (
-        f"{model.certificate_.sentence}\nz: {weights}\n\n{comparison.table()}\n\nwrote {args.out}"
-    )
+    wrote = f"wrote {args.out}" + ", in place of the model that was there" * replaced
+    text = f"{model.certificate_.sentence}\nz: {weights}\n\n{comparison.table()}\n\n{wrote}"
     console.result(text, record)
     return 0
 

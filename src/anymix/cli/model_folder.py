@@ -5,7 +5,8 @@
     tables-<digits>.safetensors     what the sites handed over, joined; no features, no labels
 
 Parts are named by their SHA-256 and written first; model.json, which names them, is replaced at
-the end in one step.  So a run that is killed leaves the old model whole.
+the end in one step.  So a run that is killed leaves the old model whole.  Records that `--save`
+kept of the old model go just before that: a new model never stands beside them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from anymix._version import __version__
+from anymix.cli.saving import drop_saved
 from anymix.core import simplex
 from anymix.core.records import plain
 from anymix.densities import TemperatureScaling
@@ -81,22 +83,30 @@ def write_model(
 ) -> dict[str, Any]:
     """Write a fitted model; `extra` is put into the record as it is."""
     folder = Path(folder)
-    _check_place(folder)
+    check_place(folder)
     names = [_store_source(folder / "sources", one) for one in audited]
     stored = _store_tables(folder, tables)
     stored["densities"] = bool(extra.pop("densities"))
     record = _record(model, audited, names) | {"tables": stored} | extra
     with replacing(folder / RECORD) as temporary:
         temporary.write_text(json.dumps(plain(record), indent=1, allow_nan=False), "utf-8")
+        # Before the new model and not after: killed between the two, an old model lacks a record,
+        # which can be made again; a new one would show the certificate of another.
+        drop_saved(folder)
     _clean(folder, {*names, stored["file"]})
     return record
 
 
-def _check_place(folder: Path) -> None:
+def check_place(folder: str | Path) -> bool:
+    """Return whether a model is there to be replaced; refuse a place that holds other things."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; choose another name for the model folder.")
     if folder.exists() and any(folder.iterdir()) and not (folder / RECORD).exists():
         left_over = all(p.name == "sources" or p.name.startswith("tables-") for p in _seen(folder))
         if not left_over:
             raise ValueError(f"{folder} exists and is not a model folder; choose another name.")
+    return (folder / RECORD).exists()
 
 
 def _seen(folder: Path) -> list[Path]:

@@ -10,18 +10,12 @@ import numpy as np
 
 from anymix.cli.console import Console
 from anymix.cli.model_folder import RECORD_LIMIT, read_record, read_tables, read_weighing
+from anymix.cli.saving import SAVED
 from anymix.core import simplex, source_weights
 from anymix.estimators.summary import mean_weights, reliability
 from anymix.report import render
 from anymix.sources.exchange.folder import read_file
 from anymix.sources.exchange.manifest import parse_json
-
-# Records that `--save` keeps beside model.json, and the part of the report that each replaces.
-SAVED = {
-    "certificate": "certificate.json",
-    "comparison": "comparison.json",
-    "traffic": "traffic.json",
-}
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -10,6 +10,13 @@ from typing import Any
 from anymix.core.records import plain
 from anymix.sources.exchange.folder import replacing
 
+# Records that `--save` keeps beside model.json, and the part of the report that each replaces.
+SAVED = {
+    "certificate": "certificate.json",
+    "comparison": "comparison.json",
+    "traffic": "traffic.json",
+}
+
 
 def add_save(parser: ArgumentParser) -> None:
     """Add --save."""
@@ -21,3 +28,10 @@ def save(args: Namespace, name: str, record: Any) -> None:
     if args.save:
         with replacing(Path(args.model) / name) as temporary:
             temporary.write_text(json.dumps(plain(record), indent=1, allow_nan=False), "utf-8")
+
+
+def drop_saved(folder: Path) -> None:
+    """Remove the records of a model that is about to be replaced."""
+    for name in SAVED.values():
+        if (folder / name).exists():
+            (folder / name).unlink()

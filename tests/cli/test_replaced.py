@@ -1,0 +1,55 @@
+"""A new model never stands beside the records of an old one."""
+
+import json
+
+import pytest
+
+from anymix.cli import model_folder
+from anymix.cli.report import report_record
+from anymix.cli.saving import SAVED
+
+
+@pytest.fixture
+def fit(world, run, tmp_path):
+    """Fit into a folder, and save all records of its model."""
+
+    def call(*options):
+        return run(
+            *["fit", *world.sources, "--held-out", *world.held, "--out", tmp_path / "m", *options]
+        )
+
+    assert call().status == 0
+    for command in ("certify", "compare"):
+        run(command, tmp_path / "m", "--held-out", *world.test, "--save")
+    run("monitor", tmp_path / "m", world.test[0].split("=")[1], "--save")
+    assert all((tmp_path / "m" / name).exists() for name in SAVED.values())
+    return call
+
+
+def test_saved_records_go_with_their_model(fit, tmp_path):
+    said = fit("--objective", "robust")
+    assert "in place of the model that was there" in said.out
+    assert not any((tmp_path / "m" / name).exists() for name in SAVED.values())
+    record = json.loads((tmp_path / "m" / "model.json").read_text())
+    shown = report_record(tmp_path / "m")
+    assert shown["certificate"] == record["certificate"]
+    assert "traffic" not in shown
+
+
+def test_a_fit_that_fails_leaves_model_and_records(fit, tmp_path, monkeypatch):
+    old = {path.name: path.read_bytes() for path in (tmp_path / "m").glob("*.json")}
+
+    def full(*_, **__):
+        raise OSError("no space left on the disk")
+
+    monkeypatch.setattr(model_folder, "_record", full)
+    assert "no space left" in fit("--objective", "robust").err
+    monkeypatch.undo()
+    assert {path.name: path.read_bytes() for path in (tmp_path / "m").glob("*.json")} == old
+
+
+def test_a_first_fit_replaces_nothing(world, run, tmp_path):
+    arguments = ["fit", *world.sources, "--held-out", *world.held, "--out"]
+    assert "in place of" not in run(*arguments, tmp_path / "m").out
+    (tmp_path / "f").write_text("mine")
+    assert "is a file; choose another name" in run(*arguments, tmp_path / "f").err
