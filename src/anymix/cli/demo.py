@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import shlex
+import shutil
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -15,6 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix.cli.console import Console
+from anymix.core.records import plain
+from anymix.sources.exchange.folder import read_file, replacing
+from anymix.sources.exchange.manifest import LIMITS, parse_json
 
 # Three sites read the same kind of digits: upright, mirrored, and as negatives.
 SITES = {
@@ -22,6 +27,10 @@ SITES = {
     "mirrored": "forest",
     "negative": "sklearn.ensemble:ExtraTreesClassifier",
 }
+PARTS = ("train", "held-out", "new")
+PAGE = "report.html"
+# Names what the demo makes in its folder, so that a second run replaces that and nothing else.
+NOTE, NOTE_LIMIT = "demo.json", 2**16
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -33,8 +42,8 @@ def run(args: Namespace, console: Console) -> int:
     """Run the command: every step is a command of its own, said before it runs."""
     from anymix.cli import main
 
-    folder, started = Path(args.out), time.monotonic()
-    folder.mkdir(parents=True, exist_ok=True)
+    folder, started = Path(args.out).resolve(), time.monotonic()
+    make_room(folder)
     write_tables(folder)
     talk = not (args.json or args.quiet)
     here = Path.cwd()
@@ -49,10 +58,53 @@ def run(args: Namespace, console: Console) -> int:
                 return status
     finally:
         os.chdir(here)
-    page, seconds = folder / "report.html", time.monotonic() - started
+    page, seconds = folder / PAGE, time.monotonic() - started
     text = f"\nAll of it took {seconds:.0f} seconds. Open {page} in a browser."
     console.result(text, {"report": str(page), "model": str(folder / "model")})
     return 0
+
+
+def products() -> tuple[str, ...]:
+    """Name the files and folders that the demo makes."""
+    tables = [f"{site}-{part}.csv" for site in SITES for part in PARTS]
+    return (*tables, *SITES, "model", "predictions.csv", "robust.onnx", PAGE)
+
+
+def make_room(folder: Path) -> None:
+    """Remove the sources of a former demo; refuse to touch what no demo has made."""
+    made = _made(folder / NOTE)
+    for name in products():
+        if (folder / name).exists() and name not in made:
+            raise ValueError(
+                f"{folder / name} exists and is not of the demo; choose another folder with --out."
+            )
+    for site in SITES:
+        if (folder / site).exists():
+            _remove_source(folder / site)
+    # Written before the products, so that a demo that was stopped can be run again.
+    with replacing(folder / NOTE) as temporary:
+        temporary.write_text(json.dumps({"made": plain(products())}), "utf-8")
+
+
+def _made(note: Path) -> list[str]:
+    if not note.exists():
+        return []
+    found = parse_json(read_file(note, NOTE_LIMIT), str(note))
+    made = found.get("made") if isinstance(found, dict) else None
+    if not isinstance(made, list):
+        raise ValueError(f"{note} is not the demo's note; choose another folder with --out.")
+    return made
+
+
+def _remove_source(folder: Path) -> None:
+    """Remove a source folder, but none that holds more than one."""
+    strange = sorted({path.name for path in folder.iterdir()} - set(LIMITS))
+    if strange:
+        raise ValueError(
+            f"{folder / strange[0]} is not of the demo; move it, or choose another folder with "
+            "--out."
+        )
+    shutil.rmtree(folder)
 
 
 def commands() -> Iterator[list[str]]:
@@ -65,11 +117,11 @@ def commands() -> Iterator[list[str]]:
     held_out = [f"{site}={site}-held-out.csv" for site in SITES]
     yield ["fit", *SITES, "--held-out", *held_out, "--out", "model"]
     new = [f"{site}={site}-new.csv" for site in SITES]
-    yield ["certify", "model", "--held-out", *new]
-    yield ["compare", "model", "--held-out", *new]
+    yield ["certify", "model", "--held-out", *new, "--save"]
+    yield ["compare", "model", "--held-out", *new, "--save"]
     yield ["predict", "model", "upright-new.csv", "--out", "predictions.csv", "--weights"]
     yield ["export", "model", "robust.onnx"]
-    yield ["report", "model", "--out", "report.html", "--title", "Digits from three sites"]
+    yield ["report", "model", "--out", PAGE, "--title", "Digits from three sites"]
 
 
 def views() -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]:
@@ -88,7 +140,7 @@ def write_tables(folder: Path) -> None:
     images, y, site = views()
     for k, name in enumerate(SITES):
         own = np.flatnonzero(site == k)
-        for part, rows in zip(("train", "held-out", "new"), np.array_split(own, 3), strict=True):
+        for part, rows in zip(PARTS, np.array_split(own, 3), strict=True):
             with (folder / f"{name}-{part}.csv").open("w", newline="", encoding="utf-8") as file:
                 out = csv.writer(file)
                 out.writerow([*(f"pixel{i}" for i in range(64)), "y"])

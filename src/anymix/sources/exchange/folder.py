@@ -110,7 +110,9 @@ def write_folder(folder: str | Path, files: Mapping[str, bytes]) -> None:
     """Write a new folder under a temporary name and move it into place; never over another."""
     folder = Path(folder)
     if folder.exists():
-        raise ValueError(f"{folder} exists already; choose another name or remove it first.")
+        raise ValueError(
+            f"{folder.absolute()} exists already; choose another name or remove it first."
+        )
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".tmp", dir=folder.parent))
     try:
