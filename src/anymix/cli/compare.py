@@ -8,6 +8,7 @@ from anymix.cli.console import Console
 from anymix.cli.judging import add_held_out, compare_tables, held_out_tables
 from anymix.cli.model_folder import read_model
 from anymix.cli.saving import add_save, save
+from anymix.cli.seen_rows import note_on, seen_sources
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -24,5 +25,5 @@ def run(args: Namespace, console: Console) -> int:
     tables = held_out_tables(args, fitted.audited, console)
     comparison = compare_tables(tables, fitted.model, args.confidence)
     save(args, "comparison.json", comparison)
-    console.result(comparison.table(), comparison)
+    console.result(comparison.table() + note_on(seen_sources(tables, fitted)), comparison)
     return 0

@@ -1,0 +1,61 @@
+"""Rows that z was learned from are no new rows, however they are handed in."""
+
+import csv
+import json
+from collections import Counter
+
+import pytest
+from organisations import NAMES
+
+from anymix.cli.seen_rows import _are_seen
+
+
+@pytest.fixture(params=["world", "numbers"])
+def either(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_a_certificate_on_the_rows_of_fit_says_so(either, run):
+    said = run("certify", either.model, "--held-out", *either.held)
+    assert "though z was fitted on the same points" in said.out
+    assert "The rows of north, south, west are those that z was learned from" in said.out
+    found = json.loads(run("certify", either.model, "--held-out", *either.held, "--json").out)
+    due = json.loads(run("certify", either.model, "--json").out)
+    assert found["n_candidates"] == due["n_candidates"] > 1
+    assert found["loss_upper"] == pytest.approx(due["loss_upper"], rel=1e-6)
+    said = run("compare", either.model, "--held-out", *either.held)
+    assert "are those that z was learned from" in said.out
+
+
+def test_new_rows_are_new(either, run):
+    for command in ("certify", "compare"):
+        said = run(command, either.model, "--held-out", *either.test)
+        assert "learned from" not in said.out
+        assert "same points" not in said.out
+
+
+def test_other_order_part_of_the_rows_and_one_source_alone(world, run, tmp_path):
+    with open(world.held[0].split("=")[1], newline="") as file:
+        head, *rows = csv.reader(file)
+    with open(tmp_path / "turned.csv", "w", newline="") as file:
+        csv.writer(file).writerows([head, *rows[:60][::-1]])
+    given = [f"north={tmp_path / 'turned.csv'}", *world.test[1:]]
+    said = run("certify", world.model, "--held-out", *given)
+    assert "though z was fitted" in said.out
+    assert "The rows of north are those" in said.out
+
+
+def test_files_of_sites_are_compared_too(world, run, tmp_path):
+    sites = []
+    for name, held in zip(NAMES, world.held, strict=True):
+        sites.append(tmp_path / f"{name}.site")
+        rows = ["--site", name, "--rows", held.split("=")[1], "--out", sites[-1]]
+        run("site", "evaluate", *world.sources, *rows, "--responsibilities-only")
+    said = run("certify", world.model, "--from-sites", *sites)
+    assert "though z was fitted on the same points" in said.out
+
+
+def test_twins_by_chance_do_not_count():
+    old = Counter({b"u": 40, b"v": 60})
+    assert not _are_seen(Counter({b"u": 45, b"v": 55}), old)
+    assert _are_seen(Counter({b"u": 40, b"v": 60}), old)
