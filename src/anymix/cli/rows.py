@@ -18,6 +18,7 @@ from anymix.sources.exchange._optional import need
 CHUNK_ROWS = 20_000
 # An NPZ file has no names of columns: these arrays stand for rows and target.
 NPZ_ROWS, NPZ_TARGET = "X", "y"
+FILL_IN = "fill it in or leave the row out"
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def _check_finite(path: Path, names: Sequence[str], X: NDArray[Any], row: int) -
     bad = np.argwhere(~np.isfinite(X))
     if bad.size:
         i, j = bad[0]
-        _fail(path, row + int(i), names[j], "has no number; fill it in or leave the row out")
+        _fail(path, row + int(i), names[j], f"has no number; {FILL_IN}")
 
 
 def _fail(path: Path, row: int, name: str, what: str) -> NoReturn:
@@ -90,6 +91,9 @@ def _fail(path: Path, row: int, name: str, what: str) -> NoReturn:
 def _target(path: Path, columns: Columns, y: Any, row: int) -> NDArray[Any]:
     """Return numbers, whole numbers or strings, as the sources' labels are."""
     values = np.asarray(y)
+    for i, value in enumerate(values.tolist()):
+        if value is None or (isinstance(value, str) and not value.strip()):
+            _fail(path, row + i, str(columns.target), f"has no label; {FILL_IN}")
     if not columns.numeric_target:
         return values.astype(str)
     try:
@@ -110,11 +114,22 @@ def _number(value: Any) -> float:
         return np.nan
 
 
-def _missing(path: Path, wanted: Sequence[str], there: Sequence[str]) -> None:
+def check_there(
+    path: Path, wanted: Sequence[str], there: Sequence[str], target: str | None = None
+) -> None:
+    """Refuse a table that lacks a column."""
     for name in wanted:
         if name not in there:
-            shown = ", ".join(list(there)[:8])
-            raise ValueError(f"{path} has no column {name!r}; it has {shown}.")
+            shown = ", ".join(list(there)[:8]) + (", ..." if len(there) > 8 else "")
+            remedy = "; name the column with the label by --target" if name == target else ""
+            raise ValueError(f"{path} has no column {name!r}; it has {shown}{remedy}.")
+
+
+def check_commas(path: Path, header: Sequence[str]) -> None:
+    """Refuse a header of one name that other marks than commas cut into several."""
+    for mark, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        if len(header) == 1 and mark in header[0]:
+            raise ValueError(f"{path} has {name} between its columns; write it with commas.")
 
 
 def _read_csv(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any, float]]:
@@ -122,7 +137,8 @@ def _read_csv(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, An
     with open(path, "rb") as file:
         header = next(csv.reader([file.readline().decode("utf-8-sig").rstrip("\r\n")]), [])
         target = [] if columns.target is None else [columns.target]
-        _missing(path, [*columns.features, *target], header)
+        check_commas(path, header)
+        check_there(path, [*columns.features, *target], header, columns.target)
         places = [header.index(name) for name in columns.features]
         row = 1
         while lines := _lines(path, file, size, row):
@@ -164,6 +180,8 @@ def _find_fault(
         if len(fields) != len(header):
             _fields_differ(path, i, fields, header)
         for place in places:
+            if not fields[place].strip():
+                _fail(path, i, header[place], f"has no number; {FILL_IN}")
             if not np.isfinite(_number(fields[place])):
                 _fail(path, i, header[place], f"holds {fields[place]!r}, which is no number")
     raise ValueError(f"{path}, row {row} or later: the rows cannot be read as numbers.")
@@ -193,7 +211,7 @@ def _read_parquet(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any
     except need("pyarrow").ArrowInvalid as error:
         raise ValueError(f"{path} is not a Parquet file.") from error
     names = [*columns.features, *([] if columns.target is None else [columns.target])]
-    _missing(path, names, file.schema_arrow.names)
+    check_there(path, names, file.schema_arrow.names, columns.target)
     done, total = 0, max(file.metadata.num_rows, 1)
     for batch in file.iter_batches(batch_size=size, columns=names):
         done += batch.num_rows

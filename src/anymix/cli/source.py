@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from importlib import import_module
-from typing import Any
 
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+import numpy as np
 
 from anymix.cli.console import Console
+from anymix.cli.packing import (
+    check_labels,
+    classes_of,
+    make_density,
+    make_estimator,
+    read_held_out,
+)
 from anymix.cli.training_table import column_names, read_training_rows
-from anymix.densities import GaussianKDE, GaussianMixtureDensity
 from anymix.sources import Source
 from anymix.sources.exchange import Manifest, pack_source, read_sources
+from anymix.sources.exchange.folder import check_new
+from anymix.sources.exchange.manifest import check_name
+from anymix.sources.exchange.pack import NoSafeGraph
 
 
 def add_pack_arguments(parser: ArgumentParser) -> None:
@@ -41,56 +45,33 @@ def add_pack_arguments(parser: ArgumentParser) -> None:
 
 
 def run_pack(args: Namespace, console: Console) -> int:
-    """Run `source pack`."""
+    """Run `source pack`; what is wrong with the options or the tables is said before training."""
+    check_name(args.name)
+    check_new(args.out)
     names = column_names(args.rows, args.target)
     X, y = read_training_rows(args.rows, names, args.target, args.task)
+    check_labels(args, y)
+    classes = classes_of(args, y)
+    known = None if args.task == "regression" else np.unique(y if classes is None else classes)
+    held = read_held_out(args, names, known)
     source = Source(
         args.name,
-        args.onnx if args.onnx else _estimator(args).fit(X, y),
-        _density(args).fit(X),
-        classes=_classes(args, y) if args.onnx else None,
+        args.onnx if args.onnx else make_estimator(args).fit(X, y),
+        make_density(args).fit(X),
+        classes=classes,
         feature_names=names,
         n_rows=len(X),
     )
-    held = None
-    if args.held_out is not None:
-        held = read_training_rows(args.held_out, names, args.target, args.task)
-    manifest = pack_source(source, args.out, held_out=held, keep_rows=args.keep_rows)
-    console.result(f"wrote {args.out}\nit reveals: {manifest.reveals}", manifest)
-    return 0
-
-
-def _estimator(args: Namespace) -> Any:
-    classifies = args.task == "classification"
-    if args.estimator == "linear":
-        return make_pipeline(
-            StandardScaler(), LogisticRegression(max_iter=1000) if classifies else Ridge()
-        )
-    if args.estimator == "forest":
-        kind = RandomForestClassifier if classifies else RandomForestRegressor
-        return kind(100, min_samples_leaf=3, random_state=args.seed)
-    module, _, name = args.estimator.partition(":")
     try:
-        return getattr(import_module(module), name)()
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise ValueError(
-            f"--estimator {args.estimator} is not to be had: {error}; give linear, forest or "
-            "module:Class, such as sklearn.svm:SVR."
-        ) from error
-
-
-def _density(args: Namespace) -> Any:
-    if args.density == "mixture":
-        return GaussianMixtureDensity(random_state=args.seed)
-    return GaussianKDE(random_state=args.seed)
-
-
-def _classes(args: Namespace, y: Any) -> list[Any] | None:
-    if args.task == "regression":
-        return None
-    if not args.classes:
-        raise ValueError("--onnx of a classification needs --classes, in the order of its columns.")
-    return [int(label) for label in args.classes] if y.dtype.kind == "i" else list(args.classes)
+        manifest = pack_source(source, args.out, held_out=held, keep_rows=args.keep_rows)
+    except NoSafeGraph as error:
+        raise ValueError(f"{str(error).rstrip('.')} with --onnx.") from error
+    text = (
+        f"wrote {args.out}: {len(X)} rows; features {_features(manifest)}\n"
+        f"it reveals: {manifest.reveals}"
+    )
+    console.result(text, manifest)
+    return 0
 
 
 def add_check_arguments(parser: ArgumentParser) -> None:
@@ -118,14 +99,19 @@ def run_show(args: Namespace, console: Console) -> int:
     return 0
 
 
+def _features(manifest: Manifest) -> str:
+    names = [feature.name for feature in manifest.features]
+    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    return f"{len(names)} of {manifest.features[0].dtype}: {shown}"
+
+
 def _description(manifest: Manifest) -> str:
-    features, own = [f.name for f in manifest.features], manifest.own_loss
-    shown = ", ".join(features[:8]) + (", ..." if len(features) > 8 else "")
+    own = manifest.own_loss
     lines = {
         "name": manifest.name,
         "task": manifest.task,
         "classes": ", ".join(map(str, manifest.classes or ("-",))),
-        "features": f"{len(features)} of {manifest.features[0].dtype}: {shown}",
+        "features": _features(manifest),
         "density": manifest.density,
         "it reveals": manifest.reveals,
         "trained on": "not stated" if manifest.n_rows is None else f"{manifest.n_rows} rows",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from anymix.cli.rows import NPZ_ROWS, Columns, read_rows
+from anymix.cli.rows import NPZ_ROWS, Columns, check_commas, check_there, read_rows
 from anymix.sources.exchange._optional import need
+from anymix.sources.exchange.manifest import is_text
 
 
 def column_names(path: str, target: str) -> list[str]:
@@ -18,13 +21,21 @@ def column_names(path: str, target: str) -> list[str]:
     if not Path(path).is_file():
         raise ValueError(f"{path} does not exist.")
     names = _names(Path(path))
-    return [name for name in names if name != target]
+    if Path(path).suffix != ".npz":
+        check_there(Path(path), [target], names, target)
+    _check_names(path, names)
+    features = [name for name in names if name != target]
+    if not features:
+        raise ValueError(f"{path} has no column but {target!r}; a source needs features.")
+    return features
 
 
 def _names(path: Path) -> list[str]:
     if path.suffix == ".csv":
         with open(path, newline="", encoding="utf-8-sig") as file:
-            return next(csv.reader(file), [])
+            names = next(csv.reader(file), [])
+        check_commas(path, names)
+        return names
     if path.suffix == ".parquet":
         return list(need("pyarrow.parquet").read_schema(path).names)
     if path.suffix == ".npz":
@@ -35,11 +46,41 @@ def _names(path: Path) -> list[str]:
     raise ValueError(f"{path} is no table that can be read; give .csv, .parquet or .npz.")
 
 
+def _check_names(path: str, names: list[str]) -> None:
+    """Names must be such as a manifest may hold."""
+    for i, name in enumerate(names, 1):
+        if not name.strip():
+            raise ValueError(
+                f"{path}: column {i} has no name; name it, or leave it out (pandas writes no index "
+                "with index=False)."
+            )
+        if not is_text(name):
+            raise ValueError(
+                f"{path}: the name of column {i} is longer than 200 characters or cannot be "
+                "printed; give it another."
+            )
+    name, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        raise ValueError(f"{path} has {times} columns named {name!r}; rename or drop all but one.")
+
+
 def read_training_rows(path: str, names: list[str], target: str, task: str) -> tuple[Any, Any]:
     """Return rows and labels; labels that all are whole numbers become such."""
     numeric = task == "regression"
     X, y = read_rows(path, Columns(tuple(names), target, numeric_target=numeric))
     if not numeric:
         with suppress(ValueError):
-            y = y.astype(np.int64)
+            return X, y.astype(np.int64)
+        _check_labels(path, target, y)
     return X, y
+
+
+def _check_labels(path: str, target: str, y: NDArray[Any]) -> None:
+    """Labels must be such as a manifest may hold."""
+    odd = [label for label in np.unique(y).tolist() if not is_text(label)]
+    if odd:
+        row = int(np.flatnonzero(y == odd[0])[0]) + 1
+        raise ValueError(
+            f"{path}, row {row}: column {target!r} holds a label that is longer than 200 "
+            "characters or cannot be printed; give it another."
+        )

@@ -106,13 +106,19 @@ def _to_disk(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def write_folder(folder: str | Path, files: Mapping[str, bytes]) -> None:
-    """Write a new folder under a temporary name and move it into place; never over another."""
+def check_new(folder: str | Path) -> None:
+    """Refuse a name that is taken."""
     folder = Path(folder)
     if folder.exists():
         raise ValueError(
             f"{folder.absolute()} exists already; choose another name or remove it first."
         )
+
+
+def write_folder(folder: str | Path, files: Mapping[str, bytes]) -> None:
+    """Write a new folder under a temporary name and move it into place; never over another."""
+    folder = Path(folder)
+    check_new(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".tmp", dir=folder.parent))
     try:

@@ -71,6 +71,20 @@ class Manifest(Record):
         return self.features[0].dtype == "string"
 
 
+def check_name(name: str) -> None:
+    """Refuse a name for a source that no manifest may hold.
+
+    Examples
+    --------
+    >>> check_name("north 2")
+    """
+    if not NAME.fullmatch(name):
+        raise ValueError(
+            f"{shown(name)} cannot name a source; use 1 to 64 letters, digits, spaces, dots, "
+            "underscores or hyphens, and begin with a letter or digit."
+        )
+
+
 def parse_json(content: bytes, where: str) -> Any:
     """Read JSON without NaN, infinities, repeated keys or bottomless nesting."""
     try:
@@ -112,11 +126,11 @@ def parse_manifest(content: bytes) -> Manifest:
         f"has schema {shown(data.get('schema'))}; this version reads {SCHEMA}",
     )
     fields = _exact(data, Manifest)
-    check(_text(fields["name"]) and NAME.fullmatch(fields["name"]), "has no usable name")
+    check(is_text(fields["name"]) and NAME.fullmatch(fields["name"]), "has no usable name")
     check(fields["task"] in TASKS, f"names the task {shown(fields['task'])}; known are {TASKS}")
     kind = fields["density"]
     check(kind in DENSITIES, f"names the density {shown(kind)}; known are {DENSITIES}")
-    check(_text(fields["reveals"], 1000), "does not say what the density reveals")
+    check(is_text(fields["reveals"], 1000), "does not say what the density reveals")
     fields["classes"] = _classes(fields["classes"], fields["task"])
     fields["features"] = _features(fields["features"], kind)
     fields["own_loss"] = _own_loss(fields["own_loss"])
@@ -148,7 +162,8 @@ def _exact(data: Any, record: type) -> dict[str, Any]:
     return dict(data)
 
 
-def _text(value: Any, longest: int = 200) -> bool:
+def is_text(value: Any, longest: int = 200) -> bool:
+    """Whether a name or a label may stand in a manifest: printable, not empty, not too long."""
     return isinstance(value, str) and 0 < len(value) <= longest and value.isprintable()
 
 
@@ -168,7 +183,9 @@ def _classes(classes: Any, task: str) -> tuple[str | int, ...] | None:
     check(isinstance(classes, list) and 2 <= len(classes) <= 10_000, "must list 2 to 10000 classes")
     kinds = {type(label) for label in classes}
     check(kinds in ({str}, {int}), "must have classes that are all strings or all integers")
-    check(all(_text(c) if kinds == {str} else abs(c) < 2**62 for c in classes), "has an odd class")
+    check(
+        all(is_text(c) if kinds == {str} else abs(c) < 2**62 for c in classes), "has an odd class"
+    )
     check(len(set(classes)) == len(classes), "has a class twice")
     return tuple(classes)
 
@@ -176,7 +193,7 @@ def _classes(classes: Any, task: str) -> tuple[str | int, ...] | None:
 def _features(features: Any, kind: str) -> tuple[Feature, ...]:
     check(isinstance(features, list) and 1 <= len(features) <= 100_000, "lists no features")
     found = tuple(Feature(**_exact(entry, Feature)) for entry in features)
-    check(all(_text(f.name) and f.dtype in DTYPES for f in found), "has an odd feature")
+    check(all(is_text(f.name) and f.dtype in DTYPES for f in found), "has an odd feature")
     check(len({f.name for f in found}) == len(found), "has a feature twice")
     dtypes = {f.dtype for f in found}
     check(len(dtypes) == 1, "must have features of one dtype")
@@ -190,7 +207,7 @@ def _own_loss(entry: Any) -> OwnLoss | None:
     if entry is None:
         return None
     own = OwnLoss(**_exact(entry, OwnLoss))
-    check(_text(own.loss) and _number(own.value) and _count(own.n_rows), "has an odd own_loss")
+    check(is_text(own.loss) and _number(own.value) and _count(own.n_rows), "has an odd own_loss")
     return own
 
 

@@ -12,20 +12,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 
 from anymix.densities import BigramModel, GaussianKDE
 from anymix.sources.exchange._optional import need
 from anymix.sources.exchange.density import TextDensity, dump, share_centres, to_tensors
-from anymix.sources.exchange.folder import facts_of, write_folder
+from anymix.sources.exchange.folder import check_new, facts_of, write_folder
 from anymix.sources.exchange.manifest import (
     DENSITY,
     MANIFEST,
     PREDICTOR,
     SCHEMA,
+    AuditError,
     Feature,
     Manifest,
     OwnLoss,
+    check_name,
     parse_manifest,
 )
 from anymix.sources.exchange.predictor import OnnxPredictor, send_through_customs
@@ -35,6 +37,18 @@ from anymix.sources.source import Source
 from anymix.sources.tables import evaluate
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
+THAT_WORK = "linear models, trees, forests, GradientBoosting, MLP and naive Bayes of scikit-learn"
+
+
+class NoSafeGraph(ValueError):
+    """An estimator that has no ONNX form which a reader would trust."""
+
+    def __init__(self, estimator: Any, cause: str):
+        name = type(_last_step(estimator)).__name__
+        super().__init__(
+            f"{name} cannot be packed as a safe graph ({cause}); {THAT_WORK} can, or pass an ONNX "
+            "file."
+        )
 
 
 def pack_source(
@@ -79,6 +93,8 @@ def pack_source(
     ...     print(pack_source(source, folder + "/north").reveals)
     10 centres, each the mean of five rows or more; no row as it is.
     """
+    check_name(source.name)
+    check_new(folder)
     density = source.density
     if isinstance(density, GaussianKDE) and not keep_rows:
         density = share_centres(density)
@@ -99,7 +115,7 @@ def pack_source(
         n_rows=source.n_rows,
         files={name: facts_of(content) for name, content in files.items()},
     )
-    send_through_customs([(f"the predictor of {source.name!r}", predictor, due(manifest))])
+    _try_out(source, predictor, manifest)
     packed = OnnxPredictor(predictor, dtype)
     _compare(source, packed)
     if held_out is not None:
@@ -109,6 +125,21 @@ def pack_source(
     manifest = parse_manifest(written)
     write_folder(folder, {MANIFEST: written, **files})
     return manifest
+
+
+def _try_out(source: Source, predictor: bytes, manifest: Manifest) -> None:
+    """Send the predictor through the customs; an estimator is not to blame for bad intentions."""
+    try:
+        send_through_customs([(f"the predictor of {source.name!r}", predictor, due(manifest))])
+    except AuditError as error:
+        if not isinstance(source.predictor, BaseEstimator):
+            raise
+        cause = str(error).partition("cannot be trusted: ")[2].rstrip(".")
+        raise NoSafeGraph(source.predictor, cause) from error
+
+
+def _last_step(model: Any) -> Any:
+    return model.steps[-1][1] if hasattr(model, "steps") else model
 
 
 def _measured(manifest: Manifest, packed: OnnxPredictor, X: Any, y: ArrayLike) -> OwnLoss:
@@ -145,7 +176,9 @@ def _from_estimator(model: Any, n_features: int, text: bool) -> bytes:
     need("onnx")
     skl2onnx, types = need("skl2onnx"), need("skl2onnx.common.data_types")
     kind = types.StringTensorType if text else types.FloatTensorType
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    last = _last_step(model)
+    if is_classifier(model) and not hasattr(model, "predict_proba"):
+        raise NoSafeGraph(model, "it gives no probabilities")
     options = {id(last): {"zipmap": False}} if hasattr(last, "predict_proba") else None
     try:
         graph = skl2onnx.convert_sklearn(
@@ -155,11 +188,9 @@ def _from_estimator(model: Any, n_features: int, text: bool) -> bytes:
             target_opset=OPSETS,
         )
     except Exception as error:
-        cause = str(error).strip().split("\n")[0][:200].rstrip(".")
-        raise ValueError(
-            f"{type(last).__name__} cannot be written as ONNX: {cause}; choose another estimator "
-            "or pass an ONNX file."
-        ) from error
+        # What follows the name of a node is a dump of its numbers.
+        cause = str(error).strip().split("\n")[0].split(" with name=")[0][:200].rstrip(".")
+        raise NoSafeGraph(model, f"skl2onnx says: {cause}") from error
     return bytes(graph.SerializeToString())
 
 
@@ -234,7 +265,5 @@ def _compare(source: Source, packed: OnnxPredictor) -> None:
     due = np.reshape(due, (len(rows), -1))
     apart = np.abs(packed(rows) - due).max(axis=1) > 1e-3 * (1 + np.abs(due).max())
     if apart.mean() > 0.02:
-        raise ValueError(
-            f"the ONNX form of source {source.name!r} differs from its estimator at "
-            f"{100 * apart.mean():.0f} % of rows; choose another estimator."
-        )
+        share = f"{100 * apart.mean():.0f} %"
+        raise NoSafeGraph(model, f"its ONNX form differs from the estimator at {share} of rows")

@@ -1,0 +1,139 @@
+"""source pack: faults of options and tables are said before training, with cause and remedy."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.svm import SVC
+
+from anymix import Source
+from anymix.densities import GaussianKDE
+from anymix.sources.exchange import pack_source
+
+GOOD = "a,b,y\n" + "1,2,yes\n3,4,no\n2,2,yes\n5,4,no\n" * 10
+
+
+@pytest.fixture
+def pack(run, tmp_path):
+    """Pack a table that is written as text."""
+
+    def call(text, *options, task="classification", name="north"):
+        (tmp_path / "rows.csv").write_text(text)
+        words = ["source", "pack", tmp_path / "out", "--name", name, "--task", task]
+        return run(*words, "--rows", tmp_path / "rows.csv", *options)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (",a,y\n0,1,yes\n1,2,no\n", "column 1 has no name; name it, or leave it out (pandas"),
+        ("a,a,y\n0,1,yes\n1,2,no\n", "has 2 columns named 'a'; rename or drop all but one"),
+        ("a,\x07,y\n0,1,yes\n1,2,no\n", "the name of column 2 is longer than 200 characters or"),
+        ("a,b,y\n0,1,yes\n1,2,\n", "row 2: column 'y' has no label; fill it in or leave the row"),
+        ("a,b,y\n0,1,yes\n1,2, \n", "row 2: column 'y' has no label"),
+        ("a,b,y\n0,1,yes\n1,2,n\x07\n", "row 2: column 'y' holds a label that is longer than 200"),
+        ("a,b,y\n0,,yes\n1,2,no\n", "row 1: column 'b' has no number; fill it in or leave the"),
+        ("a;b;y\n0;1;yes\n1;2;no\n", "has semicolons between its columns; write it with commas"),
+        ("a\tb\ty\n0\t1\tyes\n", "has tabs between its columns; write it with commas"),
+        ("a,b,ill\n0,1,yes\n", "has no column 'y'; it has a, b, ill; name the column with the"),
+        ("y\nyes\nno\n", "has no column but 'y'; a source needs features"),
+        ("a,b,y\n0,1,yes\n1,2,yes\n", "column 'y' holds the label 'yes' alone"),
+    ],
+)
+def test_faults_of_the_table_name_the_table(pack, tmp_path, text, words):
+    said = pack(text)
+    assert said.status == 2
+    assert words in said.err
+    assert str(tmp_path / "rows.csv") in said.err
+    assert "manifest" not in said.err
+
+
+def test_a_label_that_parquet_lacks(run, tmp_path):
+    table = pa.table({"a": [1.0, 2.0], "y": ["yes", None]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    words = ["source", "pack", tmp_path / "out", "--name", "n", "--task", "classification"]
+    said = run(*words, "--rows", tmp_path / "t.parquet")
+    assert "row 2: column 'y' has no label; fill it in or leave the row out" in said.err
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "-a", "x" * 65, "süd"])
+def test_a_name_that_no_source_can_have(pack, name):
+    said = pack(GOOD, f"--name={name}")
+    assert "cannot name a source; use 1 to 64 letters" in said.err
+
+
+def test_pack_tells_the_features_and_takes_no_name_twice(pack, tmp_path):
+    said = pack(GOOD)
+    assert said.status == 0, said.err
+    assert "40 rows; features 2 of float32: a, b" in said.out
+    assert f"{tmp_path / 'out'} exists already" in pack(GOOD).err
+
+
+def test_a_label_that_only_the_held_out_rows_have(pack, tmp_path):
+    held = tmp_path / "held.csv"
+    held.write_text("a,b,y\n1,2,yes\n3,3,maybe\n")
+    said = pack(GOOD, "--held-out", held)
+    assert f"{held}, row 2: column 'y' holds 'maybe', which no row of" in said.err
+    assert "leave such rows out of --held-out" in said.err
+    whole = GOOD.replace("yes", "1").replace("no", "0")
+    held.write_text("a,b,y\n1,2,1\n3,3,other\n")
+    assert "row 2: column 'y' holds 'other'" in pack(whole, "--held-out", held).err
+    # labels of one kind are compared as such: '1' among words is a word
+    held.write_text("a,b,y\n1,2,1\n3,3,1\n")
+    said = pack(GOOD.replace("yes", "1"), "--held-out", held, "--json")
+    assert said.status == 0, said.err
+    assert json.loads(said.out)["own_loss"]["n_rows"] == 2
+
+
+def test_classes_go_with_onnx(pack, tmp_path):
+    assert "so leave --classes out" in pack(GOOD, "--classes", "yes", "no").err
+    onnx = ["--onnx", tmp_path / "m.onnx"]
+    assert "needs --classes" in pack(GOOD, *onnx).err
+    whole = GOOD.replace("yes", "1").replace("no", "0")
+    assert "both must name the labels alike" in pack(whole, *onnx, "--classes", "no", "yes").err
+
+
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        ("sklearn.neighbors:KNeighborsClassifier", "KNeighborsClassifier cannot be packed as a"),
+        ("sklearn.svm:SVC", "gives no probabilities, which a classification needs"),
+        ("sklearn.ensemble:HistGradientBoostingClassifier", "cannot be packed as a safe graph"),
+        ("sklearn.linear_model:Ridge", "is no classifier of scikit-learn's kind"),
+        ("sklearn.cluster:KMeans", "is no classifier of scikit-learn's kind"),
+        ("collections:OrderedDict", "is no classifier of scikit-learn's kind"),
+    ],
+)
+def test_estimators_that_cannot_be_packed(pack, estimator, words):
+    said = pack(GOOD, "--estimator", estimator)
+    assert words in said.err
+    assert "with --onnx" in said.err or "another --task" in said.err
+    assert "array(" not in said.err
+    assert "trusted" not in said.err
+    assert len(said.err) < 350
+
+
+def test_a_regression_needs_a_regressor(pack):
+    text = "a,y\n" + "1,2\n2,3\n3,5\n" * 10
+    estimator = ["--estimator", "sklearn.linear_model:LogisticRegression"]
+    assert "is no regressor" in pack(text, *estimator, task="regression").err
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (SVC(), "it gives no probabilities"),
+        (LinearDiscriminantAnalysis(), "its ONNX form differs from the estimator at"),
+    ],
+)
+def test_the_library_says_the_same(tmp_path, model, words):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    model.fit(X, X[:, 0] + X[:, 1] ** 2 > 0.5)
+    with pytest.raises(ValueError, match=f"safe graph .{words}.*, or pass an ONNX file"):
+        pack_source(Source("a", model, GaussianKDE(0.5).fit(X)), tmp_path / "a")
