@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from anymix.densities._base import Density, RandomState
 from anymix.densities._kernel_sums import Array, held_out_log_densities
+from anymix.densities._scales import warn_of_scales
 from anymix.densities.bandwidth import (
     climb,
     grid_around,
@@ -32,8 +33,9 @@ class GaussianKDE(Density):
 
         f(x) = sum_j w_j (2 pi h^2)^(-d/2) exp(-|x - x_j|^2 / 2h^2),    sum_j w_j = 1
 
-    One bandwidth h serves all features, so bring them to one scale first. Log-densities are right
-    to 1e-4 nats plus 1e-6 of their value in any dimension.
+    One bandwidth h serves all features, so bring them to one scale first: `fit` warns where half of
+    them have less than 1e-4 of the variance. Log-densities are right to 1e-4 nats plus 1e-6 of
+    their value in any dimension.
 
     With `centres` the estimate keeps k-means centres in place of the rows, each with its weight and
     the variance s_j^2 within its cluster, and h^2 + s_j^2 takes the place of h^2. Every centre is
@@ -110,6 +112,7 @@ class GaussianKDE(Density):
         if not kept.all():
             rows, weights = rows[kept], weights[kept]
         weights = weights / weights.sum()
+        warn_of_scales(rows, weights, getattr(self, "feature_names_in_", None), stacklevel=2)
         rng = check_random_state(self.random_state)
         self.bandwidth_ = self._choose_bandwidth(rows, weights, rng)
         self.centres_, self.weights_, self.variances_ = self._kernels(rows, weights, rng)
