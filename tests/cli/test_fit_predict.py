@@ -147,8 +147,11 @@ def test_fit_replaces_a_model_and_leaves_no_rest(world, run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["predict", "nowhere", "t.csv", "--out", "p.csv"], "nowhere is not a model folder"),
-        (["fit", "a", "b", "--out", "m"], "a is not a folder"),
+        (
+            ["predict", "nowhere", "t.csv", "--out", "p.csv"],
+            "nowhere does not exist; give a model folder",
+        ),
+        (["fit", "a", "b", "--out", "m"], "a does not exist"),
         (["source", "check", "/"], "which does not belong there"),
         (["dance"], "no command 'dance'"),
     ],

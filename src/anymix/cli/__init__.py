@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from anymix._version import __version__
 
@@ -39,13 +39,30 @@ class _Formatter(argparse.HelpFormatter):
     def __init__(self, prog: str, **options: Any) -> None:
         super().__init__(prog, **{**options, "width": 80})
 
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        """Add the default of an option that has one; a flag and an option without have none."""
+        text = action.help
+        # 0 is a default; `in` would take it for False.
+        none = any(action.default is value for value in (None, False, argparse.SUPPRESS))
+        if text is None or none or not action.option_strings:
+            return text
+        return f"{text} (default: %(default)s)"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Complains in one sentence, as the commands do."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message}; {self.prog} --help tells what it takes.")
+
 
 def build_parser(command: str) -> argparse.ArgumentParser:
     """Return the parser of one command, such as "fit" or "source pack"."""
-    parser = argparse.ArgumentParser(
+    what = COMMANDS[command]
+    parser = _Parser(
         formatter_class=_Formatter,
         prog=f"anymix {command}",
-        description=COMMANDS[command].capitalize() + ".",
+        description=f"{what[0].upper()}{what[1:]}.",
         allow_abbrev=False,
     )
     _part(command, "add_arguments")(parser)
@@ -88,9 +105,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     n = 2 if " ".join(words[:2]) in COMMANDS else 1
     command = " ".join(words[:n])
+    verbs = [other.split()[1] for other in COMMANDS if other.startswith(f"{command} ")]
+    if verbs:
+        return _explain(command, verbs, words[1:])
     if command not in COMMANDS:
         return _complain(f"no command {command!r}; anymix --help lists them.")
     return _run(command, words[n:])
+
+
+def _explain(noun: str, verbs: list[str], rest: list[str]) -> int:
+    """Name the commands that begin with a word which is none by itself."""
+    if rest and rest[0] in ("-h", "--help"):
+        lines = [f"  {noun} {verb:<10} {COMMANDS[f'{noun} {verb}']}" for verb in verbs]
+        sys.stdout.write("\n".join([f"usage: anymix {noun} COMMAND ...", "", *lines]) + "\n")
+        return 0
+    return _complain(
+        f"{noun} is followed by {' or '.join(verbs)}, such as anymix {noun} {verbs[0]}; "
+        f"anymix {noun} --help tells more."
+    )
 
 
 def _run(command: str, rest: list[str]) -> int:

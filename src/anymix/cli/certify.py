@@ -8,6 +8,7 @@ from dataclasses import replace
 from anymix.cli.console import Console
 from anymix.cli.judging import add_held_out, held_out_tables, weighed
 from anymix.cli.model_folder import FittedFolder, read_model, read_record
+from anymix.cli.numbers import positive, share
 from anymix.cli.saving import add_save, save
 from anymix.cli.seen_rows import note_on, seen_sources
 from anymix.core.bounds import Assumptions
@@ -15,14 +16,20 @@ from anymix.core.certificate import Certificate, certify
 from anymix.core.problem import Problem
 from anymix.core.rounding import n_rounded
 
+CONFIDENCE = 0.95
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
     add_held_out(parser)
-    parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument(
-        "--loss-bound", type=float, help="a bound M on the loss; makes the confidence exact"
+        "--confidence", type=share, help=f"of the bounds on new rows (default: {CONFIDENCE})"
+    )
+    parser.add_argument(
+        "--loss-bound",
+        type=positive,
+        help="a bound M on the loss of new rows; makes the confidence exact",
     )
     add_save(parser)
 
@@ -30,6 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     if not args.held_out and not args.from_sites:
+        _check_no_wishes(args)
         found = read_record(args.model)["certificate"]
         console.result(str(found["sentence"]), found)
         return 0
@@ -44,6 +52,21 @@ def run(args: Namespace, console: Console) -> int:
     return 0
 
 
+def _check_no_wishes(args: Namespace) -> None:
+    """What fit has certified stands as it is: options that only new rows can obey are refused."""
+    wishes = {
+        "--confidence": args.confidence is not None,
+        "--loss-bound": args.loss_bound is not None,
+        "--save": args.save,
+    }
+    for option, given in wishes.items():
+        if given:
+            raise ValueError(
+                f"{option} needs new rows; give them with --held-out or --from-sites, or leave "
+                f"{option} out to see what fit has certified."
+            )
+
+
 def _certificate(
     args: Namespace, problem: Problem, fitted: FittedFolder, new_rows: bool
 ) -> Certificate:
@@ -51,14 +74,15 @@ def _certificate(
 
     That is each rounded z with each sharpness of the weighing, of which fit has kept the number.
     """
+    confidence = CONFIDENCE if args.confidence is None else args.confidence
     candidates, p = fitted.record["certificate"]["n_candidates"], problem.n_sources
     choices = 1.0 if new_rows else max(1.0, candidates / n_rounded(p))
     found = certify(
         problem,
         fitted.model.z_,
-        confidence=1.0 - (1.0 - args.confidence) / choices,
+        confidence=1.0 - (1.0 - confidence) / choices,
         held_out=new_rows,
         assumptions=Assumptions(loss_bound=args.loss_bound),
     )
     n = found.n_candidates * choices
-    return replace(found, confidence=args.confidence, n_candidates=n)
+    return replace(found, confidence=confidence, n_candidates=n)

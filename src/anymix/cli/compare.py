@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from anymix.cli.console import Console
 from anymix.cli.judging import add_held_out, compare_tables, held_out_tables
 from anymix.cli.model_folder import read_model
+from anymix.cli.numbers import share
 from anymix.cli.saving import add_save, save
 from anymix.cli.seen_rows import note_on, seen_sources
 
@@ -15,7 +16,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
     add_held_out(parser)
-    parser.add_argument("--confidence", type=float, default=0.95, help="of the intervals")
+    parser.add_argument("--confidence", type=share, default=0.95, help="of the intervals")
     add_save(parser)
 
 

@@ -27,6 +27,10 @@ class Console:
         elif not self.quiet:
             sys.stdout.write(text + "\n")
 
+    def complain(self, text: str) -> None:
+        """Say in one line what went wrong."""
+        sys.stderr.write(f"anymix: {' '.join(text.split())}\n")
+
     def progress(self, task: str) -> Progress:
         """Start to tell how far a task is."""
         return Progress(task, silent=self.quiet)

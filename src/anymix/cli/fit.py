@@ -5,9 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
+from anymix.cli.advice import advice
 from anymix.cli.console import Console
 from anymix.cli.judging import add_held_out, compare_tables, held_out_sites, with_classes
 from anymix.cli.model_folder import check_place, new_model, write_model
+from anymix.cli.numbers import share
 from anymix.sources.exchange import Audited, read_sources
 from anymix.sources.exchange.site import join_sites
 
@@ -24,8 +26,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="what z is to make small: the loss beside each source's own model at home, the worst "
         "loss, or the paper's gap",
     )
-    parser.add_argument("--eta", type=float, default=1e-3, help="part of the mean density")
-    parser.add_argument("--confidence", type=float, default=0.95, help="of the certificate")
+    parser.add_argument("--eta", type=share, default=1e-3, help="part of the mean density")
+    parser.add_argument("--confidence", type=share, default=0.95, help="of the certificate")
     parser.add_argument(
         "--no-calibration", action="store_true", help="use the densities as they come"
     )
@@ -53,8 +55,13 @@ def run(args: Namespace, console: Console) -> int:
     record = write_model(args.out, model, audited, tables, extra)
     weights = ", ".join(f"{n} {w:.3g}" for n, w in zip(model.source_names_, model.z_, strict=True))
     wrote = f"wrote {args.out}" + ", in place of the model that was there" * replaced
-    text = f"{model.certificate_.sentence}\nz: {weights}\n\n{comparison.table()}\n\n{wrote}"
-    console.result(text, record)
+    parts = (
+        f"{model.certificate_.sentence}\nz: {weights}",
+        comparison.table(),
+        advice(comparison, tables, model),
+        wrote,
+    )
+    console.result("\n\n".join(filter(None, parts)), record)
     return 0
 
 

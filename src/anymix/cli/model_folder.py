@@ -187,6 +187,8 @@ def _calibration(scaling: TemperatureScaling, weighing: Weighing) -> dict[str, A
 def read_record(folder: str | Path) -> dict[str, Any]:
     """Read model.json alone."""
     folder = Path(folder)
+    if not folder.exists():
+        raise ValueError(f"{folder} does not exist; give a model folder, which anymix fit writes.")
     if not (folder / RECORD).is_file():
         raise ValueError(f"{folder} is not a model folder: it has no {RECORD}.")
     record = parse_json(read_file(folder / RECORD, RECORD_LIMIT), str(folder / RECORD))
@@ -208,7 +210,7 @@ def read_model(folder: str | Path) -> FittedFolder:
     >>> read_model("nowhere")
     Traceback (most recent call last):
     ...
-    ValueError: nowhere is not a model folder: it has no model.json.
+    ValueError: nowhere does not exist; give a model folder, which anymix fit writes.
     """
     folder, record = Path(folder), read_record(folder)
     try:

@@ -8,6 +8,7 @@ import numpy as np
 
 from anymix.cli.console import Console
 from anymix.cli.model_folder import FittedFolder, read_model
+from anymix.cli.numbers import natural, share
 from anymix.cli.rows import Columns, read_rows
 from anymix.cli.saving import add_save, save
 from anymix.monitor import Evidence, TrafficReport, estimate_mixture, mixture_alarm
@@ -18,9 +19,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
     parser.add_argument("table", help="rows of today's traffic, without labels")
-    parser.add_argument("--level", type=float, default=0.01, help="rate of false alarms")
-    parser.add_argument("--confidence", type=float, default=0.95, help="of the intervals")
-    parser.add_argument("--seed", type=int, default=0, help="of the resampling")
+    parser.add_argument("--level", type=share, default=0.01, help="rate of false alarms")
+    parser.add_argument("--confidence", type=share, default=0.95, help="of the intervals")
+    parser.add_argument("--seed", type=natural, default=0, help="of the resampling")
     add_save(parser)
 
 

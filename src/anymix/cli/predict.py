@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from anymix.cli.columns_out import writing
 from anymix.cli.console import Console
 from anymix.cli.model_folder import FittedFolder, read_model
+from anymix.cli.numbers import count
 from anymix.cli.rows import CHUNK_ROWS, Columns, read_chunks
 
 
@@ -24,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--novelty", action="store_true", help="add how unlike all sources a row is"
     )
     parser.add_argument(
-        "--chunk-rows", type=int, default=CHUNK_ROWS, help="rows held in memory at a time"
+        "--chunk-rows", type=count, default=CHUNK_ROWS, help="rows held in memory at a time"
     )
 
 

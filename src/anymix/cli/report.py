@@ -22,7 +22,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
     parser.add_argument("--out", default="report.html", metavar="FILE", help="page to write")
-    parser.add_argument("--title", help="title of the page; by default the folder's name")
+    parser.add_argument("--title", help="title of the page (default: the name of the folder)")
 
 
 def run(args: Namespace, console: Console) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from anymix.cli.console import Console
 from anymix.cli.fit import check_alike
+from anymix.cli.numbers import count
 from anymix.cli.rows import Columns, read_rows
 from anymix.sources.exchange import read_sources
 from anymix.sources.exchange.site import MIN_ROWS, evaluate_site
@@ -22,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--target", default="y", help="column with the label")
     parser.add_argument("--out", required=True, metavar="FILE", help="file to hand over")
     parser.add_argument(
-        "--min-rows", type=int, default=MIN_ROWS, help="refuse to speak of fewer rows than this"
+        "--min-rows", type=count, default=MIN_ROWS, help="refuse to speak of fewer rows than this"
     )
     parser.add_argument(
         "--responsibilities-only",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 
 import numpy as np
 
 from anymix.cli.console import Console
+from anymix.cli.numbers import natural
 from anymix.cli.packing import (
     check_labels,
     classes_of,
@@ -16,7 +18,7 @@ from anymix.cli.packing import (
 )
 from anymix.cli.training_table import column_names, read_training_rows
 from anymix.sources import Source
-from anymix.sources.exchange import Manifest, pack_source, read_sources
+from anymix.sources.exchange import Audited, AuditError, Manifest, pack_source, read_sources
 from anymix.sources.exchange.folder import check_new
 from anymix.sources.exchange.manifest import check_name
 from anymix.sources.exchange.pack import NoSafeGraph
@@ -28,7 +30,12 @@ def add_pack_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--name", required=True, help="name of the source")
     parser.add_argument("--rows", required=True, metavar="TABLE", help="training rows")
     parser.add_argument("--target", default="y", help="column with the label")
-    parser.add_argument("--task", choices=("classification", "regression"), required=True)
+    parser.add_argument(
+        "--task",
+        choices=("classification", "regression"),
+        required=True,
+        help="whether labels or numbers are predicted",
+    )
     parser.add_argument(
         "--estimator",
         default="linear",
@@ -36,12 +43,19 @@ def add_pack_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--onnx", metavar="FILE", help="take this predictor, and train none")
     parser.add_argument("--classes", nargs="+", help="labels of the columns of --onnx, in order")
-    parser.add_argument("--density", choices=("kernels", "mixture"), default="kernels")
+    parser.add_argument(
+        "--density",
+        choices=("kernels", "mixture"),
+        default="kernels",
+        help="how likely rows are: kernels on centres, or a Gaussian mixture",
+    )
     parser.add_argument(
         "--keep-rows", action="store_true", help="hand over the training rows as kernels"
     )
-    parser.add_argument("--held-out", metavar="TABLE", help="rows to state the own loss on")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--held-out", metavar="TABLE", help="rows to state the own loss on; none is stated without"
+    )
+    parser.add_argument("--seed", type=natural, default=0, help="of the training")
 
 
 def run_pack(args: Namespace, console: Console) -> int:
@@ -80,11 +94,33 @@ def add_check_arguments(parser: ArgumentParser) -> None:
 
 
 def run_check(args: Namespace, console: Console) -> int:
-    """Run `source check`."""
-    audited = read_sources(args.folders)
-    text = "\n".join(f"{one.folder}: sound ({one.manifest.name})" for one in audited)
-    console.result(text, [{"folder": str(one.folder), "sha256": one.sha256} for one in audited])
-    return 0
+    """Run `source check`: each folder gets its verdict, whatever is wrong with the others."""
+    audited, faults = _audit(args.folders)
+    record = [{"folder": str(one.folder), "sha256": one.sha256} for one in audited]
+    record += [{"folder": folder, "error": fault} for folder, fault in faults.items()]
+    if audited or args.json:
+        text = "\n".join(f"{one.folder}: sound ({one.manifest.name})" for one in audited)
+        console.result(text, record)
+    for fault in faults.values():
+        console.complain(fault)
+    return 2 if faults else 0
+
+
+def _audit(folders: Sequence[str]) -> tuple[list[Audited], dict[str, str]]:
+    """Return the folders that pass, and what is wrong with each of the others."""
+    try:
+        return read_sources(folders), {}
+    except (AuditError, OSError) as error:
+        if len(folders) == 1:
+            return [], {folders[0]: str(error)}
+    # One by one takes longer, and is needed only to find all that fail.
+    passed: list[Audited] = []
+    faults: dict[str, str] = {}
+    for folder in folders:
+        sound, fault = _audit([folder])
+        passed += sound
+        faults |= fault
+    return passed, faults
 
 
 def add_show_arguments(parser: ArgumentParser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from anymix.cli.console import Console
+from anymix.cli.numbers import count
 from anymix.studies.frame import STUDIES, ProgressLine, run_study
 from anymix.studies.tables import render
 
@@ -13,9 +14,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("name", choices=tuple(STUDIES), help="which experiment")
     parser.add_argument("--data", metavar="FOLDER", help="data; else ANYMIX_DATA, else downloads")
-    parser.add_argument("--seeds", type=int, help="how many splits; else 10, for digits 3")
+    parser.add_argument("--seeds", type=count, help="how many splits; else 10, for digits 3")
     parser.add_argument("--out", metavar="FILE", help="records, one JSON object a line")
-    parser.add_argument("--style", choices=("text", "markdown", "latex"), default="text")
+    parser.add_argument(
+        "--style", choices=("text", "markdown", "latex"), default="text", help="of the tables"
+    )
 
 
 def run(args: Namespace, console: Console) -> int:

@@ -33,6 +33,8 @@ def read_folder(folder: str | Path, limits: Mapping[str, int]) -> dict[str, byte
     the check and the use.
     """
     folder = Path(folder)
+    if not folder.exists():
+        raise AuditError(f"{folder} does not exist; give a folder that is there.")
     if not folder.is_dir():
         raise AuditError(f"{folder} is not a folder.")
     with os.scandir(folder) as entries:
