@@ -53,3 +53,25 @@ def test_help_is_printed(command, capsys):
     else:
         assert main(["--help"]) == 0
     assert capsys.readouterr().out.startswith("usage: anymix")
+
+
+def test_what_the_report_shows_was_saved_before():
+    """In the page's story and in the demo, so that the report tells of rows that are new to z."""
+    from anymix.cli.demo import commands
+
+    for story in (EXAMPLES, list(commands())):
+        for words in story:
+            if words[0] in ("certify", "compare"):
+                assert "--save" in words
+
+
+def test_the_readme_packs_what_it_fits():
+    page = (PAGE.parents[1] / "README.md").read_text(encoding="utf-8")
+    block = page.split("## Without a line of Python")[1].split("```sh\n")[1].split("```")[0]
+    story = [shlex.split(line)[1:] for line in block.splitlines()]
+    packed = [words[2] for words in story if words[:2] == ["source", "pack"]]
+    (fit,) = [words for words in story if words[0] == "fit"]
+    assert fit[1 : fit.index("--held-out")] == packed
+    # what z is learned from is not what it is judged on
+    (certify,) = [words for words in story if words[0] == "certify"]
+    assert not {w for w in fit if "=" in w} & {w for w in certify if "=" in w}
