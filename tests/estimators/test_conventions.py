@@ -190,12 +190,14 @@ class _Pair(DomainClassifier):
 
 def test_a_single_source_is_the_estimator_itself():
     X, y, _ = regression()
-    model, alone = DistributionWeightedRegressor(Ridge(2.0)).fit(X, y), Ridge(2.0).fit(X, y)
+    model = DistributionWeightedRegressor(Ridge(2.0)).fit(X, y, np.zeros(len(y)))
+    alone = Ridge(2.0).fit(X, y)
     assert np.array_equal(model.predict(X), alone.predict(X))
     assert model.z_.tolist() == [1.0]
     assert np.array_equal(model.source_weights(X), np.ones((len(X), 1)))
     X, y, _ = classification()
-    model, alone = DistributionWeightedClassifier().fit(X, y), LogisticRegression().fit(X, y)
+    model = DistributionWeightedClassifier().fit(X, y, np.zeros(len(y)))
+    alone = LogisticRegression().fit(X, y)
     assert np.allclose(model.predict_proba(X), alone.predict_proba(X), atol=3e-6)
 
 

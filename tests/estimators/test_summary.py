@@ -61,7 +61,7 @@ def test_raw_tables_add_the_curve_before(fitted):
 def test_one_source_has_no_report():
     X, y = np.arange(20.0)[:, None], np.arange(20.0)
     with pytest.raises(ValueError, match="at least two"):
-        summarise(DistributionWeightedRegressor().fit(X, y))
+        summarise(DistributionWeightedRegressor().fit(X, y, np.zeros(20)))
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(1, 20))

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from anymix.densities._kernel_sums import Array, blocks
 
-# Half of the columns have a hundredth of the variance or more in word counts, images and features of
-# networks; with money beside ages, or areas beside ratios, they have less than 1e-5.
+# Half of the columns have a hundredth of the variance or more in word counts, images and features
+# of networks; with money beside ages, or areas beside ratios, they have about 1e-5 of it or less.
 LEAST_SHARE = 1e-4
 CONSTANT = 1e-12  # a spread of less, as a part of the mean or of the widest one, is rounding
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -13,8 +14,9 @@ from anymix.core.simplex import FloatArray
 from anymix.densities import GaussianKDE
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._learning import Goal, choose_weighing
-from anymix.estimators._rows import Rows, check_sources, check_X
+from anymix.estimators._rows import Rows, check_every_source, check_sources, check_X
 from anymix.estimators._training import Recipe
+from anymix.estimators._warnings import names_checked
 from anymix.estimators.cross_loss import cross_loss
 from anymix.sources import Source, Tables
 from anymix.sources.novelty import Novelty
@@ -66,10 +68,33 @@ class DistributionWeighting(SourceEnsemble):
         self.skip_below = skip_below
         self.random_state = random_state
 
+    def _check_fit(self, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> Rows:
+        if sample_domain is None and not self.sources:
+            warnings.warn(
+                f"{type(self).__name__} was fitted without sample_domain, so all rows are one "
+                "source and there is nothing to combine or certify: pass sample_domain, the source "
+                "of each row.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return super()._check_fit(X, y, sample_domain, sample_weight)
+
     def _density(self) -> Any:
         if self.density is not None or self.sources:
             return self.density
         return GaussianKDE(random_state=self.random_state)
+
+    if not TYPE_CHECKING:  # there it would hide every misspelt attribute
+
+        def __getattr__(self, name: str) -> Any:
+            kind = type(self).__name__
+            if name in LEARNED_FROM_SEVERAL and "z_" in self.__dict__:
+                raise AttributeError(
+                    f"this {kind} has no {name}: it was fitted with one source, which leaves "
+                    "nothing to combine or certify; fit it with sample_domain, the source of each "
+                    "row."
+                )
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
     def estimator_or_default(self) -> Any:
         """Return the estimator to clone for each domain."""
@@ -113,6 +138,7 @@ class DistributionWeighting(SourceEnsemble):
     def _learn_from(self, tables: Tables) -> None:
         """Calibrate, learn z, certify, all on rows that no source has seen."""
         self._check_parameters()
+        check_every_source(tables, self.source_names_)
         goal = Goal(self.loss, self.eta, self.rule, self.objective, self.shrinkage)
         self.novelty_ = Novelty.from_tables(tables) if self.router_ is None else None
         self.weighing_, self.tables_, self.solution_, n = choose_weighing(
@@ -137,7 +163,8 @@ class DistributionWeighting(SourceEnsemble):
         X = check_X(self, X)
         if len(self.sources_) == 1:
             return np.zeros((1, _length(X)))
-        return self.weighing_.transform(self._log_masses(X))
+        with names_checked(self):
+            return self.weighing_.transform(self._log_masses(X))
 
     def _weights(self, X: Any) -> FloatArray:
         # core.source_weights for responsibilities: these sum to 1, so U = 1/p is never tiny.
@@ -157,11 +184,15 @@ class DistributionWeighting(SourceEnsemble):
                 "novelty needs a density for each of several sources; a DomainClassifier or a "
                 "single source has none."
             )
-        return novelty.score(self._log_masses(check_X(self, X)))
+        X = check_X(self, X)
+        with names_checked(self):
+            return novelty.score(self._log_masses(X))
 
     def predict_or_abstain(self, X: Any, max_novelty: float = 0.95) -> tuple[Any, Any]:
         """Predictions, and which rows (True) are unlike all sources; 1 − max_novelty at home."""
-        return self.predict(X), self.novelty(X) > max_novelty
+        answer = self.predict(X)
+        with names_checked(self):
+            return answer, self.novelty(X) > max_novelty
 
     def model_evaluations(self, X: Any) -> dict[str, int]:
         """How many of the p·n model evaluations `predict` makes at these rows, and saves."""

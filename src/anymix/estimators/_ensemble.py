@@ -24,7 +24,8 @@ from anymix.estimators._rows import (
     check_X,
     check_y,
 )
-from anymix.estimators._training import Recipe
+from anymix.estimators._training import Recipe, check_part
+from anymix.estimators._warnings import OnceEach, names_checked
 from anymix.sources import Source
 from anymix.sources.tables import CHUNK_ROWS, _length, masses_of
 
@@ -85,10 +86,11 @@ class SourceEnsemble(BaseEstimator):
         -------
         self
         """
-        rows = self._check_fit(X, y, sample_domain, sample_weight)
-        recipe = self._recipe()
-        self.sources_, self.router_ = recipe.train(rows)
-        self._learn(rows, recipe)
+        with OnceEach():
+            rows = self._check_fit(X, y, sample_domain, sample_weight)
+            recipe = self._recipe()
+            self.sources_, self.router_ = recipe.train(rows)
+            self._learn(rows, recipe)
         return self
 
     def _recipe(self) -> Recipe:
@@ -110,8 +112,7 @@ class SourceEnsemble(BaseEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        if self.sources is not None:
-            check_sources(self.sources)
+        self._check_parts()
         X = check_X(self, X, reset=True)
         n, classification = _length(X), self._classification()
         target = check_y(y, n, classification)
@@ -123,6 +124,13 @@ class SourceEnsemble(BaseEstimator):
         if len(self.source_names_) > 1 and not self.sources:
             check_sizes(rows, self.source_names_, classification)
         return rows
+
+    def _check_parts(self) -> None:
+        if self.sources is not None:
+            check_sources(self.sources)
+        check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
+        density = getattr(self, "density", None)
+        check_part(density, "density", ("score_samples", "log_responsibilities"), "GaussianKDE()")
 
     def _all_classes(self, y: NDArray[Any]) -> NDArray[Any]:
         if not self.sources:
@@ -150,22 +158,20 @@ class SourceEnsemble(BaseEstimator):
     def source_weights(self, X: Any) -> FloatArray:
         """Which source counts how much at each row: shape (n, p), rows of sum 1."""
         check_is_fitted(self, "sources_")
-        return self._weights(check_X(self, X)).T
+        X = check_X(self, X)
+        with names_checked(self):
+            return self._weights(X).T
 
     def _combined(self, X: Any) -> FloatArray:
         """h(x) = Σ_k w_k(x) h_k(x), chunk by chunk."""
         check_is_fitted(self, "sources_")
         X = check_X(self, X)
         n = _length(X)
-        if n <= CHUNK_ROWS:
-            return self._combined_chunk(X)
-        starts = range(0, n, CHUNK_ROWS)
-        return np.concatenate(
-            [
-                self._combined_chunk(_safe_indexing(X, slice(s, min(s + CHUNK_ROWS, n))))
-                for s in starts
-            ]
-        )
+        with names_checked(self):
+            if n <= CHUNK_ROWS:
+                return self._combined_chunk(X)
+            cuts = [slice(s, min(s + CHUNK_ROWS, n)) for s in range(0, n, CHUNK_ROWS)]
+            return np.concatenate([self._combined_chunk(_safe_indexing(X, cut)) for cut in cuts])
 
     def _combined_chunk(self, X: Any) -> FloatArray:
         """Ask each source only about the rows where its weight can be seen: not below skip_below/p.

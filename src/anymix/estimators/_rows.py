@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from anymix.core.simplex import FloatArray
-from anymix.sources import Source
+from anymix.sources import Source, Tables
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,52 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
     if frame and not getattr(X, "size", 1):
         raise ValueError(f"X has no values: its shape is {X.shape}.")
     options: dict[str, Any] = {} if frame else {"accept_sparse": ("csr", "csc")}
-    return validate_data(estimator, X, reset=reset, skip_check_array=frame, **options)
+    try:
+        return validate_data(estimator, X, reset=reset, skip_check_array=frame, **options)
+    except ValueError as error:
+        fault = None if frame else not_numbers(X)
+        if fault is None:
+            raise
+        raise ValueError(
+            f"an array X must hold complete numbers, but {fault}: pass a DataFrame if the "
+            "estimator sees to its columns, or put an imputer or encoder in front of the whole "
+            "model, as make_pipeline(SimpleImputer(), model) does."
+        ) from error
+
+
+def not_numbers(X: Any) -> str | None:
+    """Say which column of a table is text or has gaps; None if all are complete numbers.
+
+    Examples
+    --------
+    >>> not_numbers(np.array([[1.0, 2.0], [3.0, np.nan]]))
+    'column 1 has missing values (NaN)'
+    >>> not_numbers(np.array([[1.0, "no"]], dtype=object))
+    "column 1 holds 'no'"
+    >>> not_numbers(np.zeros((2, 2)))
+    """
+    frame = hasattr(X, "columns")
+    if not (frame or isinstance(X, np.ndarray)) or np.ndim(X) != 2:
+        return None
+    names = list(X.columns) if frame else range(X.shape[1])
+    for name, column in zip(names, np.asarray(X, dtype=object).T, strict=True):
+        fault = next(filter(None, map(_fault, column.tolist())), None)
+        if fault is not None:
+            return f"column {name!r} {fault}"
+    return None
+
+
+def _fault(value: Any) -> str | None:
+    """Say what keeps a value from being a complete number; None if nothing does."""
+    if value is None or str(value) in ("nan", "NaT", "<NA>"):
+        return "has missing values (NaN)"
+    if not isinstance(value, str):
+        return None
+    try:
+        float(value)
+    except ValueError:
+        return f"holds {value!r}"
+    return None
 
 
 def check_y(y: Any, n: int, classification: bool) -> NDArray[Any]:
@@ -119,6 +164,16 @@ def check_sources(sources: Sequence[Source]) -> None:
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise ValueError(f"two sources are called {twice[0]!r}; give each a name of its own.")
+
+
+def check_every_source(tables: Tables, names: NDArray[Any]) -> None:
+    """Every source has a held-out row, so that it has a loss at home."""
+    missing = np.setdiff1d(np.arange(len(names)), np.asarray(tables.sample_domain))
+    if missing.size:
+        raise ValueError(
+            f"there are no rows of the source {str(names[missing[0]])!r}; z is learned from "
+            "held-out rows of every source: add some of it, or leave it out."
+        )
 
 
 def _match(found: NDArray[Any], names: list[str]) -> NDArray[np.intp]:

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from anymix.core.simplex import FloatArray
-from anymix.estimators._rows import Rows, folds_of
+from anymix.estimators._rows import Rows, folds_of, not_numbers
 from anymix.sources import Source, Tables, evaluate
 from anymix.sources.tables import _length, positions
 
@@ -40,6 +40,37 @@ def fit_with_weight(model: Any, X: Any, y: Any, weight: Any) -> Any:
         )
     name = "sample_weight" if _last(model) is model else f"{model.steps[-1][0]}__sample_weight"
     return model.fit(X, *given, **{name: weight})
+
+
+def check_part(part: Any, name: str, methods: tuple[str, ...], example: str) -> None:
+    """Say what an estimator or a density must be, before scikit-learn trips over its insides."""
+    if part is None:
+        return
+    able = hasattr(part, "fit") and any(hasattr(part, method) for method in methods)
+    if isinstance(part, type) or not able:
+        raise TypeError(
+            f"{name} must be an object with fit and {' or '.join(methods)}, such as {example}; got "
+            f"{part!r}."
+        )
+
+
+def fit_density(density: Any, X: Any, y: Any, weight: Any) -> Any:
+    """Fit a clone of the density; if X is more than numbers, say so and what helps.
+
+    A pipeline sees to its own columns, so what it says stands.
+    """
+    try:
+        return fit_with_weight(density, X, y, weight)
+    except ValueError as error:
+        fault = not_numbers(X)
+        if isinstance(density, Pipeline) or fault is None:
+            raise
+        raise ValueError(
+            f"the density needs complete numbers, but {fault}: put the preprocessing in front of "
+            "the whole model, as make_pipeline(preprocessing, model), and pass sample_domain under "
+            "the name of its step, as distributionweightedclassifier__sample_domain; or give "
+            "density=make_pipeline(FrozenEstimator(preprocessing.fit(X)), GaussianKDE())."
+        ) from error
 
 
 def is_domain_classifier(density: Any) -> bool:
@@ -85,7 +116,7 @@ class Recipe:
             return sources, Indifferent(len(sources))
         if self.finished or not is_domain_classifier(self.density):
             return sources, None
-        return sources, fit_with_weight(self.density, rows.X, rows.domain, rows.weight)
+        return sources, fit_density(self.density, rows.X, rows.domain, rows.weight)
 
     def _source(self, k: int, own: Rows) -> Source:
         if self.sources:
@@ -97,7 +128,7 @@ class Recipe:
             return source
         if is_domain_classifier(self.density):
             return source
-        return replace(source, density=fit_with_weight(self.density, own.X, None, own.weight))
+        return replace(source, density=fit_density(self.density, own.X, None, own.weight))
 
     def held_out_tables(
         self, rows: Rows, classes: NDArray[Any] | None, n_folds: int, seed: Any

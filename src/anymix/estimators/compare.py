@@ -16,6 +16,7 @@ from anymix.core.losses import CrossEntropy, Loss, get_loss
 from anymix.core.records import Record
 from anymix.core.simplex import FloatArray
 from anymix.estimators._rows import check_domains
+from anymix.estimators._text import lay_out, number
 from anymix.sources.source import PROBABILITY_FLOOR
 from anymix.sources.tables import positions
 
@@ -39,14 +40,14 @@ class Comparison(Record):
     def table(self, digits: int = 4) -> str:
         """Lay the numbers out as text; * marks methods that use privileged information."""
         names = [m + "*" * p for m, p in zip(self.methods, self.privileged, strict=True)]
-        wide = max(len(name) for name in names)
-        columns = [*self.mixtures, "worst"]
-        head = " " * wide + "".join(f"  {c:>10}" for c in columns)
-        lines = [
-            f"{name:<{wide}}" + "".join(f"  {v:>10.{digits}f}" for v in [*row, worst])
-            for name, row, worst in zip(names, self.loss, self.worst, strict=True)
-        ]
-        return "\n".join([head, *lines])
+        values = np.column_stack([self.loss, self.worst])
+        cells = [[number(v, digits) for v in row] for row in values]
+        return lay_out(names, [*self.mixtures, "worst"], cells)
+
+    def __str__(self) -> str:
+        measure = "share of wrong labels" if self.measure == "accuracy" else self.measure
+        star = "; * uses what the others must do without" if any(self.privileged) else ""
+        return f"{self.table()}\n({measure}, smaller is better{star})"
 
 
 def compare(
@@ -73,6 +74,11 @@ def compare(
     confidence : float
         Of the (normal) intervals.
 
+    Returns
+    -------
+    Comparison
+        `print` shows its table and what was measured; `table(digits)` is the table alone.
+
     Examples
     --------
     >>> from anymix import Source, compare
@@ -86,6 +92,11 @@ def compare(
     a            0.0000      1.0000      0.5000      1.0000
     uniform      0.2500      0.2500      0.2500      0.2500
     """
+    if not isinstance(models, Mapping):
+        raise TypeError(
+            "models must be a mapping of names to fitted models, as {'uniform': uniform, 'anymix': "
+            f"model}}; got {type(models).__name__}."
+        )
     target = np.asarray(y)
     names, domain = check_domains(sample_domain, target.size, None)
     p = len(names)

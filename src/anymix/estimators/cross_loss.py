@@ -11,18 +11,40 @@ from scipy.stats import norm
 from anymix.core.losses import Loss
 from anymix.core.records import Record
 from anymix.core.simplex import FloatArray
+from anymix.estimators._text import lay_out, number
 from anymix.sources import Tables
 
 
 @dataclass(frozen=True)
 class CrossLoss(Record):
-    """mean[k, j] is the loss of source k's model on domain j; lower and upper bound it."""
+    """mean[k, j] is the loss of source k's model on domain j; lower and upper bound it.
+
+    Examples
+    --------
+    >>> mean = np.array([[0.1, 0.9], [0.8, 0.2]])
+    >>> print(CrossLoss(("north", "south"), mean, mean - 0.05, mean + 0.05, 0.95))
+                     north            south
+    north  0.1000 ± 0.0500  0.9000 ± 0.0500
+    south  0.8000 ± 0.0500  0.2000 ± 0.0500
+    (loss of each source's model, by row, on the rows of each source, by column; ±: 95 % intervals)
+    """
 
     names: tuple[str, ...]
     mean: FloatArray
     lower: FloatArray
     upper: FloatArray
     confidence: float
+
+    def __str__(self) -> str:
+        half = (self.upper - self.lower) / 2
+        cells = [
+            [f"{number(m, 4)} ± {number(h, 4)}" for m, h in zip(*row, strict=True)]
+            for row in zip(self.mean, half, strict=True)
+        ]
+        return (
+            f"{lay_out(self.names, self.names, cells)}\n(loss of each source's model, by row, on "
+            f"the rows of each source, by column; ±: {100 * self.confidence:g} % intervals)"
+        )
 
 
 def cross_loss(

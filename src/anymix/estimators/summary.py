@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._version import __version__
@@ -32,7 +33,7 @@ def summarise(
     Parameters
     ----------
     model : DistributionWeightedRegressor or DistributionWeightedClassifier
-        Fitted, with several sources.
+        Fitted, with several sources; or a pipeline that ends in one.
     comparison : Comparison, optional
         Of `compare`; call the model "anymix" in it.
     traffic : TrafficReport, optional
@@ -55,6 +56,8 @@ def summarise(
     >>> record["sources"], record["rows"], np.sum(record["weights"], axis=0).round(6).tolist()
     (['north', 'south'], [60, 60], [1.0, 1.0])
     """
+    if isinstance(model, Pipeline):
+        model = model[-1]  # what is told are held-out tables, which steps before have seen
     check_is_fitted(model, "z_")
     if not hasattr(model, "tables_"):
         raise ValueError("a report compares sources: fit the model with at least two of them.")

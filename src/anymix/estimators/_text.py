@@ -1,0 +1,42 @@
+"""Numbers as text, in columns as wide as they need to be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+WIDTH = 10
+# From here on decimals say nothing, and the digits before the point would break the column.
+LARGE = 1e5
+
+
+def number(value: float, digits: int) -> str:
+    """Write a number with so many decimals, a large one with four significant digits or more.
+
+    Examples
+    --------
+    >>> number(0.25, 4), number(1234.5, 1), number(3456789.0, 4)
+    ('0.2500', '1234.5', '3.457e+06')
+    """
+    if abs(value) < LARGE:
+        return f"{value:.{digits}f}"
+    return f"{value:.{max(digits, 4)}g}"
+
+
+def lay_out(names: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    """Lay cells out below their columns and beside their names.
+
+    Examples
+    --------
+    >>> print(lay_out(["a", "bb"], ["x", "a long name"], [["1", "2"], ["3", "4"]]))
+                 x  a long name
+    a            1            2
+    bb           3            4
+    """
+    first = max(map(len, names))
+    texts = [*zip(columns, *cells, strict=True)]
+    wide = [max(WIDTH, *map(len, column)) for column in texts]
+    lines = [
+        f"{name:<{first}}" + "".join(f"  {c:>{w}}" for c, w in zip(row, wide, strict=True))
+        for name, row in zip(["", *names], [columns, *cells], strict=True)
+    ]
+    return "\n".join(lines)
