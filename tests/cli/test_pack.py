@@ -10,9 +10,15 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.svm import SVC
 
 from anymix import Source
+from anymix.cli.rows import Columns, read_rows
 from anymix.densities import GaussianKDE
 from anymix.sources.exchange import pack_source
 
+    b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }"
+    + b" " * 59
+    + b"\n"
+    + bytes(8)
+)
 GOOD = "a,b,y\n" + "1,2,yes\n3,4,no\n2,2,yes\n5,4,no\n" * 10
 
 
@@ -51,6 +57,34 @@ def test_faults_of_the_table_name_the_table(pack, tmp_path, text, words):
     assert words in said.err
     assert str(tmp_path / "rows.csv") in said.err
     assert "manifest" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.csv", b"a,\xff,y\n1,2,3\n", "the header is not UTF-8; save the table as UTF-8"),
+        ("t.parquet", b"no", "is not a Parquet file"),
+        ("t.npz", b"", "must hold a plain array X"),
+        ("t.npz", b"\x93NUMPY", "must hold a plain array X"),
+        ("t.npz", b"PK\x03\x04 cut", "must hold a plain array X"),
+    ],
+)
+def test_files_that_are_no_tables(run, tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    command = ["source", "pack", tmp_path / "out", "--name", "n", "--task", "classification"]
+    said = run(*command, "--rows", tmp_path / name)
+    assert said.status == 2
+    assert words in said.err
+    assert str(tmp_path / name) in said.err
+
+
+def test_one_array_is_no_archive_of_arrays(run, tmp_path):
+    with open(tmp_path / "t.npz", "wb") as file:
+        np.save(file, np.ones((3, 2)))
+    command = ["source", "pack", tmp_path / "out", "--name", "n", "--task", "classification"]
+    assert "must hold a plain array X" in run(*command, "--rows", tmp_path / "t.npz").err
+    with pytest.raises(ValueError, match="must hold plain arrays named X and y"):
+        read_rows(tmp_path / "t.npz", Columns(("a", "b"), "y"))
 
 
 def test_a_label_that_parquet_lacks(run, tmp_path):

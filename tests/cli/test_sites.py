@@ -74,6 +74,11 @@ def test_refusals(world, run, tmp_path):
     common = ["site", "evaluate", *world.sources, "--rows", rows, "--out", tmp_path / "x"]
     assert "too few" in run(*common, "--site", "north", "--min-rows", 101).err
     assert "the sources are north, south, west" in run(*common, "--site", "east").err
+    strange = tmp_path / "strange.csv"
+    strange.write_text("a,b,y\n" + "1,2,yes\n" * 20 + "1,2,maybe\n")
+    said = run(*common[:-4], "--rows", strange, "--out", tmp_path / "x", "--site", "north").err
+    assert f"{strange}: row 21 has the label 'maybe', which no source knows" in said
+    assert "leave such rows out" in said
     assert not (tmp_path / "x").exists()
     sites = evaluate_all(world, run, tmp_path)
     turned = [world.sources[1], world.sources[0], world.sources[2]]

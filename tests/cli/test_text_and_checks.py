@@ -56,9 +56,9 @@ def test_documents_from_end_to_end(tmp_path, run):
     assert "bigram model, which cannot be written as ONNX" in refused.err
 
 
-def audited(name="a", task="regression", features=("u", "v")):
+def audited(name="a", task="regression", features=("u", "v"), classes=None):
     columns = [SimpleNamespace(name=feature) for feature in features]
-    manifest = SimpleNamespace(name=name, task=task, features=columns)
+    manifest = SimpleNamespace(name=name, task=task, features=columns, classes=classes)
     return SimpleNamespace(manifest=manifest, folder=f"folder-{name}")
 
 
@@ -67,6 +67,7 @@ def audited(name="a", task="regression", features=("u", "v")):
     [
         (audited("a"), "have the same name"),
         (audited("b", task="classification"), "folder-b is for classification"),
+        (audited("b", classes=(0, 1)), "labels that are whole numbers, the first source words"),
         (audited("b", features=("v", "u")), r"takes the features \['v', 'u'\]"),
     ],
 )

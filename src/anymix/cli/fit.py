@@ -78,6 +78,11 @@ def check_alike(audited: Sequence[Audited]) -> None:
             raise ValueError(
                 f"{one.folder} is for {one.manifest.task}, the first for {first.task}."
             )
+        if _kind_of_labels(one) != _kind_of_labels(audited[0]):
+            raise ValueError(
+                f"{one.folder} has labels that are {_kind_of_labels(one)}, the first source "
+                f"{_kind_of_labels(audited[0])}; write them alike in all tables, and pack again."
+            )
         given = [feature.name for feature in one.manifest.features]
         due = [feature.name for feature in first.features]
         if given != due:
@@ -85,3 +90,8 @@ def check_alike(audited: Sequence[Audited]) -> None:
                 f"{one.folder} takes the features {given}, the first source {due}; all sources "
                 "must take the same, in the same order."
             )
+
+
+def _kind_of_labels(one: Audited) -> str:
+    classes = one.manifest.classes
+    return "whole numbers" if classes is not None and isinstance(classes[0], int) else "words"

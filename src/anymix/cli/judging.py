@@ -72,14 +72,20 @@ def held_out_sites(
     columns, given = Columns.of(audited[0].manifest, args.target), pairs(args.held_out)
     progress, sites = console.progress("asking the sources"), []
     for i, (name, path) in enumerate(given.items(), 1):
-        X, y = read_rows(path, columns)
-        try:
-            sites.append(evaluate_site(audited, name, X, y, min_rows=2))
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+        sites.append(ask_sources(audited, name, path, read_rows(path, columns), min_rows=2))
         progress.update(i / len(given))
     progress.done()
     return sites
+
+
+def ask_sources(
+    audited: Sequence[Audited], name: str, path: str, rows: tuple[Any, Any], **options: Any
+) -> SiteTable:
+    """Evaluate a site's rows; what is wrong with them is said with the name of their table."""
+    try:
+        return evaluate_site(audited, name, *rows, **options)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def held_out_tables(args: Namespace, audited: Sequence[Audited], console: Console) -> Tables:

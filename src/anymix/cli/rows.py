@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ from anymix.sources.exchange._optional import need
 CHUNK_ROWS = 20_000
 # An NPZ file has no names of columns: these arrays stand for rows and target.
 NPZ_ROWS, NPZ_TARGET = "X", "y"
+# What comes of a file that is cut, empty, pickled, one array alone, or without the array.
+NPZ_FAULTS = (LookupError, ValueError, OSError, EOFError, TypeError, BadZipFile)
 FILL_IN = "fill it in or leave the row out"
 
 
@@ -135,9 +138,8 @@ def check_commas(path: Path, header: Sequence[str]) -> None:
 def _read_csv(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any, float]]:
     total = max(path.stat().st_size, 1)
     with open(path, "rb") as file:
-        header = next(csv.reader([file.readline().decode("utf-8-sig").rstrip("\r\n")]), [])
+        header = read_header(path, file)
         target = [] if columns.target is None else [columns.target]
-        check_commas(path, header)
         check_there(path, [*columns.features, *target], header, columns.target)
         places = [header.index(name) for name in columns.features]
         row = 1
@@ -153,11 +155,24 @@ def _read_csv(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, An
             row += len(lines)
 
 
+def read_header(path: Path, file: BinaryIO) -> list[str]:
+    """Return the names of the columns, cut at commas."""
+    try:
+        line = file.readline().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: the header is not UTF-8; save the table as UTF-8.") from error
+    header = next(csv.reader([line.rstrip("\r\n")]), [])
+    check_commas(path, header)
+    return header
+
+
 def _lines(path: Path, file: BinaryIO, size: int, row: int) -> list[str]:
     try:
         return [line.decode("utf-8") for line in islice(file, size)]
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}, row {row} or later: the text is not UTF-8.") from error
+        raise ValueError(
+            f"{path}, row {row} or later: the text is not UTF-8; save it as UTF-8."
+        ) from error
 
 
 def _numbers(
@@ -204,12 +219,16 @@ def _column(path: Path, lines: list[str], header: list[str], name: str, row: int
     return values
 
 
-def _read_parquet(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any, float]]:
-    parquet = need("pyarrow.parquet")
+def open_parquet(path: Path) -> Any:
+    """Return an open Parquet file."""
     try:
-        file = parquet.ParquetFile(path)
+        return need("pyarrow.parquet").ParquetFile(path)
     except need("pyarrow").ArrowInvalid as error:
         raise ValueError(f"{path} is not a Parquet file.") from error
+
+
+def _read_parquet(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any, float]]:
+    file = open_parquet(path)
     names = [*columns.features, *([] if columns.target is None else [columns.target])]
     check_there(path, names, file.schema_arrow.names, columns.target)
     done, total = 0, max(file.metadata.num_rows, 1)
@@ -232,10 +251,11 @@ def _floats(path: Path, column: Any, name: str) -> NDArray[Any]:
 
 def _read_npz(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any, float]]:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        # numpy leaves a file open that it has opened itself and cannot read.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             X = arrays[NPZ_ROWS]
             y = None if columns.target is None else arrays[NPZ_TARGET]
-    except (KeyError, ValueError, OSError) as error:
+    except NPZ_FAULTS as error:
         needed = NPZ_ROWS if columns.target is None else f"{NPZ_ROWS} and {NPZ_TARGET}"
         raise ValueError(f"{path} must hold plain arrays named {needed}.") from error
     due = (len(X),) if columns.text else (len(X), len(columns.features))

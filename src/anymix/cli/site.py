@@ -9,10 +9,11 @@ import numpy as np
 
 from anymix.cli.console import Console
 from anymix.cli.fit import check_alike
+from anymix.cli.judging import ask_sources
 from anymix.cli.numbers import count
 from anymix.cli.rows import Columns, read_rows
 from anymix.sources.exchange import read_sources
-from anymix.sources.exchange.site import MIN_ROWS, evaluate_site
+from anymix.sources.exchange.site import MIN_ROWS
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -38,7 +39,8 @@ def run(args: Namespace, console: Console) -> int:
     check_alike(audited)
     X, y = read_rows(args.rows, Columns.of(audited[0].manifest, args.target))
     # Fresh entropy: an order that can be drawn again would be no shuffle.
-    table = evaluate_site(audited, args.site, X, y, np.random.default_rng(), args.min_rows)
+    rng = np.random.default_rng()
+    table = ask_sources(audited, args.site, args.rows, (X, y), rng=rng, min_rows=args.min_rows)
     if args.responsibilities_only:
         table = replace(table, log_total=None)
     table.write(args.out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.cli.rows import NPZ_ROWS, Columns, check_commas, check_there, read_rows
-from anymix.sources.exchange._optional import need
+from anymix.cli.rows import (
+    NPZ_FAULTS,
+    NPZ_ROWS,
+    Columns,
+    check_there,
+    open_parquet,
+    read_header,
+    read_rows,
+)
 from anymix.sources.exchange.manifest import is_text
 
 
@@ -32,18 +38,22 @@ def column_names(path: str, target: str) -> list[str]:
 
 def _names(path: Path) -> list[str]:
     if path.suffix == ".csv":
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            names = next(csv.reader(file), [])
-        check_commas(path, names)
-        return names
+        with open(path, "rb") as file:
+            return read_header(path, file)
     if path.suffix == ".parquet":
-        return list(need("pyarrow.parquet").read_schema(path).names)
+        return list(open_parquet(path).schema_arrow.names)
     if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as arrays:
-            if NPZ_ROWS in arrays and arrays[NPZ_ROWS].ndim == 2:
-                return [f"x{i}" for i in range(arrays[NPZ_ROWS].shape[1])]
-        raise ValueError(f"{path} must hold a plain array X of shape (rows, features).")
+        return _npz_names(path)
     raise ValueError(f"{path} is no table that can be read; give .csv, .parquet or .npz.")
+
+
+def _npz_names(path: Path) -> list[str]:
+    # A file that numpy cannot read has no such array either.
+    with suppress(*NPZ_FAULTS), open(path, "rb") as file:
+        rows = np.load(file, allow_pickle=False)[NPZ_ROWS]
+        if rows.ndim == 2:
+            return [f"x{i}" for i in range(rows.shape[1])]
+    raise ValueError(f"{path} must hold a plain array X of shape (rows, features).")
 
 
 def _check_names(path: str, names: list[str]) -> None:

@@ -128,6 +128,13 @@ def all_classes(audited: Sequence[Audited]) -> NDArray[Any] | None:
 def _outcomes(found: Tables, y: NDArray[Any], classes: NDArray[Any] | None) -> FloatArray:
     if classes is None:
         return np.asarray(found.predictions - y.astype(float))
+    unknown = np.flatnonzero(~np.isin(y, classes))
+    if unknown.size:
+        label, known = y[unknown[0]].item(), ", ".join(map(str, classes.tolist()))
+        raise ValueError(
+            f"row {unknown[0] + 1} has the label {label!r}, which no source knows (they know "
+            f"{known}); leave such rows out, or let a source be trained on the label."
+        )
     return np.asarray(found.predictions[:, np.arange(y.size), positions(y, classes)])
 
 
