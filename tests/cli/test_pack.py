@@ -14,11 +14,6 @@ from anymix.cli.rows import Columns, read_rows
 from anymix.densities import GaussianKDE
 from anymix.sources.exchange import pack_source
 
-    b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }"
-    + b" " * 59
-    + b"\n"
-    + bytes(8)
-)
 GOOD = "a,b,y\n" + "1,2,yes\n3,4,no\n2,2,yes\n5,4,no\n" * 10
 
 
