@@ -21,6 +21,7 @@ from anymix.core import simplex
 from anymix.core.records import Record
 from anymix.core.simplex import FloatArray
 from anymix.monitor import _inputs
+from anymix.monitor._few_rows import exact_interval, worth
 from anymix.monitor._resample import resampled_means, resampled_source_means
 
 
@@ -31,7 +32,8 @@ class MixtureEstimate(Record):
     Attributes
     ----------
     mixture, lower, upper : array (p,)
-        λ̂ on the simplex, and the bootstrap interval of each entry.
+        λ̂ on the simplex, and the interval of each entry: of the bootstrap, but never narrower than
+        so many rows allow.
     condition_number : float
         Of C: 1 if responsibilities name the source of each row, infinite if two sources cannot be
         told apart; errors in mean r grow by at most this factor, relatively.
@@ -99,18 +101,34 @@ def estimate_mixture(
     rng = np.random.default_rng(rng)
     find = _invert if method == "inversion" else _most_likely
     mixture, draws = find(traffic, reference, domain, n_bootstrap, rng)
-    tail = 50.0 * (1.0 - confidence)
-    lower, upper = np.percentile(draws, [tail, 100.0 - tail], axis=0)
+    C = confusion_matrix(reference, domain)
+    n = traffic.shape[1] * worth(reference, C, domain)
+    lower, upper = _interval(mixture, draws, n, confidence)
     return MixtureEstimate(
         mixture=mixture,
-        # A percentile interval of a skewed sample can miss the estimate by a hair.
-        lower=np.minimum(lower, mixture),
-        upper=np.maximum(upper, mixture),
-        condition_number=float(np.linalg.cond(confusion_matrix(reference, domain))),
+        lower=lower,
+        upper=upper,
+        condition_number=float(np.linalg.cond(C)),
         method=method,
         n=traffic.shape[1],
         confidence=confidence,
     )
+
+
+def _interval(
+    mixture: FloatArray, draws: FloatArray, n: FloatArray, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Percentiles of the resamples, but never inside the exact interval for n rows of known source.
+
+    Few rows that look alike are alike in every resample too, which would leave no width at all.
+    """
+    if mixture.size == 1:  # the share of a single source is no estimate
+        return mixture, mixture
+    tail = 50.0 * (1.0 - confidence)
+    lower, upper = np.percentile(draws, [tail, 100.0 - tail], axis=0)
+    least, most = exact_interval(mixture, n, confidence)
+    # A percentile interval of a skewed sample can miss the estimate by a hair.
+    return np.minimum.reduce([lower, least, mixture]), np.maximum.reduce([upper, most, mixture])
 
 
 def _check_settings(method: str, n_bootstrap: int, confidence: float) -> None:
