@@ -17,7 +17,16 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, compare
 from anymix.densities import DomainClassifier, GaussianKDE
-from anymix.estimators import Comparison, CrossLoss, HardRouter, Uniform, summarise
+from anymix.estimators import (
+    Comparison,
+    CrossLoss,
+    GroupDRO,
+    HardRouter,
+    Joint,
+    KernelMeanMatching,
+    Uniform,
+    summarise,
+)
 
 KERNEL = GaussianKDE(1.0)
 
@@ -161,6 +170,13 @@ def test_parts_that_are_none_are_told_what_they_must_be(kind, parts, sentence):
     X, y, d = regression()
     with pytest.raises(TypeError, match=sentence):
         kind(**{"estimator": Ridge(), **parts}).fit(X, y, d)
+
+
+@pytest.mark.parametrize("kind", [Joint, GroupDRO, KernelMeanMatching])
+def test_an_estimator_to_reweigh_is_told_what_it_must_be(kind):
+    X, y, d = regression()
+    with pytest.raises(TypeError, match="estimator must be an object with fit and predict"):
+        kind("forest").fit(X, y, sample_domain=d)
 
 
 def test_models_to_compare_have_names():

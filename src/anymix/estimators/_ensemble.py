@@ -79,7 +79,8 @@ class SourceEnsemble(BaseEstimator):
         X : array, sparse matrix, DataFrame (n, d), or a list of documents
         y : array (n,)
         sample_domain : array (n,), optional
-            Which source each row belongs to, as any labels; one source if it is None.
+            Which source each row belongs to, as any labels; None makes all rows one source, which
+            leaves nothing to combine.
         sample_weight : array (n,), optional
 
         Returns

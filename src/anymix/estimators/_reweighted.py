@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from anymix.estimators._rows import is_text
-from anymix.estimators._training import fit_with_weight, takes_weight
+from anymix.estimators._training import check_part, fit_with_weight, takes_weight
 
 
 def _inner_has(method: str) -> Any:
@@ -42,7 +42,9 @@ class ReweightedEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def _rows(self, X: Any, reset: bool = False) -> Any:
         """Return X as an array or sparse matrix; whether NaN is allowed is the inner one's say."""
-        if not reset:
+        if reset:
+            check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
+        else:
             check_is_fitted(self, "estimator_")
         if is_text(X):
             return X
