@@ -20,9 +20,9 @@ def uniform(p: int) -> FloatArray:
     return np.full(p, 1.0 / p)
 
 
-def random(p: int, rng: np.random.Generator, spread: float = 1.0) -> FloatArray:
-    """Draw z from Δ, kept off its boundary: uniformly, or for spread < 1 nearer to its faces."""
-    z = rng.dirichlet(np.full(p, spread)) + 1e-6
+def random(p: int, rng: np.random.Generator) -> FloatArray:
+    """Draw z from Δ uniformly, kept off its boundary."""
+    z = rng.dirichlet(np.ones(p)) + 1e-6
     return np.asarray(z / z.sum())
 
 
