@@ -26,9 +26,10 @@ from anymix.core.records import Objective, Solution, SolverWarning, Step
 from anymix.core.shrinkage import automatic_shrinkage
 from anymix.core.simplex import FloatArray
 
-# From here on the search runs on one point in twenty first: a pass over all costs milliseconds.
+# From here on the search runs on some of the points first: a pass over all costs milliseconds.
 MANY_POINTS = 40_000
-THINNING = 20
+# One point in so many; from many starts a pass is paid for many times.
+THINNING, THINNING_FOR_STARTS = 10, 20
 
 
 class _Answer(NamedTuple):
@@ -168,9 +169,9 @@ def _find_worst(
     oracle = Oracle(problem, problem.own_losses if objective == "regret" else 0.0)
     bill = [oracle]
     if problem.n_points >= MANY_POINTS:
-        thin = problem.thin(problem.n_points // THINNING, rng)
+        thin = problem.thin(problem.n_points // THINNING_FOR_STARTS, rng)
         b = thin.own_losses if objective == "regret" else 0.0
-        small = Oracle(thin, b, 1 / THINNING)
+        small = Oracle(thin, b, 1 / THINNING_FOR_STARTS)
         rough = _best_descent(small, _starts(small, penalty, rng, start, n_starts), penalty, 1e-6)
         best = minimise_worst(oracle, rough.z, penalty, tol, multipliers=rough.multipliers)
         bill.append(small)
