@@ -264,3 +264,14 @@ def test_the_regret_is_never_said_to_be_above_the_loss(seed, stated):
     found = certify(problem, [0.5, 0.5], assumptions=given)
     assert found.regret_upper <= found.loss_upper
     assert found.regret <= found.robust_loss
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_further_choices_share_the_error_unless_the_rows_are_new(problem, held_out):
+    found = certify(problem, Z, method="student", held_out=held_out, choices=6)
+    narrower = certify(problem, Z, method="student", held_out=held_out)
+    shared = certify(problem, Z, method="student", held_out=held_out, confidence=1 - 0.05 / 6)
+    due = narrower if held_out else shared
+    assert found.loss_upper == pytest.approx(due.loss_upper, rel=1e-12)
+    assert found.n_candidates == (1 if held_out else 6 * shared.n_candidates)
+    assert found.confidence == 0.95

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import replace
 
 from anymix.cli.console import Console
 from anymix.cli.judging import add_held_out, held_out_tables, weighed
@@ -74,15 +73,12 @@ def _certificate(
 
     That is each rounded z with each sharpness of the weighing, of which fit has kept the number.
     """
-    confidence = CONFIDENCE if args.confidence is None else args.confidence
-    candidates, p = fitted.record["certificate"]["n_candidates"], problem.n_sources
-    choices = 1.0 if new_rows else max(1.0, candidates / n_rounded(p))
-    found = certify(
+    n_candidates, p = fitted.record["certificate"]["n_candidates"], problem.n_sources
+    return certify(
         problem,
         fitted.model.z_,
-        confidence=1.0 - (1.0 - confidence) / choices,
+        confidence=CONFIDENCE if args.confidence is None else args.confidence,
         held_out=new_rows,
+        choices=max(1.0, n_candidates / n_rounded(p)),
         assumptions=Assumptions(loss_bound=args.loss_bound),
     )
-    n = found.n_candidates * choices
-    return replace(found, confidence=confidence, n_candidates=n)

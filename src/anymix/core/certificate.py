@@ -54,7 +54,8 @@ class Certificate(Record):
         Upper confidence bounds on max_k L_k and on max_k (L_k − ε_k).  Where no loss is negative
         the second is at most the first.
     n_candidates : float
-        How many z the confidence is spread over: 1, or all rounded ones if z was fitted here.
+        How many choices the confidence is spread over: 1, or if z was fitted here all rounded z,
+        times `choices`.
     assumptions : Assumptions
         What the user stated.
     loss : str
@@ -111,6 +112,7 @@ def certify(
     confidence: float | None = 0.95,
     method: Method | str = "auto",
     held_out: bool | None = None,
+    choices: float = 1,
     assumptions: Assumptions | None = None,
 ) -> Certificate:
     """State what is guaranteed for h_z.
@@ -131,6 +133,9 @@ def certify(
         Whether the points are new to z.  By default they are unless z is a Solution of this very
         problem.  A z fitted here is rounded (log z to steps of 0.2), and the confidence is spread
         over all such z, so that it holds whichever of them the points have chosen.
+    choices : float
+        How many weighings, say, the points have chosen from along with z; the confidence is spread
+        over these too where z was fitted here.
     assumptions : Assumptions, optional
         M, α, divergences and the like, for the bounds that need them.
 
@@ -158,7 +163,7 @@ def certify(
     means = None if confidence is None else _chosen_method(problem, method, given)
     n_candidates = 1.0
     if means is not None and not _is_held_out(problem, z, held_out):
-        weights, n_candidates = rounded(weights), n_rounded(problem.n_sources)
+        weights, n_candidates = rounded(weights), choices * n_rounded(problem.n_sources)
     loss_upper = regret_upper = None
     if means is not None and confidence is not None:
         # Half of the error probability for each of the two statements.

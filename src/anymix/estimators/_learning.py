@@ -75,10 +75,7 @@ class Goal:
         problem = tables.problem(get_loss(self.loss), self.eta, self.rule)
         if self.rule == "normalised":
             problem = NormalisedRule.of(tables, self.loss, self.eta)
-        shared = 1.0 - (1.0 - confidence) / choices
-        certificate = certify(problem, z, confidence=shared, held_out=False)
-        n = certificate.n_candidates * choices
-        return replace(certificate, confidence=confidence, n_candidates=n)
+        return certify(problem, z, confidence=confidence, held_out=False, choices=choices)
 
 
 class NormalisedRule(Problem):
