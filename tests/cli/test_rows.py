@@ -69,6 +69,7 @@ def test_quotes_and_a_mark_of_byte_order(tmp_path):
         ("a,b,y\n1,2,3\n1,2,high\n", "row 2: column 'y' holds 'high', which is no number"),
         ("a,y\n1,2\n", "has no column 'b'; it has a, y"),
         ("a,b,y\n", "has no rows"),
+        ("", "has no header; its first line must name the columns"),
         ("a,b,y\n1,2,\xff\n", "not UTF-8"),
     ],
 )
@@ -78,6 +79,15 @@ def test_faults_of_csv(tmp_path, text, words):
     with pytest.raises(ValueError, match=words) as caught:
         read_rows(path, AB)
     assert str(path) in str(caught.value)
+
+
+def test_a_row_cut_short_is_refused_even_where_its_missing_columns_are_not_asked_for(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('a,b,note\n1,2,"x, y"\n1,2.')
+    with pytest.raises(ValueError, match="row 2: 2 fields where the header has 3"):
+        read_rows(path, Columns(("a", "b")))
+    path.write_text('a,b,note\n1,2,"x, y"\n')
+    assert read_rows(path, Columns(("a", "b")))[0].tolist() == [[1.0, 2.0]]
 
 
 def test_rows_are_counted_over_chunks(tmp_path):

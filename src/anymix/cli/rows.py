@@ -161,7 +161,9 @@ def read_header(path: Path, file: BinaryIO) -> list[str]:
         line = file.readline().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: the header is not UTF-8; save the table as UTF-8.") from error
-    header = next(csv.reader([line.rstrip("\r\n")]), [])
+    header = _fields(line)
+    if not header:
+        raise ValueError(f"{path} has no header; its first line must name the columns.")
     check_commas(path, header)
     return header
 
@@ -178,6 +180,7 @@ def _lines(path: Path, file: BinaryIO, size: int, row: int) -> list[str]:
 def _numbers(
     path: Path, lines: list[str], header: list[str], places: list[int], row: int
 ) -> NDArray[Any]:
+    _check_cuts(path, lines, header, row)
     try:
         X = np.loadtxt(lines, delimiter=",", usecols=places, ndmin=2, quotechar='"', comments=None)
     except ValueError:
@@ -188,12 +191,18 @@ def _numbers(
     return X
 
 
+def _check_cuts(path: Path, lines: list[str], header: list[str], row: int) -> None:
+    """Refuse a row that is too short or too long, as the last of a file that was cut in half."""
+    for i, line in enumerate(lines, row):
+        # Counting is quick; only a line that is odd, or has commas within quotes, is parsed.
+        if line.count(",") != len(header) - 1 and len(fields := _fields(line)) != len(header):
+            _fields_differ(path, i, fields, header)
+
+
 def _find_fault(
     path: Path, lines: list[str], header: list[str], places: list[int], row: int
 ) -> NoReturn:
     for i, fields in enumerate(map(_fields, lines), row):
-        if len(fields) != len(header):
-            _fields_differ(path, i, fields, header)
         for place in places:
             if not fields[place].strip():
                 _fail(path, i, header[place], f"has no number; {FILL_IN}")
