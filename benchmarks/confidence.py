@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from anymix.core.confidence import Method, mean_upper_bound
+from anymix.core.guarantees.confidence import Method, mean_upper_bound
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 METHODS: tuple[Method, ...] = ("betting", "bernstein", "hoeffding", "student")

@@ -26,9 +26,9 @@ from sklearn.linear_model import LogisticRegression
 
 from anymix import Source
 from anymix.densities import GaussianKDE
-from anymix.sources.exchange import AuditError, pack_source, read_source
-from anymix.sources.exchange.density import dump, load
-from anymix.sources.exchange.folder import facts_of
+from anymix.exchange import AuditError, pack_source, read_source
+from anymix.exchange.manifest import facts_of
+from anymix.exchange.tensors import dump, load
 
 FILES = ("manifest.json", "predictor.onnx", "density.safetensors")
 Rng = np.random.Generator

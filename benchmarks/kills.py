@@ -72,9 +72,9 @@ def strike_after(arguments: list[str], seconds: float) -> bool:
 
 def check_model(folder: Path) -> str:
     """Read all of a model folder but the customs, and return its objective."""
+    from anymix._files import read_folder
     from anymix.cli.model_folder import read_record, read_tables
-    from anymix.sources.exchange.folder import check_facts, facts_of, read_folder
-    from anymix.sources.exchange.manifest import LIMITS, FileFacts
+    from anymix.exchange.manifest import LIMITS, FileFacts, check_facts, facts_of
 
     record = read_record(folder)
     read_tables(folder, record)
@@ -93,7 +93,7 @@ def prepare(folder: Path) -> tuple[list[str], list[str]]:
     from anymix import Source
     from anymix.cli import main
     from anymix.densities import GaussianKDE
-    from anymix.sources.exchange import pack_source
+    from anymix.exchange import pack_source
 
     rng, held = np.random.default_rng(0), []
     for name, centre in (("north", -1.0), ("south", 1.0)):

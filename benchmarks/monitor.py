@@ -25,7 +25,7 @@ from anymix.densities import (
     SharedVocabulary,
     TemperatureScaling,
 )
-from anymix.monitor import Evidence, estimate_mixture, mixture_alarm, novelty_scores
+from anymix.monitor import Scores, estimate_mixture, mixture_alarm, novelty_scores
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -120,13 +120,13 @@ class Reviews:
 class Stage(NamedTuple):
     """Held-out evidence of the sources, and of traffic rows with their domain: −1 was left out."""
 
-    reference: Evidence
+    reference: Scores
     sample_domain: Rows
-    pool: Evidence
+    pool: Scores
     pool_domain: Rows
 
-    def traffic(self, rows: Rows) -> Evidence:
-        return Evidence(self.pool.log_r[:, rows], self.pool.novelty[rows])
+    def traffic(self, rows: Rows) -> Scores:
+        return Scores(self.pool.log_r[:, rows], self.pool.novelty[rows])
 
     def draw(self, counts: list[int], rng: np.random.Generator, replace: bool) -> Rows:
         """Draw so many rows of each source, or all that there are."""
@@ -148,7 +148,7 @@ def stage(data: Any, split: Split, left_out: int | None) -> Stage:
     (home, home_novelty), (here, here_novelty) = score(held_out), score(split.traffic)
     scaling = TemperatureScaling().fit(home, domain)
     reference, pool = (
-        Evidence(scaling.transform(table), novelty_scores(scores, home_novelty, domain))
+        Scores(scaling.transform(table), novelty_scores(scores, home_novelty, domain))
         for table, scores in ((home, home_novelty), (here, here_novelty))
     )
     return Stage(reference, domain, pool, code[data.domain[split.traffic]])

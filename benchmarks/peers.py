@@ -16,10 +16,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from anymix.core import Problem, simplex
-from anymix.core.decomposition import decompose
 from anymix.core.losses import CrossEntropy
 from anymix.core.problem import gap
 from anymix.core.simplex import FloatArray
+from anymix.core.solvers.decomposition import decompose
 
 
 class Found(NamedTuple):

@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from anymix import Source
 from anymix.cli import main as anymix
 from anymix.densities import GaussianKDE
-from anymix.sources.exchange import pack_source
+from anymix.exchange import pack_source
 
 D = 20
 

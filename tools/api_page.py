@@ -18,6 +18,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 ROOMS = (
     "anymix.estimators",
     "anymix.sources",
+    "anymix.exchange",
     "anymix.densities",
     "anymix.core",
     "anymix.core.losses",

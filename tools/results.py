@@ -15,7 +15,7 @@ import numpy as np
 
 from anymix.studies.claims import duels
 from anymix.studies.figures import curves, draw_curves, draw_domains
-from anymix.studies.frame import STUDIES, Result, clock, read_records
+from anymix.studies.runner import STUDIES, Result, clock, read_records
 from anymix.studies.synthetic import paper_classification_domains
 from anymix.studies.tables import render
 

@@ -4,14 +4,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from organisations import NAMES, draw, label, write_csv
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 
 from anymix import Source
 from anymix.cli import main
 from anymix.densities import GaussianKDE, GaussianMixtureDensity
-from anymix.sources.exchange import pack_source
+from anymix.exchange import pack_source
+from tests.cli.organisations import NAMES, draw, label, write_csv
 
 
 def _build(folder, task):

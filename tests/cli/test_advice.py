@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from organisations import draw, write_csv
 from sklearn.linear_model import Ridge
 
 from anymix import Source
 from anymix.densities import GaussianKDE
-from anymix.sources.exchange import pack_source
+from anymix.exchange import pack_source
+from tests.cli.organisations import draw, write_csv
 
 
 @pytest.fixture

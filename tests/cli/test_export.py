@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-from organisations import NAMES
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -13,8 +12,9 @@ from sklearn.pipeline import make_pipeline
 from anymix import Source
 from anymix.cli.model_folder import read_model
 from anymix.densities import BigramModel
-from anymix.sources.exchange import pack_source, read_sources
-from anymix.sources.exchange.onnx_graph import Weights, export_onnx
+from anymix.exchange import pack_source, read_sources
+from anymix.exchange.onnx_graph import Weights, export_onnx
+from tests.cli.organisations import NAMES
 
 RUN = """
 import sys

@@ -7,14 +7,14 @@ import shutil
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from organisations import NAMES, draw, label, write_csv
 from scipy.special import log_softmax, softmax
 from skl2onnx import to_onnx
 from skl2onnx.common.data_types import FloatTensorType
 from sklearn.linear_model import LogisticRegression
 
 from anymix.cli.model_folder import read_model
-from anymix.sources.exchange import read_source
+from anymix.exchange import read_source
+from tests.cli.organisations import NAMES, draw, label, write_csv
 
 
 def read_csv(path):

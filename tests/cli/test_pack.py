@@ -10,9 +10,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.svm import SVC
 
 from anymix import Source
-from anymix.cli.rows import Columns, read_rows
+from anymix.cli.table_reader import Columns, read_rows
 from anymix.densities import GaussianKDE
-from anymix.sources.exchange import pack_source
+from anymix.exchange import pack_source
 
 GOOD = "a,b,y\n" + "1,2,yes\n3,4,no\n2,2,yes\n5,4,no\n" * 10
 

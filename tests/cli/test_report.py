@@ -5,11 +5,11 @@ import re
 
 import numpy as np
 import pytest
-from organisations import NAMES
 
 from anymix.cli.console import Console, Progress
 from anymix.cli.model_folder import read_model
 from anymix.cli.report import reliability, report_record
+from tests.cli.organisations import NAMES
 
 
 def test_the_page_and_its_numbers(world, run, tmp_path):

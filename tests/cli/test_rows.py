@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from anymix.cli.columns_out import writing
-from anymix.cli.rows import Columns, read_chunks, read_rows
+from anymix.cli.table_reader import Columns, read_chunks, read_rows
+from anymix.cli.table_writer import writing
 
 AB = Columns(("a", "b"), "y")
 finite = st.floats(allow_nan=False, allow_infinity=False)

@@ -5,9 +5,9 @@ import json
 from collections import Counter
 
 import pytest
-from organisations import NAMES
 
 from anymix.cli.seen_rows import _are_seen
+from tests.cli.organisations import NAMES
 
 
 @pytest.fixture(params=["world", "numbers"])

@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from organisations import NAMES
 
-from anymix.sources.exchange import AuditError
-from anymix.sources.exchange.density import dump, load
-from anymix.sources.exchange.site import read_site
+from anymix.exchange import AuditError
+from anymix.exchange.site import read_site
+from anymix.exchange.tensors import dump, load
+from tests.cli.organisations import NAMES
 
 
 def evaluate_all(world, run, folder, *options):

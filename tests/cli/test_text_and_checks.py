@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from anymix import Source
 from anymix.cli.fit import check_alike
 from anymix.densities import BigramModel
-from anymix.sources.exchange import pack_source
+from anymix.exchange import pack_source
 
 REVIEWS = {
     "books": ["a good plot and a good end", "the plot was bad", "good book", "bad end, bad book"],

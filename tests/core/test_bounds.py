@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anymix.core import Problem, solve
-from anymix.core.bounds import Assumptions, hoelder
-from anymix.core.certificate import certify
-from anymix.core.divergence import renyi_ratio
+from anymix.core.guarantees.bounds import Assumptions, hoelder
+from anymix.core.guarantees.certificate import certify
+from anymix.core.guarantees.divergence import renyi_ratio
+from anymix.core.guarantees.nearest import nearest_mixture
 from anymix.core.losses import Loss, Squared
-from anymix.core.nearest import nearest_mixture
 
 quick = settings(deadline=None, max_examples=60)
 seeds = st.integers(0, 100_000)

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anymix.core import Problem, solve
-from anymix.core.bounds import Assumptions
-from anymix.core.certificate import Certificate, certify
-from anymix.core.confidence import mean_upper_bound
-from anymix.core.rounding import LOG_STEP, N_LEVELS, n_rounded, rounded
+from anymix.core.guarantees.bounds import Assumptions
+from anymix.core.guarantees.candidates import LOG_STEP, N_LEVELS, n_rounded, rounded
+from anymix.core.guarantees.certificate import Certificate, certify
+from anymix.core.guarantees.confidence import mean_upper_bound
 
 Z = np.array([0.3, 0.7])
 KNOWN = Assumptions(loss_bound=4.0)

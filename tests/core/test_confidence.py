@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from anymix.core.confidence import mean_upper_bound, worst_mean_upper_bound
+from anymix.core.guarantees.confidence import mean_upper_bound, worst_mean_upper_bound
 
 EXACT = ["betting", "bernstein", "hoeffding"]
 METHODS = [*EXACT, "student"]

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loss_cases import CASES, every_loss, make_problem, smooth_loss
 
 from anymix.core import SolverWarning, simplex, solve
-from anymix.core.dca import dca
-from anymix.core.decomposition import decompose
+from anymix.core.solvers.dca import dca
+from anymix.core.solvers.decomposition import decompose
 from anymix.studies import synthetic
+from tests.core.loss_cases import CASES, every_loss, make_problem, smooth_loss
 
 
 def values(trace, objective):

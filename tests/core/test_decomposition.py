@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loss_cases import CASES, central_difference, make_problem
 
 from anymix.core import Problem, simplex
-from anymix.core.decomposition import decompose
 from anymix.core.losses import CrossEntropy
+from anymix.core.solvers.decomposition import decompose
+from tests.core.loss_cases import CASES, central_difference, make_problem
 
 # Distinct conditionals (the own measure) have a decomposition of γ for the cross-entropy only.
 KINDS = [

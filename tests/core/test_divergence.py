@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
-from anymix.core.divergence import gaussian_renyi_ratio, renyi_ratio, sampled_renyi_ratio
+from anymix.core.guarantees.divergence import gaussian_renyi_ratio, renyi_ratio, sampled_renyi_ratio
 
 ORDERS = [0.5, 1.0, 1.0 + 1e-9, 1.5, 2.0, 7.0, np.inf]
 quick = settings(deadline=None, max_examples=60)

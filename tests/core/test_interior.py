@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from anymix.core import simplex
-from anymix.core.decomposition import decompose
-from anymix.core.interior import minimise_max, step_to_boundary
+from anymix.core.solvers.decomposition import decompose
+from anymix.core.solvers.interior import minimise_max, step_to_boundary
 from anymix.studies.synthetic import random_regression
 
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from loss_cases import CASES, every_loss
 from scipy.special import expit, huber
 from sklearn import metrics
 
 from anymix.core import LOSSES, Loss, get_loss
 from anymix.core.losses import Absolute, Hinge, Huber, Logistic, Pinball, Poisson, PoissonLog
 from anymix.core.losses import CrossEntropy as CE
+from tests.core.loss_cases import CASES, every_loss
 
 
 def points(case, m=200, seed=0):

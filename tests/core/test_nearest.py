@@ -4,9 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from anymix.core import nearest, simplex
-from anymix.core.divergence import renyi_ratio
-from anymix.core.nearest import nearest_mixture, sampled_nearest_mixture
+from anymix.core import simplex
+from anymix.core.guarantees import nearest
+from anymix.core.guarantees.divergence import renyi_ratio
+from anymix.core.guarantees.nearest import nearest_mixture, sampled_nearest_mixture
 from anymix.core.records import SolverWarning
 
 quick = settings(deadline=None, max_examples=60)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loss_cases import CASES, central_difference, every_loss, make_problem
 
 from anymix.core import Problem, simplex
+from tests.core.loss_cases import CASES, central_difference, every_loss, make_problem
 
 both_measures = pytest.mark.parametrize("own", [False, True], ids=["pooled", "own"])
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loss_cases import CASES, central_difference, make_problem
 
 from anymix.core import Problem, simplex, solve
-from anymix.core.minimax import Penalty
-from anymix.core.shrinkage import automatic_shrinkage, paired_standard_errors
+from anymix.core.solvers.minimax import Penalty
+from anymix.core.solvers.shrinkage import automatic_shrinkage, paired_standard_errors
+from tests.core.loss_cases import CASES, central_difference, make_problem
 
 
 def noisy(seed=0, p=3, m=90, own=True):

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loss_cases import CASES, every_loss, make_problem, smooth_loss
 from scipy.optimize import minimize
 
 from anymix.core import Problem, SolverWarning, simplex, solve
-from anymix.core.equilibrium import brouwer_map, find_equilibrium
-from anymix.core.oracle import Oracle
+from anymix.core.solvers.equilibrium import brouwer_map, find_equilibrium
+from anymix.core.solvers.oracle import Oracle
 from anymix.studies import synthetic
+from tests.core.loss_cases import CASES, every_loss, make_problem, smooth_loss
 
 FAMILIES = {
     "regression": synthetic.random_regression,
@@ -239,7 +239,7 @@ def test_many_points_are_searched_in_part_and_answered_in_full(objective, own, m
     problem = Problem.from_log_densities(log_d, h, y, sample_domain=domain)
     whole = solve(problem, objective)
     # The module by its name: in the package `solve` is the function.
-    module = import_module("anymix.core.solve")
+    module = import_module("anymix.core.solvers.methods")
     monkeypatch.setattr(module, "MANY_POINTS", 5000)
     part = solve(problem, objective)
     assert part.status == "converged"

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from anymix.densities import _kernel_sums as sums
 from anymix.densities._chains import Chains
 from anymix.densities.bandwidth import grid_around
-from anymix.densities.clusters import Kernels, cluster
+from anymix.densities.centres import Kernels, cluster
 
 DIMENSIONS = [2, 16, 64, 512, 4096]
 

@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from anymix.densities.mixture import GaussianMixtureDensity
+from anymix.densities.gaussian_mixture import GaussianMixtureDensity
 
 
 @parametrize_with_checks([GaussianMixtureDensity(max_components=2)])

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from several_sources import classification, regression
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss, mean_squared_error
 
@@ -22,6 +21,7 @@ from anymix.estimators import (
     Uniform,
     VolumeWeighted,
 )
+from tests.estimators.several_sources import classification, regression
 
 X, Y, D = regression()
 OWN = [Ridge().fit(X[name == D], Y[name == D]) for name in ("north", "south")]

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from several_sources import classification, regression
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -24,6 +23,7 @@ from anymix.estimators import (
     Uniform,
     VolumeWeighted,
 )
+from tests.estimators.several_sources import classification, regression
 
 BASELINES = (Uniform, VolumeWeighted, SingleSource, LambdaComb, Stacking, HardRouter, Joint)
 CHECKED = [

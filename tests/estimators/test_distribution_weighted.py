@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from several_sources import classification, regression
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import log_loss
@@ -20,8 +19,9 @@ from anymix import (
 )
 from anymix.core import combine, solve, source_weights
 from anymix.densities import BigramModel, DomainClassifier, GaussianKDE, SharedVocabulary
-from anymix.estimators._learning import NormalisedRule, Weighing
+from anymix.estimators._weighing import NormalisedRule, Weighing
 from anymix.sources.novelty import Novelty
+from tests.estimators.several_sources import classification, regression
 
 KDE = GaussianKDE(bandwidth=0.8)
 X, Y, D = classification()

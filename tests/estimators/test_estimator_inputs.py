@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from several_sources import classification, regression
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.neighbors import KNeighborsRegressor
@@ -18,6 +17,7 @@ from anymix import (
 )
 from anymix.densities import DomainClassifier, GaussianKDE
 from anymix.estimators import LambdaComb, SingleSource, Uniform
+from tests.estimators.several_sources import classification, regression
 
 X, Y, D = classification(12)
 XR, YR, DR = regression(12)

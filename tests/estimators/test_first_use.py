@@ -6,7 +6,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from several_sources import classification, regression
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
@@ -27,6 +26,7 @@ from anymix.estimators import (
     Uniform,
     summarise,
 )
+from tests.estimators.several_sources import classification, regression
 
 KERNEL = GaussianKDE(1.0)
 

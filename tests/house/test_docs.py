@@ -4,8 +4,8 @@ import re
 from importlib import import_module
 
 import pytest
-from source_tree import ROOT
 
+from tests.house.source_tree import ROOT
 from tools import api_page
 
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")

@@ -8,7 +8,8 @@ from importlib import import_module
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from source_tree import ROOT
+
+from tests.house.source_tree import ROOT
 
 FOLDER = ROOT / "examples"
 SMALL = {

@@ -4,8 +4,8 @@ import ast
 import re
 
 import pytest
-from source_tree import FILES, ROOT, module_name, parse
 
+from tests.house.source_tree import FILES, ROOT, module_name, parse
 from tools import paper_map
 
 ITEMS = [

@@ -3,9 +3,8 @@
 import re
 import tomllib
 
-from source_tree import ROOT
-
 import anymix
+from tests.house.source_tree import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 

@@ -4,7 +4,8 @@ import ast
 from statistics import median
 
 import pytest
-from source_tree import FILES, code_lines, functions, module_name, parse
+
+from tests.house.source_tree import FILES, code_lines, functions, module_name, parse
 
 # An estimator states all its parameters once, in its constructor.
 MANY_ARGUMENTS_ALLOWED = {"__init__"}

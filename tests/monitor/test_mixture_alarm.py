@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from anymix.monitor import Evidence, alarm, mixture_alarm, novelty_scores
-from anymix.monitor.mixture import confusion_matrix, invert, whitener
+from anymix.monitor import Scores, alarm, mixture_alarm, novelty_scores
+from anymix.monitor.estimate import confusion_matrix, invert, whitener
 
 DOMAIN = np.repeat([0, 1, 2], 60)
 
 
 def evidence(planar, X):
-    return Evidence(planar.log_responsibilities(X), planar.novelty(X))
+    return Scores(planar.log_responsibilities(X), planar.novelty(X))
 
 
 def mixed(planar, rng, n=200):
@@ -52,8 +52,8 @@ def test_calibrated_novelty_works_with_the_reference_that_made_it(planar):
     rings = []
     for X in (mixed(planar, rng, 400), rng.normal(6.0, size=(400, 2))):
         ours, home = (novelty_scores(t, log_d, DOMAIN) for t in (planar.log_densities(X), log_d))
-        traffic = Evidence(planar.log_responsibilities(X), ours)
-        reference = Evidence(log_d - np.logaddexp.reduce(log_d, axis=0), home)
+        traffic = Scores(planar.log_responsibilities(X), ours)
+        reference = Scores(log_d - np.logaddexp.reduce(log_d, axis=0), home)
         rings.append(mixture_alarm(traffic, reference, DOMAIN).rings)
     assert rings == [False, True]
 
@@ -84,7 +84,7 @@ def test_the_order_of_novelty_is_all_that_counts(planar):
     parts = [evidence(planar, planar.rows(DOMAIN, rng)), evidence(planar, mixed(planar, rng, 199))]
     reference, traffic = parts
     # Quantiles between two rows are not kept by a bent scale; equal steps of it are.
-    scaled = [Evidence(e.log_r, 1e6 * e.novelty - 3.0) for e in parts]
+    scaled = [Scores(e.log_r, 1e6 * e.novelty - 3.0) for e in parts]
     one, two = mixture_alarm(traffic, reference, DOMAIN), mixture_alarm(*scaled[::-1], DOMAIN)
     assert (one.p_value, one.distance) == (two.p_value, pytest.approx(two.distance))
 
@@ -105,8 +105,8 @@ def test_many_rows_are_thinned_and_chunked_without_changing_the_answer(planar, m
 
 def test_a_single_source_has_an_alarm_too():
     rng = np.random.default_rng(0)
-    home, away = (Evidence(np.zeros((1, 200)), rng.normal(c, size=200)) for c in (0.0, 2.0))
-    again = Evidence(np.zeros((1, 200)), rng.normal(size=200))
+    home, away = (Scores(np.zeros((1, 200)), rng.normal(c, size=200)) for c in (0.0, 2.0))
+    again = Scores(np.zeros((1, 200)), rng.normal(size=200))
     domain = np.zeros(200, dtype=int)
     assert mixture_alarm(away, home, domain).rings
     assert not mixture_alarm(again, home, domain).rings
@@ -121,4 +121,4 @@ def test_bad_input_gets_a_sentence(planar):
     with pytest.raises(ValueError, match="novelty of reference must hold"):
         mixture_alarm(good, good._replace(novelty=good.novelty * np.inf), DOMAIN)
     with pytest.raises(ValueError, match="one row for each source in both"):
-        mixture_alarm(Evidence(np.zeros((1, 5)), np.zeros(5)), good, DOMAIN)
+        mixture_alarm(Scores(np.zeros((1, 5)), np.zeros(5)), good, DOMAIN)

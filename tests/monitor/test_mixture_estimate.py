@@ -9,7 +9,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from anymix.core import simplex
 from anymix.monitor import _resample, estimate_mixture
-from anymix.monitor.mixture import (
+from anymix.monitor.estimate import (
     confusion_matrix,
     expectation_maximisation,
     posterior,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from anymix.monitor import Evidence
+from anymix.monitor import Scores
 from benchmarks import monitor
 
 
@@ -39,7 +39,7 @@ def test_measures_a_toy_with_three_separate_domains():
 
 
 def test_rows_are_drawn_from_their_source():
-    pool = Evidence(np.zeros((2, 6)), np.arange(6.0))
+    pool = Scores(np.zeros((2, 6)), np.arange(6.0))
     at = monitor.Stage(pool, np.zeros(6, dtype=int), pool, np.array([0, 0, 1, 1, 1, -1]))
     rows = at.draw([9, 2], np.random.default_rng(0), replace=False)
     assert at.pool_domain[rows].tolist() == [0, 0, 1, 1]

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anymix.core import Problem, combine, simplex, solve
-from anymix.core.equilibrium import brouwer_map
 from anymix.core.losses import LOSSES
+from anymix.core.solvers.equilibrium import brouwer_map
 
 TARGETS = {
     "squared": lambda rng, m: rng.standard_normal(m),

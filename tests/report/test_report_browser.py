@@ -2,13 +2,12 @@
 
 import json
 
-import browser
 import numpy as np
 import pytest
-import three_hospitals
-from report_cases import HOSTILE, full_record
 
 from anymix.report import render, render_html
+from tests.report import browser, three_hospitals
+from tests.report.report_cases import HOSTILE, full_record
 
 MISSING = browser.why_missing()
 pytestmark = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))

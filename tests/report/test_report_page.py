@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_cases import HOSTILE, Page, full_record
 
 from anymix.report import charts, markup, render, render_html
 from anymix.report.record import checked, corner_losses
+from tests.report.report_cases import HOSTILE, Page, full_record
 
 SECTIONS = {
     "certificate": "certificate",

@@ -5,7 +5,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from browser import Browser
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
@@ -15,6 +14,7 @@ from anymix.estimators import HardRouter, LambdaComb, SingleSource, Uniform
 from anymix.estimators.summary import summarise
 from anymix.monitor import Monitor
 from anymix.report import render
+from tests.report.browser import Browser
 
 NAMES = ["Northgate", "Southbank", "Westfield"]
 CENTRES = [[-1.6, -0.8], [1.6, -0.8], [0.0, 1.9]]

@@ -1,5 +1,6 @@
 import pytest
-from review_cases import DATA, made_up_reviews
+
+from tests.studies.review_cases import DATA, made_up_reviews
 
 
 @pytest.fixture

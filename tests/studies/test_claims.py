@@ -6,8 +6,8 @@ from statistics import mean
 import pytest
 
 from anymix.studies.claims import column_means, duels
-from anymix.studies.frame import read_records
 from anymix.studies.paper_numbers import published
+from anymix.studies.runner import read_records
 from anymix.studies.sentiment import TABLES
 from tools.results import RECORDS
 

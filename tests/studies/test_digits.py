@@ -2,14 +2,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recognition_cases import made_up_images
 
 from anymix.studies.claims import column_means, duels
 from anymix.studies.digits import DOMAINS, EPOCHS, Meter, grey, pairs, sizes, study
 from anymix.studies.fetch import cache_folder
-from anymix.studies.frame import quiet, read_records
 from anymix.studies.loaders import Images, load_mnist, load_small_digits, load_usps
 from anymix.studies.networks import ConvNet
+from anymix.studies.runner import quiet, read_records
+from tests.studies.recognition_cases import made_up_images
 
 FEW = dict.fromkeys(EPOCHS, 3)
 RECORDS = Path(__file__).parents[2] / "results" / "digits.jsonl"

@@ -2,13 +2,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recognition_cases import made_up_images
 
 from anymix.studies.claims import column_means, duels
 from anymix.studies.digits import DOMAINS
 from anymix.studies.digits_small import study
-from anymix.studies.frame import quiet, read_records
 from anymix.studies.loaders import Images, load_small_digits
+from anymix.studies.runner import quiet, read_records
+from tests.studies.recognition_cases import made_up_images
 
 RECORDS = Path(__file__).parents[2] / "results" / "digits_small.jsonl"
 SINGLE = {("Table 3", name) for name in DOMAINS}

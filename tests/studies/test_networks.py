@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from recognition_cases import made_up_images
 from sklearn.base import clone
 
 from anymix.studies import networks
 from anymix.studies.networks import ConvNet, need_torch
+from tests.studies.recognition_cases import made_up_images
 
 torch = pytest.importorskip("torch")
 

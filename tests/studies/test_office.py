@@ -2,13 +2,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recognition_cases import made_up_features
 
 from anymix.studies import office
 from anymix.studies.claims import column_means, duels
-from anymix.studies.frame import quiet, read_records
 from anymix.studies.office import PER_CLASS, held_out, split, study
 from anymix.studies.recognition import Setting
+from anymix.studies.runner import quiet, read_records
+from tests.studies.recognition_cases import made_up_features
 
 RECORDS = Path(__file__).parents[2] / "results" / "office.jsonl"
 SINGLE = {("Table 4", name) for name in ("amazon", "webcam", "dslr")}

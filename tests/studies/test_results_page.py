@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from anymix.studies.figures import curves, draw_curves, draw_domains
-from anymix.studies.frame import STUDIES, Result
+from anymix.studies.runner import STUDIES, Result
 from anymix.studies.synthetic import paper_classification_domains
 from tools import results
 

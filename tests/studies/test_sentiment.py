@@ -3,9 +3,9 @@ import pytest
 
 from anymix.core import simplex
 from anymix.studies import sentiment
-from anymix.studies.frame import quiet
 from anymix.studies.loaders import Reviews, load_reviews
 from anymix.studies.reviews import fit_bigrams, fit_svr, read_corpus
+from anymix.studies.runner import quiet
 from anymix.studies.sentiment import mixture, sampled_z, split, study, targets
 
 

@@ -4,11 +4,11 @@ import statistics
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from review_cases import SHARED
 
-from anymix.studies.frame import Result
 from anymix.studies.paper_numbers import TABLES, columns, published
+from anymix.studies.runner import Result
 from anymix.studies.tables import lines, render, tables
+from tests.studies.review_cases import SHARED
 
 PAPER = SHARED / "paper.tex"
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from anymix.studies.frame import quiet
+from anymix.studies.runner import quiet
 from anymix.studies.synthetic import random_tables
 from anymix.studies.theory import (
     SIZES,

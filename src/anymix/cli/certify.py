@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from anymix.cli.argument_types import positive, share
 from anymix.cli.console import Console
 from anymix.cli.judging import add_held_out, held_out_tables, weighed
 from anymix.cli.model_folder import FittedFolder, read_model, read_record
-from anymix.cli.numbers import positive, share
 from anymix.cli.saving import add_save, save
 from anymix.cli.seen_rows import note_on, seen_sources
-from anymix.core.bounds import Assumptions
-from anymix.core.certificate import Certificate, certify
-from anymix.core.problem import Problem
-from anymix.core.rounding import n_rounded
+from anymix.core import Assumptions, Certificate, Problem, certify, n_rounded
 
 CONFIDENCE = 0.95
 

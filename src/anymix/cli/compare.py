@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from anymix.cli.argument_types import share
 from anymix.cli.console import Console
 from anymix.cli.judging import add_held_out, compare_tables, held_out_tables
 from anymix.cli.model_folder import read_model
-from anymix.cli.numbers import share
 from anymix.cli.saving import add_save, save
 from anymix.cli.seen_rows import note_on, seen_sources
 

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any
 
-from anymix.core.records import plain
+from anymix.core import plain
 
 QUIET_SECONDS = 2.0
 LINE_SECONDS = 10.0

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from anymix._files import read_file, replacing
 from anymix.cli.console import Console
-from anymix.core.records import plain
-from anymix.sources.exchange.folder import read_file, replacing
-from anymix.sources.exchange.manifest import LIMITS, parse_json
+from anymix.core import plain
+from anymix.exchange import LIMITS, parse_json
 
 # Three sites read the same kind of digits: upright, mirrored, and as negatives.
 SITES = {

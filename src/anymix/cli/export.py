@@ -6,10 +6,10 @@ from argparse import ArgumentParser, Namespace
 
 import numpy as np
 
+from anymix._files import replacing
 from anymix.cli.console import Console
 from anymix.cli.model_folder import FittedFolder, read_model
-from anymix.sources.exchange.folder import replacing
-from anymix.sources.exchange.onnx_graph import Weights, export_onnx
+from anymix.exchange import Weights, export_onnx
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -6,12 +6,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from anymix.cli.advice import advice
+from anymix.cli.argument_types import share
 from anymix.cli.console import Console
 from anymix.cli.judging import add_held_out, compare_tables, held_out_sites, with_classes
 from anymix.cli.model_folder import check_place, new_model, write_model
-from anymix.cli.numbers import share
-from anymix.sources.exchange import Audited, read_sources
-from anymix.sources.exchange.site import join_sites
+from anymix.exchange import ReceivedSource, join_sites, read_sources
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -65,7 +64,7 @@ def run(args: Namespace, console: Console) -> int:
     return 0
 
 
-def check_alike(audited: Sequence[Audited]) -> None:
+def check_alike(audited: Sequence[ReceivedSource]) -> None:
     """Sources must have different names, and take and give the same kind of thing."""
     names = [one.manifest.name for one in audited]
     if len(names) < 2:
@@ -92,6 +91,6 @@ def check_alike(audited: Sequence[Audited]) -> None:
             )
 
 
-def _kind_of_labels(one: Audited) -> str:
+def _kind_of_labels(one: ReceivedSource) -> str:
     classes = one.manifest.classes
     return "whole numbers" if classes is not None and isinstance(classes[0], int) else "words"

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from anymix._arrays import FloatArray
 from anymix.cli.console import Console
-from anymix.cli.rows import Columns, read_rows
-from anymix.core import simplex, source_weights
-from anymix.core.losses import get_loss
-from anymix.core.simplex import FloatArray
+from anymix.cli.table_reader import Columns, read_rows
+from anymix.core import get_loss, simplex, source_weights
 from anymix.estimators import Comparison
+from anymix.exchange import ReceivedSource, SiteTable, evaluate_site, join_sites, read_site
 from anymix.sources import Tables
-from anymix.sources.exchange import Audited
-from anymix.sources.exchange.site import SiteTable, evaluate_site, join_sites, read_site
 
 
 def add_held_out(parser: ArgumentParser) -> None:
@@ -60,7 +58,7 @@ def pairs(given: Sequence[str]) -> dict[str, str]:
 
 
 def held_out_sites(
-    args: Namespace, audited: Sequence[Audited], console: Console
+    args: Namespace, audited: Sequence[ReceivedSource], console: Console
 ) -> list[SiteTable]:
     """Return what each site says, from rows that are here or from the files of the sites."""
     if bool(args.held_out) == bool(args.from_sites):
@@ -79,7 +77,7 @@ def held_out_sites(
 
 
 def ask_sources(
-    audited: Sequence[Audited], name: str, path: str, rows: tuple[Any, Any], **options: Any
+    audited: Sequence[ReceivedSource], name: str, path: str, rows: tuple[Any, Any], **options: Any
 ) -> SiteTable:
     """Evaluate a site's rows; what is wrong with them is said with the name of their table."""
     try:
@@ -88,7 +86,7 @@ def ask_sources(
         raise ValueError(f"{path}: {error}") from error
 
 
-def held_out_tables(args: Namespace, audited: Sequence[Audited], console: Console) -> Tables:
+def held_out_tables(args: Namespace, audited: Sequence[ReceivedSource], console: Console) -> Tables:
     """Join what the sites say."""
     return join_sites(held_out_sites(args, audited, console), audited)
 

@@ -20,27 +20,30 @@ from typing import Any
 
 import numpy as np
 
+from anymix._files import read_file, read_folder, replacing, write_folder
 from anymix._version import __version__
 from anymix.cli.saving import drop_saved
-from anymix.core import simplex
-from anymix.core.records import plain
+from anymix.core import plain, simplex
 from anymix.densities import TemperatureScaling
-from anymix.estimators import DistributionWeightedClassifier, DistributionWeightedRegressor
-from anymix.estimators._learning import Weighing
-from anymix.sources import Tables
-from anymix.sources.exchange import Audited, AuditError, read_sources
-from anymix.sources.exchange.density import dump, load
-from anymix.sources.exchange.folder import (
-    check_facts,
-    facts_of,
-    read_file,
-    read_folder,
-    replacing,
-    write_folder,
+from anymix.estimators import (
+    DistributionWeightedClassifier,
+    DistributionWeightedRegressor,
+    Weighing,
 )
-from anymix.sources.exchange.manifest import LIMITS, FileFacts, parse_json
-from anymix.sources.exchange.site import all_classes
-from anymix.sources.novelty import Novelty
+from anymix.exchange import (
+    LIMITS,
+    AuditError,
+    FileFacts,
+    ReceivedSource,
+    all_classes,
+    check_facts,
+    dump,
+    facts_of,
+    load,
+    parse_json,
+    read_sources,
+)
+from anymix.sources import Novelty, Tables
 
 KIND, SCHEMA = "anymix model", 1
 RECORD = "model.json"
@@ -58,7 +61,7 @@ class FittedFolder:
     path: Path
     model: Any
     record: dict[str, Any]
-    audited: list[Audited]
+    audited: list[ReceivedSource]
     tables: Tables
 
     @property
@@ -67,7 +70,7 @@ class FittedFolder:
         return bool(self.record["tables"]["densities"])
 
 
-def new_model(audited: Sequence[Audited], **settings: Any) -> Any:
+def new_model(audited: Sequence[ReceivedSource], **settings: Any) -> Any:
     """Return an unfitted model of these sources."""
     regression = audited[0].manifest.task == "regression"
     kind = DistributionWeightedRegressor if regression else DistributionWeightedClassifier
@@ -77,7 +80,7 @@ def new_model(audited: Sequence[Audited], **settings: Any) -> Any:
 def write_model(
     folder: str | Path,
     model: Any,
-    audited: Sequence[Audited],
+    audited: Sequence[ReceivedSource],
     tables: Tables,
     extra: dict[str, Any],
 ) -> dict[str, Any]:
@@ -113,7 +116,7 @@ def _seen(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if not path.name.startswith(".")]
 
 
-def _store_source(folder: Path, one: Audited) -> str:
+def _store_source(folder: Path, one: ReceivedSource) -> str:
     name = f"{one.manifest.name}-{one.sha256[:12]}"
     content = read_folder(one.folder, LIMITS)
     if facts_of(content["manifest.json"]).sha256 != one.sha256:
@@ -148,7 +151,7 @@ def _clean(folder: Path, kept: set[str]) -> None:
             shutil.rmtree(path)
 
 
-def _record(model: Any, audited: Sequence[Audited], names: list[str]) -> dict[str, Any]:
+def _record(model: Any, audited: Sequence[ReceivedSource], names: list[str]) -> dict[str, Any]:
     first = audited[0].manifest
     scaling = model.weighing_.scaling
     certificate = model.certificate_
@@ -193,11 +196,11 @@ def read_record(folder: str | Path) -> dict[str, Any]:
         raise ValueError(f"{folder} is not a model folder: it has no {RECORD}.")
     record = parse_json(read_file(folder / RECORD, RECORD_LIMIT), str(folder / RECORD))
     if not isinstance(record, dict) or record.get("kind") != KIND:
-        raise AuditError(f"{folder / RECORD} is not the record of a model.")
+        raise AuditError(folder / RECORD, "is not the record of a model")
     if record.get("schema") != SCHEMA:
         raise AuditError(
-            f"{folder / RECORD} has schema {record.get('schema')!r:.20}; this version reads "
-            f"{SCHEMA}."
+            folder / RECORD,
+            f"has schema {record.get('schema')!r:.20}; this version reads {SCHEMA}",
         )
     return record
 
@@ -218,22 +221,22 @@ def read_model(folder: str | Path) -> FittedFolder:
         tables = read_tables(folder, record)
         model = _restore(record, audited, tables)
     except (KeyError, TypeError, AttributeError) as error:
-        raise AuditError(f"{folder / RECORD} lacks {error} or has an odd entry.") from error
+        raise AuditError(folder / RECORD, f"lacks {error} or has an odd entry") from error
     return FittedFolder(folder, model, record, audited, tables)
 
 
 def _plain_name(name: str) -> str:
     if Path(name).name != name or name.startswith("."):
-        raise AuditError(f"{RECORD} names the part {name!r:.60}, which lies outside of its folder.")
+        raise AuditError(RECORD, f"names the part {name!r:.60}, which lies outside of its folder")
     return name
 
 
-def _sources(folder: Path, record: dict[str, Any]) -> list[Audited]:
+def _sources(folder: Path, record: dict[str, Any]) -> list[ReceivedSource]:
     entries = record["sources"]
     audited = read_sources([folder / "sources" / _plain_name(e["folder"]) for e in entries])
     for one, entry in zip(audited, entries, strict=True):
         if one.sha256 != entry["sha256"]:
-            raise AuditError(f"{one.folder} is not the source that the model was made of.")
+            raise AuditError(one.folder, "is not the source that the model was made of")
     return audited
 
 
@@ -251,7 +254,7 @@ def read_tables(folder: Path, record: dict[str, Any]) -> Tables:
     return Tables(log_masses, h[:, :, None], np.zeros(m, dtype=np.intp), domain.astype(np.intp))
 
 
-def _restore(record: dict[str, Any], audited: list[Audited], tables: Tables) -> Any:
+def _restore(record: dict[str, Any], audited: list[ReceivedSource], tables: Tables) -> Any:
     """Build the fitted model from what was found when it was learned."""
     settings = {name: record[name] for name in ("loss", "objective", "eta")}
     model = new_model(audited, **settings, calibrate=record["calibration"] is not None)
@@ -278,5 +281,5 @@ def read_weighing(record: dict[str, Any]) -> Weighing:
     scaling.offset_ = np.asarray(calibration["offset"], dtype=float)
     scaling.floor_ = float(calibration["floor"])
     if not (scaling.temperature_ > 0).all():
-        raise AuditError(f"{RECORD} has a temperature that is not positive.")
+        raise AuditError(RECORD, "has a temperature that is not positive")
     return Weighing(scaling, float(calibration["sharpness"]))

@@ -6,13 +6,12 @@ from argparse import ArgumentParser, Namespace
 
 import numpy as np
 
+from anymix.cli.argument_types import natural, share
 from anymix.cli.console import Console
 from anymix.cli.model_folder import FittedFolder, read_model
-from anymix.cli.numbers import natural, share
-from anymix.cli.rows import Columns, read_rows
 from anymix.cli.saving import add_save, save
-from anymix.monitor import Evidence, TrafficReport, estimate_mixture, mixture_alarm
-from anymix.monitor.monitor import describe
+from anymix.cli.table_reader import Columns, read_rows
+from anymix.monitor import Scores, TrafficReport, describe, estimate_mixture, mixture_alarm
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -40,8 +39,8 @@ def run(args: Namespace, console: Console) -> int:
 def watch(fitted: FittedFolder, X: object, args: Namespace) -> TrafficReport:
     """Compare the rows with the held-out ones, of which the model folder has the tables."""
     model, tables = fitted.model, fitted.tables
-    here = Evidence(model.log_responsibilities(X), model.novelty(X))
-    known = Evidence(
+    here = Scores(model.log_responsibilities(X), model.novelty(X))
+    known = Scores(
         model.weighing_.transform(tables.log_masses), model.novelty_.score(tables.log_masses)
     )
     domain, rng = np.asarray(tables.sample_domain), np.random.default_rng(args.seed)

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from anymix.cli.training_table import read_training_rows
 from anymix.densities import GaussianKDE, GaussianMixtureDensity
-from anymix.sources.exchange.pack import THAT_WORK
+from anymix.exchange import THAT_WORK
 
 KINDS = {
     "classification": (is_classifier, "classifier"),

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.cli.columns_out import writing
+from anymix.cli.argument_types import count
 from anymix.cli.console import Console
 from anymix.cli.model_folder import FittedFolder, read_model
-from anymix.cli.numbers import count
-from anymix.cli.rows import CHUNK_ROWS, Columns, read_chunks
+from anymix.cli.table_reader import CHUNK_ROWS, Columns, read_chunks
+from anymix.cli.table_writer import writing
 
 
 def add_arguments(parser: ArgumentParser) -> None:

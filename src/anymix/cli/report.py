@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from anymix._files import read_file
 from anymix.cli.console import Console
 from anymix.cli.model_folder import RECORD_LIMIT, read_record, read_tables, read_weighing
 from anymix.cli.saving import SAVED
 from anymix.core import simplex, source_weights
-from anymix.estimators.summary import mean_weights, reliability
+from anymix.estimators import mean_weights, reliability
+from anymix.exchange import parse_json
 from anymix.report import render
-from anymix.sources.exchange.folder import read_file
-from anymix.sources.exchange.manifest import parse_json
 
 
 def add_arguments(parser: ArgumentParser) -> None:

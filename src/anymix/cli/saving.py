@@ -7,8 +7,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from anymix.core.records import plain
-from anymix.sources.exchange.folder import replacing
+from anymix._files import replacing
+from anymix.core import plain
 
 # Records that `--save` keeps beside model.json, and the part of the report that each replaces.
 SAVED = {

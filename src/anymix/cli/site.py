@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from anymix.cli.argument_types import count
 from anymix.cli.console import Console
 from anymix.cli.fit import check_alike
 from anymix.cli.judging import ask_sources
-from anymix.cli.numbers import count
-from anymix.cli.rows import Columns, read_rows
-from anymix.sources.exchange import read_sources
-from anymix.sources.exchange.site import MIN_ROWS
+from anymix.cli.table_reader import Columns, read_rows
+from anymix.exchange import MIN_ROWS, read_sources
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from anymix._files import check_new
+from anymix.cli.argument_types import natural
 from anymix.cli.console import Console
-from anymix.cli.numbers import natural
 from anymix.cli.packing import (
     check_labels,
     classes_of,
@@ -17,11 +18,16 @@ from anymix.cli.packing import (
     read_held_out,
 )
 from anymix.cli.training_table import column_names, read_training_rows
+from anymix.exchange import (
+    AuditError,
+    Manifest,
+    NoSafeGraph,
+    ReceivedSource,
+    check_name,
+    pack_source,
+    read_sources,
+)
 from anymix.sources import Source
-from anymix.sources.exchange import Audited, AuditError, Manifest, pack_source, read_sources
-from anymix.sources.exchange.folder import check_new
-from anymix.sources.exchange.manifest import check_name
-from anymix.sources.exchange.pack import NoSafeGraph
 
 
 def add_pack_arguments(parser: ArgumentParser) -> None:
@@ -106,7 +112,7 @@ def run_check(args: Namespace, console: Console) -> int:
     return 2 if faults else 0
 
 
-def _audit(folders: Sequence[str]) -> tuple[list[Audited], dict[str, str]]:
+def _audit(folders: Sequence[str]) -> tuple[list[ReceivedSource], dict[str, str]]:
     """Return the folders that pass, and what is wrong with each of the others."""
     try:
         return read_sources(folders), {}
@@ -114,7 +120,7 @@ def _audit(folders: Sequence[str]) -> tuple[list[Audited], dict[str, str]]:
         if len(folders) == 1:
             return [], {folders[0]: str(error)}
     # One by one takes longer, and is needed only to find all that fail.
-    passed: list[Audited] = []
+    passed: list[ReceivedSource] = []
     faults: dict[str, str] = {}
     for folder in folders:
         sound, fault = _audit([folder])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from anymix.cli.argument_types import count
 from anymix.cli.console import Console
-from anymix.cli.numbers import count
-from anymix.studies.frame import STUDIES, ProgressLine, run_study
-from anymix.studies.tables import render
+from anymix.studies import STUDIES, ProgressLine, render, run_study
 
 
 def add_arguments(parser: ArgumentParser) -> None:

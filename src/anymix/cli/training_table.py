@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.cli.rows import (
+from anymix.cli.table_reader import (
     NPZ_FAULTS,
     NPZ_ROWS,
     Columns,
@@ -19,7 +19,7 @@ from anymix.cli.rows import (
     read_header,
     read_rows,
 )
-from anymix.sources.exchange.manifest import is_text
+from anymix.exchange import is_text
 
 
 def column_names(path: str, target: str) -> list[str]:

@@ -1,15 +1,34 @@
 """The paper in code: numpy and scipy only, imports no other room."""
 
-from anymix.core.bounds import Assumptions, Bound
-from anymix.core.certificate import Certificate, certify
-from anymix.core.combine import combine, source_weights
-from anymix.core.confidence import mean_upper_bound, worst_mean_upper_bound
-from anymix.core.divergence import gaussian_renyi_ratio, renyi_ratio, sampled_renyi_ratio
+from anymix.core import simplex as simplex
+from anymix.core.combination import combine, source_weights
+from anymix.core.guarantees import (
+    Assumptions,
+    Bound,
+    Certificate,
+    certify,
+    gaussian_renyi_ratio,
+    mean_upper_bound,
+    nearest_mixture,
+    renyi_ratio,
+    sampled_nearest_mixture,
+    sampled_renyi_ratio,
+    worst_mean_upper_bound,
+)
+
+# `x as x`: for the other rooms of the house, and no part of the public face.
+from anymix.core.guarantees import hoelder as hoelder
+from anymix.core.guarantees import n_rounded as n_rounded
 from anymix.core.losses import LOSSES, Loss, get_loss
-from anymix.core.nearest import nearest_mixture, sampled_nearest_mixture
+from anymix.core.losses import CrossEntropy as CrossEntropy
 from anymix.core.problem import Problem
+from anymix.core.records import Objective as Objective
+from anymix.core.records import Record as Record
 from anymix.core.records import Solution, SolverWarning
-from anymix.core.solve import solve
+from anymix.core.records import plain as plain
+from anymix.core.solvers import solve
+from anymix.core.solvers.dca import dca as dca
+from anymix.core.solvers.minimax import Penalty as Penalty
 
 __all__ = [
     "LOSSES",

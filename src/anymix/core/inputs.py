@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
+from anymix._arrays import FloatArray
 from anymix.core.losses import CrossEntropy, Loss
 from anymix.core.measures import DenseMeasure, Measure, OwnMeasure
-from anymix.core.simplex import FloatArray
 
 
 def finite(values: ArrayLike, name: str) -> FloatArray:

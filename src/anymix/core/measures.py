@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray
 
 # A block of a table, and what is made of it, stays in the inner caches; from a quarter of this to
 # four times it the time is the same within a fifth.

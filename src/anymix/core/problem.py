@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from anymix._arrays import FloatArray
 from anymix.core import inputs, simplex
 from anymix.core.losses import Loss, get_loss
 from anymix.core.measures import Measure
-from anymix.core.simplex import FloatArray
 
 
 class Problem:

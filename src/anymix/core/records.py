@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray
 
 Objective = Literal["regret", "robust", "gamma"]
 

@@ -6,9 +6,9 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-FloatArray = NDArray[np.float64]
+from anymix._arrays import FloatArray
 
 
 def uniform(p: int) -> FloatArray:

@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from anymix.densities._table import BigramTable, Floats, Ints
+from anymix.densities._bigram_table import BigramTable, Floats, Ints
 
 KATZ_BINS = 5
 # What OpenGrm discounts where Good-Turing has nothing sensible to say: almost nothing.

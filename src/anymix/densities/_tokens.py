@@ -5,7 +5,7 @@ from itertools import chain, pairwise, repeat
 
 import numpy as np
 
-from anymix.densities._table import Ints
+from anymix.densities._bigram_table import Ints
 
 
 def flatten(lists: Sequence[Sequence[str]]) -> tuple[list[str], Ints]:

@@ -25,7 +25,7 @@ from typing import TextIO, cast
 
 import numpy as np
 
-from anymix.densities._table import BigramTable, Floats, Ints
+from anymix.densities._bigram_table import BigramTable, Floats, Ints
 
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 # How far the probabilities of a context in a file may be from 1: files have rounded numbers.

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from anymix.densities._bigram_table import BigramTable, Floats, Ints
 from anymix.densities._smoothing import SMOOTHINGS, smooth
-from anymix.densities._table import BigramTable, Floats, Ints
 from anymix.densities._tokens import flatten, known_ids, unflatten
 from anymix.densities.arpa import BEGIN, END, UNKNOWN, read_arpa, write_arpa
 

@@ -22,7 +22,7 @@ from anymix.densities.bandwidth import (
     spread,
     wide_grid,
 )
-from anymix.densities.clusters import Kernels, cluster
+from anymix.densities.centres import Kernels, cluster
 
 LEAST_WEIGHT = 1e-30  # of the largest; float32 sums cannot tell it from zero
 RULES = {"scott": scott, "silverman": silverman}

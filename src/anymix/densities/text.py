@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from anymix.densities._table import Ints
+from anymix.densities._bigram_table import Ints
 from anymix.densities._tokens import flatten, known_ids, unflatten
 
 

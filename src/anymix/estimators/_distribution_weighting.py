@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from anymix.core.losses import CrossEntropy, Loss, get_loss
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray, n_rows
+from anymix.core import CrossEntropy, Loss, get_loss
 from anymix.densities import GaussianKDE
 from anymix.estimators._ensemble import SourceEnsemble
-from anymix.estimators._learning import Goal, choose_weighing
 from anymix.estimators._rows import Rows, check_every_source, check_sources, check_X
-from anymix.estimators._training import Recipe
+from anymix.estimators._source_training import SourceTrainer
 from anymix.estimators._warnings import names_checked
+from anymix.estimators._weighing import Goal, choose_weighing
 from anymix.estimators.cross_loss import cross_loss
-from anymix.sources import Source, Tables
-from anymix.sources.novelty import Novelty
-from anymix.sources.tables import _length
+from anymix.sources import Novelty, Source, Tables
 
 # A fit to one source has none of these, not even those of an earlier fit to several.
 LEARNED_FROM_SEVERAL = (
@@ -100,7 +98,7 @@ class DistributionWeighting(SourceEnsemble):
         """Return the estimator to clone for each domain."""
         return self._fallback() if self.estimator is None else self.estimator
 
-    def _learn(self, rows: Rows, recipe: Recipe) -> None:
+    def _learn(self, rows: Rows, recipe: SourceTrainer) -> None:
         if len(self.sources_) == 1:
             self.z_ = np.ones(1)
             for learned in LEARNED_FROM_SEVERAL:
@@ -162,7 +160,7 @@ class DistributionWeighting(SourceEnsemble):
         check_is_fitted(self, "z_")
         X = check_X(self, X)
         if len(self.sources_) == 1:
-            return np.zeros((1, _length(X)))
+            return np.zeros((1, n_rows(X)))
         with names_checked(self):
             return self.weighing_.transform(self._log_masses(X))
 

@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray, n_rows
 from anymix.estimators._rows import (
     Rows,
     check_domains,
@@ -24,10 +24,9 @@ from anymix.estimators._rows import (
     check_X,
     check_y,
 )
-from anymix.estimators._training import Recipe, check_part
+from anymix.estimators._source_training import SourceTrainer, check_part
 from anymix.estimators._warnings import OnceEach, names_checked
-from anymix.sources import Source
-from anymix.sources.tables import CHUNK_ROWS, _length, masses_of
+from anymix.sources import CHUNK_ROWS, Source, masses_of
 
 
 def _classifies(self: SourceEnsemble) -> bool:
@@ -94,12 +93,12 @@ class SourceEnsemble(BaseEstimator):
             self._learn(rows, recipe)
         return self
 
-    def _recipe(self) -> Recipe:
+    def _recipe(self) -> SourceTrainer:
         """Say how the sources come about; a single one needs no density."""
         weighs = self.uses_density and len(self.source_names_) > 1
         density = self._density() if weighs else None
         estimator = None if self.sources else self.estimator_or_default()
-        return Recipe(self.source_names_, estimator, density, self.sources, weighs)
+        return SourceTrainer(self.source_names_, estimator, density, self.sources, weighs)
 
     def estimator_or_default(self) -> Any:
         """Return the estimator to clone for each domain."""
@@ -115,7 +114,7 @@ class SourceEnsemble(BaseEstimator):
             )
         self._check_parts()
         X = check_X(self, X, reset=True)
-        n, classification = _length(X), self._classification()
+        n, classification = n_rows(X), self._classification()
         target = check_y(y, n, classification)
         names = [source.name for source in self.sources] if self.sources else None
         self.source_names_, domain = check_domains(sample_domain, n, names)
@@ -146,7 +145,7 @@ class SourceEnsemble(BaseEstimator):
     def _labels(self) -> NDArray[Any] | None:
         return self.classes_ if self._classification() else None
 
-    def _learn(self, rows: Rows, recipe: Recipe) -> None:
+    def _learn(self, rows: Rows, recipe: SourceTrainer) -> None:
         """Learn from the rows what `_weights` needs."""
 
     def _weights(self, X: Any) -> FloatArray:
@@ -167,7 +166,7 @@ class SourceEnsemble(BaseEstimator):
         """h(x) = Σ_k w_k(x) h_k(x), chunk by chunk."""
         check_is_fitted(self, "sources_")
         X = check_X(self, X)
-        n = _length(X)
+        n = n_rows(X)
         with names_checked(self):
             if n <= CHUNK_ROWS:
                 return self._combined_chunk(X)

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from anymix.estimators._rows import is_text
-from anymix.estimators._training import check_part, fit_with_weight, takes_weight
+from anymix.estimators._source_training import check_part, fit_with_weight, takes_weight
 
 
 def _inner_has(method: str) -> Any:

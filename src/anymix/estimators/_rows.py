@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray
 from anymix.sources import Source, Tables
 
 

@@ -14,15 +14,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from anymix._arrays import FloatArray, n_rows
 from anymix.core import Problem, simplex, solve
-from anymix.core.simplex import FloatArray
 from anymix.densities import GaussianKDE
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._reweighted import ReweightedEstimator
 from anymix.estimators._rows import Rows, check_weight
-from anymix.estimators._training import Recipe
+from anymix.estimators._source_training import SourceTrainer
 from anymix.sources import Source
-from anymix.sources.tables import _length
 
 
 class _Average(SourceEnsemble):
@@ -38,7 +37,7 @@ class _Average(SourceEnsemble):
         self.sources = sources
 
     def _weights(self, X: Any) -> FloatArray:
-        return np.repeat(self.alpha_[:, None], _length(X), axis=1)
+        return np.repeat(self.alpha_[:, None], n_rows(X), axis=1)
 
 
 class Uniform(_Average):
@@ -54,14 +53,14 @@ class Uniform(_Average):
     Paper: Sec. 5.1, Sec. 5.2.
     """
 
-    def _learn(self, rows: Rows, recipe: Recipe) -> None:
+    def _learn(self, rows: Rows, recipe: SourceTrainer) -> None:
         self.alpha_ = simplex.uniform(len(self.sources_))
 
 
 class VolumeWeighted(_Average):
     """Σ_k (n_k/n) h_k(x): sources count by their number of training rows, as they state it."""
 
-    def _learn(self, rows: Rows, recipe: Recipe) -> None:
+    def _learn(self, rows: Rows, recipe: SourceTrainer) -> None:
         sizes = [
             source.n_rows or int((rows.domain == k).sum()) for k, source in enumerate(self.sources_)
         ]
@@ -84,7 +83,7 @@ class SingleSource(_Average):
         super().__init__(estimator, sources=sources)
         self.source = source
 
-    def _learn(self, rows: Rows, recipe: Recipe) -> None:
+    def _learn(self, rows: Rows, recipe: SourceTrainer) -> None:
         names = [str(name) for name in self.source_names_]
         named = dict(zip(names, range(len(names)), strict=True))
         k = named.get(str(self.source), self.source)
@@ -111,7 +110,7 @@ class LambdaComb(_Average):
         super().__init__(estimator, sources=sources)
         self.mixture = mixture
 
-    def _learn(self, rows: Rows, recipe: Recipe) -> None:
+    def _learn(self, rows: Rows, recipe: SourceTrainer) -> None:
         p = len(self.sources_)
         given = simplex.uniform(p) if self.mixture is None else self.mixture
         self.alpha_ = simplex.check(given, p, "mixture")
@@ -142,7 +141,7 @@ class Stacking(_Average):
         self.cv = cv
         self.random_state = random_state
 
-    def _learn(self, rows: Rows, recipe: Recipe) -> None:
+    def _learn(self, rows: Rows, recipe: SourceTrainer) -> None:
         p, classes = len(self.sources_), self._labels
         if p == 1:
             self.alpha_ = np.ones(1)
@@ -195,7 +194,7 @@ class HardRouter(SourceEnsemble):
     def _weights(self, X: Any) -> FloatArray:
         p = len(self.sources_)
         if p == 1:
-            return np.ones((1, _length(X)))
+            return np.ones((1, n_rows(X)))
         return np.eye(p)[:, self._log_masses(X).argmax(axis=0)]
 
 
@@ -217,5 +216,5 @@ class Joint(ReweightedEstimator):
     ) -> Self:
         """Fit a clone of the estimator to everything; `sample_domain` is not used."""
         rows = self._rows(X, reset=True)
-        self.estimator_ = self._fit_weighted(rows, y, check_weight(sample_weight, _length(rows)))
+        self.estimator_ = self._fit_weighted(rows, y, check_weight(sample_weight, n_rows(rows)))
         return self

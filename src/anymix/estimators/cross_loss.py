@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from anymix.core.losses import Loss
-from anymix.core.records import Record
-from anymix.core.simplex import FloatArray
-from anymix.estimators._text import lay_out, number
+from anymix._arrays import FloatArray
+from anymix.core import Loss, Record
+from anymix.estimators._format import lay_out, number
 from anymix.sources import Tables
 
 

@@ -9,9 +9,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from anymix.core import combine
-from anymix.core.losses import Loss
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray
+from anymix.core import Loss, combine
 from anymix.estimators._distribution_weighting import DistributionWeighting
 from anymix.sources import Source
 

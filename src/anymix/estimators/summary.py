@@ -10,11 +10,10 @@ from scipy.special import log_softmax
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from anymix._arrays import FloatArray
 from anymix._version import __version__
-from anymix.core import source_weights
-from anymix.core.records import Record, plain
-from anymix.core.simplex import FloatArray
-from anymix.densities.calibration import balanced_weights
+from anymix.core import Record, plain, source_weights
+from anymix.densities import balanced_weights
 from anymix.sources import Tables
 
 N_BINS = 10

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray
 
 
 def log_table(values: ArrayLike, name: str, n_sources: int | None = None) -> FloatArray:

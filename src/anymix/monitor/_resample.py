@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray
 
 # Indices drawn at a time; tables of 16 MB.
 CHUNK = 2_000_000

@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from anymix.core import Loss, Problem, SolverWarning, simplex
-from anymix.core.minimax import Penalty
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray
+from anymix.core import Loss, Penalty, Problem, SolverWarning, simplex
 from anymix.monitor import _inputs
 from anymix.monitor.alarm import Alarm
-from anymix.monitor.mixture import MixtureEstimate
+from anymix.monitor.estimate import MixtureEstimate
 
 # A share below e^-50 cannot be seen beside η; its square must not be a denormal number.
 LOWEST = -50.0

@@ -18,18 +18,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anymix.core.records import Record
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray
+from anymix.core import Record
 from anymix.monitor import _inputs
 from anymix.monitor._resample import CHUNK, resampled_means, resampled_source_means
-from anymix.monitor.mixture import confusion_matrix, invert, whitener
+from anymix.monitor.estimate import confusion_matrix, invert, whitener
 
 N_THRESHOLDS = 30
 # Held-out rows of a source beyond these add cost but no power that matters.
 MOST_ROWS = 4000
 
 
-class Evidence(NamedTuple):
+class Scores(NamedTuple):
     """What monitoring sees of some rows: log r_k (p, n), and novelty (n,), higher is stranger."""
 
     log_r: ArrayLike
@@ -60,8 +60,8 @@ class Alarm(Record):
 
 
 def mixture_alarm(
-    traffic: Evidence,
-    reference: Evidence,
+    traffic: Scores,
+    reference: Scores,
     sample_domain: ArrayLike,
     level: float = 0.01,
     n_bootstrap: int = 500,
@@ -71,7 +71,7 @@ def mixture_alarm(
 
     Parameters
     ----------
-    traffic, reference : Evidence
+    traffic, reference : Scores
         Log-responsibilities and novelty of the traffic and of held-out rows of the sources.
     sample_domain : array (m,)
         The source 0..p−1 of each held-out row.
@@ -89,7 +89,7 @@ def mixture_alarm(
     >>> def evidence(centre):
     ...     x = rng.normal(centre, 0.3)
     ...     novelty = np.minimum(abs(x - 1), abs(x + 1))
-    ...     return Evidence(-np.logaddexp(0.0, [2 * x, -2 * x]), novelty)
+    ...     return Scores(-np.logaddexp(0.0, [2 * x, -2 * x]), novelty)
     >>> domain = np.repeat([0, 1], 200)
     >>> sources = evidence(2.0 * domain - 1)
     >>> mixture_alarm(evidence(rng.choice([-1.0, 1.0], 300)), sources, domain).rings
@@ -118,7 +118,7 @@ def mixture_alarm(
     return Alarm(p_value <= level, p_value, level, float(np.abs(gap).max()))
 
 
-def _scores(evidence: Evidence, name: str, n_sources: int | None = None) -> FloatArray:
+def _scores(evidence: Scores, name: str, n_sources: int | None = None) -> FloatArray:
     """Stack responsibilities and novelty: shape (p + 1, n)."""
     r = _inputs.shares(evidence.log_r, f"log_r of {name}", n_sources)
     novelty = np.asarray(evidence.novelty, dtype=float)

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anymix.core.records import Record
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray
+from anymix.core import Record
 from anymix.monitor.adapt import adapt_labelled, adapt_z
-from anymix.monitor.alarm import Alarm, Evidence, mixture_alarm
-from anymix.monitor.mixture import MixtureEstimate, estimate_mixture
+from anymix.monitor.alarm import Alarm, Scores, mixture_alarm
+from anymix.monitor.estimate import MixtureEstimate, estimate_mixture
 from anymix.sources import evaluate
 
 
@@ -108,20 +108,20 @@ class Monitor:
         self.level = level
         self.n_bootstrap = n_bootstrap
 
-    def evidence(self, X: Any) -> Evidence:
+    def scores(self, X: Any) -> Scores:
         """Return what monitoring sees of some rows."""
-        return Evidence(self.model.log_responsibilities(X), self.model.novelty(X))
+        return Scores(self.model.log_responsibilities(X), self.model.novelty(X))
 
     @cached_property
-    def reference(self) -> Evidence:
+    def reference(self) -> Scores:
         """The held-out rows, evaluated once."""
-        return self.evidence(self.X_reference)
+        return self.scores(self.X_reference)
 
     def estimate(self, X: Any, rng: int | np.random.Generator = 0) -> TrafficReport:
         """Return the mixture of the rows X, the alarm, and a sentence."""
         rng = np.random.default_rng(rng)
         traffic, domain = (
-            self.evidence(X),
+            self.scores(X),
             domain_codes(self.sample_domain, self.model.source_names_),
         )
         estimate = estimate_mixture(

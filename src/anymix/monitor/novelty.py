@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray
 from anymix.monitor._inputs import domains, log_table
-from anymix.sources.novelty import Novelty
+from anymix.sources import Novelty
 
 
 def novelty_scores(

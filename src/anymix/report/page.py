@@ -12,22 +12,22 @@ from pathlib import Path
 from string import Template
 from typing import Any, TypeVar
 
-from anymix.report import evidence, promise
+from anymix.report import diagnostics, guarantees
 from anymix.report.markup import decimals, esc, flat
 from anymix.report.record import ReportRecord, checked, corner_losses
 
 T = TypeVar("T")
 
 PARTS = (
-    promise.alarm,
-    promise.certificate,
-    promise.explorer,
-    promise.comparison,
-    evidence.cross_table,
-    evidence.weights,
-    evidence.calibration,
-    evidence.convergence,
-    evidence.traffic,
+    guarantees.alarm,
+    guarantees.certificate,
+    guarantees.explorer,
+    guarantees.comparison,
+    diagnostics.cross_table,
+    diagnostics.weights,
+    diagnostics.calibration,
+    diagnostics.convergence,
+    diagnostics.traffic,
 )
 
 
@@ -65,7 +65,7 @@ def render_html(record: ReportRecord | dict[str, Any]) -> str:
     script = _asset("page.js")
     return Template(_asset("page.html")).substitute(
         title=esc(found["name"]),
-        facts=_draw(promise.facts, found),
+        facts=_draw(guarantees.facts, found),
         body="\n".join(_draw(part, found) for part in PARTS),
         css=_asset("page.css"),
         script=script,

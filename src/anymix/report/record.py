@@ -7,7 +7,7 @@ from typing import Any, Required, TypedDict, cast
 
 import numpy as np
 
-from anymix.core.records import plain
+from anymix.core import plain
 
 OURS = "anymix"
 RECORDS = ("certificate", "cross_loss", "comparison", "calibration", "solution", "traffic")

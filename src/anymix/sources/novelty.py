@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray
 from anymix.sources.tables import Tables
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray, n_rows
 
 # What a source gives to a class that it never saw, and the least it may give to any class.
 # The cross-entropy then never exceeds 13.8.
@@ -86,15 +86,15 @@ class Source:
                 "density=DomainClassifier()."
             )
         score = getattr(self.density, "score_samples", self.density)
-        return self._checked(score(X), (_length(X),), "its density", allow=-np.inf)
+        return self._checked(score(X), (n_rows(X),), "its density", allow=-np.inf)
 
     def predict(self, X: Any) -> FloatArray:
         """Numbers of a regressor, shape (n,)."""
         self._check_features(X)
         out = np.asarray(self._method("predict")(X))
-        if out.shape == (_length(X), 1):
+        if out.shape == (n_rows(X), 1):
             out = out[:, 0]
-        return self._checked(out, (_length(X),), "its predictor")
+        return self._checked(out, (n_rows(X),), "its predictor")
 
     def predict_proba(self, X: Any, classes: NDArray[Any]) -> FloatArray:
         """Probabilities for the given classes, shape (n, c), each row of sum 1.
@@ -105,7 +105,7 @@ class Source:
         self._check_features(X)
         labels = self.labels
         proba = self._method("predict_proba")(X)
-        proba = self._checked(proba, (_length(X), labels.size), "its predictor")
+        proba = self._checked(proba, (n_rows(X), labels.size), "its predictor")
         if proba.min(initial=0.0) < -1e-6 or np.abs(proba.sum(axis=1) - 1).max(initial=0.0) > 1e-3:
             raise ValueError(
                 f"source {self.name!r} gives probabilities that are negative or do not sum to 1; "
@@ -159,7 +159,3 @@ class Source:
                 f"source {self.name!r} expects the features {due}; X has {how} ones: {given}. "
                 f"Select them with X[{due}]."
             )
-
-
-def _length(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)

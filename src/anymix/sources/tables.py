@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from sklearn.utils import _safe_indexing
 
-from anymix.core import Problem
-from anymix.core.losses import CrossEntropy, Loss, get_loss
-from anymix.core.simplex import FloatArray
-from anymix.sources.source import Source, _length
+from anymix._arrays import FloatArray, n_rows, positions
+from anymix.core import CrossEntropy, Loss, Problem, get_loss
+from anymix.sources.source import Source
 
 # Large enough that what a model spends on each call is not seen, whatever it is.
 CHUNK_ROWS = 50_000
@@ -166,7 +165,7 @@ def evaluate(
     """
     if not sources:
         raise ValueError("there are no sources to evaluate.")
-    n = _length(X)
+    n = n_rows(X)
     labels = None if classes is None else np.asarray(classes)
     shape = (len(sources), n) if labels is None else (len(sources), n, labels.size)
     log_masses, predictions = np.empty(shape[:2]), np.empty(shape)
@@ -186,22 +185,6 @@ def masses_of(sources: Sequence[Source], X: Any, responsibilities: Any = None) -
     if responsibilities is not None:
         return np.asarray(responsibilities.log_responsibilities(X), dtype=float)
     return np.stack([source.log_density(X) for source in sources])
-
-
-def positions(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Find each label among the classes.
-
-    >>> positions(np.array(["b", "a"]), np.array(["b", "c", "a"]))
-    array([0, 2])
-    """
-    unknown = np.setdiff1d(y, classes)
-    if unknown.size:
-        raise ValueError(
-            f"y has the label {unknown.tolist()[0]!r}, which is none of the classes "
-            f"{classes.tolist()}."
-        )
-    order = np.argsort(classes)
-    return order[np.searchsorted(classes, y, sorter=order)]
 
 
 def _same_labels(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:

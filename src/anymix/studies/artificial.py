@@ -12,11 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from anymix.core import Problem, simplex, solve
-from anymix.core.dca import dca
-from anymix.core.records import Record
-from anymix.core.simplex import FloatArray
-from anymix.studies.frame import Progress, Protocol, Result
+from anymix._arrays import FloatArray
+from anymix.core import Problem, Record, dca, simplex, solve
+from anymix.studies.runner import Progress, Result, Setup
 from anymix.studies.synthetic import paper_classification, paper_regression
 
 PASSES = (1, 2, 5, 10, 20, 50, 100, 200, 500)
@@ -48,7 +46,7 @@ def run(data: Path | None, seeds: Sequence[int], progress: Progress) -> Iterator
         progress(i + 1, len(seeds), f"seed {seed}")
 
 
-def _protocol(method: str) -> Protocol:
+def _protocol(method: str) -> Setup:
     return "beyond" if "anymix" in method else "as published"
 
 

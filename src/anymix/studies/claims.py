@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import mean
 from typing import NamedTuple
 
-from anymix.studies.frame import Result
+from anymix.studies.runner import Result
 
 Column = tuple[str, str]
 

@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray
 from anymix.densities import DomainClassifier, GaussianKDE
 from anymix.sources import Source
 from anymix.studies.fetch import cache_folder
-from anymix.studies.frame import Progress, Result
 from anymix.studies.loaders import Features, Images, load_mnist, load_svhn, load_usps
 from anymix.studies.networks import SIDE, WIDTHS, ConvNet, need_torch
 from anymix.studies.recognition import (
@@ -41,6 +40,7 @@ from anymix.studies.recognition import (
     records,
     take,
 )
+from anymix.studies.runner import Progress, Result
 
 STUDY = "digits"
 DOMAINS = ("svhn", "mnist", "usps")

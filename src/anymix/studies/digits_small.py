@@ -23,9 +23,9 @@ from sklearn.preprocessing import FunctionTransformer
 
 from anymix.densities import GaussianKDE
 from anymix.studies.digits import DOMAINS, N_PAIRS, TEST_SIZES, pairs, sizes
-from anymix.studies.frame import Progress, Result
 from anymix.studies.loaders import Features, Images, load_small_digits
 from anymix.studies.recognition import Setting, ask, fit, joint, methods, records, take
+from anymix.studies.runner import Progress, Result
 from anymix.studies.slopes import coarsen, slopes
 
 STUDY = "digits_small"

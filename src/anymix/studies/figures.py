@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from anymix.studies.artificial import Curve, LossTable
-from anymix.studies.frame import Result
+from anymix.studies.runner import Result
 from anymix.studies.synthetic import MixtureDomains
 
 INK = {"DCA": "#d1495b", "anymix": "#00798c"}

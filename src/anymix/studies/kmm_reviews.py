@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anymix.estimators._kmm_qp import BoxAndBand, MeanMatching, solve_qp
+from anymix.estimators import BoxAndBand, MeanMatching, solve_qp
 from anymix.studies.reviews import Floats, Regressor, Rows, View
 
 RIDGE = 2.0**-10

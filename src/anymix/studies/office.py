@@ -17,10 +17,9 @@ from sklearn.model_selection import StratifiedKFold
 
 from anymix.densities import GaussianKDE
 from anymix.sources import Tables
-from anymix.studies.frame import Progress, Result
 from anymix.studies.loaders import Features, load_office
 from anymix.studies.recognition import (
-    Evidence,
+    HeldOut,
     Setting,
     ask,
     fit,
@@ -29,6 +28,7 @@ from anymix.studies.recognition import (
     records,
     take,
 )
+from anymix.studies.runner import Progress, Result
 
 DOMAINS = ("amazon", "webcam", "dslr")
 # Labelled examples of each class in each domain (Saenko et al. 2010).
@@ -80,7 +80,7 @@ def split(rows: Features, per_class: Sequence[int], seed: int) -> NDArray[np.boo
     return chosen
 
 
-def held_out(setting: Setting, train: Features, classes: NDArray[np.intp], seed: int) -> Evidence:
+def held_out(setting: Setting, train: Features, classes: NDArray[np.intp], seed: int) -> HeldOut:
     """Ask about every training row sources that were fitted without it, in five folds."""
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
     cell = train.domain * len(classes) + train.y
@@ -89,4 +89,4 @@ def held_out(setting: Setting, train: Features, classes: NDArray[np.intp], seed:
         for inner, out in folds.split(train.X, cell)
     ]
     tables, routers = zip(*parts, strict=True)
-    return Evidence(Tables.concatenate(tables), np.concatenate(routers, axis=1))
+    return HeldOut(Tables.concatenate(tables), np.concatenate(routers, axis=1))

@@ -20,16 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from anymix.core import Problem, combine, solve
-from anymix.core.dca import dca
-from anymix.core.records import Objective
-from anymix.core.simplex import FloatArray
+from anymix._arrays import FloatArray
+from anymix.core import Objective, Problem, combine, dca, solve
 from anymix.densities import DomainClassifier
 from anymix.estimators import DistributionWeightedClassifier
 from anymix.sources import Source, Tables, evaluate
-from anymix.studies.frame import Protocol, Result, mean_rows
 from anymix.studies.loaders import Features
 from anymix.studies.paper_numbers import columns, published
+from anymix.studies.runner import Result, Setup, mean_rows
 
 ETA = 1e-3
 ETA_PUBLISHED = 1e-9
@@ -71,7 +69,7 @@ class Fitted(NamedTuple):
     router: DomainClassifier
 
 
-class Evidence(NamedTuple):
+class HeldOut(NamedTuple):
     """Labelled tables of the sources at some rows, and the classifier's log r_k, (p, m)."""
 
     tables: Tables
@@ -87,7 +85,7 @@ class Method(NamedTuple):
     """A row of the table: probabilities (m, c) at the test rows."""
 
     name: str
-    protocol: Protocol
+    protocol: Setup
     proba: FloatArray
     privileged: bool = False
 
@@ -110,13 +108,13 @@ def fit(setting: Setting, train: Features) -> Fitted:
     return Fitted(sources, DomainClassifier().fit(train.X, train.domain))
 
 
-def ask(fitted: Fitted, rows: Features, classes: NDArray[np.intp]) -> Evidence:
+def ask(fitted: Fitted, rows: Features, classes: NDArray[np.intp]) -> HeldOut:
     """Ask sources and classifier about labelled rows."""
     tables = evaluate(fitted.sources, rows.X, classes).labelled(rows.y, rows.domain)
-    return Evidence(tables, fitted.router.log_responsibilities(rows.X))
+    return HeldOut(tables, fitted.router.log_responsibilities(rows.X))
 
 
-def methods(setting: Setting, fitted: Fitted, held: Evidence, test: Evidence) -> Iterator[Method]:
+def methods(setting: Setting, fitted: Fitted, held: HeldOut, test: HeldOut) -> Iterator[Method]:
     """Yield all rows but joint.
 
     Paper: Sec. 5.2.

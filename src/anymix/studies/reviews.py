@@ -120,7 +120,7 @@ def fit_svr(view: View, rows: Rows) -> Regressor:
     return Regressor(rows, weights, float(svr.intercept_[0]))
 
 
-class Evidence(NamedTuple):
+class HeldOut(NamedTuple):
     """What is said of some rows: h_k, log D_k, and a classifier's log-responsibilities, (p, m)."""
 
     rows: Rows
@@ -151,12 +151,12 @@ def log_likelihoods(view: View, bigrams: Sequence[BigramModel], rows: Rows) -> F
     return np.stack([model.score_samples(documents) for model in bigrams])
 
 
-def fit_and_evaluate(view: View, train: Sequence[Rows], rows: Rows) -> Evidence:
+def fit_and_evaluate(view: View, train: Sequence[Rows], rows: Rows) -> HeldOut:
     """Fit regressors, language models and the classifier on one set of rows, ask about another."""
     seen = np.concatenate(train)
     classifier = DomainClassifier(C=CLASSIFIER_C)
     classifier.fit(csr_array(view.counts[seen]), view.corpus.domain[seen])
-    return Evidence(
+    return HeldOut(
         rows,
         predictions(view, [fit_svr(view, part) for part in train], rows),
         log_likelihoods(view, fit_bigrams(view, train), rows),
@@ -164,7 +164,7 @@ def fit_and_evaluate(view: View, train: Sequence[Rows], rows: Rows) -> Evidence:
     )
 
 
-def held_out_evidence(view: View, train: Sequence[Rows], n_folds: int = 5) -> Evidence:
+def held_out_evidence(view: View, train: Sequence[Rows], n_folds: int = 5) -> HeldOut:
     """Evaluate every training row by sources that were fitted without its text, in folds.
 
     Copies of a text share a fold, so that none is judged by a source that has seen it.
@@ -176,4 +176,4 @@ def held_out_evidence(view: View, train: Sequence[Rows], n_folds: int = 5) -> Ev
         out = np.concatenate([rows[fold[rows] == f] for rows in train])
         parts.append(fit_and_evaluate(view, inner, out))
     rows, *tables = zip(*parts, strict=True)
-    return Evidence(np.concatenate(rows), *(np.concatenate(t, axis=1) for t in tables))
+    return HeldOut(np.concatenate(rows), *(np.concatenate(t, axis=1) for t in tables))

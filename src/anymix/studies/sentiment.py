@@ -19,10 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anymix.core import Problem, combine, simplex, solve
-from anymix.core.records import Objective
+from anymix.core import Objective, Problem, combine, simplex, solve
 from anymix.densities import BigramModel, TemperatureScaling
-from anymix.studies.frame import Progress, Protocol, Result
 from anymix.studies.kmm_reviews import MeanMatcher
 from anymix.studies.loaders import load_reviews
 from anymix.studies.paper_numbers import columns, published
@@ -41,6 +39,7 @@ from anymix.studies.reviews import (
     rbf,
     read_corpus,
 )
+from anymix.studies.runner import Progress, Result, Setup
 
 DOMAINS = "KDBE"
 TABLES = ("Table 1", "Table 5", "Table 6", "Table 7")
@@ -65,7 +64,7 @@ class Method(NamedTuple):
     """A row: from the target's mixture to the MSE on each domain's test rows."""
 
     name: str
-    protocol: Protocol
+    protocol: Setup
     losses: Callable[[Mixture], Floats]
     privileged: bool = False
 
@@ -205,7 +204,7 @@ def _rivals(
     train: Sequence[Rows],
     test: Sequence[Rows],
     h: Floats,
-    protocol: Protocol,
+    protocol: Setup,
 ) -> list[Method]:
     """K, D, B, E, their mean, KMM and λ-comb; the last two know the target's mixture."""
     matcher, rows = MeanMatcher(view, train, test), np.concatenate(test)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from anymix._arrays import FloatArray
 from anymix.core import Problem
-from anymix.core.simplex import FloatArray
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import mean, stdev
 from typing import Literal, NamedTuple
 
-from anymix.studies.frame import Result
+from anymix.studies.runner import Result
 
 Style = Literal["text", "markdown", "latex"]
 

@@ -10,11 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from anymix.core import Problem, Solution, solve
-from anymix.core.bounds import hoelder
-from anymix.core.divergence import renyi_ratio
-from anymix.core.nearest import nearest_mixture
-from anymix.studies.frame import Progress, Result
+from anymix.core import Problem, Solution, hoelder, nearest_mixture, renyi_ratio, solve
+from anymix.studies.runner import Progress, Result
 from anymix.studies.synthetic import paper_regression
 
 SIZES = (2, 4, 8, 16, 32)

@@ -1,0 +1,186 @@
+"""Upper confidence bounds on a mean, from held-out points, and on the largest of several means.
+
+    betting     any variable ≤ b: a gambler who bets against "the mean is m" and grows rich refutes
+                it; exact at every sample size, and the tightest exact bound here
+    bernstein   mean + √(2 V ln(2/δ)/n) + 7 (b − a) ln(2/δ) / (3(n − 1)) for values in [a, b]
+    hoeffding   mean + (b − a) √(ln(1/δ)/2n)
+    student     mean + t_{1−δ} s/√n: no bound needed, but only true as n grows; with rare large
+                losses that the sample has missed it is far too low
+
+The first is the one-sided capital process of Waudby-Smith and Ramdas (2023), the second is that of
+Maurer and Pontil (2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from anymix._arrays import FloatArray
+from anymix.core import inputs
+
+Method = Literal["betting", "bernstein", "hoeffding", "student"]
+Rng = int | np.random.Generator
+
+# No bet may lose more than this part of the capital in one round; 1/2 to 0.9 measured alike.
+LARGEST_STAKE = 0.75
+
+
+def mean_upper_bound(
+    values: ArrayLike,
+    delta: float = 0.05,
+    method: Method = "betting",
+    limits: tuple[float, float] | None = None,
+    weights: ArrayLike | None = None,
+    rng: Rng = 0,
+) -> float:
+    """Return a number that the mean of the population exceeds with probability at most δ.
+
+    Parameters
+    ----------
+    values : array (n,)
+        Independent draws, for example the losses at held-out points.
+    delta : float
+        δ = 1 − confidence, strictly between 0 and 1.
+    method : "betting", "bernstein", "hoeffding" or "student"
+    limits : (a, b), optional
+        What every value of the *population* lies between; all but "student" need it.
+    weights : array (n,), optional
+        Only with "student": the bound is then on the weighted mean.
+    rng : int or Generator
+        For the order in which "betting" sees the values.
+
+    Examples
+    --------
+    No error in 300 trials: the error rate is below 1.4 % with 95 % confidence.
+
+    >>> round(mean_upper_bound(np.zeros(300), 0.05, limits=(0, 1)), 3)
+    0.013
+    """
+    x = _sample(values)
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie strictly between 0 and 1; got {delta}.")
+    w = _weights(weights, x.size)
+    if method == "student":
+        return _student(x, delta, w)
+    bounds = {"betting": _betting, "bernstein": _bernstein, "hoeffding": _hoeffding}
+    if method not in bounds:
+        raise ValueError(f"method must be 'student' or one of {sorted(bounds)}; got {method!r}.")
+    if np.ptp(w) > 1e-9 * w.max():
+        raise ValueError(f"the {method} bound needs equal weights; use method='student'.")
+    a, b = _limits(limits, x, method)
+    if method == "betting":
+        x = np.random.default_rng(rng).permutation(x)
+    return min(b, bounds[method](x, delta, a, b))
+
+
+def worst_mean_upper_bound(
+    samples: Sequence[ArrayLike],
+    delta: float = 0.05,
+    method: Method = "betting",
+    limits: tuple[float, float] | None = None,
+    rng: Rng = 0,
+) -> float:
+    """Return an upper confidence bound on the largest of the means behind several samples.
+
+    max_k bound_k, each with the same δ: the source with the largest mean is a fixed one, and
+    it is enough that its own bound holds, so no correction for the number of sources is paid.  A
+    caller that cross-fits hands in the paired differences ℓ(h_z, y) − ℓ(h_k, y) of each source.
+
+    Examples
+    --------
+    >>> differences = [np.full(400, -0.01), np.full(100, 0.02)]
+    >>> round(worst_mean_upper_bound(differences, limits=(-1, 1)), 3)
+    0.059
+    """
+    if len(samples) == 0:
+        raise ValueError("samples must hold the values of at least one source.")
+    generator = np.random.default_rng(rng)
+    return max(mean_upper_bound(x, delta, method, limits, None, generator) for x in samples)
+
+
+def _betting(x: FloatArray, delta: float, a: float, b: float) -> float:
+    """Largest m whose capital max_t Π_{i≤t} (1 + λ_i (m − x_i)) stays below 1/δ.
+
+    λ_i = min(√(2 ln(1/δ) / (n σ²_{i−1})), 0.75/(b − m)) with σ²_{i−1} the variance of the values
+    before x_i.  If the mean is m or more the capital is a supermartingale, and reaches 1/δ with
+    probability at most δ; it grows with m, so that the answer is found by bisection.
+    """
+    bets = np.sqrt(2.0 * np.log(1.0 / delta) / (x.size * _variances_before(x, b - a)))
+    low, high = float(x.mean()), b
+    while high - low > 1e-9 * (b - a):
+        m = (low + high) / 2
+        stakes = np.minimum(bets, LARGEST_STAKE / (b - m))
+        capital = np.cumsum(np.log1p(stakes * (m - x)))
+        if capital.max() >= np.log(1.0 / delta):
+            high = m
+        else:
+            low = m
+    return high
+
+
+def _variances_before(x: FloatArray, span: float) -> FloatArray:
+    """σ²_{i−1} of x_1..x_{i−1}, begun with one fictitious deviation of span/2."""
+    n = np.arange(1, x.size + 1)
+    # The running mean is kept about the first value lest a common offset cost digits.
+    means = x[0] + np.cumsum(x - x[0]) / n
+    deviations = span**2 / 4 + np.cumsum((x - means) ** 2)
+    return np.asarray(np.concatenate([[span**2 / 4], deviations[:-1] / n[1:]]))
+
+
+def _bernstein(x: FloatArray, delta: float, a: float, b: float) -> float:
+    """Maurer and Pontil (2009), Thm 4."""
+    if x.size < 2:
+        return b
+    log = np.log(2.0 / delta)
+    noise = np.sqrt(2.0 * x.var(ddof=1) * log / x.size)
+    return float(x.mean() + noise + 7.0 * (b - a) * log / (3.0 * (x.size - 1)))
+
+
+def _hoeffding(x: FloatArray, delta: float, a: float, b: float) -> float:
+    return float(x.mean() + (b - a) * np.sqrt(np.log(1.0 / delta) / (2.0 * x.size)))
+
+
+def _student(x: FloatArray, delta: float, w: FloatArray) -> float:
+    """x̄ + t_{1−δ, n−1} √(n/(n−1) Σ w²(x − x̄)²), Σ w = 1, n = 1/Σ w²; s/√n for equal weights."""
+    n = 1.0 / float(w @ w)
+    if n < 2 - 1e-9:
+        return float("inf")
+    mean = float(w @ x)
+    error = np.sqrt(n / (n - 1) * np.sum((w * (x - mean)) ** 2))
+    return mean + float(error * stats.t.isf(delta, n - 1))
+
+
+def _sample(values: ArrayLike) -> FloatArray:
+    x = inputs.finite(values, "values")
+    if x.ndim != 1 or x.size == 0:
+        raise ValueError(f"values must be one row of numbers, at least one; got shape {x.shape}.")
+    return x
+
+
+def _weights(weights: ArrayLike | None, n: int) -> FloatArray:
+    """Return weights of sum 1."""
+    w = np.ones(n) if weights is None else inputs.sample_weights(weights, n)
+    if w.sum() == 0:
+        raise ValueError("all weights are zero.")
+    return np.asarray(w / w.sum())
+
+
+def _limits(limits: tuple[float, float] | None, x: FloatArray, method: str) -> tuple[float, float]:
+    if limits is None:
+        raise ValueError(
+            f"the {method} bound needs limits=(a, b) that hold for every value; state them or use "
+            "method='student'."
+        )
+    a, b = float(limits[0]), float(limits[1])
+    if not a < b:
+        raise ValueError(f"limits must be two numbers a < b; got {limits}.")
+    if x.min() < a - 1e-12 * (b - a) or x.max() > b + 1e-12 * (b - a):
+        raise ValueError(
+            f"values reach from {x.min():g} to {x.max():g}, outside the limits {a:g} to {b:g}."
+        )
+    return a, b

@@ -1,0 +1,183 @@
+"""γ(z) = 0 as a variational inequality: Lemma 4's map, then a Newton method that follows its flow.
+
+γ(z) = 0 exactly when, with f = L − b and some level c,
+
+    f_k(z) = c  where z_k > 0,      f_k(z) ≤ c  where z_k = 0.
+
+The map of Lemma 4's proof, z_k ← z_k f_k / Σ_j z_j f_j, is a step of the flow
+ż_k = z_k (f_k − f_z), which leads there, slowly.  An implicit step of length τ of the same flow,
+with f linearised, asks for
+
+    s = c − f − G(z' − z) + (z' − z)/(τ z) ≥ 0,     z' ≥ 0,     z'·s = 0,     Σ z' = 1,
+
+and costs one evaluation, too.  With τ small it follows the flow, with τ → ∞ it is Newton's method;
+τ grows as γ falls.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from anymix._arrays import FloatArray
+from anymix.core.problem import gap
+from anymix.core.simplex import uniform
+from anymix.core.solvers.interior import step_to_boundary
+from anymix.core.solvers.oracle import Oracle
+
+
+class Attempt(NamedTuple):
+    """How to set out: steps of the map, first τ in units of 1/γ, most steps after that."""
+
+    map_steps: int
+    first_step: float
+    max_steps: int
+
+
+# The first is enough for most problems, in some ten steps; the flow is followed ever more
+# patiently where it is not.
+ATTEMPTS = (
+    Attempt(0, 2.0, 25),
+    Attempt(0, 0.5, 40),
+    Attempt(10, 0.5, 40),
+    Attempt(200, 0.2, 80),
+    Attempt(2000, 0.05, 80),
+)
+# Rounds of pivots before the interior method, which always answers, takes over.
+PIVOTS = 8
+
+
+class Equilibrium(NamedTuple):
+    """The best z met and its γ relative to the largest |f_k|."""
+
+    z: FloatArray
+    optimality: float
+
+
+def brouwer_map(z: FloatArray, losses: FloatArray, eta_prime: float = 0.0) -> FloatArray:
+    """Φ(z)_k = (z_k L_k + η'/p) / (Σ_j z_j L_j + η'); losses of any sign are shifted to be ≥ 0.
+
+    Paper: Lemma 4.
+    """
+    L = losses - min(float(losses.min()), 0.0)
+    total = float(z @ L) + eta_prime
+    if total == 0.0:
+        return z
+    return np.asarray((z * L + eta_prime / z.size) / total)
+
+
+def find_equilibrium(
+    oracle: Oracle, z: FloatArray | None = None, tol: float = 1e-10, budget: float = np.inf
+) -> Equilibrium:
+    """Find z with γ(z) ≤ tol · max_k |f_k|, trying ever more patient ways within the budget.
+
+    Paper: Lemma 4, Eq. 4.
+    """
+    start = uniform(oracle.p) if z is None else z
+    best = Equilibrium(start, np.inf)
+    for attempt in ATTEMPTS:
+        found = _follow(oracle, start, attempt, tol, budget)
+        if found.optimality < best.optimality:
+            best = found
+        if best.optimality <= tol or oracle.n_evaluations >= budget:
+            break
+    return best
+
+
+def _follow(
+    oracle: Oracle, z: FloatArray, attempt: Attempt, tol: float, budget: float
+) -> Equilibrium:
+    """Some steps of the map, then implicit steps whose length grows as γ falls."""
+    for _ in range(attempt.map_steps):
+        if oracle.n_evaluations >= budget:
+            break
+        z = brouwer_map(z, oracle.losses(z))
+    best, before, tau = Equilibrium(z, np.inf), np.inf, 0.0
+    for step in range(attempt.max_steps):
+        f, G = oracle.losses_and_jacobian(z)
+        scale = max(float(np.abs(f).max()), 1e-300)
+        gamma = gap(f, z) / scale
+        if gamma < best.optimality:
+            best = Equilibrium(z, gamma)
+        if gamma <= tol or oracle.n_evaluations >= budget:
+            break
+        if step == 0:
+            tau = attempt.first_step / (gamma * scale)
+        else:
+            tau *= 1.3 * min(max(before / gamma, 0.3), 10.0)
+        before = gamma
+        z = _implicit_step(z, f, G, tau)
+    return best
+
+
+def _implicit_step(z: FloatArray, f: FloatArray, G: FloatArray, tau: float) -> FloatArray:
+    """Solve the linearised problem: by pivots from the face that z is on, else in general."""
+    p = z.size
+    M = -G
+    M.flat[:: p + 1] += 1.0 / (tau * np.maximum(z, 1e-3 / p))
+    guess = _by_pivots(z, f + M @ z, M)
+    return guess if guess is not None else _affine_equilibrium(z, f, M)
+
+
+def _by_pivots(z: FloatArray, target: FloatArray, M: FloatArray) -> FloatArray | None:
+    """Solve on a face, z_k = 0 off it and s_k = 0 on it; swap every k whose other one is negative.
+
+    Few rounds lead to a face where none is; None where they do not.
+    """
+    p = z.size
+    A = np.ones((p + 1, p + 1))
+    A[:p, :p], A[p, p] = M, 0.0
+    rhs, eye = np.append(target, 1.0), np.eye(p + 1)
+    on = np.append(z > 1e-12, True)
+    for _ in range(PIVOTS):
+        try:
+            x = np.linalg.solve(np.where(on[:, None], A, eye), np.where(on, rhs, 0.0))
+        except np.linalg.LinAlgError:
+            return None
+        s = A @ x - rhs
+        wrong = np.where(on, x, s) < 0.0
+        wrong[p] = False
+        if not wrong.any():
+            return np.asarray(x[:p]) if np.isfinite(x).all() else None
+        on ^= wrong
+    return None
+
+
+def _affine_equilibrium(z0: FloatArray, f: FloatArray, M: FloatArray) -> FloatArray:
+    """z, s ≥ 0, z·s = 0, s = c − f + M(z − z0), Σz = 1, by predictor and corrector."""
+    p = z0.size
+    z = 0.5 * np.maximum(z0, 1e-8) + 0.5 / p
+    z /= z.sum()
+    F = f - M @ (z - z0)
+    scale = float(np.abs(f).max()) + 1e-300
+    c = float(F.max()) + max(float(F.max() - z @ F), 1e-2 * float(np.ptp(F)), 1e-12 * scale)
+    s = c - F
+    for _ in range(40):
+        r = s - c + f - M @ (z - z0)
+        mu = float(z @ s) / p
+        if p * mu < 1e-14 * scale and np.abs(r).max() < 1e-13 * scale:
+            break
+        A = np.zeros((p + 1, p + 1))
+        A[:p, :p] = z[:, None] * M + np.diag(s)
+        A[:p, p], A[p, :p] = z, 1.0
+        try:
+            dz, dc, ds = _newton(A, M, r, np.append(z * r - z * s, 0.0))
+            a = min(step_to_boundary(z, dz), step_to_boundary(s, ds))
+            ahead = max(float((z + a * dz) @ (s + a * ds)) / p, 0.0)
+            aim = max(min(1.0, (ahead / mu) ** 3) * mu, 1e-40)
+            dz, dc, ds = _newton(A, M, r, np.append(z * r - z * s + aim - a * a * dz * ds, 0.0))
+        except np.linalg.LinAlgError:
+            break
+        a = min(1.0, 0.99 * min(step_to_boundary(z, dz), step_to_boundary(s, ds)))
+        z, c, s = np.maximum(z + a * dz, 1e-300), c + a * dc, np.maximum(s + a * ds, 1e-300)
+    z = np.where(z < 1e-13, 0.0, z)
+    return np.asarray(z / z.sum())
+
+
+def _newton(
+    A: FloatArray, M: FloatArray, r: FloatArray, rhs: FloatArray
+) -> tuple[FloatArray, float, FloatArray]:
+    d = np.asarray(np.linalg.solve(A, rhs), dtype=float)
+    dz, dc = d[:-1], float(d[-1])
+    return dz, dc, dc + M @ dz - r

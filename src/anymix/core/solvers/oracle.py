@@ -1,0 +1,61 @@
+"""All that a solver sees of a problem: losses less a baseline, their derivatives, and the bill."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from anymix._arrays import FloatArray
+from anymix.core.problem import gap
+from anymix.core.records import Step
+
+
+class SumOverPoints(Protocol):
+    """The face of a problem; arrays, chunks on disk and sites that keep their rows all have it."""
+
+    @property
+    def n_sources(self) -> int:
+        """p."""
+
+    def source_losses(self, z: FloatArray) -> FloatArray:
+        """Return L_k(z), shape (p,)."""
+
+    def losses_and_jacobian(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return L (p,) and G (p, p)."""
+
+    def hessian(self, z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return Σ_k λ_k ∇²L_k (p, p)."""
+
+
+class Oracle:
+    """L_k − b_k and derivatives, each pass counted as `share` of a pass over all points."""
+
+    def __init__(self, problem: SumOverPoints, baseline: FloatArray | float, share: float = 1.0):
+        self.problem = problem
+        self.p = problem.n_sources
+        self.baseline = np.broadcast_to(np.asarray(baseline, dtype=float), (self.p,))
+        self.share = share
+        self.n_evaluations = 0.0
+        self.n_hessians = 0.0
+        self.trace: list[Step] = []
+
+    def _note(self, losses: FloatArray, z: FloatArray) -> FloatArray:
+        self.n_evaluations += self.share
+        f = np.asarray(losses - self.baseline)
+        self.trace.append(Step(self.n_evaluations, gap(f, z), float(f.max())))
+        return f
+
+    def losses(self, z: FloatArray) -> FloatArray:
+        """Return f = L(z) − b."""
+        return self._note(self.problem.source_losses(z), z)
+
+    def losses_and_jacobian(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return f = L(z) − b and its Jacobian."""
+        L, G = self.problem.losses_and_jacobian(z)
+        return self._note(L, z), G
+
+    def hessian(self, z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return Σ_k λ_k ∇²f_k."""
+        self.n_hessians += self.share
+        return self.problem.hessian(z, multipliers)

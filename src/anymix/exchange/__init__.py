@@ -1,0 +1,40 @@
+"""What travels: source folders that may be handed to strangers, and taken from them.
+
+The format is described in docs/format.md.
+"""
+
+from anymix._errors import AuditError
+from anymix.exchange._optional import need as need
+from anymix.exchange.manifest import LIMITS as LIMITS
+from anymix.exchange.manifest import FileFacts as FileFacts
+from anymix.exchange.manifest import Manifest, OwnLoss
+from anymix.exchange.manifest import check_facts as check_facts
+from anymix.exchange.manifest import check_name as check_name
+from anymix.exchange.manifest import facts_of as facts_of
+from anymix.exchange.manifest import is_text as is_text
+from anymix.exchange.manifest import parse_json as parse_json
+from anymix.exchange.onnx_graph import Weights as Weights
+from anymix.exchange.onnx_graph import export_onnx as export_onnx
+from anymix.exchange.pack import THAT_WORK as THAT_WORK
+from anymix.exchange.pack import NoSafeGraph as NoSafeGraph
+from anymix.exchange.pack import pack_source
+from anymix.exchange.read import ReceivedSource, read_source, read_sources
+from anymix.exchange.site import MIN_ROWS as MIN_ROWS
+from anymix.exchange.site import SiteTable, evaluate_site, join_sites, read_site
+from anymix.exchange.site import all_classes as all_classes
+from anymix.exchange.tensors import dump as dump
+from anymix.exchange.tensors import load as load
+
+__all__ = [
+    "AuditError",
+    "Manifest",
+    "OwnLoss",
+    "ReceivedSource",
+    "SiteTable",
+    "evaluate_site",
+    "join_sites",
+    "pack_source",
+    "read_site",
+    "read_source",
+    "read_sources",
+]

@@ -1,0 +1,206 @@
+"""What a site hands over in place of its rows: one small table that z can be learned from.
+
+For each held-out row, in random order: which source it looks like, and how each source's predictor
+does there.  Neither features nor labels are in it.
+
+    cross-entropy     outcome_k = h_k(x, y), the probability of the label that occurred
+    squared loss      outcome_k = h_k(x) − y; since Σ_k w_k = 1, h_z − y = Σ_k w_k (h_k − y)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+
+from anymix._arrays import FloatArray, positions
+from anymix._files import read_file, replacing
+from anymix.exchange.manifest import AuditError, parse_json
+from anymix.exchange.read import ReceivedSource
+from anymix.exchange.tensors import dump, load
+from anymix.sources import Tables, evaluate
+
+LOSSES = {"classification": "cross_entropy", "regression": "squared"}
+MIN_ROWS = 20
+LIMIT = 2**30
+ARRAYS = {"site", "log_responsibilities", "outcomes"}
+
+
+@dataclass(frozen=True)
+class SiteTable:
+    """All sources at the held-out rows of one of them.
+
+    `sources` and `fingerprints` name the p sources and the SHA-256 of their manifests;
+    log_responsibilities and outcomes are (p, m); log_total (m,) is log Σ_k D_k(x), which only
+    novelty and monitoring need, or None.
+    """
+
+    site: str
+    loss: str
+    sources: tuple[str, ...]
+    fingerprints: tuple[str, ...]
+    log_responsibilities: FloatArray
+    outcomes: FloatArray
+    log_total: FloatArray | None = None
+
+    def tables(self) -> Tables:
+        """Return the rows as tables, of the loss's own kind."""
+        log_masses = self.log_responsibilities
+        if self.log_total is not None:
+            log_masses = log_masses + self.log_total
+        m, k = log_masses.shape[1], self.sources.index(self.site)
+        domain = np.full(m, k, dtype=np.intp)
+        if self.loss == "squared":
+            return Tables(log_masses, self.outcomes, np.zeros(m), domain)
+        # The label that occurred is the one class of which anything is known.
+        return Tables(log_masses, self.outcomes[:, :, None], np.zeros(m, dtype=np.intp), domain)
+
+    def write(self, path: str | Path) -> None:
+        """Write one file, whole or not at all."""
+        head = {
+            "schema": 1,
+            "site": self.site,
+            "loss": self.loss,
+            "sources": list(self.sources),
+            "fingerprints": list(self.fingerprints),
+        }
+        arrays: dict[str, NDArray[Any]] = {
+            "site": np.frombuffer(json.dumps(head).encode(), dtype=np.uint8),
+            "log_responsibilities": self.log_responsibilities,
+            "outcomes": self.outcomes,
+        }
+        if self.log_total is not None:
+            arrays["log_total"] = self.log_total
+        with replacing(path) as temporary:
+            temporary.write_bytes(dump(arrays))
+
+
+def evaluate_site(
+    audited: Sequence[ReceivedSource],
+    site: str,
+    X: Any,
+    y: ArrayLike,
+    rng: np.random.Generator | None = None,
+    min_rows: int = MIN_ROWS,
+) -> SiteTable:
+    """Ask all sources about the held-out rows of one of them; `rng` shuffles the rows."""
+    names = tuple(one.manifest.name for one in audited)
+    if site not in names:
+        raise ValueError(f"the rows are of {site!r}, but the sources are {', '.join(names)}.")
+    target = np.asarray(y)
+    if target.size < min_rows:
+        raise ValueError(
+            f"{target.size} held-out rows of {site!r} are too few: give at least {min_rows}, so "
+            "that no single row can be made out."
+        )
+    classes = all_classes(audited)
+    found = evaluate([one.source for one in audited], X, classes)
+    outcomes = _outcomes(found, target, classes)
+    log_total = logsumexp(found.log_masses, axis=0)
+    impossible = np.isneginf(log_total)
+    log_r = found.log_masses - np.where(impossible, 0.0, log_total)
+    log_r[:, impossible] = -np.log(len(names))
+    order = np.arange(target.size) if rng is None else rng.permutation(target.size)
+    return SiteTable(
+        site,
+        LOSSES[audited[0].manifest.task],
+        names,
+        tuple(one.sha256 for one in audited),
+        log_r[:, order],
+        outcomes[:, order],
+        log_total[order],
+    )
+
+
+def all_classes(audited: Sequence[ReceivedSource]) -> NDArray[Any] | None:
+    """Return the labels that any source knows, sorted; None for a regression."""
+    if audited[0].manifest.classes is None:
+        return None
+    return np.unique(np.concatenate([one.source.labels for one in audited]))
+
+
+def _outcomes(found: Tables, y: NDArray[Any], classes: NDArray[Any] | None) -> FloatArray:
+    if classes is None:
+        return np.asarray(found.predictions - y.astype(float))
+    unknown = np.flatnonzero(~np.isin(y, classes))
+    if unknown.size:
+        label, known = y[unknown[0]].item(), ", ".join(map(str, classes.tolist()))
+        raise ValueError(
+            f"row {unknown[0] + 1} has the label {label!r}, which no source knows (they know "
+            f"{known}); leave such rows out, or let a source be trained on the label."
+        )
+    return np.asarray(found.predictions[:, np.arange(y.size), positions(y, classes)])
+
+
+def read_site(path: str | Path) -> SiteTable:
+    """Read and check a site's file; like a source folder it may come from a stranger."""
+    path = Path(path)
+    try:
+        arrays = load(read_file(path, LIMIT), str(path))
+    except FileNotFoundError as error:
+        raise AuditError(path, "does not exist") from error
+    if not ARRAYS <= set(arrays) <= ARRAYS | {"log_total"}:
+        raise AuditError(path, f"is not a site's file: it must hold {sorted(ARRAYS)}")
+    head = parse_json(arrays["site"].tobytes(), f"the head of {path}")
+    table = SiteTable(
+        *_head(head, path),
+        arrays["log_responsibilities"],
+        arrays["outcomes"],
+        arrays.get("log_total"),
+    )
+    _check_numbers(table, path)
+    return table
+
+
+def _head(head: Any, path: Path) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
+    lists = isinstance(head, dict) and all(
+        isinstance(head.get(key), list) and all(isinstance(item, str) for item in head[key])
+        for key in ("sources", "fingerprints")
+    )
+    if not lists or head.get("schema") != 1 or head.get("loss") not in LOSSES.values():
+        raise AuditError(path, "has no sound head")
+    if head.get("site") not in head["sources"]:
+        raise AuditError(path, "is of a site that is none of its sources")
+    return head["site"], head["loss"], tuple(head["sources"]), tuple(head["fingerprints"])
+
+
+def _check_numbers(table: SiteTable, path: Path) -> None:
+    log_r, outcomes, total = table.log_responsibilities, table.outcomes, table.log_total
+    p = len(table.sources)
+    shapes = log_r.ndim == 2 and log_r.shape[0] == p and log_r.shape == outcomes.shape
+    floats = shapes and {log_r.dtype, outcomes.dtype} == {np.dtype(float)} and log_r.size > 0
+    if not floats or (total is not None and total.shape != log_r.shape[1:]):
+        raise AuditError(path, "has arrays of wrong shapes")
+    sound = not np.isnan(log_r).any() and np.abs(logsumexp(log_r, axis=0)).max() < 1e-6
+    if table.loss == "cross_entropy":
+        sound = sound and outcomes.min() > 0 and outcomes.max() <= 1 + 1e-9
+    odd_total = total is not None and (np.isnan(total).any() or total.max() == np.inf)
+    if not sound or not np.isfinite(outcomes).all() or odd_total:
+        raise AuditError(path, "has numbers that are no responsibilities or no outcomes")
+
+
+def join_sites(sites: Sequence[SiteTable], audited: Sequence[ReceivedSource]) -> Tables:
+    """Join the tables of all sites; every site must have seen exactly these sources."""
+    names = tuple(one.manifest.name for one in audited)
+    fingerprints = tuple(one.sha256 for one in audited)
+    for site in sites:
+        if (site.sources, site.fingerprints) != (names, fingerprints):
+            raise ValueError(
+                f"the site {site.site!r} evaluated other sources, or in another order, than the "
+                f"given ones ({', '.join(names)}); ask it to evaluate these."
+            )
+    given = [site.site for site in sites]
+    if sorted(given) != sorted(names):
+        raise ValueError(
+            f"held-out rows of {', '.join(names)} are needed, once each; got {', '.join(given)}."
+        )
+    if len({site.log_total is None for site in sites}) > 1:
+        sites = [SiteTable(**{**vars(site), "log_total": None}) for site in sites]
+    ordered = sorted(sites, key=lambda site: names.index(site.site))
+    return Tables.concatenate([site.tables() for site in ordered])

@@ -1,0 +1,278 @@
+"""Which mixture λ of the sources is today's traffic?  From responsibilities alone, no labels.
+
+inversion    mean r(traffic) = C λ,  C[:, k] = mean r over held-out rows of source k
+em           λ_k ← mean λ_k r_k / Σ_j λ_j r_j, the likeliest λ if r is calibrated
+
+The inversion is right whatever r is, calibrated or not: both sides see the same r.  So it may be
+repeated with the posterior shares λ̂_k r_k / Σ_j λ̂_j r_j in place of r, which up to factors are the
+slopes of the log-likelihood: then it is also as sharp as the likeliest λ where r is calibrated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import nnls
+
+from anymix._arrays import FloatArray
+from anymix.core import Record, simplex
+from anymix.monitor import _inputs
+from anymix.monitor._intervals import exact_interval, worth
+from anymix.monitor._resample import resampled_means, resampled_source_means
+
+
+@dataclass(frozen=True)
+class MixtureEstimate(Record):
+    """λ̂ with intervals.
+
+    Attributes
+    ----------
+    mixture, lower, upper : array (p,)
+        λ̂ on the simplex, and the interval of each entry: of the bootstrap, but never narrower than
+        so many rows allow.
+    condition_number : float
+        Of C: 1 if responsibilities name the source of each row, infinite if two sources cannot be
+        told apart; errors in mean r grow by at most this factor, relatively.
+    method : str
+        "inversion" or "em".
+    n : int
+        Rows of traffic.
+    confidence : float
+        Of each interval.
+    """
+
+    mixture: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    condition_number: float
+    method: str
+    n: int
+    confidence: float
+
+
+def estimate_mixture(
+    log_r_traffic: ArrayLike,
+    log_r_reference: ArrayLike,
+    sample_domain: ArrayLike,
+    method: str = "inversion",
+    n_bootstrap: int = 500,
+    confidence: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> MixtureEstimate:
+    """Estimate the mixture of sources that unlabelled traffic is drawn from.
+
+    Parameters
+    ----------
+    log_r_traffic : array (p, n)
+        log r_k(x) of the traffic; exponentials sum to 1 in each column.
+    log_r_reference : array (p, m)
+        The same for held-out rows of known source.
+    sample_domain : array (m,)
+        The source 0..p−1 of each held-out row.
+    method : "inversion" or "em"
+        "em" has narrower intervals, but they are about the traffic's noise only; it is wrong where
+        the responsibilities are not calibrated.
+    n_bootstrap : int
+        Resamples of traffic and held-out rows behind the intervals.
+    confidence : float
+        Of each interval, in (0, 1).
+    rng : int or Generator
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> def log_r(source):
+    ...     score = rng.normal(2.0 * source - 1.0)
+    ...     return -np.logaddexp(0.0, [2.0 * score, -2.0 * score])
+    >>> domain = np.repeat([0, 1], 1000)
+    >>> traffic = (rng.random(2000) < 0.3).astype(int)
+    >>> estimate_mixture(log_r(traffic), log_r(domain), domain).mixture.round(1)
+    array([0.7, 0.3])
+    """
+    reference = _inputs.shares(log_r_reference, "log_r_reference")
+    p, m = reference.shape
+    traffic = _inputs.shares(log_r_traffic, "log_r_traffic", p)
+    domain = _inputs.domains(sample_domain, p, m)
+    _check_settings(method, n_bootstrap, confidence)
+    rng = np.random.default_rng(rng)
+    find = _invert if method == "inversion" else _most_likely
+    mixture, draws = find(traffic, reference, domain, n_bootstrap, rng)
+    C = confusion_matrix(reference, domain)
+    n = traffic.shape[1] * worth(reference, C, domain)
+    lower, upper = _interval(mixture, draws, n, confidence)
+    return MixtureEstimate(
+        mixture=mixture,
+        lower=lower,
+        upper=upper,
+        condition_number=float(np.linalg.cond(C)),
+        method=method,
+        n=traffic.shape[1],
+        confidence=confidence,
+    )
+
+
+def _interval(
+    mixture: FloatArray, draws: FloatArray, n: FloatArray, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Percentiles of the resamples, but never inside the exact interval for n rows of known source.
+
+    Few rows that look alike are alike in every resample too, which would leave no width at all.
+    """
+    if mixture.size == 1:  # the share of a single source is no estimate
+        return mixture, mixture
+    tail = 50.0 * (1.0 - confidence)
+    lower, upper = np.percentile(draws, [tail, 100.0 - tail], axis=0)
+    least, most = exact_interval(mixture, n, confidence)
+    # A percentile interval of a skewed sample can miss the estimate by a hair.
+    return np.minimum.reduce([lower, least, mixture]), np.maximum.reduce([upper, most, mixture])
+
+
+def _check_settings(method: str, n_bootstrap: int, confidence: float) -> None:
+    if method not in ("inversion", "em"):
+        raise ValueError(f"method must be 'inversion' or 'em'; got {method!r}.")
+    if n_bootstrap < 20:
+        raise ValueError(f"n_bootstrap must be at least 20 for an interval; got {n_bootstrap}.")
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must lie between 0 and 1; got {confidence}.")
+
+
+def confusion_matrix(r: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
+    """C[:, k] = mean of r (p, m) over the rows of source k; columns sum to 1.
+
+    Examples
+    --------
+    >>> confusion_matrix(np.array([[0.9, 0.7, 0.2], [0.1, 0.3, 0.8]]), np.array([0, 0, 1]))
+    array([[0.8, 0.2],
+           [0.2, 0.8]])
+    """
+    p = int(domain.max()) + 1
+    return np.stack([r[:, domain == k].mean(axis=1) for k in range(p)], axis=1)
+
+
+def simplex_least_squares(A: FloatArray, b: FloatArray) -> FloatArray:
+    """argmin ‖Aλ − b‖² over the simplex, exactly, by one problem of non-negative least squares.
+
+    On the simplex Aλ − b = (A − b1')λ =: Mλ.  For x = tλ the function ‖Mx‖² + (1'x − 1)² is
+    t²f + (t − 1)² with f = ‖Mλ‖²; its least value over t is f/(1 + f), increasing in f.  So its
+    minimiser over x ≥ 0, divided by its sum, is the answer.
+
+    Examples
+    --------
+    >>> simplex_least_squares(np.eye(3), np.array([0.9, 0.5, -0.4])).round(3)
+    array([0.7, 0.3, 0. ])
+    """
+    M = A - b[:, None]
+    scale = np.abs(M).max()
+    M = M / scale if scale > 0 else M
+    p = A.shape[1]
+    x, _ = nnls(np.vstack([M, np.ones(p)]), np.append(np.zeros(len(b)), 1.0))
+    return simplex.clean(x)
+
+
+def _factor(V: FloatArray, lift: float) -> FloatArray:
+    """Return the lower Cholesky factor of V + lift · mean variance · I."""
+    return np.asarray(
+        cholesky(V + (lift * np.trace(V) / len(V) + 1e-12) * np.eye(len(V)), lower=True)
+    )
+
+
+def _residual_covariance(
+    traffic: FloatArray, reference: FloatArray, domain: NDArray[np.intp], mixture: FloatArray
+) -> FloatArray:
+    """Cov(mean r − C λ) = Cov(r)/n + Σ_k λ_k² Cov_k(r)/n_k."""
+    V = np.atleast_2d(np.cov(traffic, bias=True)) / traffic.shape[1]
+    for k, share in enumerate(mixture):
+        rows = reference[:, domain == k]
+        V = V + share**2 * np.atleast_2d(np.cov(rows, bias=True)) / rows.shape[1]
+    return np.asarray(V)
+
+
+def whitener(traffic: FloatArray, reference: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
+    """Return W with W'W the inverse covariance of mean r − C λ, at an unweighted first λ."""
+    rough = simplex_least_squares(confusion_matrix(reference, domain), traffic.mean(axis=1))
+    # Responsibilities sum to 1, so the covariance has a null direction; residuals on the simplex
+    # have no part in it, and any lift will do that does not drown the others.
+    L = _factor(_residual_covariance(traffic, reference, domain, rough), lift=1e-2)
+    return np.asarray(solve_triangular(L, np.eye(len(L)), lower=True))
+
+
+def invert(W: FloatArray, C: FloatArray, q: FloatArray) -> FloatArray:
+    """argmin ‖W(Cλ − q)‖² over the simplex for stacks of C (..., p, p) and q (..., p)."""
+    A, b = W @ C, q @ W.T
+    stack = zip(A.reshape(-1, *A.shape[-2:]), b.reshape(-1, b.shape[-1]), strict=True)
+    return np.array([simplex_least_squares(A_b, b_b) for A_b, b_b in stack]).reshape(q.shape)
+
+
+def posterior(r: FloatArray, mixture: FloatArray) -> FloatArray:
+    """λ_k r_k / Σ_j λ_j r_j, with λ a little off the boundary, where a share would be lost.
+
+    Examples
+    --------
+    >>> posterior(np.array([[0.5], [0.5]]), np.array([0.8, 0.2])).round(3)
+    array([[0.794],
+           [0.206]])
+    """
+    w = (0.98 * mixture + 0.02 / len(mixture))[:, None] * r
+    return np.asarray(w / w.sum(axis=0))
+
+
+def _invert(
+    traffic: FloatArray,
+    reference: FloatArray,
+    domain: NDArray[np.intp],
+    size: int,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """Solve C λ = mean r by weighted least squares, again with posteriors; then on resamples."""
+    t, r, mixture = traffic, reference, simplex.uniform(len(reference))
+    for _ in range(3):
+        t, r = posterior(traffic, mixture), posterior(reference, mixture)
+        W = whitener(t, r, domain)
+        mixture = invert(W, confusion_matrix(r, domain), t.mean(axis=1))
+    Cs = resampled_source_means(r, domain, size, rng)
+    return mixture, invert(W, Cs, resampled_means(t, size, rng))
+
+
+def expectation_maximisation(r: FloatArray, max_iter: int = 10_000) -> FloatArray:
+    """argmax_λ Σ_i log Σ_k λ_k r_ki by λ_k ← λ_k g_k, g_k = mean_i r_ki / Σ_j λ_j r_ji.
+
+    max_k log g_k bounds how far the mean log-likelihood is from its maximum; the iteration ends
+    when that is 1e-3 nats for all rows together, far below what rows can tell.
+
+    Examples
+    --------
+    >>> r = np.array([[1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    >>> expectation_maximisation(r)
+    array([0.75, 0.25])
+    """
+    p, n = r.shape
+    mixture = simplex.uniform(p)
+    for _ in range(max_iter):
+        gain = np.mean(r / (mixture @ r), axis=1)
+        if n * (gain.max() - 1.0) <= 1e-3:
+            break
+        mixture = simplex.clean(mixture * gain)
+    return mixture
+
+
+def _most_likely(
+    traffic: FloatArray,
+    reference: FloatArray,
+    domain: NDArray[np.intp],
+    size: int,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """EM on the traffic; resamples move one Newton step from its answer, exactly on the simplex.
+
+    With D = r / Σ_j λ̂_j r_j, g* a resampled mean of D and H = mean DD', the resampled
+    log-likelihood is to second order g*'(λ − λ̂) − ½ (λ − λ̂)'H(λ − λ̂), and with H = LL' that is
+    largest where ‖L'λ − L'λ̂ − L⁻¹g*‖² is least.
+    """
+    mixture = expectation_maximisation(traffic)
+    D = traffic / (mixture @ traffic)
+    L = _factor(D @ D.T / D.shape[1], lift=1e-8)
+    gains = solve_triangular(L, resampled_means(D, size, rng).T, lower=True).T
+    return mixture, np.array([simplex_least_squares(L.T, L.T @ mixture + gain) for gain in gains])

@@ -1,0 +1,126 @@
+"""Folders made by strangers: every damage gets a sentence, and nothing else happens."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("skl2onnx")
+pytest.importorskip("onnxruntime")
+
+from anymix.exchange import AuditError, onnx_audit, read, read_source
+from anymix.exchange.manifest import parse_manifest
+from benchmarks import hostile
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    return hostile.good_folder(tmp_path_factory.mktemp("good") / "north")
+
+
+def test_the_undamaged_folder_passes(good):
+    assert read_source(good).name == "north"
+
+
+def test_damaged_folders(tmp_path, monkeypatch):
+    """Two hundred folders; their predictors go through one process of customs together."""
+    waiting, seen = [], set()
+    monkeypatch.setattr(read, "audit_predictors", waiting.extend)
+    for name, folder in hostile.hostile_folders(tmp_path, 200):
+        before = len(waiting)
+        answer = hostile.verdict_of_reading(folder)
+        if len(waiting) > before:
+            waiting[-1] = (name, *waiting[-1][1:])
+        elif answer == "passed":
+            assert name in hostile.MAY_PASS
+        seen.add(name)
+    assert len(seen) == len(hostile.ATTACKS)
+    assert len(waiting) > 50
+    verdicts = _judge_all(waiting)
+    for (name, _, _), verdict in zip(waiting, verdicts, strict=True):
+        assert verdict is not None or name in hostile.MAY_PASS, name
+        assert verdict is None or "\n" not in verdict
+
+
+def _judge_all(waiting):
+    """Send frames; where the process dies the predictor it died of is refused."""
+    verdicts = []
+    while len(verdicts) < len(waiting):
+        left = waiting[len(verdicts) :]
+        sent = b"".join(
+            onnx_audit.frame(json.dumps(due).encode()) + onnx_audit.frame(content)
+            for _, content, due in left
+        )
+        done = subprocess.run(
+            [sys.executable, "-P", onnx_audit.__file__],
+            input=sent,
+            capture_output=True,
+            timeout=100,
+        )
+        verdicts += [json.loads(line) for line in done.stdout.splitlines()]
+        if len(verdicts) < len(waiting):
+            verdicts.append("it crashed")
+    return verdicts
+
+
+@pytest.mark.parametrize(
+    ("attack", "words"),
+    [
+        (hostile.loop_in_graph, "uses what no earlier node gives"),
+        (hostile.external_data, "lie outside of the file"),
+        (hostile.bad_weights, "not finite"),
+        (hostile.nested_graph, "holds a graph"),
+        (hostile.foreign_operator, "is not allowed|version 1 of|cannot be trusted"),
+    ],
+)
+def test_the_sentence_names_the_folder_and_the_cause(tmp_path, attack, words):
+    folder = hostile.good_folder(tmp_path / "north")
+    attack(folder, np.random.default_rng(0))
+    with pytest.raises(AuditError, match=words) as caught:
+        read_source(folder)
+    assert str(folder) in str(caught.value)
+
+
+def test_a_bomb_stays_in_the_customs(tmp_path):
+    folder = hostile.good_folder(tmp_path / "north")
+    hostile.edit_graph(folder, lambda m: hostile._swell(m, 2**20))
+    with pytest.raises(AuditError, match="cannot be trusted"):
+        read_source(folder)
+
+
+def test_links_are_not_followed(good, tmp_path):
+    for name in hostile.FILES:
+        os.symlink(good / name, tmp_path / name)
+    with pytest.raises(AuditError, match="is not a plain file"):
+        read_source(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"schema": 2}, "has schema 2; this version reads 1"),
+        ({"name": "../north"}, "no usable name"),
+        ({"task": "magic"}, "names the task 'magic'"),
+        ({"density": "pickle"}, "names the density 'pickle'"),
+        ({"classes": ["a", "a"]}, "has a class twice"),
+        ({"classes": ["a", 1]}, "all strings or all integers"),
+        ({"features": []}, "lists no features"),
+        ({"own_loss": {"loss": "x", "value": 1e300, "n_rows": 1}}, "odd own_loss"),
+        ({"n_rows": -1}, "has n_rows -1"),
+        ({"extra": 1}, "unknown entries"),
+        ({"files": {}}, "must list the files"),
+    ],
+)
+def test_manifests_that_are_refused(good, change, words):
+    data = json.loads((good / "manifest.json").read_text()) | change
+    with pytest.raises(AuditError, match=words):
+        parse_manifest(json.dumps(data).encode())
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a": NaN}', '{"a": 1, "a": 2}', "\xff", ""])
+def test_json_that_is_refused(text):
+    with pytest.raises(AuditError, match=r"manifest.json is not plain JSON"):
+        parse_manifest(text.encode("latin-1"))
