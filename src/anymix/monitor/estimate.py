@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, solve_triangular
-from scipy.optimize import nnls
 
 from anymix._arrays import FloatArray
 from anymix.core import Record, simplex
 from anymix.monitor import _inputs
 from anymix.monitor._intervals import exact_interval, worth
+from anymix.monitor._least_squares import simplex_least_squares
 from anymix.monitor._resample import resampled_means, resampled_source_means
 
 
@@ -150,26 +150,6 @@ def confusion_matrix(r: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
     """
     p = int(domain.max()) + 1
     return np.stack([r[:, domain == k].mean(axis=1) for k in range(p)], axis=1)
-
-
-def simplex_least_squares(A: FloatArray, b: FloatArray) -> FloatArray:
-    """argmin ‖Aλ − b‖² over the simplex, exactly, by one problem of non-negative least squares.
-
-    On the simplex Aλ − b = (A − b1')λ =: Mλ.  For x = tλ the function ‖Mx‖² + (1'x − 1)² is
-    t²f + (t − 1)² with f = ‖Mλ‖²; its least value over t is f/(1 + f), increasing in f.  So its
-    minimiser over x ≥ 0, divided by its sum, is the answer.
-
-    Examples
-    --------
-    >>> simplex_least_squares(np.eye(3), np.array([0.9, 0.5, -0.4])).round(3)
-    array([0.7, 0.3, 0. ])
-    """
-    M = A - b[:, None]
-    scale = np.abs(M).max()
-    M = M / scale if scale > 0 else M
-    p = A.shape[1]
-    x, _ = nnls(np.vstack([M, np.ones(p)]), np.append(np.zeros(len(b)), 1.0))
-    return simplex.clean(x)
 
 
 def _factor(V: FloatArray, lift: float) -> FloatArray:
