@@ -3,7 +3,6 @@ import pytest
 
 from anymix.core import simplex
 from anymix.studies.artificial import convergence, loss_table
-from anymix.studies.demo import run
 from anymix.studies.synthetic import paper_classification, paper_regression
 
 PROBLEMS = [paper_regression, paper_classification]
@@ -31,10 +30,3 @@ def test_dw_beats_every_source_and_the_average_on_the_worst_mixture(make):
     assert dw < min(worst.values())
     regret = dict(zip(table.methods, table.regret, strict=True))
     assert regret["DW, anymix (regret)"] <= problem.eta * problem.loss_bound
-
-
-def test_the_demo_prints_two_tables_and_writes_four_pictures(tmp_path, capsys):
-    paths = run(tmp_path, m=300, n_random=1)
-    assert len(paths) == 4
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
-    assert capsys.readouterr().out.count("DW, anymix (regret)") == 2

@@ -112,22 +112,6 @@ class LossTable(Record):
             for column, value in zip(columns, row, strict=True):
                 yield method, column, float(value)
 
-    def text(self) -> str:
-        """Lay the table out for a terminal, one column a mixture."""
-        rows = [["", *self.heads, "worst", "regret"]]
-        for name, losses, worst, regret in zip(
-            self.methods, self.loss, self.worst, self.regret, strict=True
-        ):
-            rows.append([name, *(f"{x:.3f}" for x in losses), f"{worst:.3f}", f"{regret:+.3f}"])
-        widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(w) if c == 0 else cell.rjust(w)
-                for c, (cell, w) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        )
-
 
 def loss_table(problem: Problem, mixtures: FloatArray) -> LossTable:
     """Each source, the uniform combination, and DW, on a grid of mixtures.

@@ -9,11 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from anymix.studies.artificial import Curve, LossTable
 from anymix.studies.runner import Result
 from anymix.studies.synthetic import MixtureDomains
-
-INK = {"DCA": "#d1495b", "anymix": "#00798c"}
 
 
 def _axes(title: str, xlabel: str, ylabel: str) -> tuple[Any, Any]:
@@ -33,42 +30,6 @@ def _axes(title: str, xlabel: str, ylabel: str) -> tuple[Any, Any]:
 def _legend(axes: Any) -> None:
     """Beside the picture, where it can hide nothing."""
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
-
-
-def draw_convergence(curves: list[Curve], title: str, path: Path) -> None:
-    """γ against evaluations, both axes logarithmic; the uniform start is drawn strong."""
-    figure, axes = _axes(title, "passes over the data", "γ(z), the global objective")
-    for curve in sorted(curves, key=lambda c: c.start == "uniform"):
-        strong = curve.start == "uniform"
-        axes.loglog(
-            curve.n_evaluations,
-            curve.gamma.clip(1e-16),
-            color=INK[curve.method],
-            linewidth=2.2 if strong else 0.9,
-            alpha=1.0 if strong else 0.45,
-            label=f"{curve.method}, uniform start" if strong else None,
-        )
-    axes.plot([], [], color="#888888", linewidth=0.9, label="random starts")
-    _legend(axes)
-    figure.savefig(path, dpi=130)
-
-
-def draw_mixtures(table: LossTable, title: str, path: Path) -> None:
-    """Loss of every method along the edge of the mixtures of the first two sources."""
-    figure, axes = _axes(title, "share of source 1 in the traffic", "loss")
-    edge = table.mixtures[:, 2:].sum(axis=1) == 0
-    share = table.mixtures[edge, 0]
-    for name, losses in zip(table.methods, table.loss, strict=True):
-        strong = name.startswith("DW")
-        axes.plot(
-            share,
-            losses[edge],
-            linewidth=2.2 if strong else 1.2,
-            linestyle="-" if strong else "--",
-            label=name,
-        )
-    _legend(axes)
-    figure.savefig(path, dpi=130)
 
 
 def draw_domains(domains: MixtureDomains, n: int, path: Path, seed: int = 0) -> None:
