@@ -1,4 +1,4 @@
-"""Import arrows go only downward, and through the door of a room; nothing loads what it needs not."""
+"""Import arrows go only downward and through doors, and `import anymix` loads little."""
 
 import ast
 import subprocess
