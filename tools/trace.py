@@ -1,7 +1,7 @@
 """What one call goes through: functions, files and changes of room: `python tools/trace.py [-v]`.
 
-A change of room is a pair of functions of ours, caller and callee, in different rooms; a pair counts
-once, however often it is called.  Functions of other libraries between the two are looked through.
+A change of room is a pair of functions of ours, caller and callee, in different rooms; a pair
+counts once, however often it is called.  Functions of other libraries between them are skipped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One list of every loss, with data it accepts, for all tests that must hold for each of them."""
+"""Every exported loss, with data it accepts, for all tests that must hold for each of them."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from anymix.core import Loss, Problem
+from anymix.core import Loss, Problem, losses
 from anymix.core.losses import (
     Absolute,
     Brier,
@@ -57,11 +57,19 @@ def log_means(rng, p, m):
     return np.log(h), y
 
 
+# What a loss takes, and the draws that may suit it; its own `check` decides.
+DRAWS: dict[str, tuple[Draw, ...]] = {
+    "number": (real, means, margins, log_means),
+    "label": (probabilities,),
+    "vector": (vectors,),
+}
+
+
 def target(y):
     return (y,)
 
 
-CASES = [
+LISTED = [
     LossCase(Squared(), real),
     LossCase(CrossEntropy(), probabilities, perfect=np.ones_like),
     LossCase(Brier(), vectors),
@@ -73,6 +81,30 @@ CASES = [
     LossCase(Pinball(0.9), real, kinks=target),
     LossCase(Huber(0.7), real, kinks=lambda y: (y - 0.7, y + 0.7)),
     LossCase(Hinge(), margins, kinks=lambda y: (y,)),
+]
+
+
+def exported() -> list[type[Loss]]:
+    """Return every loss class that the room's door names."""
+    things = [getattr(losses, name) for name in losses.__all__]
+    return [t for t in things if isinstance(t, type) and issubclass(t, Loss) and t is not Loss]
+
+
+def found_case(loss: Loss) -> LossCase:
+    """Make the case of a loss from what it takes: the first draw that its `check` accepts."""
+    for draw in DRAWS[loss.takes]:
+        h, y = draw(np.random.default_rng(0), 4, 300)
+        try:
+            loss.check(h, y)
+        except ValueError:
+            continue
+        return LossCase(loss, draw, perfect=None)
+    raise AssertionError(f"{loss} accepts no draw: name its case in {__name__}.LISTED.")
+
+
+# A loss is tested because it is exported; the list says more of those that it names.
+CASES = LISTED + [
+    found_case(kind()) for kind in exported() if kind not in {type(case.loss) for case in LISTED}
 ]
 SMOOTH = [case for case in CASES if case.loss.lipschitz is None]
 

@@ -6,9 +6,19 @@ from scipy.special import expit, huber
 from sklearn import metrics
 
 from anymix.core import LOSSES, Loss, get_loss
-from anymix.core.losses import Absolute, Hinge, Huber, Logistic, Pinball, Poisson, PoissonLog
+from anymix.core.losses import (
+    Absolute,
+    Brier,
+    Hinge,
+    Huber,
+    Logistic,
+    Pinball,
+    Poisson,
+    PoissonLog,
+    Squared,
+)
 from anymix.core.losses import CrossEntropy as CE
-from tests.core.loss_cases import CASES, every_loss
+from tests.core.loss_cases import CASES, every_loss, exported, found_case
 
 
 def points(case, m=200, seed=0):
@@ -25,7 +35,7 @@ def points(case, m=200, seed=0):
 def test_slope_is_the_derivative_of_the_value(case):
     h, y = points(case)
     step = 1e-6
-    if case.loss.vector:
+    if case.loss.takes == "vector":
         moves = step * np.eye(h.shape[1])
         value = case.loss.value
         found = [(value(h + d, y) - value(h - d, y)) / (2 * step) for d in moves]
@@ -61,7 +71,7 @@ def test_the_slope_is_a_subgradient_also_at_kinks(case):
     for at in [h[0], *case.kinks(y)]:
         move = h[0] - at
         rise = case.loss.slope(at, y) * move
-        rise = rise.sum(axis=-1) if case.loss.vector else rise
+        rise = rise.sum(axis=-1) if case.loss.takes == "vector" else rise
         assert np.all(case.loss.value(h[0], y) >= case.loss.value(at, y) + rise - 1e-12)
 
 
@@ -94,7 +104,7 @@ def test_the_constant_of_the_decomposition_is_never_exceeded_in_the_hull(case):
     for w in [*np.eye(3), *rng.dirichlet(np.ones(3), size=60)]:
         g = np.tensordot(w, h, axes=1)
         slope, curvature = case.loss.slope(g, y), case.loss.curvature(g, y)
-        if case.loss.vector:
+        if case.loss.takes == "vector":
             ratio = np.sum(slope**2 / curvature, axis=1)
             assert np.all(ratio <= C * (1 + 1e-12))
             continue
@@ -113,7 +123,7 @@ def test_the_constant_is_not_far_from_the_least_that_serves(case):
     for t in np.linspace(0, 1, 101):
         g = t * h[0] + (1 - t) * h[1]
         slope, curvature = case.loss.slope(g, y), case.loss.curvature(g, y)
-        if case.loss.vector:
+        if case.loss.takes == "vector":
             ratio = np.sum(slope**2 / curvature, axis=1)
         else:
             total = curvature + 2 * bend
@@ -147,6 +157,7 @@ INDEPENDENT = {
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_agrees_with_another_library(name):
+    assert name in INDEPENDENT, "give the value of another library, or a closed form"
     draw = {type(case.loss): case.draw for case in CASES}[LOSSES[name]]
     h, y = draw(np.random.default_rng(8), 1, 100)
     value = get_loss(name).value(h[0], y).mean()
@@ -221,3 +232,106 @@ def test_every_name_gives_its_loss_and_a_loss_is_passed_through():
     for name, loss in LOSSES.items():
         assert isinstance(get_loss(name), loss)
     assert get_loss(Huber(3.0)) == Huber(3.0)
+
+
+def test_every_exported_loss_has_a_case_and_a_name():
+    assert {type(case.loss) for case in CASES} >= set(exported())
+    assert set(LOSSES.values()) == set(exported())
+
+
+@pytest.mark.parametrize("kind", exported())
+def test_a_case_is_found_from_what_the_loss_takes(kind):
+    """So a new loss is tested though nobody lists it."""
+    case = found_case(kind())
+    for test in SHARED:
+        if test is not test_curvature_jumps_or_slope_jumps_exactly_at_the_listed_kinks:
+            test(case)
+
+
+class WrongSlope(Squared):
+    """Half of the slope, as if the loss were (h − y)²/2."""
+
+    def slope(self, h, y):
+        return h - y
+
+
+class WrongCurvature(Poisson):
+    """y/h in place of y/h²."""
+
+    def curvature(self, h, y):
+        return y / h
+
+
+class WrongConstant(Squared):
+    """The paper's 2M with a mean in place of the maximum."""
+
+    def curvature_ratio(self, predictions, targets):
+        return 2.0 * ((predictions - targets) ** 2).mean(axis=0)
+
+
+class WrongVectorSlope(Brier):
+    """Only the first class counts."""
+
+    def slope(self, h, y):
+        return 2.0 * (h - y) * np.arange(h.shape[-1])
+
+
+class WastefulConstant(CE):
+    """Valid, and so large that the DCA would crawl."""
+
+    def curvature_ratio(self, predictions, targets):
+        return np.full(predictions.shape[1], 1e4)
+
+
+class TooFlat(Absolute):
+    """States a slope of at most 0.1 and has one of 1."""
+
+    lipschitz = 0.1
+
+    def __post_init__(self):
+        pass
+
+
+class Concave(Squared):
+    """√|h − y|, with its right slope."""
+
+    def value(self, h, y):
+        return np.sqrt(np.abs(h - y))
+
+    def slope(self, h, y):
+        return np.sign(h - y) / (2 * np.sqrt(np.abs(h - y)))
+
+
+SHARED = [
+    test_slope_is_the_derivative_of_the_value,
+    test_curvature_is_the_derivative_of_the_slope,
+    test_convex_along_chords,
+    test_the_slope_is_a_subgradient_also_at_kinks,
+    test_curvature_jumps_or_slope_jumps_exactly_at_the_listed_kinks,
+    test_the_constant_of_the_decomposition_is_never_exceeded_in_the_hull,
+    test_the_constant_is_not_far_from_the_least_that_serves,
+]
+WRONG = {
+    WrongSlope: test_slope_is_the_derivative_of_the_value,
+    WrongVectorSlope: test_slope_is_the_derivative_of_the_value,
+    WrongCurvature: test_curvature_is_the_derivative_of_the_slope,
+    WrongConstant: test_the_constant_of_the_decomposition_is_never_exceeded_in_the_hull,
+    TooFlat: test_the_constant_of_the_decomposition_is_never_exceeded_in_the_hull,
+    WastefulConstant: test_the_constant_is_not_far_from_the_least_that_serves,
+    Concave: test_convex_along_chords,
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_wrong_loss_fails_the_shared_test(kind):
+    with pytest.raises(AssertionError):
+        WRONG[kind](found_case(kind()))
+
+
+def test_a_loss_that_accepts_nothing_asks_for_its_case():
+    class Picky(Squared):
+        def check(self, predictions, targets):
+            raise ValueError("no.")
+
+    with pytest.raises(AssertionError, match="accepts no draw: name its case"):
+        found_case(Picky())
