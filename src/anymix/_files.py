@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from anymix._errors import AuditError
 
@@ -45,6 +47,39 @@ def read_file(path: Path, limit: int) -> bytes:
         if os.fstat(file.fileno()).st_size > limit:
             raise AuditError(path, f"is larger than the {limit} bytes that are allowed")
         return file.read(limit)
+
+
+def plain_json(content: bytes) -> Any:
+    """Read JSON without NaN, infinities, repeated keys or bottomless nesting.
+
+    A ValueError says what is wrong, in words that can follow the name of a file.
+
+    Examples
+    --------
+    >>> plain_json(b'{"a": [1]}')
+    {'a': [1]}
+    >>> plain_json(b'{"a": NaN}')
+    Traceback (most recent call last):
+    ...
+    ValueError: is not plain JSON: NaN is not a number
+    """
+    try:
+        return json.loads(
+            content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_no_repeats
+        )
+    except (ValueError, RecursionError) as error:
+        cause = str(error).split("\n")[0][:200].rstrip(".")
+        raise ValueError(f"is not plain JSON: {cause}") from error
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is not a number")
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return dict(pairs)
 
 
 @contextmanager

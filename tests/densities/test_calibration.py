@@ -307,9 +307,9 @@ def test_bad_input_speaks():
     fit = TemperatureScaling().fit
     with pytest.raises(ValueError, match=r"source\(s\) \[1\]"):
         fit(table, [0, 0, 0])
-    with pytest.raises(ValueError, match=r"3 integers in 0\.\.1"):
+    with pytest.raises(ValueError, match=r"must lie in 0\.\.1"):
         fit(table, [0, 1, 2])
-    with pytest.raises(ValueError, match="3 integers"):
+    with pytest.raises(ValueError, match="3 whole numbers"):
         fit(table, ["a", "b", "a"])
     with pytest.raises(ValueError, match="NaN"):
         fit([[np.nan, 0.0], [0.0, 0.0]], [0, 1])

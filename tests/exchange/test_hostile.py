@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,9 +9,10 @@ import pytest
 pytest.importorskip("skl2onnx")
 pytest.importorskip("onnxruntime")
 
-from anymix.exchange import AuditError, onnx_audit, read, read_source
+from anymix.exchange import AuditError, read, read_source
 from anymix.exchange.manifest import parse_manifest
-from benchmarks import hostile
+from anymix.exchange.predictor import verdicts
+from tests.exchange import hostile_folders as hostile
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +25,7 @@ def test_the_undamaged_folder_passes(good):
 
 
 def test_damaged_folders(tmp_path, monkeypatch):
-    """Two hundred folders; their predictors go through one process of customs together."""
+    """Two hundred folders; their predictors go through one audit together."""
     waiting, seen = [], set()
     monkeypatch.setattr(read, "audit_predictors", waiting.extend)
     for name, folder in hostile.hostile_folders(tmp_path, 200):
@@ -39,31 +38,9 @@ def test_damaged_folders(tmp_path, monkeypatch):
         seen.add(name)
     assert len(seen) == len(hostile.ATTACKS)
     assert len(waiting) > 50
-    verdicts = _judge_all(waiting)
-    for (name, _, _), verdict in zip(waiting, verdicts, strict=True):
+    for (name, _, _), verdict in zip(waiting, verdicts(waiting), strict=True):
         assert verdict is not None or name in hostile.MAY_PASS, name
         assert verdict is None or "\n" not in verdict
-
-
-def _judge_all(waiting):
-    """Send frames; where the process dies the predictor it died of is refused."""
-    verdicts = []
-    while len(verdicts) < len(waiting):
-        left = waiting[len(verdicts) :]
-        sent = b"".join(
-            onnx_audit.frame(json.dumps(due).encode()) + onnx_audit.frame(content)
-            for _, content, due in left
-        )
-        done = subprocess.run(
-            [sys.executable, "-P", onnx_audit.__file__],
-            input=sent,
-            capture_output=True,
-            timeout=100,
-        )
-        verdicts += [json.loads(line) for line in done.stdout.splitlines()]
-        if len(verdicts) < len(waiting):
-            verdicts.append("it crashed")
-    return verdicts
 
 
 @pytest.mark.parametrize(
@@ -81,14 +58,25 @@ def test_the_sentence_names_the_folder_and_the_cause(tmp_path, attack, words):
     attack(folder, np.random.default_rng(0))
     with pytest.raises(AuditError, match=words) as caught:
         read_source(folder)
-    assert str(folder) in str(caught.value)
+    assert caught.value.where == str(folder / "predictor.onnx")
+    assert caught.value.cause.startswith("cannot be trusted: ")
 
 
-def test_a_bomb_stays_in_the_customs(tmp_path):
+def test_a_bomb_stays_in_the_audit(tmp_path):
     folder = hostile.good_folder(tmp_path / "north")
-    hostile.edit_graph(folder, lambda m: hostile._swell(m, 2**20))
+    hostile.edit_graph(folder, lambda m: hostile.swell(m, 2**20))
     with pytest.raises(AuditError, match="cannot be trusted"):
         read_source(folder)
+
+
+def test_predictors_after_one_that_kills_its_process_are_judged(good, tmp_path):
+    folder = hostile.good_folder(tmp_path / "north")
+    hostile.edit_graph(folder, lambda m: hostile.swell(m, 2**22))
+    takes = {"dtype": "float32", "n_features": 3, "n_columns": 2}
+    bomb, sound = ((f / "predictor.onnx").read_bytes() for f in (folder, good))
+    first, second, third = verdicts([("a", sound, takes), ("b", bomb, takes), ("c", sound, takes)])
+    assert (first, third) == (None, None)
+    assert second
 
 
 def test_links_are_not_followed(good, tmp_path):
@@ -108,10 +96,12 @@ def test_links_are_not_followed(good, tmp_path):
         ({"classes": ["a", "a"]}, "has a class twice"),
         ({"classes": ["a", 1]}, "all strings or all integers"),
         ({"features": []}, "lists no features"),
-        ({"own_loss": {"loss": "x", "value": 1e300, "n_rows": 1}}, "odd own_loss"),
+        ({"own_loss": {"loss": "x", "value": 1e300, "n_rows": 1}}, "invalid own_loss"),
         ({"n_rows": -1}, "has n_rows -1"),
         ({"extra": 1}, "unknown entries"),
         ({"files": {}}, "must list the files"),
+        ({"density": "bigram"}, "if and only if bigram takes words"),
+        ({"density": "domain_classifier"}, "names the density 'domain_classifier'"),
     ],
 )
 def test_manifests_that_are_refused(good, change, words):

@@ -5,11 +5,9 @@ classifier of sources (`DomainClassifier`) are interchangeable: both give log-re
 which `TemperatureScaling` calibrates on held-out points.
 """
 
-from anymix.densities._bigram_table import BigramTable as BigramTable
 from anymix.densities.bigram import BigramModel
 from anymix.densities.calibration import CalibrationReport, TemperatureScaling
 from anymix.densities.calibration import balanced_weights as balanced_weights
-from anymix.densities.centres import cluster as cluster
 from anymix.densities.domain_classifier import DomainClassifier
 from anymix.densities.gaussian_mixture import GaussianMixtureDensity
 from anymix.densities.kde import GaussianKDE

@@ -1,19 +1,140 @@
-"""What every fitted density shares."""
+"""What densities share: a score, and how those that may travel pack themselves.
+
+A density travels if it has a `kind`.  It then writes itself as named arrays, is built again from
+arrays that a stranger may have written, and says what they reveal of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 
+from anymix._arrays import FloatArray
+
 RandomState = int | np.random.RandomState | None
+Arrays = Mapping[str, NDArray[Any]]
+
+LARGEST = 1e100  # of a number that travels: its square is still finite
 
 
 class Density(DensityMixin, BaseEstimator):
     """A density with `score_samples`, and so with a `score` for model selection."""
 
-    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+    def score_samples(self, X: ArrayLike) -> FloatArray:
         """Log-density of each row, (n_samples,)."""
         raise NotImplementedError
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Mean log-density of the rows."""
         return float(np.mean(self.score_samples(X)))
+
+
+class Travels:
+    """What packs itself: everything exported with a `kind` can be handed over and read again.
+
+    `takes` says what a row is: numbers, or a document as a list of tokens.  A density of numbers
+    may also have `log_density_graph(graph)`, which writes log D(x) into an ONNX graph.
+    """
+
+    kind: ClassVar[str]
+    takes: ClassVar[str] = "numbers"
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what was fitted as arrays of float64, int64 or bytes."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
+        """Build it from arrays of any origin; a ValueError says what is not sound in them."""
+        raise NotImplementedError
+
+    def reveals(self) -> str:
+        """Say in one sentence what the arrays tell about the training rows."""
+        raise NotImplementedError
+
+    def shareable(self) -> Self:
+        """Return a form that may be handed over: here, itself."""
+        return self
+
+
+class GraphBuilder(Protocol):
+    """An ONNX graph in the making: every method returns the name of a result."""
+
+    rows: str
+
+    def constant(self, value: Any) -> str:
+        """Store an array."""
+
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Apply an operator."""
+
+    def over(self, operator: str, value: str, axis: int, keep: bool = True) -> str:
+        """Reduce along an axis."""
+
+    def log_sum_exp(self, value: str) -> str:
+        """log Σ exp over the last axis, (n, k) -> (n, 1)."""
+
+
+def refuse_unless(condition: Any, cause: str) -> None:
+    """Raise a ValueError with this cause, words that can follow the name of a file.
+
+    Examples
+    --------
+    >>> refuse_unless(2 < 1, "has no rows")
+    Traceback (most recent call last):
+    ...
+    ValueError: has no rows
+    """
+    if not condition:
+        raise ValueError(cause)
+
+
+def check_arrays(arrays: Arrays, names: Collection[str], logs: Collection[str] = ()) -> None:
+    """Refuse arrays of other names, and floats that are not finite; log 0 is right among `logs`.
+
+    Examples
+    --------
+    >>> check_arrays({"a": np.array([-np.inf])}, {"a"}, logs={"a"})
+    >>> check_arrays({"a": np.array([-np.inf])}, {"a"})
+    Traceback (most recent call last):
+    ...
+    ValueError: has numbers in a that are not finite
+    """
+    refuse_unless(set(arrays) == set(names), f"must hold the arrays {sorted(names)}")
+    for name, array in arrays.items():
+        sound = not np.isnan(array).any() and array.max(initial=0) < np.inf
+        if name not in logs:
+            sound = bool(np.isfinite(array).all() and np.abs(array).max(initial=0) < LARGEST)
+        refuse_unless(
+            sound or array.dtype.kind != "f", f"has numbers in {name} that are not finite"
+        )
+
+
+def check_shapes(arrays: Arrays, **shapes: tuple[int, ...]) -> None:
+    """Refuse arrays that are not float64 of these shapes.
+
+    Examples
+    --------
+    >>> check_shapes({"a": np.zeros((2, 1))}, a=(2, 3))
+    Traceback (most recent call last):
+    ...
+    ValueError: has a of shape (2, 1), where (2, 3) is expected
+    """
+    for name, shape in shapes.items():
+        found = arrays[name]
+        right = found.shape == shape and found.dtype == np.float64
+        refuse_unless(right, f"has {name} of shape {found.shape}, where {shape} is expected")
+
+
+def check_weights(weights: NDArray[Any]) -> int:
+    """Refuse weights that are not positive or do not sum to 1; return how many there are."""
+    sound = weights.ndim == 1 and weights.size and weights.dtype == np.float64
+    refuse_unless(
+        sound and weights.min() > 0 and abs(weights.sum() - 1) < 1e-6,
+        "must have positive weights that sum to 1",
+    )
+    return int(weights.size)

@@ -11,11 +11,9 @@ V w w w V w w V, and each of its steps is one transition.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from anymix._arrays import FloatArray, IntArray
 
 # A drawn document that has not ended after so many words shows a model that hardly ever ends one.
 MAX_WORDS = 1_000_000
@@ -49,10 +47,10 @@ class BigramTable:
     array([1., 1.])
     """
 
-    log_unigram: Floats
-    log_backoff: Floats
-    keys: Ints
-    log_listed: Floats
+    log_unigram: FloatArray
+    log_backoff: FloatArray
+    keys: IntArray
+    log_listed: FloatArray
 
     @property
     def size(self) -> int:
@@ -60,16 +58,16 @@ class BigramTable:
         return len(self.log_unigram)
 
     @property
-    def pairs(self) -> tuple[Ints, Ints]:
+    def pairs(self) -> tuple[IntArray, IntArray]:
         """The listed pairs as contexts and next ids."""
         return np.divmod(self.keys, self.size)
 
-    def log_prob(self, contexts: Ints, nexts: Ints) -> Floats:
+    def log_prob(self, contexts: IntArray, nexts: IntArray) -> FloatArray:
         """Return log P(next | context) of each transition."""
-        excess: Floats = self._excess()[contexts, nexts]
+        excess: FloatArray = self._excess()[contexts, nexts]
         return self._backed_off(contexts, nexts) + excess
 
-    def _backed_off(self, contexts: Ints, nexts: Ints) -> Floats:
+    def _backed_off(self, contexts: IntArray, nexts: IntArray) -> FloatArray:
         return self.log_backoff[contexts] + self.log_unigram[nexts]
 
     def _excess(self) -> csr_array:
@@ -82,16 +80,16 @@ class BigramTable:
         excess = self.log_listed - self._backed_off(contexts, nexts)
         return csr_array((excess, nexts, starts), shape=(self.size, self.size))
 
-    def sums(self) -> Floats:
+    def sums(self) -> FloatArray:
         """Return sum_w P(w | h) of each context h, (V + 1,): ones, up to rounding."""
         contexts, nexts = self.pairs
-        unigram: Floats = np.exp(self.log_unigram)
+        unigram: FloatArray = np.exp(self.log_unigram)
         listed = np.bincount(contexts, np.exp(self.log_listed), self.size)
         unlisted = unigram.sum() - np.bincount(contexts, unigram[nexts], self.size)
-        backed_off: Floats = np.exp(self.log_backoff) * np.maximum(unlisted, 0.0)
+        backed_off: FloatArray = np.exp(self.log_backoff) * np.maximum(unlisted, 0.0)
         return listed + backed_off
 
-    def sample(self, n_documents: int, rng: np.random.RandomState) -> tuple[Ints, Ints]:
+    def sample(self, n_documents: int, rng: np.random.RandomState) -> tuple[IntArray, IntArray]:
         """Draw whole documents, all of them one word further at each step.
 
         Returns
@@ -142,14 +140,14 @@ class _Inverse:
         self.gap_keys = contexts + gaps
         self.end_keys = contexts + np.minimum(ends, 1.0)
 
-    def _running(self, values: Floats) -> tuple[Floats, Floats]:
+    def _running(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the cumulative sums within each row, each with its own value, and the row sums."""
         total = np.append(0.0, np.cumsum(values))
         first = total[self.starts]
         rows = np.repeat(first[:-1], np.diff(self.starts))
         return total[1:] - rows, np.diff(first)
 
-    def __call__(self, contexts: Ints, uniforms: Floats) -> Ints:
+    def __call__(self, contexts: IntArray, uniforms: FloatArray) -> IntArray:
         """Return the next id of each context at its uniform number in [0, 1)."""
         nexts = np.empty_like(contexts)
         listed = uniforms < self.listed[contexts]
@@ -157,11 +155,11 @@ class _Inverse:
         nexts[~listed] = self._unlisted(contexts[~listed], uniforms[~listed])
         return nexts
 
-    def _listed(self, contexts: Ints, uniforms: Floats) -> Ints:
+    def _listed(self, contexts: IntArray, uniforms: FloatArray) -> IntArray:
         at = np.searchsorted(self.end_keys, contexts + uniforms, side="right")
         return self.nexts[np.minimum(at, self.starts[contexts + 1] - 1)]
 
-    def _unlisted(self, contexts: Ints, uniforms: Floats) -> Ints:
+    def _unlisted(self, contexts: IntArray, uniforms: FloatArray) -> IntArray:
         listed, first = self.listed[contexts], self.starts[contexts]
         mass = (uniforms - listed) / (1.0 - listed) * (1.0 - self.passed_all[contexts])
         at = np.searchsorted(self.gap_keys, contexts + mass, side="right")

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anymix._arrays import FloatArray
+
 LOG_TINY = -87.0  # about the logarithm of the least float32 that is not subnormal, and so slow
 SHARE = 2e-5  # of a sum that terms below the floor may make up
 
@@ -16,12 +18,12 @@ class Chains(NamedTuple):
     Exponents stop at a floor, above which no square is subnormal.
     """
 
-    precisions: NDArray[np.float64]
+    precisions: FloatArray
     chains: list[list[int]]
     floor: float
 
     @classmethod
-    def of(cls, bandwidths: NDArray[np.float64], length: int = 3) -> "Chains":
+    def of(cls, bandwidths: FloatArray, length: int = 3) -> "Chains":
         """Chain each bandwidth to one that is sqrt(2) times as large, where there is one.
 
         Examples
@@ -42,8 +44,8 @@ class Chains(NamedTuple):
         return cls(precisions, chains, LOG_TINY / 2 ** (length - 1))
 
     def log_sums(
-        self, products: NDArray[np.floating], weights: NDArray[np.float64], axis: int
-    ) -> NDArray[np.float64]:
+        self, products: NDArray[np.floating], weights: FloatArray, axis: int
+    ) -> FloatArray:
         """log sum_j w_j exp(precision * product_ij) over one axis of a tile, (n_bandwidths, n).
 
         Examples
@@ -69,7 +71,7 @@ class Chains(NamedTuple):
         return np.asarray(np.log(sums) + self.precisions[:, None] * peak.ravel())
 
 
-def chain_length(weights: NDArray[np.float64], n_terms: int) -> int:
+def chain_length(weights: FloatArray, n_terms: int) -> int:
     """Longest chain, up to three, with a floor that no weight lifts into sight.
 
     A sum of n terms is at least the least weight, and its terms at the floor are at most

@@ -6,19 +6,21 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve
 from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
-Array = NDArray[np.float64]
-Objective = Callable[[Array], tuple[float, Array, Array]]
+from anymix._arrays import FloatArray, IntArray
+
+Objective = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 
 # The log of the smallest normal number: a density of zero is heard as at least this unlikely.
 LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
 
 
-def floored_responsibilities(table: Array, floor: float | None = None) -> tuple[Array, float]:
+def floored_responsibilities(
+    table: FloatArray, floor: float | None = None
+) -> tuple[FloatArray, float]:
     """Return log r_k = log D_k - logsumexp_j log D_j, never below a floor, and the floor.
 
     The floor is the lowest finite value of the table, but not above LOG_TINY.  A point that every
@@ -31,13 +33,13 @@ def floored_responsibilities(table: Array, floor: float | None = None) -> tuple[
            [-900.,    0.]]), -900.0)
     """
     table = np.where(np.isneginf(table).all(axis=0), 0.0, table)
-    log_r: Array = log_softmax(table, axis=0)
+    log_r: FloatArray = log_softmax(table, axis=0)
     if floor is None:
         floor = float(min(log_r[np.isfinite(log_r)].min(), LOG_TINY))
     return np.maximum(log_r, floor), floor
 
 
-def doubted_targets(domain: NDArray[np.intp], p: int, doubt: float) -> Array:
+def doubted_targets(domain: IntArray, p: int, doubt: float) -> FloatArray:
     """Return targets (p, m): one-hot, but a share doubt / (n_k + doubt) is spread evenly.
 
     Examples
@@ -47,13 +49,13 @@ def doubted_targets(domain: NDArray[np.intp], p: int, doubt: float) -> Array:
            [0.33, 0.75, 0.75]])
     """
     share = doubt / (np.bincount(domain, minlength=p) + doubt)
-    targets: Array = np.eye(p)[:, domain] * (1.0 - share[domain]) + share[domain] / p
+    targets: FloatArray = np.eye(p)[:, domain] * (1.0 - share[domain]) + share[domain] / p
     return targets
 
 
 def likelihood(
-    theta: Array, log_r: Array, targets: Array, weight: Array
-) -> tuple[float, Array, Array]:
+    theta: FloatArray, log_r: FloatArray, targets: FloatArray, weight: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
     """Return value, gradient and Hessian of -sum_i w_i sum_k t_ki log q_ki in theta = (a, b).
 
     log q_ki = a_k log r_ki + b_k - logsumexp_j [a_j log r_ji + b_j]; convex, as theta enters the
@@ -82,7 +84,9 @@ def likelihood(
     return -float(np.sum(weight * targets * log_q)), gradient, hessian
 
 
-def penalty(theta: Array, centre: Array, n_scales: int) -> tuple[float, Array, Array]:
+def penalty(
+    theta: FloatArray, centre: FloatArray, n_scales: int
+) -> tuple[float, FloatArray, FloatArray]:
     """Return value, gradient and Hessian of sum_k (s_k - 1 - log s_k) + |b - b0|^2 / 2, s = a / a0.
 
     theta = (a, b) and centre = (a0, b0), the first `n_scales` being scales.  Convex, least at the
@@ -101,8 +105,8 @@ def penalty(theta: Array, centre: Array, n_scales: int) -> tuple[float, Array, A
 
 
 def newton(
-    objective: Objective, start: Array, n_scales: int, tol: float, max_iter: int
-) -> tuple[Array, int]:
+    objective: Objective, start: FloatArray, n_scales: int, tol: float, max_iter: int
+) -> tuple[FloatArray, int]:
     """Minimise a convex function with the first `n_scales` coordinates kept positive.
 
     A step goes at most 95 % of the way to the boundary and is halved until the value falls as the
@@ -132,8 +136,8 @@ def newton(
 
 
 def _halved(
-    objective: Objective, theta: Array, step: Array, value: float, gradient: Array
-) -> tuple[Array, tuple[float, Array, Array]]:
+    objective: Objective, theta: FloatArray, step: FloatArray, value: float, gradient: FloatArray
+) -> tuple[FloatArray, tuple[float, FloatArray, FloatArray]]:
     """Halve the step until the value falls by a part of what the slope promises."""
     for _ in range(60):
         trial = objective(theta + step)

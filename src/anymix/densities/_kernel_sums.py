@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from threadpoolctl import ThreadpoolController
 
+from anymix._arrays import FloatArray
 from anymix.densities._chains import Chains, chain_length
 
-Array = NDArray[np.float64]
 Factor = NDArray[np.floating]
 Folds = NDArray[np.integer] | None
 Tile = tuple[slice, slice]
@@ -40,26 +40,26 @@ TILE = 512  # rows and columns: three float32 tiles stay in a core's second-leve
 class Frame(NamedTuple):
     """Bandwidths and the shift of the points; scale is the largest bandwidth."""
 
-    bandwidths: Array
-    shift: Array
+    bandwidths: FloatArray
+    shift: FloatArray
 
     @classmethod
-    def of(cls, points: Array, bandwidths: ArrayLike) -> "Frame":
+    def of(cls, points: FloatArray, bandwidths: ArrayLike) -> "Frame":
         """Shift by the median of about a hundred points: no outlier moves it far."""
         shift = np.median(points[:: 1 + len(points) // 100], axis=0)
         return cls(np.atleast_1d(np.asarray(bandwidths, dtype=np.float64)), shift)
 
-    def log_heights(self) -> Array:
+    def log_heights(self) -> FloatArray:
         """Logarithm of the kernel's height, -d log(h sqrt(2 pi)), as a column."""
         logs = -len(self.shift) * np.log(self.bandwidths * np.sqrt(2 * np.pi))
         return np.asarray(logs[:, None])
 
-    def norms(self, points: Array) -> Array:
+    def norms(self, points: FloatArray) -> FloatArray:
         """Distance of each point from the shift."""
         parts = [np.linalg.norm(points[b] - self.shift, axis=1) for b in blocks(len(points))]
         return np.concatenate(parts)
 
-    def factor(self, points: Array, precision: str, side: str) -> Factor:
+    def factor(self, points: FloatArray, precision: str, side: str) -> Factor:
         """One of the factors L, R with (L R')_ij = -|x_i - x_j|^2 / 2 scale^2.
 
         L has the columns (x, -|x|^2 / 2, 1) and R (x, 1, -|x|^2 / 2): the norms ride along in the
@@ -82,7 +82,9 @@ class Frame(NamedTuple):
         return np.asarray(cdist(left, right, "sqeuclidean") / (-2 * self.bandwidths.max() ** 2))
 
 
-def log_densities(queries: Array, centres: Array, weights: Array, bandwidths: ArrayLike) -> Array:
+def log_densities(
+    queries: FloatArray, centres: FloatArray, weights: FloatArray, bandwidths: ArrayLike
+) -> FloatArray:
     """Log-density of each query under each bandwidth, (n_bandwidths, n_queries)."""
     frame = Frame.of(centres, bandwidths)
     offset = frame.log_heights() - np.log(weights.sum())
@@ -100,12 +102,12 @@ def log_densities(queries: Array, centres: Array, weights: Array, bandwidths: Ar
 
 
 def held_out_log_densities(
-    rows: Array,
-    weights: Array,
+    rows: FloatArray,
+    weights: FloatArray,
     bandwidths: ArrayLike,
     folds: Folds = None,
     for_means: bool = False,
-) -> Array:
+) -> FloatArray:
     """Log-density of each row under the rows of the other folds, (n_bandwidths, n_rows).
 
     Without folds each row is left out alone. The distance of a pair is computed once and serves
@@ -117,7 +119,7 @@ def held_out_log_densities(
     others = _sums_of_others(w) if folds is None else _sums_of_other_folds(w, folds)
     norms = frame.norms(rows)
     for precision in _precisions(rows.shape[1]):
-        logs: Array = _pair_sums(rows, w, frame, folds, precision)
+        logs: FloatArray = _pair_sums(rows, w, frame, folds, precision)
         logs += frame.log_heights() - np.log(others)
         error = _rounding(logs, norms, norms.max(), frame, precision)
         if for_means and _kept(np.sqrt(error**2 @ w**2), logs @ w).all():
@@ -127,14 +129,14 @@ def held_out_log_densities(
     return logs
 
 
-def _sums_of_others(weights: Array) -> Array:
+def _sums_of_others(weights: FloatArray) -> FloatArray:
     """Sum of all weights but each: from both ends, since 1 - w would lose a small rest."""
     before = np.cumsum(np.append(0.0, weights[:-1]))
     after = np.cumsum(np.append(0.0, weights[:0:-1]))[::-1]
     return np.asarray(before + after)
 
 
-def _sums_of_other_folds(weights: Array, folds: NDArray[np.integer]) -> Array:
+def _sums_of_other_folds(weights: FloatArray, folds: NDArray[np.integer]) -> FloatArray:
     sums = np.asarray(np.bincount(folds, weights), dtype=np.float64)
     return np.asarray(_sums_of_others(sums)[folds])
 
@@ -143,7 +145,9 @@ def _precisions(n_features: int) -> list[str]:
     return list(ROUNDING)[n_features <= NARROW :]
 
 
-def _rounding(logs: Array, norms: Array, largest: float, frame: Frame, precision: str) -> Array:
+def _rounding(
+    logs: FloatArray, norms: FloatArray, largest: float, frame: Frame, precision: str
+) -> FloatArray:
     """Rounding of products, at most about eps (|x|^2 + |c|^2) / h^2, (n_bandwidths, n_points).
 
     Only centres c about as near as the nearest count, and f itself says how near that can be:
@@ -155,7 +159,7 @@ def _rounding(logs: Array, norms: Array, largest: float, frame: Frame, precision
     return np.asarray(ROUNDING[precision] * reach / squares)
 
 
-def _kept(error: Array, logs: Array) -> NDArray[np.bool_]:
+def _kept(error: FloatArray, logs: FloatArray) -> NDArray[np.bool_]:
     """Whether errors are within the promise; not so for what overflowed into NaN."""
     return np.asarray(error <= ATOL + RTOL * np.abs(logs))
 
@@ -172,8 +176,8 @@ def blocks(stop: int, start: int = 0, size: int = TILE) -> list[slice]:
 
 
 def _query_sums(
-    queries: Array, centres: Array, weights: Array, frame: Frame, precision: str
-) -> Array:
+    queries: FloatArray, centres: FloatArray, weights: FloatArray, frame: Frame, precision: str
+) -> FloatArray:
     """log sum_j w_j exp(-|x_i - c_j|^2 / 2h^2), (n_bandwidths, n_queries)."""
     chains = Chains.of(frame.bandwidths, chain_length(weights, TILE))
     right = frame.factor(centres, precision, "right")
@@ -191,14 +195,16 @@ def _query_sums(
     return result
 
 
-def _pair_sums(rows: Array, weights: Array, frame: Frame, folds: Folds, precision: str) -> Array:
+def _pair_sums(
+    rows: FloatArray, weights: FloatArray, frame: Frame, folds: Folds, precision: str
+) -> FloatArray:
     """The same sums for each row over the rows of the other folds, or over all rows but itself."""
     chains = Chains.of(frame.bandwidths, chain_length(weights, TILE))
     order = np.arange(len(rows)) if folds is None else np.argsort(folds, kind="stable")
     left, right = (frame.factor(rows, precision, side)[order] for side in ("left", "right"))
     w = weights[order]
 
-    def work(tiles: Sequence[Tile]) -> Array:
+    def work(tiles: Sequence[Tile]) -> FloatArray:
         sums = np.full((len(frame.bandwidths), len(rows)), -np.inf)
         for a, b in tiles:
             products = frame.products(left[a], right[b])
@@ -214,7 +220,7 @@ def _pair_sums(rows: Array, weights: Array, frame: Frame, folds: Folds, precisio
     return result
 
 
-def _add(sums: Array, block: slice, logs: Array) -> None:
+def _add(sums: FloatArray, block: slice, logs: FloatArray) -> None:
     np.logaddexp(sums[:, block], logs, out=sums[:, block])
 
 

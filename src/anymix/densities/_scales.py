@@ -5,7 +5,8 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike
 
-from anymix.densities._kernel_sums import Array, blocks
+from anymix._arrays import FloatArray
+from anymix.densities._kernel_sums import blocks
 
 # Half of the columns have a hundredth of the variance or more in word counts, images and features
 # of networks; with money beside ages, or areas beside ratios, they have about 1e-5 of it or less.
@@ -13,7 +14,7 @@ LEAST_SHARE = 1e-4
 CONSTANT = 1e-12  # a spread of less, as a part of the mean or of the widest one, is rounding
 
 
-def column_variances(rows: Array, weights: Array) -> Array:
+def column_variances(rows: FloatArray, weights: FloatArray) -> FloatArray:
     """Weighted variance of each column, (d,); zero where it is rounding alone.
 
     Examples
@@ -28,7 +29,7 @@ def column_variances(rows: Array, weights: Array) -> Array:
     return np.where(variances > seen, variances, 0.0)
 
 
-def narrow_share(variances: Array) -> float:
+def narrow_share(variances: FloatArray) -> float:
     """Share of the variance that the narrower half of the columns has; constant ones are left out.
 
     Examples
@@ -42,7 +43,9 @@ def narrow_share(variances: Array) -> float:
     return float((varying[: varying.size // 2] / varying.sum()).sum())
 
 
-def warn_of_scales(rows: Array, weights: Array, names: ArrayLike | None, stacklevel: int) -> None:
+def warn_of_scales(
+    rows: FloatArray, weights: FloatArray, names: ArrayLike | None, stacklevel: int
+) -> None:
     """Warn if one bandwidth cannot serve all columns.
 
     The sentence has no numbers of the rows in it, so that all folds say the same.

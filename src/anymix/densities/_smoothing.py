@@ -23,7 +23,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from anymix.densities._bigram_table import BigramTable, Floats, Ints
+from anymix._arrays import FloatArray, IntArray
+from anymix.densities._bigram_table import BigramTable
 
 KATZ_BINS = 5
 # What OpenGrm discounts where Good-Turing has nothing sensible to say: almost nothing.
@@ -35,7 +36,9 @@ DEFAULT_DISCOUNT = 0.6
 UNSEEN_COUNT = 0.5
 
 
-def smooth(steps: tuple[Ints, Ints], size: int, smoothing: str, min_count: int) -> BigramTable:
+def smooth(
+    steps: tuple[IntArray, IntArray], size: int, smoothing: str, min_count: int
+) -> BigramTable:
     """Return the smoothed model of observed transitions.
 
     Parameters
@@ -72,7 +75,7 @@ def smooth(steps: tuple[Ints, Ints], size: int, smoothing: str, min_count: int) 
     return _backoff_form(keys[listed], kept[listed], weights)
 
 
-def _backoff_form(keys: Ints, listed: Floats, weights: Floats) -> BigramTable:
+def _backoff_form(keys: IntArray, listed: FloatArray, weights: FloatArray) -> BigramTable:
     """Return the model with listed probabilities and the back-off weights that make sums 1.
 
     backoff_h = (1 - sum of the listed P(w | h)) / (1 - sum of P(w) over the listed w)
@@ -88,7 +91,7 @@ def _backoff_form(keys: Ints, listed: Floats, weights: Floats) -> BigramTable:
     return BigramTable(np.log(weights / weights.sum()), np.log(backoff), keys, np.log(listed))
 
 
-def katz_discounts(counts: Ints) -> Floats:
+def katz_discounts(counts: IntArray) -> FloatArray:
     """Return the factors d_r of the counts r = 0 .. 6, the last for all counts above five.
 
     d_r = (r* / r - m) / (1 - m),   r* = (r + 1) n_(r+1) / n_r,   m = 6 n_6 / n_1
@@ -115,7 +118,7 @@ def katz_discounts(counts: Ints) -> Floats:
     return np.concatenate([[NEARLY_ONE], factors, [NEARLY_ONE]])
 
 
-def absolute_discount(counts: Ints) -> float:
+def absolute_discount(counts: IntArray) -> float:
     """Return D = n_1 / (n_1 + 2 n_2), or 0.6 if n_1 or n_2 is zero.
 
     Examples
@@ -127,20 +130,20 @@ def absolute_discount(counts: Ints) -> float:
     return once / (once + 2 * twice) if once and twice else DEFAULT_DISCOUNT
 
 
-def _katz(counts: Ints, contexts: Ints, size: int) -> Floats:
+def _katz(counts: IntArray, contexts: IntArray, size: int) -> FloatArray:
     factors = katz_discounts(counts)[np.minimum(counts, KATZ_BINS + 1)]
     return factors * counts / np.bincount(contexts, counts, size)[contexts]
 
 
-def _absolute(counts: Ints, contexts: Ints, size: int) -> Floats:
+def _absolute(counts: IntArray, contexts: IntArray, size: int) -> FloatArray:
     return (counts - absolute_discount(counts)) / np.bincount(contexts, counts, size)[contexts]
 
 
-def _witten_bell(counts: Ints, contexts: Ints, size: int) -> Floats:
+def _witten_bell(counts: IntArray, contexts: IntArray, size: int) -> FloatArray:
     return counts / np.bincount(contexts, counts + 1, size)[contexts]
 
 
-SMOOTHINGS: dict[str, Callable[[Ints, Ints, int], Floats]] = {
+SMOOTHINGS: dict[str, Callable[[IntArray, IntArray, int], FloatArray]] = {
     "katz": _katz,
     "kneser_ney": _absolute,
     "witten_bell": _witten_bell,

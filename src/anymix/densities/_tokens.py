@@ -5,10 +5,10 @@ from itertools import chain, pairwise, repeat
 
 import numpy as np
 
-from anymix.densities._bigram_table import Ints
+from anymix._arrays import IntArray
 
 
-def flatten(lists: Sequence[Sequence[str]]) -> tuple[list[str], Ints]:
+def flatten(lists: Sequence[Sequence[str]]) -> tuple[list[str], IntArray]:
     """Return all items in one list, and (m + 1,) where each of the lists starts and the last ends.
 
     Examples
@@ -21,8 +21,8 @@ def flatten(lists: Sequence[Sequence[str]]) -> tuple[list[str], Ints]:
 
 
 def known_ids(
-    words: Sequence[str], tokens: list[str], bounds: Ints, other: int = -1
-) -> tuple[Ints, Ints]:
+    words: Sequence[str], tokens: list[str], bounds: IntArray, other: int = -1
+) -> tuple[IntArray, IntArray]:
     """Return the positions of the tokens among the words, and the bounds of what is left.
 
     A token that is no word becomes `other`, or is left out if that is -1.
@@ -38,7 +38,7 @@ def known_ids(
     return ids[known], np.append(0, np.cumsum(known))[bounds]
 
 
-def unflatten(words: Sequence[str], ids: Ints, bounds: Ints) -> list[list[str]]:
+def unflatten(words: Sequence[str], ids: IntArray, bounds: IntArray) -> list[list[str]]:
     """Return the words of the ids, cut into lists at the bounds.
 
     Examples

@@ -25,7 +25,8 @@ from typing import TextIO, cast
 
 import numpy as np
 
-from anymix.densities._bigram_table import BigramTable, Floats, Ints
+from anymix._arrays import FloatArray, IntArray
+from anymix.densities._bigram_table import BigramTable
 
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 # How far the probabilities of a context in a file may be from 1: files have rounded numbers.
@@ -141,7 +142,7 @@ def _assemble(unigrams: list[list[str]], bigrams: list[list[str]]) -> tuple[list
     return words, _checked(table, [*words, BEGIN])
 
 
-def _logs(numbers: Iterable[str]) -> Floats:
+def _logs(numbers: Iterable[str]) -> FloatArray:
     """Return decimal logarithms, as text, as natural ones."""
     logs = np.array([float(number) for number in numbers]) * LN10
     if not np.isfinite(logs).all():
@@ -149,7 +150,7 @@ def _logs(numbers: Iterable[str]) -> Floats:
     return logs
 
 
-def _ids(index: dict[str, int], words: Iterable[str]) -> Ints:
+def _ids(index: dict[str, int], words: Iterable[str]) -> IntArray:
     try:
         return np.array([index[word] for word in words], dtype=np.int64)
     except KeyError as error:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from anymix.densities._kernel_sums import Array, blocks, log_densities
+from anymix._arrays import FloatArray
+from anymix.densities._kernel_sums import blocks, log_densities
 
 STEPS_PER_DOUBLING = 5  # of the precision 1/h^2: five chains of squares in place of exponentials
 GRID_SIZE = 15
@@ -12,7 +13,7 @@ PILOT_ROWS = 256
 MAX_EXTENSIONS = 10  # of a grid
 
 
-def spread(rows: Array, weights: Array) -> float:
+def spread(rows: FloatArray, weights: FloatArray) -> float:
     """Root mean square over the features of the weighted standard deviation."""
     w, parts = weights / weights.sum(), blocks(len(rows))
     mean = rows[0] + sum(w[b] @ (rows[b] - rows[0]) for b in parts)  # exact for equal rows
@@ -20,7 +21,7 @@ def spread(rows: Array, weights: Array) -> float:
     return float(np.sqrt(variance))
 
 
-def scott(rows: Array, weights: Array) -> float:
+def scott(rows: FloatArray, weights: FloatArray) -> float:
     """Scott's rule, spread * n^(-1 / (d + 4)), with n = (sum w)^2 / sum w^2 for weighted rows.
 
     Examples
@@ -33,7 +34,7 @@ def scott(rows: Array, weights: Array) -> float:
     return spread(rows, weights) * float(n ** (-1 / (rows.shape[1] + 4)))
 
 
-def silverman(rows: Array, weights: Array) -> float:
+def silverman(rows: FloatArray, weights: FloatArray) -> float:
     """Silverman's rule, (4 / (d + 2))^(1 / (d + 4)) times Scott's.
 
     Examples
@@ -46,7 +47,7 @@ def silverman(rows: Array, weights: Array) -> float:
     return float((4 / (d + 2)) ** (1 / (d + 4))) * scott(rows, weights)
 
 
-def grid_around(bandwidth: float) -> Array:
+def grid_around(bandwidth: float) -> FloatArray:
     """Fifteen bandwidths about one, in steps of 2^(1/10), largest first.
 
     Examples
@@ -57,7 +58,7 @@ def grid_around(bandwidth: float) -> Array:
     return bandwidth * 2.0 ** ((GRID_SIZE // 2 - np.arange(GRID_SIZE)) / (2 * STEPS_PER_DOUBLING))
 
 
-def wide_grid(bandwidth: float) -> Array:
+def wide_grid(bandwidth: float) -> FloatArray:
     """Thirty bandwidths from one downwards, in steps of 2^(1/4).
 
     Examples
@@ -68,7 +69,9 @@ def wide_grid(bandwidth: float) -> Array:
     return bandwidth * 2.0 ** (-np.arange(30) / 4)
 
 
-def climb(score: Callable[[Array], Array], grid: Array) -> tuple[Array, Array]:
+def climb(
+    score: Callable[[FloatArray], FloatArray], grid: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Extend a geometric grid, largest first, to the side of its best score until that is inside.
 
     Examples
@@ -94,7 +97,7 @@ def climb(score: Callable[[Array], Array], grid: Array) -> tuple[Array, Array]:
     )
 
 
-def pilot_bandwidth(rows: Array, weights: Array, rng: np.random.RandomState) -> float:
+def pilot_bandwidth(rows: FloatArray, weights: FloatArray, rng: np.random.RandomState) -> float:
     """Bandwidth that suits a few rows, scored under all the others, to within a factor sqrt(2).
 
     At the best bandwidth d h^2 is a mean of squared distances in which near rows count more, so
@@ -104,7 +107,7 @@ def pilot_bandwidth(rows: Array, weights: Array, rng: np.random.RandomState) -> 
     n = min(PILOT_ROWS, len(rows) // 2)
     queries, others = shuffled[:n], shuffled[n:]
 
-    def score(tried: Array) -> Array:
+    def score(tried: FloatArray) -> FloatArray:
         logs = log_densities(rows[queries], rows[others], weights[others], tried)
         return np.average(logs, axis=1, weights=weights[queries])
 
@@ -112,7 +115,7 @@ def pilot_bandwidth(rows: Array, weights: Array, rng: np.random.RandomState) -> 
     return float(tried[np.argmax(scores)])
 
 
-def merge_repeats(rows: Array, weights: Array) -> tuple[Array, Array]:
+def merge_repeats(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Distinct rows in the order of their first occurrence, with the sums of their weights.
 
     A row and its copy in different folds would make the smallest bandwidth look best.
@@ -129,5 +132,5 @@ def merge_repeats(rows: Array, weights: Array) -> tuple[Array, Array]:
     keys = plain.view(np.dtype((np.void, plain.itemsize * plain.shape[1]))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    sums: Array = np.asarray(np.bincount(inverse, weights), dtype=np.float64)
+    sums: FloatArray = np.asarray(np.bincount(inverse, weights), dtype=np.float64)
     return rows[first[order]], sums[order]

@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from anymix.densities._bigram_table import BigramTable, Floats, Ints
+from anymix._arrays import FloatArray, IntArray
+from anymix.densities._base import Arrays, Travels
+from anymix.densities._bigram_arrays import from_arrays, to_arrays
+from anymix.densities._bigram_table import BigramTable
 from anymix.densities._smoothing import SMOOTHINGS, smooth
 from anymix.densities._tokens import flatten, known_ids, unflatten
 from anymix.densities.arpa import BEGIN, END, UNKNOWN, read_arpa, write_arpa
@@ -19,7 +23,7 @@ from anymix.densities.arpa import BEGIN, END, UNKNOWN, read_arpa, write_arpa
 Documents = Iterable[Sequence[str]]
 
 
-class BigramModel(BaseEstimator):
+class BigramModel(Travels, BaseEstimator):
     """A smoothed bigram model of documents, each a list of tokens.
 
     A document w_1 .. w_n has the probability P(w_1 | begin) P(w_2 | w_1) .. P(end | w_n), so the
@@ -64,6 +68,9 @@ class BigramModel(BaseEstimator):
     Paper: App. E.2.
     """
 
+    kind = "bigram"
+    takes = "tokens"
+
     vocabulary_: list[str]
     table_: BigramTable
 
@@ -98,7 +105,7 @@ class BigramModel(BaseEstimator):
         self.table_ = smooth(steps, len(self.vocabulary_) + 1, self.smoothing, self.min_count)
         return self
 
-    def score_samples(self, X: Documents) -> Floats:
+    def score_samples(self, X: Documents) -> FloatArray:
         """Return the natural log-probability of each whole document, (m,)."""
         check_is_fitted(self)
         steps, starts = self._steps(*flatten(_check_documents(X)))
@@ -143,9 +150,30 @@ class BigramModel(BaseEstimator):
         Unknown words are mapped if the file has "<unk>", and dropped otherwise.
         """
         words, table = read_arpa(path)
-        model = cls(unknown="map" if UNKNOWN in words else "drop", vocabulary=words)
+        return cls._of(words, "map" if UNKNOWN in words else "drop", table)
+
+    @classmethod
+    def _of(cls, words: list[str], unknown: str, table: BigramTable) -> Self:
+        model = cls(unknown=unknown, vocabulary=words)
         model.vocabulary_, model.table_ = words, table
         return model
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the table's log-probabilities and keys, and the words as bytes of JSON."""
+        check_is_fitted(self)
+        return to_arrays(self.vocabulary_, self.unknown, self.table_)
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, n_features: int = 1) -> Self:
+        """Build the model of these words and probabilities, or say what is not sound."""
+        return cls._of(*from_arrays(arrays))
+
+    def reveals(self) -> str:
+        """Say how many words and pairs of words are told, and how rare they may be."""
+        return (
+            f"{len(self.vocabulary_)} words and {len(self.table_.keys)} pairs of words, each pair "
+            f"met {self.min_count} time(s) or more in training."
+        )
 
     def _check_parameters(self) -> None:
         for name, allowed in (("smoothing", tuple(SMOOTHINGS)), ("unknown", ("drop", "map"))):
@@ -173,7 +201,9 @@ class BigramModel(BaseEstimator):
         adds_unknown = self.unknown == "map" and UNKNOWN not in words
         return [*words, UNKNOWN] if adds_unknown else words
 
-    def _steps(self, tokens: list[str], bounds: Ints) -> tuple[tuple[Ints, Ints], Ints]:
+    def _steps(
+        self, tokens: list[str], bounds: IntArray
+    ) -> tuple[tuple[IntArray, IntArray], IntArray]:
         """Return all transitions of the documents, and where each document starts in them."""
         words = self.vocabulary_
         other = words.index(UNKNOWN) if self.unknown == "map" else -1
@@ -197,9 +227,9 @@ def _check_documents(docs: Documents) -> list[Sequence[str]]:
             "split each text into words first"
         )
     kinds = set(map(type, chain.from_iterable(docs)))
-    odd = [kind.__name__ for kind in kinds if not issubclass(kind, str)]
-    if odd:
-        raise TypeError(f"each token must be a str, got {odd[0]}; convert them first")
+    wrong_kinds = [kind.__name__ for kind in kinds if not issubclass(kind, str)]
+    if wrong_kinds:
+        raise TypeError(f"each token must be a str, got {wrong_kinds[0]}; convert them first")
     return docs
 
 

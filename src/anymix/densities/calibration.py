@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from anymix._arrays import FloatArray, IntArray, source_numbers
 from anymix.densities._domain_likelihood import (
-    Array,
     Objective,
     doubted_targets,
     floored_responsibilities,
@@ -39,7 +39,7 @@ class CalibrationReport:
     error_after: float
 
 
-def domain_log_loss(log_r: Array, sample_domain: NDArray[np.intp], weight: Array) -> float:
+def domain_log_loss(log_r: FloatArray, sample_domain: IntArray, weight: FloatArray) -> float:
     """Return -sum_i w_i log r_{d_i}(x_i) / sum_i w_i.
 
     Examples
@@ -53,7 +53,7 @@ def domain_log_loss(log_r: Array, sample_domain: NDArray[np.intp], weight: Array
 
 
 def calibration_error(
-    log_r: Array, sample_domain: NDArray[np.intp], weight: Array, n_bins: int = 15
+    log_r: FloatArray, sample_domain: IntArray, weight: FloatArray, n_bins: int = 15
 ) -> float:
     """Return the expected calibration error: the mean gap between confidence and accuracy.
 
@@ -72,7 +72,7 @@ def calibration_error(
     return float(np.abs(np.bincount(bins, weights=gap)).sum() / weight.sum())
 
 
-def balanced_weights(sample_domain: NDArray[np.intp], weight: Array, n_sources: int) -> Array:
+def balanced_weights(sample_domain: IntArray, weight: FloatArray, n_sources: int) -> FloatArray:
     """Rescale positive weights so that each source has the same total and their mean is 1.
 
     Examples
@@ -87,7 +87,7 @@ def balanced_weights(sample_domain: NDArray[np.intp], weight: Array, n_sources: 
             f"No held-out point of source(s) {missing} has a positive weight: calibration needs "
             "at least one of every source; give held-out points or leave the source out."
         )
-    balanced: Array = weight * len(weight) / (n_sources * total[sample_domain])
+    balanced: FloatArray = weight * len(weight) / (n_sources * total[sample_domain])
     return balanced
 
 
@@ -183,7 +183,7 @@ class TemperatureScaling(BaseEstimator):
         # The products of a Newton step are short: a second thread would mostly wait.
         with threadpool_limits(limits=1, user_api="blas"):
             scale, self.offset_, self.n_iter_ = self._solve(log_r, domain, weight)
-        self.temperature_: Array = 1.0 / scale
+        self.temperature_: FloatArray = 1.0 / scale
         self.report_ = _report(log_r, self._calibrated(log_r), domain, weight)
         return self
 
@@ -197,8 +197,8 @@ class TemperatureScaling(BaseEstimator):
             )
 
     def _solve(
-        self, log_r: Array, domain: NDArray[np.intp], weight: Array
-    ) -> tuple[Array, Array, int]:
+        self, log_r: FloatArray, domain: IntArray, weight: FloatArray
+    ) -> tuple[FloatArray, FloatArray, int]:
         """Fit the common temperature from the identity, then each source's own from the common."""
         p = len(log_r)
         targets = doubted_targets(domain, p, self.doubt)
@@ -211,13 +211,15 @@ class TemperatureScaling(BaseEstimator):
             n_iter += taken
         return np.broadcast_to(centre[:-p], p).copy(), centre[-p:], n_iter
 
-    def _objective(self, log_r: Array, targets: Array, weight: Array, centre: Array) -> Objective:
+    def _objective(
+        self, log_r: FloatArray, targets: FloatArray, weight: FloatArray, centre: FloatArray
+    ) -> Objective:
         """Add the penalty to the likelihood, with the scales tied where there is only one."""
         p = len(log_r)
         n_scales = len(centre) - p
         tie = block_diag(np.ones((p, 1)) if n_scales == 1 else np.eye(p), np.eye(p))
 
-        def objective(theta: Array) -> tuple[float, Array, Array]:
+        def objective(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
             value, gradient, hessian = likelihood(tie @ theta, log_r, targets, weight)
             extra = penalty(theta, centre, n_scales)
             return (
@@ -228,7 +230,7 @@ class TemperatureScaling(BaseEstimator):
 
         return objective
 
-    def transform(self, log_densities: ArrayLike) -> Array:
+    def transform(self, log_densities: ArrayLike) -> FloatArray:
         """Return calibrated log-responsibilities, (p, m), from raw log-densities, (p, m)."""
         check_is_fitted(self)
         table = _checked_log_densities(log_densities)
@@ -239,13 +241,13 @@ class TemperatureScaling(BaseEstimator):
             )
         return self._calibrated(floored_responsibilities(table, self.floor_)[0])
 
-    def _calibrated(self, log_r: Array) -> Array:
+    def _calibrated(self, log_r: FloatArray) -> FloatArray:
         scores = log_r / self.temperature_[:, None] + self.offset_[:, None]
-        log_q: Array = log_softmax(scores, axis=0)
+        log_q: FloatArray = log_softmax(scores, axis=0)
         return log_q
 
 
-def _checked_log_densities(log_densities: ArrayLike) -> Array:
+def _checked_log_densities(log_densities: ArrayLike) -> FloatArray:
     table = np.asarray(log_densities, dtype=np.float64)
     if table.ndim != 2 or table.size == 0:
         raise ValueError(
@@ -261,28 +263,19 @@ def _checked_log_densities(log_densities: ArrayLike) -> Array:
 
 
 def _checked_points(
-    table: Array, sample_domain: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[NDArray[np.intp], Array]:
+    table: FloatArray, sample_domain: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[IntArray, FloatArray]:
     p, m = table.shape
-    domain = np.asarray(sample_domain)
-    if (
-        domain.shape != (m,)
-        or domain.dtype.kind not in "iu"
-        or domain.min() < 0
-        or domain.max() >= p
-    ):
-        raise ValueError(
-            f"sample_domain must hold {m} integers in 0..{p - 1}, the source of each column of "
-            "log_densities."
-        )
+    # A source without a point is refused where the weights are balanced, with its remedy.
+    domain = source_numbers(sample_domain, p, m, least=0)
     weight = np.ones(m) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (m,) or not np.isfinite(weight).all() or weight.min() < 0:
         raise ValueError(f"sample_weight must hold {m} finite numbers, none of them negative.")
-    return domain.astype(np.intp), weight
+    return domain, weight
 
 
 def _report(
-    before: Array, after: Array, domain: NDArray[np.intp], weight: Array
+    before: FloatArray, after: FloatArray, domain: IntArray, weight: FloatArray
 ) -> CalibrationReport:
     return CalibrationReport(
         n_points=len(domain),

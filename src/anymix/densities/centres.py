@@ -9,13 +9,15 @@ feature, where s_j^2 is the variance within the cluster.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
-from anymix.densities._kernel_sums import Array, Frame, log_densities
+from anymix._arrays import FloatArray, IntArray
+from anymix.densities._base import GraphBuilder
+from anymix.densities._kernel_sums import Frame, log_densities
 from anymix.densities.bandwidth import merge_repeats
 
 MIN_ROWS = 5  # a centre that stood for one row would give that row away
@@ -25,11 +27,11 @@ CHUNK = 2**20  # pairs held at a time
 class Kernels(NamedTuple):
     """Centres c_j (k, d), weights w_j (k,) that sum to 1, and variances s_j^2 a feature (k,)."""
 
-    centres: Array
-    weights: Array
-    variances: Array
+    centres: FloatArray
+    weights: FloatArray
+    variances: FloatArray
 
-    def log_densities(self, queries: Array, bandwidths: ArrayLike) -> Array:
+    def log_densities(self, queries: FloatArray, bandwidths: ArrayLike) -> FloatArray:
         """Log-density of each query under each bandwidth, (n_bandwidths, n_queries)."""
         if not self.variances.any():
             return log_densities(queries, self.centres, self.weights, bandwidths)
@@ -38,7 +40,7 @@ class Kernels(NamedTuple):
         chunks = [queries[a : a + size] for a in range(0, len(queries), size)]
         return np.concatenate([self._log_densities(chunk, frame) for chunk in chunks], axis=1)
 
-    def _log_densities(self, queries: Array, frame: Frame) -> Array:
+    def _log_densities(self, queries: FloatArray, frame: Frame) -> FloatArray:
         left = frame.factor(queries, "float64", "left")
         right = frame.factor(self.centres, "float64", "right")
         halves = frame.products(left, right) * frame.bandwidths.max() ** 2
@@ -49,8 +51,22 @@ class Kernels(NamedTuple):
             logs[i] = logsumexp(heights + halves / variances, axis=1)
         return logs
 
+    def log_density_graph(self, graph: GraphBuilder, bandwidth: float) -> str:
+        """log Σ_j exp(a_j + x'c_j/v_j − |x|²/2v_j), x and c about the centres' mean, (n, 1)."""
+        centre = self.weights @ self.centres
+        c, v = self.centres - centre, bandwidth**2 + self.variances
+        x = graph.add("Sub", graph.rows, graph.constant(centre))
+        rows = graph.add("Concat", x, graph.over("ReduceSumSquare", x, 1), axis=1)
+        factor = np.concatenate([c / v[:, None], -0.5 / v[:, None]], axis=1).T
+        peak = np.log(self.weights) - c.shape[1] / 2 * np.log(2 * np.pi * v)
+        height = peak - (c**2).sum(axis=1) / (2 * v)
+        product = graph.add("Gemm", rows, graph.constant(factor), graph.constant(height))
+        return graph.log_sum_exp(product)
 
-def cluster(rows: Array, weights: Array, n_centres: int, rng: np.random.RandomState) -> Kernels:
+
+def cluster(
+    rows: FloatArray, weights: FloatArray, n_centres: int, rng: np.random.RandomState
+) -> Kernels:
     """Cluster the rows with k-means and keep the centre, weight and variance of each cluster.
 
     Clusters of fewer than five rows are shared out among the others; if all are that small, they
@@ -75,7 +91,7 @@ def cluster(rows: Array, weights: Array, n_centres: int, rng: np.random.RandomSt
     return Kernels(centres, mass / mass.sum(), variances)
 
 
-def _share_out(rows: Array, labels: NDArray[np.int64], centres: Array) -> NDArray[np.int64]:
+def _share_out(rows: FloatArray, labels: IntArray, centres: FloatArray) -> IntArray:
     """Labels, without gaps, after rows of small clusters have gone to the nearest large one."""
     counts = np.bincount(labels, minlength=len(centres))
     large = np.flatnonzero(counts >= MIN_ROWS)

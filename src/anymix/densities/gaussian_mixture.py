@@ -2,21 +2,32 @@
 
 import warnings
 from copy import copy
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from anymix.densities._base import Density, RandomState
-from anymix.densities._kernel_sums import Array
+from anymix._arrays import FloatArray
+from anymix.densities._base import (
+    Arrays,
+    Density,
+    GraphBuilder,
+    RandomState,
+    Travels,
+    check_arrays,
+    check_shapes,
+    check_weights,
+    refuse_unless,
+)
+from anymix.densities._gaussians import Gaussians, factors_of, full_covariances
 from anymix.densities.bandwidth import merge_repeats, spread
 
 
-class GaussianMixtureDensity(Density):
+class GaussianMixtureDensity(Travels, Density):
     """Gaussian mixture with the number of components that has the least BIC.
 
         f(x) = sum_j w_j N(x; m_j, S_j),    BIC = -2 log-likelihood + n_parameters log n
@@ -54,6 +65,8 @@ class GaussianMixtureDensity(Density):
     True
     """
 
+    kind = "gaussian_mixture"
+
     def __init__(
         self,
         max_components: int = 10,
@@ -69,7 +82,7 @@ class GaussianMixtureDensity(Density):
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Fit mixtures of one, two, ... components and keep the one with the least BIC."""
-        rows: Array = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        rows: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         if self.max_components < 1:
             raise ValueError(f"max_components must be at least 1, got {self.max_components}.")
         rng = check_random_state(self.random_state)
@@ -78,8 +91,7 @@ class GaussianMixtureDensity(Density):
             self._fit_mixture(rows, n + 1, rng) for n in range(min(self.max_components, distinct))
         ]
         self.bic_ = np.array([mixture.bic(rows) for mixture in tried])
-        self.mixture_ = tried[int(np.argmin(self.bic_))]
-        self.n_components_ = self.mixture_.n_components
+        self._keep(tried[int(np.argmin(self.bic_))])
         if not self.mixture_.converged_:
             warnings.warn(
                 f"The mixture of {self.n_components_} components did not settle; "
@@ -89,21 +101,74 @@ class GaussianMixtureDensity(Density):
             )
         return self
 
-    def score_samples(self, X: ArrayLike) -> Array:
+    def score_samples(self, X: ArrayLike) -> FloatArray:
         """Log-density of each row, (n_samples,)."""
         check_is_fitted(self)
         rows = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.asarray(self.mixture_.score_samples(rows))
+        return self._gaussians.log_density(rows)
 
-    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> FloatArray:
         """Draw rows in random order, (n_samples, n_features)."""
         check_is_fitted(self)
         rng = check_random_state(random_state)
         rows, _ = copy(self.mixture_).set_params(random_state=rng).sample(n_samples)
         return np.asarray(rng.permutation(rows))
 
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return weights (k,), means (k, d) and covariances (k, d, d)."""
+        check_is_fitted(self)
+        mixture = self.mixture_
+        shape, means = mixture.covariance_type, mixture.means_
+        covariances = full_covariances(mixture.covariances_, shape, means)
+        return {"weights": mixture.weights_, "means": means, "covariances": covariances}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
+        """Build the mixture of these weights, means and covariances, or say what is not sound."""
+        check_arrays(arrays, {"weights", "means", "covariances"})
+        n, covariances = check_weights(arrays["weights"]), arrays["covariances"]
+        check_shapes(arrays, means=(n, n_features), covariances=(n, n_features, n_features))
+        symmetric = np.allclose(covariances, covariances.mT)
+        refuse_unless(symmetric, "has covariances that are not symmetric")
+        mixture = GaussianMixture(n)
+        mixture.weights_, mixture.means_ = arrays["weights"], arrays["means"]
+        mixture.covariances_ = covariances
+        mixture.converged_, mixture.n_features_in_ = True, n_features
+        density = cls(n)
+        density.n_features_in_ = n_features
+        try:
+            density._keep(mixture)
+        except np.linalg.LinAlgError as error:
+            raise ValueError("has covariances that are not positive definite") from error
+        mixture.precisions_cholesky_ = density._gaussians.full_factors()
+        return density
+
+    def reveals(self) -> str:
+        """Say that means and covariances are told, and no row."""
+        return f"means and covariances of {self.n_components_} groups of rows; no row."
+
+    def log_density_graph(self, graph: GraphBuilder) -> str:
+        """log Σ_j exp(a_j − |(x − m_j)'P_j|²/2), all components in one product, (n, 1)."""
+        check_is_fitted(self)
+        weights, P = self._gaussians.weights, self._gaussians.full_factors()
+        k, d = self._gaussians.means.shape
+        factor = P.transpose(1, 0, 2).reshape(d, k * d)
+        shift = -np.einsum("jd,jde->je", self._gaussians.means, P).reshape(k * d)
+        flat = graph.add("Gemm", graph.rows, graph.constant(factor), graph.constant(shift))
+        cubes = graph.add("Reshape", flat, graph.constant(np.array([-1, k, d])))
+        squares = graph.over("ReduceSumSquare", cubes, 2, keep=False)
+        height = np.log(weights) - d / 2 * np.log(2 * np.pi) + self._gaussians.log_determinants()
+        halves = graph.add("Mul", squares, graph.constant(np.array(-0.5)))
+        return graph.log_sum_exp(graph.add("Add", halves, graph.constant(height)))
+
+    def _keep(self, mixture: GaussianMixture) -> None:
+        weights, means = mixture.weights_, mixture.means_
+        factors = factors_of(mixture.covariances_, mixture.covariance_type, *means.shape)
+        self.mixture_, self.n_components_ = mixture, len(weights)
+        self._gaussians = Gaussians(weights, means, factors)
+
     def _fit_mixture(
-        self, rows: Array, n_components: int, rng: np.random.RandomState
+        self, rows: FloatArray, n_components: int, rng: np.random.RandomState
     ) -> GaussianMixture:
         # One unit of variance for constant data: any floor is right there, and zero is not.
         variance = spread(rows, np.ones(len(rows))) ** 2 or 1.0

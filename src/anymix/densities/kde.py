@@ -1,7 +1,7 @@
 """Gaussian kernel densities, exact and in log space, with the bandwidth chosen from the data."""
 
 from numbers import Real
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,8 +9,19 @@ from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from anymix.densities._base import Density, RandomState
-from anymix.densities._kernel_sums import Array, held_out_log_densities
+from anymix._arrays import FloatArray, IntArray
+from anymix.densities._base import (
+    Arrays,
+    Density,
+    GraphBuilder,
+    RandomState,
+    Travels,
+    check_arrays,
+    check_shapes,
+    check_weights,
+    refuse_unless,
+)
+from anymix.densities._kernel_sums import held_out_log_densities
 from anymix.densities._scales import warn_of_scales
 from anymix.densities.bandwidth import (
     climb,
@@ -28,7 +39,7 @@ LEAST_WEIGHT = 1e-30  # of the largest; float32 sums cannot tell it from zero
 RULES = {"scott": scott, "silverman": silverman}
 
 
-class GaussianKDE(Density):
+class GaussianKDE(Travels, Density):
     """Gaussian kernel density estimate.
 
         f(x) = sum_j w_j (2 pi h^2)^(-d/2) exp(-|x - x_j|^2 / 2h^2),    sum_j w_j = 1
@@ -82,6 +93,8 @@ class GaussianKDE(Density):
     Paper: App. E.3.
     """
 
+    kind = "gaussian_kernels"
+
     def __init__(
         self,
         bandwidth: str | float = "cv",
@@ -100,10 +113,11 @@ class GaussianKDE(Density):
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Choose the bandwidth and keep rows or centres.
 
-        Rows of weight zero, or of less than 1e-30 of the largest, are left away.
+        Rows of weight zero, or of less than 1e-30 of the largest, are dropped.
         """
-        rows: Array = validate_data(self, X, dtype=np.float64)
-        weights: Array = _check_sample_weight(
+        # In one order, so that a density read from its arrays rounds as this one does.
+        rows: FloatArray = validate_data(self, X, dtype=np.float64, order="C")
+        weights: FloatArray = _check_sample_weight(
             sample_weight, rows, ensure_non_negative=True, dtype=np.float64
         )
         if not weights.any():
@@ -118,14 +132,14 @@ class GaussianKDE(Density):
         self.centres_, self.weights_, self.variances_ = self._kernels(rows, weights, rng)
         return self
 
-    def score_samples(self, X: ArrayLike) -> Array:
+    def score_samples(self, X: ArrayLike) -> FloatArray:
         """Log-density of each row, (n_samples,)."""
         check_is_fitted(self)
-        rows: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        rows: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
         kernels = Kernels(self.centres_, self.weights_, self.variances_)
         return np.asarray(kernels.log_densities(rows, [self.bandwidth_])[0])
 
-    def score_training_samples(self) -> Array:
+    def score_training_samples(self) -> FloatArray:
         """Log-density of each training row that was kept under all the other ones.
 
         With its own kernel a row would look likelier than it is.
@@ -140,7 +154,7 @@ class GaussianKDE(Density):
         logs = held_out_log_densities(self.centres_, self.weights_, [self.bandwidth_])
         return np.asarray(logs[0])
 
-    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> FloatArray:
         """Draw rows from the estimate, (n_samples, n_features): a centre, then its kernel."""
         check_is_fitted(self)
         rng = check_random_state(random_state)
@@ -149,12 +163,68 @@ class GaussianKDE(Density):
         noise = rng.standard_normal((n_samples, self.centres_.shape[1]))
         return np.asarray(self.centres_[chosen] + scale[:, None] * noise)
 
-    def _kernels(self, rows: Array, weights: Array, rng: np.random.RandomState) -> Kernels:
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return centres (k, d), weights (k,), variances (k,) and bandwidth (1,)."""
+        check_is_fitted(self)
+        return {
+            "centres": self.centres_,
+            "weights": self.weights_,
+            "variances": self.variances_,
+            "bandwidth": np.array([self.bandwidth_]),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
+        """Build the estimate of these kernels, or say what is not sound."""
+        check_arrays(arrays, {"centres", "weights", "variances", "bandwidth"})
+        n, variances = check_weights(arrays["weights"]), arrays["variances"]
+        check_shapes(arrays, centres=(n, n_features), variances=(n,), bandwidth=(1,))
+        bandwidth = float(arrays["bandwidth"][0])
+        refuse_unless(variances.min() >= 0 and bandwidth > 1e-50, "has a bandwidth of zero or less")
+        return cls._of(Kernels(arrays["centres"], arrays["weights"], variances), bandwidth)
+
+    @classmethod
+    def _of(cls, kernels: Kernels, bandwidth: float) -> Self:
+        density = cls(bandwidth, centres=len(kernels.weights) if kernels.variances.any() else None)
+        density.centres_, density.weights_, density.variances_ = kernels
+        density.bandwidth_, density.n_features_in_ = bandwidth, kernels.centres.shape[1]
+        return density
+
+    def reveals(self) -> str:
+        """Say whether the arrays hold the rows or means of them."""
+        n = len(self.weights_)
+        if self.variances_.any():
+            return f"{n} centres, each the mean of five rows or more; no row as it is."
+        return f"{n} training rows, exactly as they are."
+
+    def shareable(self, n_centres: int | None = None, seed: int = 0) -> Self:
+        """Replace the rows by k-means centres of five rows or more, or keep centres as they are.
+
+        By default one centre for ten rows, but 500 at most.
+        """
+        check_is_fitted(self)
+        if self.variances_.any():
+            return self
+        n = n_centres or min(500, max(1, len(self.weights_) // 10))
+        kernels = cluster(self.centres_, self.weights_, n, np.random.RandomState(seed))
+        return self._of(kernels, self.bandwidth_)
+
+    def log_density_graph(self, graph: GraphBuilder) -> str:
+        """Write the estimate into an ONNX graph, (n, 1)."""
+        check_is_fitted(self)
+        kernels = Kernels(self.centres_, self.weights_, self.variances_)
+        return kernels.log_density_graph(graph, self.bandwidth_)
+
+    def _kernels(
+        self, rows: FloatArray, weights: FloatArray, rng: np.random.RandomState
+    ) -> Kernels:
         if self.centres is None:
             return Kernels(rows, weights, np.zeros(len(rows)))
         return cluster(rows, weights, self.centres, rng)
 
-    def _choose_bandwidth(self, rows: Array, weights: Array, rng: np.random.RandomState) -> float:
+    def _choose_bandwidth(
+        self, rows: FloatArray, weights: FloatArray, rng: np.random.RandomState
+    ) -> float:
         if isinstance(self.bandwidth, Real):
             return float(_checked(self.bandwidth)[0])
         if self.bandwidth not in ("cv", "loo", *RULES):
@@ -173,11 +243,11 @@ class GaussianKDE(Density):
             return RULES[self.bandwidth](rows, weights)
         return self._search(*merge_repeats(rows, weights), rng)
 
-    def _search(self, rows: Array, weights: Array, rng: np.random.RandomState) -> float:
+    def _search(self, rows: FloatArray, weights: FloatArray, rng: np.random.RandomState) -> float:
         """Keep the bandwidths tried and their mean held-out log-densities; return the best."""
         folds = _folds(len(rows), self.n_folds, rng) if self.bandwidth == "cv" else None
 
-        def score(tried: Array) -> Array:
+        def score(tried: FloatArray) -> FloatArray:
             if self.centres is None or folds is None:
                 logs = held_out_log_densities(rows, weights, tried, folds, for_means=True)
                 return logs @ weights
@@ -196,12 +266,12 @@ class GaussianKDE(Density):
 
     def _held_out_from_centres(
         self,
-        rows: Array,
-        weights: Array,
-        tried: Array,
-        folds: NDArray[np.int64],
+        rows: FloatArray,
+        weights: FloatArray,
+        tried: FloatArray,
+        folds: IntArray,
         rng: np.random.RandomState,
-    ) -> Array:
+    ) -> FloatArray:
         """Log-density of each row under the centres of the other folds' rows."""
         logs = np.empty((len(tried), len(rows)))
         for fold in range(folds.max() + 1):
@@ -211,7 +281,7 @@ class GaussianKDE(Density):
         return logs
 
 
-def _folds(n_rows: int, n_folds: int, rng: np.random.RandomState) -> NDArray[np.int64]:
+def _folds(n_rows: int, n_folds: int, rng: np.random.RandomState) -> IntArray:
     """Fold of each row."""
     folds = np.empty(n_rows, dtype=np.int64)
     splits = KFold(min(n_folds, n_rows), shuffle=True, random_state=rng).split(folds)
@@ -220,7 +290,7 @@ def _folds(n_rows: int, n_folds: int, rng: np.random.RandomState) -> NDArray[np.
     return folds
 
 
-def _checked(bandwidths: ArrayLike) -> Array:
+def _checked(bandwidths: ArrayLike) -> FloatArray:
     checked = np.ravel(np.asarray(bandwidths, dtype=np.float64))
     if not checked.size or not np.all((checked > 0) & (checked < np.inf)):
         raise ValueError(f"Bandwidths must be positive and finite, got {bandwidths!r}.")

@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
+from anymix._arrays import FloatArray, n_rows
 from anymix.densities._base import Density, RandomState
-from anymix.densities._kernel_sums import Array
 
 
 class KnownDensity(Density):
@@ -44,10 +44,10 @@ class KnownDensity(Density):
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: Any) -> FloatArray:
         """Log-density of each row, (n_samples,), as the function gives it."""
         logs = np.asarray(self.log_density(X), dtype=np.float64)
-        n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
+        n_samples = n_rows(X)
         if logs.shape != (n_samples,):
             raise ValueError(
                 f"log_density returned shape {logs.shape} for {n_samples} rows; "

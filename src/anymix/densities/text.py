@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from anymix.densities._bigram_table import Ints
+from anymix._arrays import IntArray
 from anymix.densities._tokens import flatten, known_ids, unflatten
 
 
@@ -117,7 +117,7 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
         tags.input_tags.string, tags.input_tags.two_d_array = True, False
         return tags
 
-    def _tokens(self, X: Iterable[str]) -> tuple[list[str], Ints]:
+    def _tokens(self, X: Iterable[str]) -> tuple[list[str], IntArray]:
         """Return the tokens of all documents in one list, and their bounds."""
         if isinstance(X, str | bytes) or not isinstance(X, Iterable):
             raise TypeError(f"documents must be a list of str, got {type(X).__name__}")
@@ -133,7 +133,7 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
         return flatten([pattern.findall(text) for text in texts])
 
 
-def _domains(sample_domain: ArrayLike | None, n_documents: int) -> Ints:
+def _domains(sample_domain: ArrayLike | None, n_documents: int) -> IntArray:
     """Return the domains as 0 .. p-1."""
     if sample_domain is None:
         return np.zeros(n_documents, dtype=np.int64)

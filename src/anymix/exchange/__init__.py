@@ -5,6 +5,8 @@ The format is described in docs/format.md.
 
 from anymix._errors import AuditError
 from anymix.exchange._optional import need as need
+from anymix.exchange.conversion import THAT_WORK as THAT_WORK
+from anymix.exchange.conversion import NoSafeGraph as NoSafeGraph
 from anymix.exchange.manifest import LIMITS as LIMITS
 from anymix.exchange.manifest import FileFacts as FileFacts
 from anymix.exchange.manifest import Manifest, OwnLoss
@@ -15,13 +17,13 @@ from anymix.exchange.manifest import is_text as is_text
 from anymix.exchange.manifest import parse_json as parse_json
 from anymix.exchange.onnx_graph import Weights as Weights
 from anymix.exchange.onnx_graph import export_onnx as export_onnx
-from anymix.exchange.pack import THAT_WORK as THAT_WORK
-from anymix.exchange.pack import NoSafeGraph as NoSafeGraph
 from anymix.exchange.pack import pack_source
 from anymix.exchange.read import ReceivedSource, read_source, read_sources
 from anymix.exchange.site import MIN_ROWS as MIN_ROWS
 from anymix.exchange.site import SiteTable, evaluate_site, join_sites, read_site
 from anymix.exchange.site import all_classes as all_classes
+from anymix.exchange.tensors import density_from_arrays as density_from_arrays
+from anymix.exchange.tensors import density_to_arrays as density_to_arrays
 from anymix.exchange.tensors import dump as dump
 from anymix.exchange.tensors import load as load
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -11,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anymix._errors import AuditError
+from anymix._errors import AuditError, InputError
+from anymix._files import plain_json
 from anymix.core import Record
+from anymix.exchange.kinds import NONE, density_kinds, takes_words
 
 SCHEMA = 1
 TASKS = ("classification", "regression")
-DENSITIES = ("gaussian_kernels", "gaussian_mixture", "bigram")
 DTYPES = ("float32", "float64", "string")
 PREDICTOR, DENSITY, MANIFEST = "predictor.onnx", "density.safetensors", "manifest.json"
 # Bytes that a file may have.  A reader may refuse more before it has read anything.
@@ -98,34 +98,19 @@ def check_name(name: str) -> None:
     >>> check_name("north 2")
     """
     if not NAME.fullmatch(name):
-        raise ValueError(
-            f"{shown(name)} cannot name a source; use 1 to 64 letters, digits, spaces, dots, "
-            "underscores or hyphens, and begin with a letter or digit."
+        raise InputError(
+            shown(name),
+            "cannot name a source; use 1 to 64 letters, digits, spaces, dots, underscores or "
+            "hyphens, and begin with a letter or digit",
         )
 
 
 def parse_json(content: bytes, where: str) -> Any:
-    """Read JSON without NaN, infinities, repeated keys or bottomless nesting."""
+    """Read JSON that a stranger wrote; see `anymix._files.plain_json`."""
     try:
-        return json.loads(
-            content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_no_repeats
-        )
-    except (ValueError, RecursionError) as error:
-        raise AuditError(where, f"is not plain JSON: {_first_line(error)}") from error
-
-
-def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is not a number")
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return dict(pairs)
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).split("\n")[0][:200].rstrip(".")
+        return plain_json(content)
+    except ValueError as error:
+        raise AuditError(where, str(error)) from error
 
 
 def parse_manifest(content: bytes) -> Manifest:
@@ -147,8 +132,8 @@ def parse_manifest(content: bytes) -> Manifest:
     fields = _exact(data, Manifest)
     check(is_text(fields["name"]) and NAME.fullmatch(fields["name"]), "has no usable name")
     check(fields["task"] in TASKS, f"names the task {shown(fields['task'])}; known are {TASKS}")
-    kind = fields["density"]
-    check(kind in DENSITIES, f"names the density {shown(kind)}; known are {DENSITIES}")
+    kind, known = fields["density"], (*sorted(density_kinds()), NONE)
+    check(kind in known, f"names the density {shown(kind)}; known are {known}")
     check(is_text(fields["reveals"], 1000), "does not say what the density reveals")
     fields["classes"] = _classes(fields["classes"], fields["task"])
     fields["features"] = _features(fields["features"], kind)
@@ -174,7 +159,9 @@ def shown(value: Any) -> str:
 def _exact(data: Any, record: type) -> dict[str, Any]:
     """Return the fields if they are those of the record, no more and no fewer."""
     names = set(record.__dataclass_fields__)  # type: ignore[attr-defined]
-    check(isinstance(data, dict), f"has {shown(data)} where an object of {sorted(names)} is due")
+    check(
+        isinstance(data, dict), f"has {shown(data)} where an object of {sorted(names)} is expected"
+    )
     check(not names - set(data), f"lacks {sorted(names - set(data))}")
     unknown = sorted(set(data) - names)
     check(not unknown, f"has the unknown entries {shown(unknown)}")
@@ -203,7 +190,8 @@ def _classes(classes: Any, task: str) -> tuple[str | int, ...] | None:
     kinds = {type(label) for label in classes}
     check(kinds in ({str}, {int}), "must have classes that are all strings or all integers")
     check(
-        all(is_text(c) if kinds == {str} else abs(c) < 2**62 for c in classes), "has an odd class"
+        all(is_text(c) if kinds == {str} else abs(c) < 2**62 for c in classes),
+        "has an invalid class",
     )
     check(len(set(classes)) == len(classes), "has a class twice")
     return tuple(classes)
@@ -212,12 +200,13 @@ def _classes(classes: Any, task: str) -> tuple[str | int, ...] | None:
 def _features(features: Any, kind: str) -> tuple[Feature, ...]:
     check(isinstance(features, list) and 1 <= len(features) <= 100_000, "lists no features")
     found = tuple(Feature(**_exact(entry, Feature)) for entry in features)
-    check(all(is_text(f.name) and f.dtype in DTYPES for f in found), "has an odd feature")
+    check(all(is_text(f.name) and f.dtype in DTYPES for f in found), "has an invalid feature")
     check(len({f.name for f in found}) == len(found), "has a feature twice")
     dtypes = {f.dtype for f in found}
     check(len(dtypes) == 1, "must have features of one dtype")
     texts = dtypes == {"string"}
-    check(texts == (kind == "bigram"), "must pair the dtype string with a bigram density")
+    paired = kind == NONE or texts == takes_words(kind)
+    check(paired, f"must have features of dtype string if and only if {kind} takes words")
     check(not texts or len(found) == 1, "must have one column where that holds text")
     return found
 
@@ -226,7 +215,9 @@ def _own_loss(entry: Any) -> OwnLoss | None:
     if entry is None:
         return None
     own = OwnLoss(**_exact(entry, OwnLoss))
-    check(is_text(own.loss) and _number(own.value) and _count(own.n_rows), "has an odd own_loss")
+    check(
+        is_text(own.loss) and _number(own.value) and _count(own.n_rows), "has an invalid own_loss"
+    )
     return own
 
 
@@ -235,10 +226,10 @@ def _files(entry: Any) -> dict[str, FileFacts]:
     check(set(entry) == {PREDICTOR, DENSITY}, f"must list the files {PREDICTOR} and {DENSITY}")
     files = {name: FileFacts(**_exact(facts, FileFacts)) for name, facts in entry.items()}
     for name, facts in files.items():
-        check(_count(facts.size) and facts.size <= LIMITS[name], f"has an odd size for {name}")
+        check(_count(facts.size) and facts.size <= LIMITS[name], f"has an invalid size for {name}")
         digest = facts.sha256
         check(
             isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest),
-            f"has an odd sha256 for {name}",
+            f"has an invalid sha256 for {name}",
         )
     return files

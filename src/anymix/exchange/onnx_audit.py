@@ -1,4 +1,4 @@
-"""The customs: a stranger's ONNX file is parsed, inspected and tried in a process of its own.
+"""A stranger's ONNX file is parsed, inspected and tried in a process of its own.
 
 The process may use little memory and time, so a file that swells, hangs or crashes takes nothing
 else with it.  This file runs alone: `python onnx_audit.py` reads predictors from standard input and
@@ -146,7 +146,7 @@ def _check_attribute(attribute: Any, name: str) -> None:
     )
     nested = attribute.graphs or attribute.HasField("g") or attribute.HasField("sparse_tensor")
     if attribute.type not in plain or nested or attribute.ref_attr_name:
-        raise Refused(f"the node {name!r:.60} holds a graph or another odd attribute")
+        raise Refused(f"the node {name!r:.60} holds a graph or another invalid attribute")
     if not np.isfinite([attribute.f, *attribute.floats]).all():
         raise Refused(f"the node {name!r:.60} holds numbers that are not finite")
     for tensor in [attribute.t] if attribute.HasField("t") else []:
@@ -154,7 +154,7 @@ def _check_attribute(attribute: Any, name: str) -> None:
 
 
 def open_session(content: bytes) -> Any:
-    """Start onnxruntime on one thread, without its talk."""
+    """Start onnxruntime on one thread, quietly."""
     onnxruntime = import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -186,7 +186,7 @@ def try_out(content: bytes, dtype: str, n_features: int, n_columns: int) -> None
                 rows = np.full((n, 1), "some words, and some more", dtype=object)
             columns = ask(session, rows).shape[1]
             if columns != n_columns:
-                raise Refused(f"it gives {columns} columns where {n_columns} are due")
+                raise Refused(f"it gives {columns} columns where {n_columns} are expected")
     except Refused:
         raise
     except Exception as error:
@@ -227,7 +227,7 @@ def judge(content: bytes, dtype: str, n_features: int, n_columns: int) -> str | 
 def _limit_resources() -> None:
     try:
         import resource
-    except ImportError:  # not to be had on Windows, where the parent's clock alone stops a bomb
+    except ImportError:  # there is none on Windows, where the parent's clock alone stops a bomb
         return
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
@@ -235,11 +235,11 @@ def _limit_resources() -> None:
 
 
 def main() -> None:
-    """Answer each pair of frames (what is due, predictor) with a line."""
+    """Answer each pair of frames (what is expected, predictor) with a line."""
     _limit_resources()
     frames = read_frames(sys.stdin.buffer)
-    for due in frames:
-        answer = judge(next(frames), **json.loads(due))
+    for expected in frames:
+        answer = judge(next(frames), **json.loads(expected))
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 

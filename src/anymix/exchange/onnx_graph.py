@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix.densities import GaussianKDE
+from anymix._errors import InputError
 from anymix.exchange._optional import need
 from anymix.exchange.read import ReceivedSource
 from anymix.exchange.site import all_classes
@@ -41,6 +41,8 @@ class Weights:
 
 class Graph:
     """Nodes that are added one after the other; each gives a name to its result."""
+
+    rows = "X"
 
     def __init__(self) -> None:
         self.onnx = need("onnx")
@@ -72,66 +74,30 @@ class Graph:
         return self.add("Add", self.add("Log", total), top)
 
 
-def export_onnx(audited: Sequence[ReceivedSource], weights: Weights) -> bytes:
+def export_onnx(received: Sequence[ReceivedSource], weights: Weights) -> bytes:
     """Return the ONNX file of the whole model.
 
     Its input is X, float64 (n, d).  A regression gives `prediction` (n,), a classification `label`
     (n,) and `probabilities` (n, c); both give `weights` (n, p).
     """
-    for one in audited:
-        if one.manifest.is_text:
-            raise ValueError(
-                f"source {one.manifest.name!r} has a bigram model, which cannot be written as "
-                "ONNX; export needs densities of numbers."
+    for one in received:
+        if not hasattr(one.source.density, "log_density_graph"):
+            raise InputError(
+                f"source {one.manifest.name!r}",
+                f"has a density of the kind {one.manifest.density!r}, which cannot be written as "
+                "ONNX; export needs densities of numbers",
             )
-    graph, classes = Graph(), all_classes(audited)
-    logs = [_log_density(graph, one.source.density) for one in audited]
+    graph, classes = Graph(), all_classes(received)
+    logs = [one.source.density.log_density_graph(graph) for one in received]
     w = _weights(graph, graph.add("Concat", *logs, axis=1), weights)
-    answers = [_answer(graph, k, one, classes) for k, one in enumerate(audited)]
+    answers = [_answer(graph, k, one, classes) for k, one in enumerate(received)]
     total = ""
     for k, answer in enumerate(answers):
         share = graph.add("Gather", w, graph.constant(np.array([k])), axis=1)
         part = graph.add("Mul", share, answer)
         total = part if k == 0 else graph.add("Add", total, part)
     outputs = _outputs(graph, total, classes)
-    return _finish(graph, audited, outputs)
-
-
-def _log_density(graph: Graph, density: Any) -> str:
-    """log D(x), (n, 1)."""
-    if isinstance(density, GaussianKDE):
-        return _log_kernels(graph, density)
-    mixture = density.mixture_
-    return _log_mixture(graph, mixture.weights_, mixture.means_, mixture.precisions_cholesky_)
-
-
-def _log_kernels(graph: Graph, density: GaussianKDE) -> str:
-    """log Σ_j exp(a_j + x'c_j/v_j − |x|²/2v_j), x and c about the centres' mean."""
-    centre = density.weights_ @ density.centres_
-    c, v = density.centres_ - centre, density.bandwidth_**2 + density.variances_
-    x = graph.add("Sub", "X", graph.constant(centre))
-    squares = graph.over("ReduceSumSquare", x, 1)
-    rows = graph.add("Concat", x, squares, axis=1)
-    factor = np.concatenate([c / v[:, None], -0.5 / v[:, None]], axis=1).T
-    d = c.shape[1]
-    height = np.log(density.weights_) - d / 2 * np.log(2 * np.pi * v) - (c**2).sum(axis=1) / (2 * v)
-    return graph.log_sum_exp(
-        graph.add("Gemm", rows, graph.constant(factor), graph.constant(height))
-    )
-
-
-def _log_mixture(graph: Graph, w: FloatArray, means: FloatArray, P: FloatArray) -> str:
-    """log Σ_j exp(a_j − |(x − m_j)'P_j|²/2), all components in one product."""
-    k, d = means.shape
-    factor = P.transpose(1, 0, 2).reshape(d, k * d)
-    shift = -np.einsum("jd,jde->je", means, P).reshape(k * d)
-    flat = graph.add("Gemm", "X", graph.constant(factor), graph.constant(shift))
-    cubes = graph.add("Reshape", flat, graph.constant(np.array([-1, k, d])))
-    squares = graph.over("ReduceSumSquare", cubes, 2, keep=False)
-    log_det = np.log(np.abs(np.diagonal(P, axis1=1, axis2=2))).sum(axis=1)
-    height = graph.constant(np.log(w) - d / 2 * np.log(2 * np.pi) + log_det)
-    halves = graph.add("Mul", squares, graph.constant(np.array(-0.5)))
-    return graph.log_sum_exp(graph.add("Add", halves, height))
+    return _finish(graph, received, outputs)
 
 
 def _weights(graph: Graph, logs: str, weights: Weights) -> str:
@@ -152,7 +118,7 @@ def _answer(graph: Graph, k: int, one: ReceivedSource, classes: NDArray[Any] | N
     """h_k(x) as (n, 1), or (n, c) in the order of all classes."""
     onnx = graph.onnx
     types = {"float32": onnx.TensorProto.FLOAT, "float64": onnx.TensorProto.DOUBLE}
-    rows = graph.add("Cast", "X", to=types[one.manifest.features[0].dtype])
+    rows = graph.add("Cast", graph.rows, to=types[one.manifest.features[0].dtype])
     model = _same_opset(onnx, one)
     versions = [o.version for o in model.opset_import if o.domain == "ai.onnx.ml"]
     graph.ml_version = max(graph.ml_version, *versions, 0)
@@ -182,9 +148,9 @@ def _same_opset(onnx: Any, one: ReceivedSource) -> Any:
     try:
         return onnx.version_converter.convert_version(model, OPSETS[""])
     except (RuntimeError, onnx.version_converter.ConvertError) as error:
-        raise ValueError(
-            f"the predictor of {one.manifest.name!r} cannot be brought to opset {OPSETS['']}; "
-            "pack it again with a newer exporter."
+        raise InputError(
+            f"the predictor of {one.manifest.name!r}",
+            f"cannot be brought to opset {OPSETS['']}; pack it again with a newer exporter",
         ) from error
 
 
@@ -204,12 +170,12 @@ def _outputs(graph: Graph, total: str, classes: NDArray[Any] | None) -> list[tup
 
 
 def _finish(
-    graph: Graph, audited: Sequence[ReceivedSource], outputs: list[tuple[str, int, Any]]
+    graph: Graph, received: Sequence[ReceivedSource], outputs: list[tuple[str, int, Any]]
 ) -> bytes:
     onnx = graph.onnx
     kinds, make = onnx.TensorProto, onnx.helper
-    d, p = len(audited[0].manifest.features), len(audited)
-    given = make.make_tensor_value_info("X", kinds.DOUBLE, ["n", d])
+    d, p = len(received[0].manifest.features), len(received)
+    given = make.make_tensor_value_info(graph.rows, kinds.DOUBLE, ["n", d])
     results = [make.make_tensor_value_info(*out) for out in outputs]
     results.append(make.make_tensor_value_info("weights", kinds.DOUBLE, ["n", p]))
     whole = make.make_graph(graph.nodes, "anymix", [given], results, graph.weights)

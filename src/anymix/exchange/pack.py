@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, is_classifier
 
+from anymix._errors import InputError
 from anymix._files import check_new, write_folder
-from anymix.densities import BigramModel, GaussianKDE
-from anymix.exchange._optional import need
+from anymix.exchange.conversion import (
+    classes_of,
+    graphs_of,
+    nearest_graph,
+    rows_to_compare,
+    safe_graphs,
+)
+from anymix.exchange.kinds import NONE, names_of_densities
 from anymix.exchange.manifest import (
     DENSITY,
     MANIFEST,
     PREDICTOR,
     SCHEMA,
-    AuditError,
     Feature,
     Manifest,
     OwnLoss,
@@ -30,25 +33,16 @@ from anymix.exchange.manifest import (
     facts_of,
     parse_manifest,
 )
-from anymix.exchange.predictor import OnnxPredictor, audit_predictors
-from anymix.exchange.read import due
+from anymix.exchange.predictor import OnnxPredictor
 from anymix.exchange.site import LOSSES
-from anymix.exchange.tensors import TextDensity, dump, share_centres, to_tensors
+from anymix.exchange.tensors import (
+    Tensors,
+    check_travels,
+    density_from_arrays,
+    density_to_arrays,
+    dump,
+)
 from anymix.sources import Source, evaluate
-
-OPSETS = {"": 17, "ai.onnx.ml": 3}
-THAT_WORK = "linear models, trees, forests, GradientBoosting, MLP and naive Bayes of scikit-learn"
-
-
-class NoSafeGraph(ValueError):
-    """An estimator that has no ONNX form which a reader would trust."""
-
-    def __init__(self, estimator: Any, cause: str):
-        name = type(_last_step(estimator)).__name__
-        super().__init__(
-            f"{name} cannot be packed as a safe graph ({cause}); {THAT_WORK} can, or pass an ONNX "
-            "file."
-        )
 
 
 def pack_source(
@@ -58,6 +52,9 @@ def pack_source(
     own_loss: OwnLoss | None = None,
     held_out: tuple[Any, ArrayLike] | None = None,
     keep_rows: bool = False,
+    without_density: bool = False,
+    dtype: str = "float32",
+    rows: Any = None,
 ) -> Manifest:
     """Write a source folder: manifest.json, predictor.onnx and density.safetensors.
 
@@ -65,7 +62,7 @@ def pack_source(
     ----------
     source : Source
         Its predictor is a scikit-learn estimator, a PyTorch module, or an ONNX file as a path or
-        as bytes; its density a GaussianKDE, a GaussianMixtureDensity or a BigramModel.
+        as bytes; its density one of `anymix.densities` that can travel.
     folder : path
         Must not exist yet.
     own_loss : OwnLoss, optional
@@ -75,6 +72,16 @@ def pack_source(
     keep_rows : bool
         A kernel estimate is its training rows.  By default k-means centres of five rows or more
         take their place; True hands over the rows.
+    without_density : bool
+        Whether a source may have no density, as in the folder of a model with one router for all
+        sources; `read_sources` refuses such a folder unless told the same.
+    dtype : "float32", "float64" or "nearest"
+        Of the numbers that the graph of a scikit-learn estimator takes.  "nearest" tries both and
+        keeps the graph that is nearest to the estimator.  An ONNX file and a PyTorch module keep
+        their own.
+    rows : array, optional
+        Rows at which a graph is compared with the estimator; by default they are drawn from the
+        density.
 
     Returns
     -------
@@ -95,31 +102,31 @@ def pack_source(
     """
     check_name(source.name)
     check_new(folder)
+    _check_density(source, without_density)
     density = source.density
-    if isinstance(density, GaussianKDE) and not keep_rows:
-        density = share_centres(density)
-    kind, arrays, reveals = to_tensors(density)
-    text = kind == "bigram"
-    n_features = 1 if text else density.n_features_in_
-    predictor, dtype, classes = _to_onnx(source, n_features, text)
-    files = {PREDICTOR: predictor, DENSITY: dump(arrays)}
+    if density is not None and not keep_rows:
+        density = density.shareable()
+    n_features, text = _columns(source, density, rows)
+    kind, arrays, reveals = _packed_density(density, n_features)
+    graphs = graphs_of(source, n_features, text, dtype)
+    graphs = safe_graphs(source, graphs, n_features)
+    graph = nearest_graph(source, graphs, rows_to_compare(density, rows, text))
+    files = {PREDICTOR: graph.content, DENSITY: dump(arrays)}
+    classes = classes_of(source)
     manifest = Manifest(
         schema=SCHEMA,
         name=source.name,
         task="regression" if classes is None else "classification",
         classes=classes,
-        features=_features(source, n_features, dtype),
+        features=_features(source, n_features, graph.dtype),
         density=kind,
         reveals=reveals,
         own_loss=own_loss,
         n_rows=source.n_rows,
         files={name: facts_of(content) for name, content in files.items()},
     )
-    _try_out(source, predictor, manifest)
-    packed = OnnxPredictor(predictor, dtype)
-    _compare(source, packed)
     if held_out is not None:
-        manifest = replace(manifest, own_loss=_measured(manifest, packed, *held_out))
+        manifest = replace(manifest, own_loss=_measured(manifest, graph, *held_out))
     written = json.dumps(manifest.to_dict(), indent=1, ensure_ascii=False).encode()
     # What we write must pass what a reader will ask.
     manifest = parse_manifest(written)
@@ -127,19 +134,47 @@ def pack_source(
     return manifest
 
 
-def _try_out(source: Source, predictor: bytes, manifest: Manifest) -> None:
-    """Send the predictor through the customs; an estimator is not to blame for bad intentions."""
-    try:
-        audit_predictors([(f"the predictor of {source.name!r}", predictor, due(manifest))])
-    except AuditError as error:
-        if not isinstance(source.predictor, BaseEstimator):
-            raise
-        cause = str(error).partition("cannot be trusted: ")[2].rstrip(".")
-        raise NoSafeGraph(source.predictor, cause) from error
+def _check_density(source: Source, without_density: bool) -> None:
+    if source.density is None:
+        if without_density:
+            return
+        raise InputError(
+            f"source {source.name!r}", f"has no density; give it a {names_of_densities()}"
+        )
+    if hasattr(source.density, "log_responsibilities"):
+        raise InputError(
+            f"a {type(source.density).__name__}",
+            "has seen the rows of all sources, so it is no part of one source; pack a "
+            f"{names_of_densities()}",
+        )
+    check_travels(source.density)
 
 
-def _last_step(model: Any) -> Any:
-    return model.steps[-1][1] if hasattr(model, "steps") else model
+def _packed_density(density: Any, n_features: int) -> tuple[str, Tensors, str]:
+    """Return the kind, the arrays, and a sentence on what they reveal."""
+    if density is None:
+        return NONE, {}, "nothing: this source has no density."
+    kind, arrays = density_to_arrays(density)
+    # What we write must pass what a reader will ask.
+    density_from_arrays(kind, arrays, n_features, f"the density {type(density).__name__}")
+    return kind, arrays, density.reveals()
+
+
+def _columns(source: Source, density: Any, rows: Any) -> tuple[int, bool]:
+    """Return how many columns the source takes, and whether the one column holds documents."""
+    if density is not None:
+        return (1, True) if density.takes != "numbers" else (density.n_features_in_, False)
+    if rows is not None:
+        return (1, True) if np.ndim(rows) == 1 else (int(np.shape(rows)[1]), False)
+    n = getattr(source.predictor, "n_features_in_", None)
+    if source.feature_names is not None:
+        n = len(source.feature_names)
+    if n is None:
+        raise InputError(
+            f"source {source.name!r}",
+            "does not say how many columns it takes; give it feature_names, or pass rows",
+        )
+    return int(n), False
 
 
 def _measured(manifest: Manifest, packed: OnnxPredictor, X: Any, y: ArrayLike) -> OwnLoss:
@@ -151,95 +186,6 @@ def _measured(manifest: Manifest, packed: OnnxPredictor, X: Any, y: ArrayLike) -
     return OwnLoss(loss, float(losses.mean()), losses.size)
 
 
-def _to_onnx(
-    source: Source, n_features: int, text: bool
-) -> tuple[bytes, str, tuple[str | int, ...] | None]:
-    """Return the ONNX file, the dtype of its input, and the classes of its columns."""
-    model, torch = source.predictor, sys.modules.get("torch")
-    if isinstance(model, BaseEstimator):
-        content = _from_estimator(model, n_features, text)
-    elif torch is not None and isinstance(model, torch.nn.Module):
-        content = _from_torch(model, n_features)
-    elif isinstance(model, bytes | str | Path):
-        content = model if isinstance(model, bytes) else Path(model).read_bytes()
-    else:
-        raise ValueError(
-            f"a predictor of type {type(model).__name__} cannot be packed; give a scikit-learn "
-            "estimator, a PyTorch module, or the path of an ONNX file."
-        )
-    given = source.classes if source.classes is not None else getattr(model, "classes_", None)
-    classes = None if given is None else tuple(np.asarray(given).tolist())
-    return *_one_output(content, classes), classes
-
-
-def _from_estimator(model: Any, n_features: int, text: bool) -> bytes:
-    need("onnx")
-    skl2onnx, types = need("skl2onnx"), need("skl2onnx.common.data_types")
-    kind = types.StringTensorType if text else types.FloatTensorType
-    last = _last_step(model)
-    if is_classifier(model) and not hasattr(model, "predict_proba"):
-        raise NoSafeGraph(model, "it gives no probabilities")
-    options = {id(last): {"zipmap": False}} if hasattr(last, "predict_proba") else None
-    try:
-        graph = skl2onnx.convert_sklearn(
-            model,
-            initial_types=[("X", kind([None, n_features]))],
-            options=options,
-            target_opset=OPSETS,
-        )
-    except Exception as error:
-        # What follows the name of a node is a dump of its numbers.
-        cause = str(error).strip().split("\n")[0].split(" with name=")[0][:200].rstrip(".")
-        raise NoSafeGraph(model, f"skl2onnx says: {cause}") from error
-    return bytes(graph.SerializeToString())
-
-
-def _from_torch(model: Any, n_features: int) -> bytes:
-    torch, out = need("torch"), BytesIO()
-    example = torch.zeros(2, n_features)
-    options = {"input_names": ["X"], "dynamic_axes": {"X": {0: "n"}}, "verbose": False}
-    torch.onnx.export(model.eval(), (example,), out, **options)
-    return out.getvalue()
-
-
-def _one_output(content: bytes, classes: Any) -> tuple[bytes, str]:
-    """Keep the one output that counts, drop metadata, and find the dtype of the input."""
-    onnx = need("onnx")
-    try:
-        model = onnx.load_model_from_string(content)
-    except Exception as error:
-        raise ValueError("the predictor is not an ONNX file.") from error
-    numbers = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
-    outputs = [v for v in model.graph.output if v.type.tensor_type.elem_type in numbers]
-    if not outputs or not model.graph.input:
-        raise ValueError("the ONNX file must have an input and an output of numbers.")
-    # A classifier gives labels first and probabilities last; a regressor gives numbers alone.
-    kept = outputs[-1] if classes is not None else outputs[0]
-    del model.graph.output[:]
-    for part in (model, model.graph, *model.graph.node, *model.graph.initializer):
-        part.ClearField("metadata_props")
-    model.graph.output.append(kept)
-    model.doc_string = model.graph.doc_string = ""
-    _use_plain_locale(model.graph)
-    dtypes = {
-        onnx.TensorProto.FLOAT: "float32",
-        onnx.TensorProto.DOUBLE: "float64",
-        onnx.TensorProto.STRING: "string",
-    }
-    elem = model.graph.input[0].type.tensor_type.elem_type
-    return bytes(model.SerializeToString()), dtypes.get(elem, "float32")
-
-
-def _use_plain_locale(graph: Any) -> None:
-    """Lower-case text by the locale C: a reader need not have the one that was written."""
-    plain = need("onnx").helper.make_attribute("locale", "C")
-    for node in graph.node:
-        if node.op_type == "StringNormalizer":
-            others = [a for a in node.attribute if a.name != "locale"]
-            del node.attribute[:]
-            node.attribute.extend([*others, plain])
-
-
 def _features(source: Source, n: int, dtype: str) -> tuple[Feature, ...]:
     names: Sequence[str] | None = source.feature_names
     if names is None:
@@ -248,22 +194,5 @@ def _features(source: Source, n: int, dtype: str) -> tuple[Feature, ...]:
     if dtype == "string" and source.feature_names is None:
         names = ["text"]
     if len(names) != n:
-        raise ValueError(f"source {source.name!r} names {len(names)} features for {n} columns.")
+        raise InputError(f"source {source.name!r}", f"names {len(names)} features for {n} columns")
     return tuple(Feature(str(name), dtype) for name in names)
-
-
-def _compare(source: Source, packed: OnnxPredictor) -> None:
-    """Refuse an ONNX form that says something else than the estimator it was made of."""
-    model, density = source.predictor, source.density
-    if not isinstance(model, BaseEstimator) or isinstance(density, BigramModel | TextDensity):
-        return
-    rows = density.sample(256, random_state=0).astype(np.float32)
-    asked: Any = rows
-    if hasattr(model, "feature_names_in_"):
-        asked = need("pandas").DataFrame(rows, columns=model.feature_names_in_)
-    due = model.predict_proba(asked) if hasattr(model, "predict_proba") else model.predict(asked)
-    due = np.reshape(due, (len(rows), -1))
-    apart = np.abs(packed(rows) - due).max(axis=1) > 1e-3 * (1 + np.abs(due).max())
-    if apart.mean() > 0.02:
-        share = f"{100 * apart.mean():.0f} %"
-        raise NoSafeGraph(model, f"its ONNX form differs from the estimator at {share} of rows")

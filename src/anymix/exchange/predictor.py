@@ -1,4 +1,4 @@
-"""A predictor that came as an ONNX file: sent through the customs, then run in onnxruntime."""
+"""A predictor that came as an ONNX file: audited elsewhere, then run in onnxruntime."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from anymix._arrays import FloatArray
+from anymix._errors import AuditError
 from anymix.exchange import onnx_audit
 from anymix.exchange._optional import need
-from anymix.exchange.manifest import AuditError
+
+# A name, the file, and what is expected of it: dtype, n_features and n_columns.
+Predictor = tuple[str, bytes, dict[str, Any]]
+DIED = "trying it out took too much memory or time, or crashed"
 
 
 class OnnxPredictor:
@@ -45,7 +49,7 @@ class OnnxPredictor:
                 onnx_audit.ask(self._session, rows[a : a + onnx_audit.BLOCK_ROWS]) for a in blocks
             ]
         except onnx_audit.Refused as refusal:
-            raise ValueError(f"the predictor cannot be used: {refusal}.") from refusal
+            raise AuditError("the predictor", f"cannot be used: {refusal}") from refusal
         return np.concatenate(parts).astype(float)
 
     def _rows(self, X: Any) -> Any:
@@ -54,16 +58,35 @@ class OnnxPredictor:
         return np.ascontiguousarray(X, dtype=self.dtype)
 
 
-def audit_predictors(predictors: Sequence[tuple[str, bytes, dict[str, Any]]]) -> None:
-    """Inspect and try predictors (name, file, what is due) in a process with little memory.
+def audit_predictors(predictors: Sequence[Predictor]) -> None:
+    """Refuse the first predictor that cannot be trusted, by its name."""
+    for (name, _, _), verdict in zip(predictors, verdicts(predictors), strict=True):
+        if verdict is not None:
+            raise AuditError(name, f"cannot be trusted: {verdict}")
 
-    The process is the same for all; the first predictor that it refuses, or dies of, is named.
+
+def verdicts(predictors: Sequence[Predictor]) -> Iterator[str | None]:
+    """Inspect and try predictors in a process with little memory: None, or what is wrong with each.
+
+    The process is the same for all, but for those that come after one that it died of.
     """
+    judged = 0
+    while judged < len(predictors):
+        answers = _answers(predictors[judged:])
+        yield from answers
+        judged += len(answers)
+        if judged < len(predictors):
+            yield DIED
+            judged += 1
+
+
+def _answers(predictors: Sequence[Predictor]) -> list[str | None]:
+    """Return what the process said, as far as it came."""
     for library in ("onnx", "onnxruntime"):
         need(library)
     sent = b"".join(
-        onnx_audit.frame(json.dumps(due).encode()) + onnx_audit.frame(content)
-        for _, content, due in predictors
+        onnx_audit.frame(json.dumps(expected).encode()) + onnx_audit.frame(content)
+        for _, content, expected in predictors
     )
     command = [sys.executable, "-P", onnx_audit.__file__]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -72,13 +95,8 @@ def audit_predictors(predictors: Sequence[tuple[str, bytes, dict[str, Any]]]) ->
         done = subprocess.run(
             command, input=sent, capture_output=True, env=environment, timeout=seconds, check=False
         )
-        answers = done.stdout.splitlines()
+        said = done.stdout
     except subprocess.TimeoutExpired as late:
-        answers = (late.stdout or b"").splitlines()
-    for i, (name, _, _) in enumerate(predictors):
-        verdict = json.loads(answers[i]) if i < len(answers) else _DIED
-        if verdict is not None:
-            raise AuditError(name, f"cannot be trusted: {verdict}")
-
-
-_DIED = "trying it out took too much memory or time, or crashed"
+        said = late.stdout or b""
+    # A line that the process died in is no answer.
+    return [json.loads(line) for line in said.splitlines(keepends=True) if line.endswith(b"\n")]

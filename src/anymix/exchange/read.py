@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anymix._errors import AuditError
 from anymix._files import read_folder
+from anymix.exchange.kinds import NONE, takes_words
 from anymix.exchange.manifest import (
     DENSITY,
     LIMITS,
     MANIFEST,
     PREDICTOR,
-    AuditError,
     Manifest,
     check_facts,
     facts_of,
     parse_manifest,
 )
 from anymix.exchange.predictor import OnnxPredictor, audit_predictors
-from anymix.exchange.tensors import from_tensors, load
+from anymix.exchange.tensors import TextDensity, density_from_arrays, load
 from anymix.sources import Source
 
 
@@ -34,12 +35,15 @@ class ReceivedSource:
     sha256: str
 
 
-def read_sources(folders: Sequence[str | Path]) -> list[ReceivedSource]:
+def read_sources(
+    folders: Sequence[str | Path], *, without_density: bool = False
+) -> list[ReceivedSource]:
     """Read source folders that strangers made.
 
     Everything is checked before anything is built: names, kinds and sizes of the files, hashes,
     manifest, operators and weights of the predictor, arrays of the density.  Predictors are
-    parsed and tried in a process with little memory.
+    parsed and tried in a process with little memory.  Folders without a density are refused, unless
+    `without_density` allows them.
 
     Raises
     ------
@@ -47,8 +51,10 @@ def read_sources(folders: Sequence[str | Path]) -> list[ReceivedSource]:
         With one sentence that names the folder and what is wrong with it.
     """
     opened = [_open(Path(folder)) for folder in folders]
-    densities = [_density(*parts) for parts in opened]
-    audit_predictors([(str(f / PREDICTOR), content[PREDICTOR], due(m)) for f, content, m in opened])
+    densities = [_density(*parts, without_density) for parts in opened]
+    audit_predictors(
+        [(str(f / PREDICTOR), content[PREDICTOR], expected(m)) for f, content, m in opened]
+    )
     return [_build(*parts, density) for parts, density in zip(opened, densities, strict=True)]
 
 
@@ -68,7 +74,7 @@ def _open(folder: Path) -> tuple[Path, dict[str, bytes], Manifest]:
     return folder, content, manifest
 
 
-def due(manifest: Manifest) -> dict[str, Any]:
+def expected(manifest: Manifest) -> dict[str, Any]:
     """Say what the predictor of this manifest takes and gives."""
     return {
         "dtype": manifest.features[0].dtype,
@@ -77,11 +83,17 @@ def due(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _density(folder: Path, content: dict[str, bytes], manifest: Manifest) -> Any:
-    try:
-        return from_tensors(manifest.density, load(content[DENSITY]), len(manifest.features))
-    except AuditError as error:
-        raise AuditError(folder / error.where, error.cause) from error
+def _density(folder: Path, content: dict[str, bytes], manifest: Manifest, may_lack: bool) -> Any:
+    where, kind = str(folder / DENSITY), manifest.density
+    arrays = load(content[DENSITY], where)
+    if kind == NONE:
+        if not may_lack:
+            raise AuditError(where, "holds no density; ask for a folder with one")
+        if arrays:
+            raise AuditError(where, "holds arrays, though the manifest names no density")
+        return None
+    density = density_from_arrays(kind, arrays, len(manifest.features), where)
+    return TextDensity(density) if takes_words(kind) else density
 
 
 def _build(

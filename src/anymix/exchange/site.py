@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from anymix._arrays import FloatArray, positions
+from anymix._errors import AuditError, InputError
 from anymix._files import read_file, replacing
-from anymix.exchange.manifest import AuditError, parse_json
+from anymix.exchange.manifest import parse_json
 from anymix.exchange.read import ReceivedSource
 from anymix.exchange.tensors import dump, load
 from anymix.sources import Tables, evaluate
@@ -82,7 +83,7 @@ class SiteTable:
 
 
 def evaluate_site(
-    audited: Sequence[ReceivedSource],
+    received: Sequence[ReceivedSource],
     site: str,
     X: Any,
     y: ArrayLike,
@@ -90,17 +91,19 @@ def evaluate_site(
     min_rows: int = MIN_ROWS,
 ) -> SiteTable:
     """Ask all sources about the held-out rows of one of them; `rng` shuffles the rows."""
-    names = tuple(one.manifest.name for one in audited)
+    names = tuple(one.manifest.name for one in received)
     if site not in names:
-        raise ValueError(f"the rows are of {site!r}, but the sources are {', '.join(names)}.")
+        raise InputError(
+            f"the rows of {site!r}", f"are of none: the sources are {', '.join(names)}"
+        )
     target = np.asarray(y)
     if target.size < min_rows:
-        raise ValueError(
-            f"{target.size} held-out rows of {site!r} are too few: give at least {min_rows}, so "
-            "that no single row can be made out."
+        raise InputError(
+            f"{target.size} held-out rows of {site!r}",
+            f"are too few: give at least {min_rows}, so that no single row can be made out",
         )
-    classes = all_classes(audited)
-    found = evaluate([one.source for one in audited], X, classes)
+    classes = all_classes(received)
+    found = evaluate([one.source for one in received], X, classes)
     outcomes = _outcomes(found, target, classes)
     log_total = logsumexp(found.log_masses, axis=0)
     impossible = np.isneginf(log_total)
@@ -109,20 +112,20 @@ def evaluate_site(
     order = np.arange(target.size) if rng is None else rng.permutation(target.size)
     return SiteTable(
         site,
-        LOSSES[audited[0].manifest.task],
+        LOSSES[received[0].manifest.task],
         names,
-        tuple(one.sha256 for one in audited),
+        tuple(one.sha256 for one in received),
         log_r[:, order],
         outcomes[:, order],
         log_total[order],
     )
 
 
-def all_classes(audited: Sequence[ReceivedSource]) -> NDArray[Any] | None:
+def all_classes(received: Sequence[ReceivedSource]) -> NDArray[Any] | None:
     """Return the labels that any source knows, sorted; None for a regression."""
-    if audited[0].manifest.classes is None:
+    if received[0].manifest.classes is None:
         return None
-    return np.unique(np.concatenate([one.source.labels for one in audited]))
+    return np.unique(np.concatenate([one.source.labels for one in received]))
 
 
 def _outcomes(found: Tables, y: NDArray[Any], classes: NDArray[Any] | None) -> FloatArray:
@@ -131,9 +134,10 @@ def _outcomes(found: Tables, y: NDArray[Any], classes: NDArray[Any] | None) -> F
     unknown = np.flatnonzero(~np.isin(y, classes))
     if unknown.size:
         label, known = y[unknown[0]].item(), ", ".join(map(str, classes.tolist()))
-        raise ValueError(
-            f"row {unknown[0] + 1} has the label {label!r}, which no source knows (they know "
-            f"{known}); leave such rows out, or let a source be trained on the label."
+        raise InputError(
+            f"row {unknown[0] + 1}",
+            f"has the label {label!r}, which no source knows (they know {known}); leave such rows "
+            "out, or let a source be trained on the label",
         )
     return np.asarray(found.predictions[:, np.arange(y.size), positions(y, classes)])
 
@@ -147,7 +151,7 @@ def read_site(path: str | Path) -> SiteTable:
         raise AuditError(path, "does not exist") from error
     if not ARRAYS <= set(arrays) <= ARRAYS | {"log_total"}:
         raise AuditError(path, f"is not a site's file: it must hold {sorted(ARRAYS)}")
-    head = parse_json(arrays["site"].tobytes(), f"the head of {path}")
+    head = parse_json(arrays["site"].tobytes(), str(path))
     table = SiteTable(
         *_head(head, path),
         arrays["log_responsibilities"],
@@ -180,25 +184,27 @@ def _check_numbers(table: SiteTable, path: Path) -> None:
     sound = not np.isnan(log_r).any() and np.abs(logsumexp(log_r, axis=0)).max() < 1e-6
     if table.loss == "cross_entropy":
         sound = sound and outcomes.min() > 0 and outcomes.max() <= 1 + 1e-9
-    odd_total = total is not None and (np.isnan(total).any() or total.max() == np.inf)
-    if not sound or not np.isfinite(outcomes).all() or odd_total:
+    bad_total = total is not None and (np.isnan(total).any() or total.max() == np.inf)
+    if not sound or not np.isfinite(outcomes).all() or bad_total:
         raise AuditError(path, "has numbers that are no responsibilities or no outcomes")
 
 
-def join_sites(sites: Sequence[SiteTable], audited: Sequence[ReceivedSource]) -> Tables:
+def join_sites(sites: Sequence[SiteTable], received: Sequence[ReceivedSource]) -> Tables:
     """Join the tables of all sites; every site must have seen exactly these sources."""
-    names = tuple(one.manifest.name for one in audited)
-    fingerprints = tuple(one.sha256 for one in audited)
+    names = tuple(one.manifest.name for one in received)
+    fingerprints = tuple(one.sha256 for one in received)
     for site in sites:
         if (site.sources, site.fingerprints) != (names, fingerprints):
-            raise ValueError(
-                f"the site {site.site!r} evaluated other sources, or in another order, than the "
-                f"given ones ({', '.join(names)}); ask it to evaluate these."
+            raise InputError(
+                f"the site {site.site!r}",
+                "evaluated other sources, or in another order, than the given ones "
+                f"({', '.join(names)}); ask it to evaluate these",
             )
     given = [site.site for site in sites]
     if sorted(given) != sorted(names):
-        raise ValueError(
-            f"held-out rows of {', '.join(names)} are needed, once each; got {', '.join(given)}."
+        raise InputError(
+            f"held-out rows of {', '.join(names)}",
+            f"are needed, once each; got {', '.join(given)}",
         )
     if len({site.log_total is None for site in sites}) > 1:
         sites = [SiteTable(**{**vars(site), "log_total": None}) for site in sites]

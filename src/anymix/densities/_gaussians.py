@@ -1,0 +1,100 @@
+"""The Gaussians of a mixture, by factors P_j of their precisions: P_j P_j' = S_j⁻¹.
+
+    log D(x) = logsumexp_j [log w_j − d/2 log 2π + log det P_j − |(x − m_j)'P_j|²/2]
+
+A mixture that was fitted and one that was read from its arrays take the same way here, whatever
+shape the covariances had in the fit, so they agree to the last digit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.special import logsumexp
+
+from anymix._arrays import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussians:
+    """Weights (k,), means (k, d) and factors, each (d, d), or (d,) where it is diagonal."""
+
+    weights: FloatArray
+    means: FloatArray
+    factors: tuple[FloatArray, ...]
+
+    def log_density(self, rows: FloatArray) -> FloatArray:
+        """Log-density of each row, (n,).
+
+        Examples
+        --------
+        >>> one = Gaussians(np.ones(1), np.zeros((1, 2)), factors_of(np.eye(2)[None], "full"))
+        >>> one.log_density(np.zeros((1, 2))).round(4)
+        array([-1.8379])
+        """
+        squares = np.empty((len(rows), len(self.weights)))
+        for j, (mean, factor) in enumerate(zip(self.means, self.factors, strict=True)):
+            diagonal = factor.ndim == 1
+            apart = (rows - mean) * factor if diagonal else rows @ factor - mean @ factor
+            squares[:, j] = np.sum(np.square(apart), axis=1)
+        logs = -0.5 * (rows.shape[1] * np.log(2 * np.pi) + squares) + self.log_determinants()
+        return np.asarray(logsumexp(logs + np.log(self.weights), axis=1))
+
+    def log_determinants(self) -> FloatArray:
+        """Return log det P_j, (k,)."""
+        diagonals = [f if f.ndim == 1 else np.diagonal(f) for f in self.factors]
+        return np.log(np.stack(diagonals)).sum(axis=1)
+
+    def full_factors(self) -> FloatArray:
+        """Return the factors as (k, d, d)."""
+        return np.stack([f if f.ndim == 2 else np.diag(f) for f in self.factors])
+
+
+def full_covariances(covariances: FloatArray, shape: str, means: FloatArray) -> FloatArray:
+    """Write the covariances of a scikit-learn mixture as (k, d, d).
+
+    Examples
+    --------
+    >>> full_covariances(np.array([2.0]), "spherical", np.zeros((1, 2))).tolist()
+    [[[2.0, 0.0], [0.0, 2.0]]]
+    """
+    k, d = means.shape
+    if shape == "full":
+        return covariances
+    if shape == "tied":
+        return np.broadcast_to(covariances, (k, d, d)).copy()
+    diagonal = covariances if shape == "diag" else np.repeat(covariances[:, None], d, axis=1)
+    return np.asarray(diagonal[:, :, None] * np.eye(d))
+
+
+def factors_of(
+    covariances: FloatArray, shape: str, n_components: int = 1, n_features: int = 1
+) -> tuple[FloatArray, ...]:
+    """Return the factors of covariances in one of the shapes of scikit-learn's mixtures.
+
+    Examples
+    --------
+    >>> factors_of(np.array([4.0]), "spherical", 1, 3)
+    (array([0.5, 0.5, 0.5]),)
+    """
+    if shape == "full":
+        return tuple(_factor(covariance) for covariance in covariances)
+    if shape == "tied":
+        return (_factor(covariances),) * n_components
+    if shape == "spherical":
+        covariances = np.repeat(covariances[:, None], n_features, axis=1)
+    return tuple(_factor(np.diag(v)) if v.size == 1 else 1 / np.sqrt(v) for v in covariances)
+
+
+def _factor(covariance: FloatArray) -> FloatArray:
+    variances = np.diagonal(covariance)
+    # A product of matrices would cost d times as much for nothing.
+    if variances.size > 1 and np.count_nonzero(covariance) == np.count_nonzero(variances):
+        if not (variances > 0).all():
+            raise LinAlgError("a variance is not positive")
+        return 1 / np.sqrt(variances)
+    lower = cholesky(covariance, lower=True)
+    factor = solve_triangular(lower, np.eye(len(covariance)), lower=True).T
+    return np.ascontiguousarray(factor)

@@ -1,0 +1,220 @@
+"""Predictors as ONNX graphs: converted, cut to one output, compared with their origin."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, is_classifier
+
+from anymix._arrays import FloatArray, n_rows
+from anymix._errors import AuditError, InputError
+from anymix.exchange._optional import need
+from anymix.exchange.predictor import OnnxPredictor, Predictor, verdicts
+from anymix.sources import Source
+
+OPSETS = {"": 17, "ai.onnx.ml": 3}
+THAT_WORK = "linear models, trees, forests, GradientBoosting, MLP and naive Bayes of scikit-learn"
+DTYPES = {"float32": ("float32",), "float64": ("float64",), "nearest": ("float32", "float64")}
+COMPARED_ROWS = 256
+Classes = tuple[str | int, ...] | None
+
+
+class NoSafeGraph(InputError):
+    """An estimator that has no ONNX form which a reader would trust."""
+
+    def __init__(self, estimator: Any, reason: str):
+        super().__init__(
+            type(_last_step(estimator)).__name__,
+            f"cannot be packed as a safe graph ({reason}); {THAT_WORK} can, or pass an ONNX file",
+        )
+
+
+def classes_of(source: Source) -> Classes:
+    """Return the labels of the predictor's columns, or None for a regression."""
+    given = source.classes
+    if given is None:
+        given = getattr(source.predictor, "classes_", None)
+    return None if given is None else tuple(np.asarray(given).tolist())
+
+
+def graphs_of(source: Source, n_features: int, text: bool, dtype: str) -> list[OnnxPredictor]:
+    """Return the graphs that a predictor can be written as, of the dtype asked for.
+
+    An ONNX file and a PyTorch module have one; an estimator on numbers has one of each dtype.
+    """
+    if dtype not in DTYPES:
+        raise InputError(f"dtype={dtype!r}", f"is not known; choose one of {tuple(DTYPES)}")
+    model, torch, classes = source.predictor, sys.modules.get("torch"), classes_of(source)
+    if isinstance(model, BaseEstimator):
+        wanted = ("string",) if text else DTYPES[dtype]
+        return [_one_output(graph, classes) for graph in _from_estimator(model, n_features, wanted)]
+    if torch is not None and isinstance(model, torch.nn.Module):
+        return [_one_output(_from_torch(model, n_features), classes)]
+    if isinstance(model, bytes | str | Path):
+        content = model if isinstance(model, bytes) else Path(model).read_bytes()
+        return [_one_output(content, classes)]
+    raise InputError(
+        f"a predictor of type {type(model).__name__}",
+        "cannot be packed; give a scikit-learn estimator, a PyTorch module, or the path of an "
+        "ONNX file",
+    )
+
+
+def _from_estimator(model: Any, n_features: int, dtypes: Sequence[str]) -> list[bytes]:
+    """Convert to each dtype; the last failure is told if there is nothing else."""
+    if is_classifier(model) and not hasattr(model, "predict_proba"):
+        raise NoSafeGraph(model, "it gives no probabilities")
+    graphs, failure = [], None
+    for dtype in dtypes:
+        try:
+            graphs.append(_converted(model, n_features, dtype))
+        except NoSafeGraph as error:
+            failure = error
+    if failure is not None and not graphs:
+        raise failure
+    return graphs
+
+
+def _converted(model: Any, n_features: int, dtype: str) -> bytes:
+    need("onnx")
+    skl2onnx, types = need("skl2onnx"), need("skl2onnx.common.data_types")
+    kinds = {
+        "float32": types.FloatTensorType,
+        "float64": types.DoubleTensorType,
+        "string": types.StringTensorType,
+    }
+    last = _last_step(model)
+    options = {id(last): {"zipmap": False}} if hasattr(last, "predict_proba") else None
+    try:
+        graph = skl2onnx.convert_sklearn(
+            model,
+            initial_types=[("X", kinds[dtype]([None, n_features]))],
+            options=options,
+            target_opset=OPSETS,
+        )
+    except Exception as error:
+        # What follows the name of a node is a dump of its numbers.
+        cause = str(error).strip().split("\n")[0].split(" with name=")[0][:200].rstrip(".")
+        raise NoSafeGraph(model, f"skl2onnx says: {cause}") from error
+    return bytes(graph.SerializeToString())
+
+
+def _last_step(model: Any) -> Any:
+    return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
+def _from_torch(model: Any, n_features: int) -> bytes:
+    torch, out = need("torch"), BytesIO()
+    example = torch.zeros(2, n_features)
+    options = {"input_names": ["X"], "dynamic_axes": {"X": {0: "n"}}, "verbose": False}
+    torch.onnx.export(model.eval(), (example,), out, **options)
+    return out.getvalue()
+
+
+def _one_output(content: bytes, classes: Classes) -> OnnxPredictor:
+    """Keep the one output that counts, drop metadata, and find the dtype of the input."""
+    onnx = need("onnx")
+    try:
+        model = onnx.load_model_from_string(content)
+    except Exception as error:
+        raise InputError("the predictor", "is not an ONNX file") from error
+    numbers = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
+    outputs = [v for v in model.graph.output if v.type.tensor_type.elem_type in numbers]
+    if not outputs or not model.graph.input:
+        raise InputError("the ONNX file", "must have an input and an output of numbers")
+    # A classifier gives labels first and probabilities last; a regressor gives numbers alone.
+    kept = outputs[-1] if classes is not None else outputs[0]
+    del model.graph.output[:]
+    for part in (model, model.graph, *model.graph.node, *model.graph.initializer):
+        part.ClearField("metadata_props")
+    model.graph.output.append(kept)
+    model.doc_string = model.graph.doc_string = ""
+    _use_plain_locale(model.graph)
+    dtypes = {
+        onnx.TensorProto.FLOAT: "float32",
+        onnx.TensorProto.DOUBLE: "float64",
+        onnx.TensorProto.STRING: "string",
+    }
+    elem = model.graph.input[0].type.tensor_type.elem_type
+    return OnnxPredictor(bytes(model.SerializeToString()), dtypes.get(elem, "float32"))
+
+
+def _use_plain_locale(graph: Any) -> None:
+    """Lower-case text by the locale C: a reader need not have the one that was written."""
+    plain = need("onnx").helper.make_attribute("locale", "C")
+    for node in graph.node:
+        if node.op_type == "StringNormalizer":
+            others = [a for a in node.attribute if a.name != "locale"]
+            del node.attribute[:]
+            node.attribute.extend([*others, plain])
+
+
+def safe_graphs(
+    source: Source, graphs: Sequence[OnnxPredictor], n_features: int
+) -> list[OnnxPredictor]:
+    """Keep the graphs that a reader would trust; an estimator is not to blame for intentions."""
+    classes, name = classes_of(source), f"the predictor of {source.name!r}"
+    n_columns = 1 if classes is None else len(classes)
+    sent: list[Predictor] = [
+        (name, g.content, {"dtype": g.dtype, "n_features": n_features, "n_columns": n_columns})
+        for g in graphs
+    ]
+    found = list(verdicts(sent))
+    kept = [graph for graph, verdict in zip(graphs, found, strict=True) if verdict is None]
+    if not kept and isinstance(source.predictor, BaseEstimator):
+        raise NoSafeGraph(source.predictor, str(found[0]))
+    if not kept:
+        raise AuditError(name, f"cannot be trusted: {found[0]}")
+    return kept
+
+
+def rows_to_compare(density: Any, rows: Any, text: bool) -> FloatArray | None:
+    """Return some of the given rows, or rows drawn from the density; None for documents."""
+    if text or (rows is None and density is None):
+        return None
+    if rows is None:
+        return np.asarray(density.sample(COMPARED_ROWS, random_state=0))
+    rows = rows if hasattr(rows, "shape") else np.asarray(rows)
+    some = np.unique(np.linspace(0, n_rows(rows) - 1, COMPARED_ROWS).astype(np.intp))
+    chosen = rows.iloc[some] if hasattr(rows, "iloc") else rows[some]
+    return np.asarray(chosen.toarray() if hasattr(chosen, "toarray") else chosen, dtype=float)
+
+
+def nearest_graph(
+    source: Source, graphs: Sequence[OnnxPredictor], rows: FloatArray | None
+) -> OnnxPredictor:
+    """Return the graph whose largest difference from the estimator at these rows is least.
+
+    A form that says something else than the estimator is refused.  What is no estimator, or takes
+    documents, is not compared.
+    """
+    model = source.predictor
+    if rows is None and len(graphs) > 1:
+        raise InputError(
+            "dtype='nearest'", "needs rows to compare at; pass rows, or a source with a density"
+        )
+    if rows is None or not isinstance(model, BaseEstimator):
+        return graphs[0]
+    # Of two that are as near the first is kept: float32 is smaller and faster.
+    best = min(graphs, key=lambda graph: _differences(model, graph, rows)[0].max())
+    differences, scale = _differences(model, best, rows.astype(best.dtype))
+    apart = differences > 1e-3 * (1 + scale)
+    if apart.mean() > 0.02:
+        share = f"{100 * apart.mean():.0f} %"
+        raise NoSafeGraph(model, f"its ONNX form differs from the estimator at {share} of rows")
+    return best
+
+
+def _differences(model: Any, graph: OnnxPredictor, rows: FloatArray) -> tuple[FloatArray, float]:
+    """Return how far each row's answer is from the estimator's, and the largest answer."""
+    asked: Any = rows
+    if hasattr(model, "feature_names_in_"):
+        asked = need("pandas").DataFrame(rows, columns=model.feature_names_in_)
+    method = model.predict_proba if hasattr(model, "predict_proba") else model.predict
+    answers = np.reshape(method(asked), (len(rows), -1))
+    return np.abs(graph(rows) - answers).max(axis=1), float(np.abs(answers).max())
