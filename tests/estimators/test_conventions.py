@@ -10,36 +10,18 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
-from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, evaluate
+from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.densities import DomainClassifier, GaussianKDE
-from anymix.estimators import (
-    HardRouter,
-    Joint,
-    LambdaComb,
-    SingleSource,
-    Stacking,
-    Uniform,
-    VolumeWeighted,
-)
+from anymix.estimators import HardRouter, Uniform
+from tests.estimators.baseline_cases import failures
 from tests.estimators.several_sources import classification, regression
 
-BASELINES = (Uniform, VolumeWeighted, SingleSource, LambdaComb, Stacking, HardRouter, Joint)
+# Every exported estimator is checked in test_every_baseline.py; these are further settings.
 CHECKED = [
-    DistributionWeightedRegressor(),
     DistributionWeightedRegressor(LinearRegression(), DomainClassifier(), loss="absolute"),
-    DistributionWeightedClassifier(),
     DistributionWeightedClassifier(LogisticRegression(C=0.1), rule="normalised"),
-    *(method(inner) for method in BASELINES for inner in (Ridge(), LogisticRegression())),
 ]
-
-
-def failures(estimator, **expected):
-    results = check_estimator(
-        estimator, expected_failed_checks=expected, on_fail=None, on_skip=None
-    )
-    return [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -199,18 +181,3 @@ def test_a_single_source_is_the_estimator_itself():
     model = DistributionWeightedClassifier().fit(X, y, np.zeros(len(y)))
     alone = LogisticRegression().fit(X, y)
     assert np.allclose(model.predict_proba(X), alone.predict_proba(X), atol=3e-6)
-
-
-@pytest.mark.parametrize("method", BASELINES[:-1])
-@pytest.mark.parametrize("problem", [regression, classification])
-def test_weights_of_every_combination_sum_to_one_and_give_its_prediction(method, problem):
-    X, y, d = problem()
-    inner = Ridge() if problem is regression else LogisticRegression()
-    model = method(inner).fit(X, y, sample_domain=d)
-    weights = model.source_weights(X)
-    assert np.allclose(weights.sum(axis=1), 1)
-    classes = getattr(model, "classes_", None)
-    router = model.router_
-    h = evaluate(model.sources_, X, classes, router).predictions
-    answer = model.predict(X) if classes is None else model.predict_proba(X)
-    assert np.allclose(answer, np.einsum("ik,ki...->i...", weights, h), atol=1e-5)

@@ -28,9 +28,8 @@ def group_losses(model, X, y, domain):
     return np.array([losses[domain == g].mean() for g in np.unique(domain)])
 
 
-@pytest.mark.parametrize("inner", [Ridge(), LogisticRegression(), LinearSVC()])
-def test_check_estimator(inner):
-    check_estimator(GroupDRO(inner, n_rounds=3), on_skip=None)
+def test_check_estimator_without_probabilities():
+    check_estimator(GroupDRO(LinearSVC(), n_rounds=3), on_skip=None)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -14,6 +14,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
+from anymix.estimators import KernelMeanMatching
 from anymix.estimators._kmm_qp import (
     BoxAndBand,
     MeanMatching,
@@ -23,7 +24,6 @@ from anymix.estimators._kmm_qp import (
     mean_matching_weights,
     solve_qp,
 )
-from anymix.estimators.kmm import KernelMeanMatching
 from benchmarks import kmm as benchmark
 
 
@@ -172,9 +172,8 @@ def test_kernel_blocks_against_scikit_learn(kernel):
 # -- estimator -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("inner", [Ridge(), LogisticRegression(), SVC()])
-def test_check_estimator(inner):
-    check_estimator(KernelMeanMatching(inner), on_skip=None)
+def test_check_estimator_without_probabilities():
+    check_estimator(KernelMeanMatching(SVC()), on_skip=None)
 
 
 def test_the_type_is_that_of_the_inner_estimator():
