@@ -1,6 +1,13 @@
+import os
+
 import pytest
 
-from tests.studies.review_cases import DATA, made_up_reviews
+from anymix.studies.made_up import made_up_reviews
+from tests.studies.real_data import DATA
+
+# PyTorch reads it when it is first imported: on cores that test processes share, its threads would
+# only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture

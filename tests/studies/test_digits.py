@@ -3,15 +3,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from anymix.studies import digits
 from anymix.studies.claims import column_means, duels
 from anymix.studies.digits import DOMAINS, EPOCHS, Meter, grey, pairs, sizes, study
 from anymix.studies.fetch import cache_folder
 from anymix.studies.loaders import Images, load_mnist, load_small_digits, load_usps
+from anymix.studies.made_up import made_up_images
 from anymix.studies.networks import ConvNet
 from anymix.studies.runner import quiet, read_records
-from tests.studies.recognition_cases import made_up_images
+from tests.studies.study_cases import rehearsal
 
-FEW = dict.fromkeys(EPOCHS, 3)
 RECORDS = Path(__file__).parents[2] / "results" / "digits.jsonl"
 OURS = [("DW, calibrated", "beyond"), ("DW, domain classifier", "beyond")]
 
@@ -33,19 +34,11 @@ def test_sizes_of_images_in_their_published_form():
     assert [r.paper for r in found[6:]] == [r.value for r in found[6:]]
 
 
-@pytest.fixture(scope="module")
-def first_run(tmp_path_factory):
-    pytest.importorskip("torch")
-    cache, told = tmp_path_factory.mktemp("networks"), []
-    images = made_up_images()
-    results = [*study(images, [1], lambda *step: told.append(step), cache, n_pairs=20, epochs=FEW)]
-    return images, cache, results, told
-
-
-def test_every_row_and_column_of_the_table_is_there(first_run):
-    _, _, results, _ = first_run
+@pytest.mark.xdist_group("digits")
+def test_every_row_and_column_of_the_table_is_there():
+    results = rehearsal("digits").alone
     table = [r for r in results if r.table == "Table 3"]
-    assert len(results) == len(table)
+    assert len(results) == 12 + len(table)
     assert len(table) == len({(r.method, r.protocol) for r in table}) * 8
     assert {r.method for r in table} >= {"s", "m", "u", "unif", "DW", "joint"}
     paper = [r for r in table if r.protocol == "as published"]
@@ -56,30 +49,45 @@ def test_every_row_and_column_of_the_table_is_there(first_run):
     assert value["unif", "smu"] == pytest.approx(pooled)
 
 
-def test_a_second_run_takes_the_networks_from_the_cache(first_run, monkeypatch):
-    images, cache, results, _ = first_run
-    assert len([*cache.iterdir()]) == 4
-
-    def fit(self, X, y):
-        raise AssertionError("a network was trained again")
-
-    monkeypatch.setattr(ConvNet, "fit", fit)
-    assert [*study(images, [1], quiet, cache, n_pairs=20, epochs=FEW)] == results
+@pytest.mark.xdist_group("digits")
+def test_progress_names_the_network():
+    told = {what for _, _, what in rehearsal("digits").told}
+    assert told >= {f"seed {seed}, network {name}" for seed in (0, 1) for name in EPOCHS}
 
 
-def test_another_draw_or_another_recipe_is_not_in_the_cache(first_run, monkeypatch):
-    images, cache, _, _ = first_run
+@pytest.fixture
+def networks_of(monkeypatch, tmp_path):
+    """Train for a study, or take from the cache, and leave its table empty."""
+    pytest.importorskip("torch")
+    images, seen = made_up_images(n_train=20, n_test=10), []
+    monkeypatch.setattr(
+        digits, "rows_of_the_table", lambda setting, networks, *_: seen.append(networks) or []
+    )
+
+    def run(seed=1, n_epochs=1):
+        epochs = dict.fromkeys(EPOCHS, n_epochs)
+        list(study(images, [seed], quiet, tmp_path, n_pairs=2, epochs=epochs))
+        return seen[-1]
+
+    return run
+
+
+def test_a_second_run_takes_the_networks_from_the_cache(networks_of, monkeypatch, tmp_path):
+    first = networks_of()
+    assert len([*tmp_path.iterdir()]) == 4
+    monkeypatch.setattr(ConvNet, "fit", lambda *_: pytest.fail("a network was trained again"))
+    second = networks_of()
+    for name in EPOCHS:
+        for part, weights in first[name].weights_.items():
+            np.testing.assert_array_equal(second[name].weights_[part], weights)
+
+
+@pytest.mark.parametrize("change", [{"seed": 2}, {"n_epochs": 2}])
+def test_another_draw_or_another_recipe_is_not_in_the_cache(networks_of, monkeypatch, change):
+    networks_of()
     monkeypatch.setattr(ConvNet, "fit", lambda *_: pytest.fail("asked to train"))
-    for seed, epochs in ((2, FEW), (1, dict.fromkeys(EPOCHS, 2))):
-        with pytest.raises(pytest.fail.Exception, match="asked to train"):
-            [*study(images, [seed], quiet, cache, n_pairs=20, epochs=epochs)]
-
-
-def test_progress_names_the_network_and_ends_at_the_end(first_run):
-    *_, told = first_run
-    assert {what for _, _, what in told} >= {f"seed 1, network {name}" for name in EPOCHS}
-    done, total, _ = told[-1]
-    assert done == total
+    with pytest.raises(pytest.fail.Exception, match="asked to train"):
+        networks_of(**change)
 
 
 def test_a_meter_reports_no_more_than_a_thousand_times():

@@ -8,17 +8,16 @@ from anymix.studies.digits import DOMAINS
 from anymix.studies.digits_small import study
 from anymix.studies.loaders import Images, load_small_digits
 from anymix.studies.runner import quiet, read_records
-from tests.studies.recognition_cases import made_up_images
+from tests.studies.study_cases import rehearsal
 
 RECORDS = Path(__file__).parents[2] / "results" / "digits_small.jsonl"
 SINGLE = {("Table 3", name) for name in DOMAINS}
 RIVALS = [(name, "as published") for name in ("s", "m", "u", "unif", "joint")]
 
 
+@pytest.mark.xdist_group("digits_small")
 def test_the_study_on_made_up_images():
-    images = made_up_images()
-    results = list(study(images, [1], quiet, n_pairs=20))
-    assert results == list(study(images, [1], quiet, n_pairs=20))
+    results = rehearsal("digits_small").alone
     sizes = [r for r in results if r.table == "Sizes, Table 2"]
     assert [r.value for r in sizes] == [80] * 3 + [30] * 3 + [32] * 3 + [1] * 3
     paper = [73_257, 60_000, 7_291, 26_032, 10_000, 2_007, 32, 28, 16, 3, 1, 1]

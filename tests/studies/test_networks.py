@@ -3,8 +3,8 @@ import pytest
 from sklearn.base import clone
 
 from anymix.studies import networks
+from anymix.studies.made_up import made_up_images
 from anymix.studies.networks import ConvNet, need_torch
-from tests.studies.recognition_cases import made_up_images
 
 torch = pytest.importorskip("torch")
 

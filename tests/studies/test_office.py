@@ -5,10 +5,11 @@ import pytest
 
 from anymix.studies import office
 from anymix.studies.claims import column_means, duels
-from anymix.studies.office import PER_CLASS, held_out, split, study
+from anymix.studies.made_up import made_up_features
+from anymix.studies.office import PER_CLASS, held_out, split
 from anymix.studies.recognition import Setting
-from anymix.studies.runner import quiet, read_records
-from tests.studies.recognition_cases import made_up_features
+from anymix.studies.runner import read_records
+from tests.studies.study_cases import rehearsal
 
 RECORDS = Path(__file__).parents[2] / "results" / "office.jsonl"
 SINGLE = {("Table 4", name) for name in ("amazon", "webcam", "dslr")}
@@ -25,10 +26,9 @@ def test_a_split_has_so_many_rows_of_each_class_and_is_new_for_each_seed():
     assert PER_CLASS == (20, 8, 8)
 
 
+@pytest.mark.xdist_group("office")
 def test_the_study_on_made_up_features():
-    rows = made_up_features()
-    results = list(study(rows, [2], quiet, per_class=(8, 6, 6)))
-    assert results == list(study(rows, [2], quiet, per_class=(8, 6, 6)))
+    results = rehearsal("office").alone
     assert len(results) == 10 * 8
     assert {r.method for r in results if r.privileged} == {"joint"}
     value = {(r.method, r.protocol, r.target): r.value for r in results}

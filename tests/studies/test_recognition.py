@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anymix.studies.made_up import made_up_features
 from anymix.studies.paper_numbers import columns
 from anymix.studies.recognition import Method, Setting, ask, fit, methods, records, take
-from tests.studies.recognition_cases import made_up_features
 
 
 def setting(table="Table 4", domains=("amazon", "webcam", "dslr"), sizes=(3, 2, 1), **parts):

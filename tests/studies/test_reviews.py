@@ -15,7 +15,7 @@ from anymix.studies.reviews import (
     C,
     fit_and_evaluate,
     fit_svr,
-    held_out_evidence,
+    held_out,
     rbf,
     read_corpus,
 )
@@ -102,7 +102,7 @@ def test_the_target_of_a_mixture_is_the_mixture_of_the_targets(corpus):
 
 def test_held_out_rows_are_judged_once_and_by_strangers(corpus):
     view, train = corpus.view(), [p[:50] for p in domains(corpus)]
-    found = held_out_evidence(view, train)
+    found = held_out(view, train)
     assert sorted(found.rows) == sorted(np.concatenate(train))
     row = train[2][7]
     copies = corpus.text % 5 == corpus.text[row] % 5

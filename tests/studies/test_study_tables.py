@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from anymix.studies.paper_numbers import TABLES, columns, published
 from anymix.studies.runner import Result
 from anymix.studies.tables import lines, render, tables
-from tests.studies.review_cases import SHARED
+from tests.studies.real_data import SHARED
 
 PAPER = SHARED / "paper.tex"
 

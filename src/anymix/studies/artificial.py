@@ -26,6 +26,16 @@ PROBLEMS = {
 
 
 def run(data: Path | None, seeds: Sequence[int], progress: Progress) -> Iterator[Result]:
+    """Run the study; it needs no data."""
+    yield from study(seeds, progress)
+
+
+def rehearse(seeds: Sequence[int], progress: Progress) -> Iterator[Result]:
+    """Run the study on few points."""
+    yield from study(seeds, progress, n_points=90)
+
+
+def study(seeds: Sequence[int], progress: Progress, n_points: int = N_POINTS) -> Iterator[Result]:
     """Both problems, a new draw for each seed: γ against passes over the data, then the losses.
 
     Paper: App. E.1, Fig. 2, Fig. 3.
@@ -33,7 +43,7 @@ def run(data: Path | None, seeds: Sequence[int], progress: Progress) -> Iterator
     for i, seed in enumerate(seeds):
         for figure, (loss, make) in PROBLEMS.items():
             rng = np.random.default_rng(seed)
-            problem = make(N_POINTS, rng)
+            problem = make(n_points, rng)
             cell = partial(Result, "artificial", seed=seed)
             for curve in convergence(problem, 0, rng):
                 way = _protocol(curve.method)

@@ -24,6 +24,7 @@ from sklearn.preprocessing import FunctionTransformer
 from anymix.densities import GaussianKDE
 from anymix.studies.digits import DOMAINS, N_PAIRS, TEST_SIZES, pairs, sizes
 from anymix.studies.loaders import Features, Images, load_small_digits
+from anymix.studies.made_up import made_up_images
 from anymix.studies.recognition import Setting, ask, fit, joint, methods, records, take
 from anymix.studies.runner import Progress, Result
 from anymix.studies.slopes import coarsen, slopes
@@ -34,6 +35,11 @@ STUDY = "digits_small"
 def run(data: Path | None, seeds: Sequence[int], progress: Progress) -> Iterator[Result]:
     """Run the study on the small sets in the folder."""
     yield from study(load_small_digits(data), seeds, progress)
+
+
+def rehearse(seeds: Sequence[int], progress: Progress) -> Iterator[Result]:
+    """Run the study on made-up images."""
+    yield from study(made_up_images(), seeds, progress, n_pairs=15)
 
 
 def study(

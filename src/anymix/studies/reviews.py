@@ -164,7 +164,7 @@ def fit_and_evaluate(view: View, train: Sequence[Rows], rows: Rows) -> HeldOut:
     )
 
 
-def held_out_evidence(view: View, train: Sequence[Rows], n_folds: int = 5) -> HeldOut:
+def held_out(view: View, train: Sequence[Rows], n_folds: int = 5) -> HeldOut:
     """Evaluate every training row by sources that were fitted without its text, in folds.
 
     Copies of a text share a fold, so that none is judged by a source that has seen it.

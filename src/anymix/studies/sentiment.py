@@ -23,6 +23,7 @@ from anymix.core import Objective, Problem, combine, simplex, solve
 from anymix.densities import BigramModel, TemperatureScaling
 from anymix.studies.kmm_reviews import MeanMatcher
 from anymix.studies.loaders import load_reviews
+from anymix.studies.made_up import made_up_reviews
 from anymix.studies.paper_numbers import columns, published
 from anymix.studies.reviews import (
     Corpus,
@@ -33,7 +34,7 @@ from anymix.studies.reviews import (
     fit_and_evaluate,
     fit_bigrams,
     fit_svr,
-    held_out_evidence,
+    held_out,
     log_likelihoods,
     predictions,
     rbf,
@@ -100,7 +101,14 @@ def run(data: Path | None, seeds: Sequence[int], progress: Progress) -> Iterator
     yield from study(read_corpus(load_reviews(data)), seeds, progress)
 
 
-def study(corpus: Corpus, seeds: Sequence[int], progress: Progress) -> Iterator[Result]:
+def rehearse(seeds: Sequence[int], progress: Progress) -> Iterator[Result]:
+    """Run the study on made-up reviews."""
+    yield from study(read_corpus(made_up_reviews(30)), seeds, progress, n_sentences=100)
+
+
+def study(
+    corpus: Corpus, seeds: Sequence[int], progress: Progress, n_sentences: int = N_SENTENCES
+) -> Iterator[Result]:
     """Run the study on a corpus.
 
     Paper: Sec. 5.1, App. E.2, Table 1, Table 5, Table 6, Table 7, Fig. 1.
@@ -108,7 +116,7 @@ def study(corpus: Corpus, seeds: Sequence[int], progress: Progress) -> Iterator[
     whole = corpus.view()
     for i, seed in enumerate(seeds):
         train, test = split(corpus, seed)
-        yield from _records(published_methods(whole, train, test, seed), seed)
+        yield from _records(published_methods(whole, train, test, seed, n_sentences), seed)
         progress(2 * i + 1, 2 * len(seeds), f"seed {seed}, as published")
         new = ~np.isin(corpus.text, corpus.text[np.concatenate(train)])
         unseen = [rows[new[rows]] for rows in test]
@@ -145,7 +153,7 @@ def _records(methods: Sequence[Method], seed: int) -> Iterator[Result]:
 
 
 def published_methods(
-    view: View, train: Sequence[Rows], test: Sequence[Rows], seed: int
+    view: View, train: Sequence[Rows], test: Sequence[Rows], seed: int, n_sentences: int
 ) -> list[Method]:
     """All rows of the paper, its way."""
     regressors = [fit_svr(view, rows) for rows in train]
@@ -153,7 +161,7 @@ def published_methods(
     bigrams = fit_bigrams(view, whole)
     rows = np.concatenate(test)
     h = predictions(view, regressors, rows)
-    z = sampled_z(view, regressors, bigrams, seed)
+    z = sampled_z(view, regressors, bigrams, seed, n_sentences)
     dw = combine(log_likelihoods(view, bigrams, rows), h, z, ETA)
     rivals = _rivals(view, train, test, h, "as published")
     return [*rivals, Method("DW", "as published", _fixed(view, test, dw))]
@@ -162,7 +170,7 @@ def published_methods(
 def clean_methods(view: View, train: Sequence[Rows], test: Sequence[Rows]) -> list[Method]:
     """The paper's rows with nothing seen that is tested, then our own."""
     found = fit_and_evaluate(view, train, np.concatenate(test))
-    held = held_out_evidence(view, train)
+    held = held_out(view, train)
     domain = view.corpus.domain[held.rows]
     pairs = {
         "raw": (held.log_densities, found.log_densities),
@@ -232,7 +240,11 @@ def _fixed(view: View, test: Sequence[Rows], h: Floats) -> Callable[[Mixture], F
 
 
 def sampled_z(
-    view: View, regressors: Sequence[Regressor], bigrams: Sequence[BigramModel], seed: int
+    view: View,
+    regressors: Sequence[Regressor],
+    bigrams: Sequence[BigramModel],
+    seed: int,
+    n_sentences: int = N_SENTENCES,
 ) -> Floats:
     """The paper's z: γ → 0 on sentences drawn from the language models, from z = 1/p.
 
@@ -244,12 +256,12 @@ def sampled_z(
     """
     p = len(bigrams)
     samples = [
-        Counter(map(tuple, model.sample(N_SENTENCES, random_state=p * seed + k)))
+        Counter(map(tuple, model.sample(n_sentences, random_state=p * seed + k)))
         for k, model in enumerate(bigrams)
     ]
     met = Counter(sentence for sample in samples for sentence in sample)
     shared = [sentence for sentence, n in met.items() if n > 1]
-    masses = np.array([[sample[s] / N_SENTENCES for s in shared] for sample in samples])
+    masses = np.array([[sample[s] / n_sentences for s in shared] for sample in samples])
     X = _count(shared, view.vocabulary)
     h = np.stack([r.predict(rbf(X, view.counts[r.rows])) for r in regressors])
     y = (h * (masses > 0)).sum(axis=0) / (masses > 0).sum(axis=0)

@@ -25,13 +25,28 @@ Cell = tuple[str, float, float, float | None]
 
 
 def run(data: Path | None, seeds: Sequence[int], progress: Progress) -> Iterator[Result]:
+    """Run the study; it needs no data."""
+    yield from study(seeds, progress)
+
+
+def rehearse(seeds: Sequence[int], progress: Progress) -> Iterator[Result]:
+    """Run the study on few points, and the lower bounds for few sources."""
+    yield from study(seeds, progress, n_points=60, sizes=SIZES[:2])
+
+
+def study(
+    seeds: Sequence[int],
+    progress: Progress,
+    n_points: int = N_POINTS,
+    sizes: Sequence[int] = SIZES,
+) -> Iterator[Result]:
     """Run all parts; the lower bounds have nothing random, so that they are run once."""
     once = {"Lemma 7": averages_squared, "Lemma 8": averages_cross_entropy}
     drawn = {"Cor. 2": mixtures_bound, "Cor. 10": outside_bound, "Cor. 11": estimated_bound}
     for table, cells in once.items():
-        yield from _records(table, seeds[0], cells())
+        yield from _records(table, seeds[0], cells(sizes))
     for i, seed in enumerate(seeds):
-        problem = paper_regression(N_POINTS, np.random.default_rng(seed))
+        problem = paper_regression(n_points, np.random.default_rng(seed))
         for table, part in drawn.items():
             yield from _records(table, seed, part(problem, np.random.default_rng([seed, 1])))
         progress(i + 1, len(seeds), f"seed {seed}")
@@ -55,23 +70,23 @@ def _records(table: str, seed: int, cells: Iterator[Cell]) -> Iterator[Result]:
         )
 
 
-def averages_squared() -> Iterator[Cell]:
+def averages_squared(sizes: Sequence[int] = SIZES) -> Iterator[Cell]:
     """p points, labels 0 and 1 in turn; source k has one point and says its label everywhere.
 
     Paper: Lemma 7.
     """
-    for p in SIZES:
+    for p in sizes:
         y = np.arange(p) % 2.0
         h = np.repeat(y[:, None], p, axis=1)
         yield from _best_average_beside_dw(Problem(np.eye(p), h, y, eta=1e-6), 0.25)
 
 
-def averages_cross_entropy() -> Iterator[Cell]:
+def averages_cross_entropy(sizes: Sequence[int] = SIZES) -> Iterator[Cell]:
     """p points with p labels; source k has the k-th of both and is certain of it everywhere.
 
     Paper: Lemma 8.
     """
-    for p in SIZES:
+    for p in sizes:
         # A probability of zero would cost an infinite loss; the least number stands for it.
         h = np.clip(np.eye(p), 1e-300, 1)
         problem = Problem(np.eye(p), h, None, loss="cross_entropy", eta=1e-6)

@@ -1,0 +1,72 @@
+"""Made-up reviews, images and features: small stand-ins for the data of the studies' rehearsals."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anymix.studies.loaders import Features, Images, Reviews
+
+N_DOMAINS = 3
+# Contrast and noise of each domain's images.
+LIGHT = {"svhn": (2.0, 4.0), "mnist": (5.0, 0.5), "usps": (-3.0, 1.0)}
+TONES = {1.0: "awful bad", 2.0: "bad weak", 4.0: "good fine", 5.0: "good great"}
+# Words of a domain, and the share of each word of the others.
+N_OWN, SHARE_OF_OTHERS = 3, 0.04
+
+
+def made_up_features(n_classes: int = 4, n_per_cell: int = 20, seed: int = 0) -> Features:
+    """Draw three domains, far apart; each turns the same classes another way.
+
+    >>> made_up_features(n_per_cell=5).X.shape
+    (60, 4)
+    """
+    rng = np.random.default_rng(seed)
+    domain, y = (i.ravel() for i in np.indices((N_DOMAINS, n_classes * n_per_cell)))
+    y = y % n_classes
+    angle = 2 * np.pi * (y / n_classes + domain / N_DOMAINS)
+    centre = np.column_stack([np.cos(angle), np.sin(angle), 3.0 * domain, np.ones(len(y))])
+    X = (centre + rng.normal(0, 0.3, centre.shape)).astype(np.float32)
+    return Features(X, y, domain)
+
+
+def made_up_images(n_train: int = 80, n_test: int = 30, seed: int = 0) -> dict[str, Images]:
+    """Draw ten classes as ten directions of a slope, with another contrast in each domain.
+
+    >>> {name: images.x_test.shape for name, images in made_up_images(20, 10).items()}
+    {'svhn': (10, 32, 32), 'mnist': (10, 32, 32), 'usps': (10, 32, 32)}
+    """
+    rng = np.random.default_rng(seed)
+    grid = np.indices((32, 32)) - 15.5
+
+    def draw(n: int, contrast: float, noise: float) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
+        y = np.arange(n) % 10
+        angle = 2 * np.pi * y / 10
+        ramp = np.tensordot(np.column_stack([np.sin(angle), np.cos(angle)]), grid, axes=1)
+        x = 128 + contrast * ramp + rng.normal(0, noise, ramp.shape)
+        return x.clip(0, 255).astype(np.uint8), y
+
+    return {name: Images(*draw(n_train, *how), *draw(n_test, *how)) for name, how in LIGHT.items()}
+
+
+def made_up_reviews(n_per_domain: int = 60, seed: int = 0) -> Reviews:
+    """Draw four domains with words of their own and shared words of praise and blame.
+
+    The second review is a copy of the first, as some real ones are.
+
+    >>> len(made_up_reviews(10).texts)
+    40
+    """
+    rng = np.random.default_rng(seed)
+    words = [f"thing{chr(97 + i)}" for i in range(4 * N_OWN)]
+    texts, ratings = [], []
+    for k in range(4):
+        share = np.full(len(words), SHARE_OF_OTHERS)
+        share[N_OWN * k : N_OWN * (k + 1)] = (1 - 3 * N_OWN * SHARE_OF_OTHERS) / N_OWN
+        for _ in range(n_per_domain):
+            rating = float(rng.choice(list(TONES)))
+            said = [*rng.choice(words, size=rng.integers(3, 9), p=share), *TONES[rating].split()]
+            texts.append(" ".join(rng.permutation(said)))
+            ratings.append(rating)
+    texts[1] = texts[0]
+    return Reviews(texts, np.array(ratings), np.repeat(np.arange(4), n_per_domain))
