@@ -1,10 +1,10 @@
-# Few words: demo, test, bench, study-NAME, docs, format, clean.  Each creates what it needs.
+# Few words: demo, test, coverage, bench, study-NAME, docs, format, clean.  Each creates what it needs.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo test test-slow lint bench docs format clean
+.PHONY: demo test test-slow coverage lint bench docs format clean
 
 # One environment; a stamp remembers which extra is in it.
 $(VENV)/.stamp-%: pyproject.toml
@@ -20,10 +20,16 @@ lint: $(VENV)/.stamp-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Two test processes on two cores: threads of BLAS would only wait for each other.
-test: export OPENBLAS_NUM_THREADS = 1
+# Two test processes on two cores: threads of BLAS would only wait for each other.  Each begins with
+# its half, so that what a folder's tests share is made once, and takes from the other at the end.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+test coverage: export OPENBLAS_NUM_THREADS = 1
 test: lint
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(PYTEST)
+
+# Lines that no test runs, on the screen and in coverage.json.
+coverage: $(VENV)/.stamp-test
+	$(PYTEST) --cov=anymix --cov-report=term:skip-covered --cov-report=json:coverage.json
 
 test-slow: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -m slow
@@ -47,4 +53,4 @@ format: $(VENV)/.stamp-test
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist demo-output examples-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist demo-output examples-output .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage coverage.json

@@ -6,6 +6,7 @@ from benchmarks import (
     bigram,
     confidence,
     estimators,
+    imports,
     kde,
     kmm,
     monitor,
@@ -18,6 +19,7 @@ from benchmarks import (
 # Ten SLSQP starts on 200 problems take hours; `benchmarks.random_problems` alone runs them all.
 SMALL = {random_problems}
 ALL = (
+    imports,
     solvers,
     random_problems,
     kde,

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from anymix.densities.bigram import BigramModel
+from anymix.densities import BigramModel
 
 Documents = list[list[str]]
 TARGETS = {"train": 0.3, "score": 0.1, "sample": 2.0}

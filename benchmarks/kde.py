@@ -26,7 +26,7 @@ from scipy.stats import gaussian_kde
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KernelDensity
 
-from anymix.densities.kde import GaussianKDE
+from anymix.densities import GaussianKDE
 
 SIZES = ((2, 20_000), (64, 5_000), (512, 2_000), (64, 20_000), (512, 20_000), (4096, 8_000))
 LEAST_GAIN = {(64, 5_000): 40.0, (512, 2_000): 80.0}  # over scikit-learn

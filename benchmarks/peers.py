@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
+from anymix._arrays import FloatArray
 from anymix.core import Problem, simplex
 from anymix.core.losses import CrossEntropy
 from anymix.core.problem import gap
-from anymix.core.simplex import FloatArray
 from anymix.core.solvers.decomposition import decompose
 
 

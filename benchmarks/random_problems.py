@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from anymix._arrays import FloatArray
 from anymix.core import Problem, simplex, solve
-from anymix.core.simplex import FloatArray
 from anymix.studies import synthetic
 from benchmarks.peers import slsqp_worst
 
@@ -142,7 +142,7 @@ def summary(table: list[dict[str, Any]]) -> None:
 
 def main(quick: bool = False, n: int = 200) -> list[dict[str, Any]]:
     if quick:
-        table = [examine(seed, 2, 60, largest_p=12, largest_m=1000) for seed in range(12)]
+        table = [examine(seed, 2, 60, largest_p=8, largest_m=600) for seed in range(8)]
     else:
         path = Path(tempfile.mkdtemp(prefix="anymix-")) / "random_problems.jsonl"
         print(f"{n} random problems; answers go to {path}", flush=True)

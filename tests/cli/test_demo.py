@@ -1,26 +1,42 @@
 """The demo: every step is a command, and what it leaves behind is whole."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from anymix.cli import main
-from anymix.cli.demo import NOTE, SITES, make_room
+from anymix.cli import demo, main
+from anymix.cli.demo import NOTE, SITES, commands, make_room
+from tests.cli.test_cli_docs import EXAMPLES
 
 
-def test_the_demo_tells_the_whole_story(tmp_path, capsys):
-    assert main(["demo", "--out", str(tmp_path), "--json"]) == 0
+def test_the_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
+    """The very line of docs/cli.md."""
+    monkeypatch.chdir(tmp_path)
+    (words,) = [words for words in EXAMPLES if words[0] == "demo"]
+    folder = tmp_path / words[words.index("--out") + 1]
+    assert main([*words, "--json"]) == 0, capsys.readouterr().err
     said = json.loads(capsys.readouterr().out)
-    assert said["report"] == str(tmp_path / "report.html")
-    assert "Digits from three sites" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert (tmp_path / "robust.onnx").stat().st_size > 10_000
-    record = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
+    assert said["report"] == str(folder / "report.html")
+    assert "Digits from three sites" in (folder / "report.html").read_text(encoding="utf-8")
+    assert (folder / "robust.onnx").stat().st_size > 10_000
+    assert Path.cwd() == tmp_path
+    record = json.loads((folder / "model" / "model.json").read_text(encoding="utf-8"))
     losses = dict(zip(record["comparison"]["methods"], record["comparison"]["worst"], strict=True))
     assert losses["anymix"] < min(loss for name, loss in losses.items() if name != "anymix")
     # the page tells of rows that z has not seen
-    shown = json.loads((tmp_path / "model" / "certificate.json").read_text(encoding="utf-8"))
+    shown = json.loads((folder / "model" / "certificate.json").read_text(encoding="utf-8"))
     assert shown["n_candidates"] == 1
-    assert main(["demo", "--out", str(tmp_path), "--quiet"]) == 0, capsys.readouterr().err
+    # A second demo clears the sources of the first, which `source pack` would not replace.
+    monkeypatch.setattr(demo, "commands", lambda: list(commands())[:1])
+    assert main(words) == 0, capsys.readouterr().err
+    said = capsys.readouterr().out
+    assert "$ anymix source pack upright" in said
+    assert "All of it took" in said
+    assert (folder / "upright" / "manifest.json").exists()
+    assert not (folder / "mirrored").exists()
+    monkeypatch.setattr(demo, "commands", lambda: [["source", "show", "nowhere"]])
+    assert main(words) == 2
 
 
 def test_room_is_made_for_a_second_demo_alone(tmp_path):

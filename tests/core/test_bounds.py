@@ -12,7 +12,7 @@ from anymix.core.guarantees.divergence import renyi_ratio
 from anymix.core.guarantees.nearest import nearest_mixture
 from anymix.core.losses import Loss, Squared
 
-quick = settings(deadline=None, max_examples=60)
+quick = settings(deadline=None, max_examples=30)
 seeds = st.integers(0, 100_000)
 orders = st.sampled_from([1.2, 2.0, 5.0, np.inf])
 
