@@ -273,7 +273,8 @@ def test_the_report_of_a_fitted_model(show):
     window = show(record)
     certificate = window.run("return document.querySelector('.sentence').textContent")
     assert certificate.replace("\xa0", " ") == model.certificate_.sentence
-    problem = model.tables_.problem(model.loss, model.eta)
+    weighed = model.tables_.weighed(model.combination_.calibration)
+    problem = weighed.problem(model.loss, model.eta)
     shown = numbers(window, "#certificate td.ours")
     np.testing.assert_allclose(shown, problem.source_losses(model.z_), atol=5.1e-3)
     heads = window.run("return [...document.querySelectorAll('h2')].map(e => e.textContent)")

@@ -114,6 +114,23 @@ def test_the_certificate_is_quoted_and_its_numbers_stand_below():
     assert first == pytest.approx([own, ours, ours - own], abs=5.1e-4)
 
 
+def test_a_model_adapted_to_traffic_has_a_sentence_in_place_of_its_certificate():
+    record = full_record() | {"certificate": None}
+    page = Page(render_html(record | {"adapted": True}))
+    said = [e for e in page.find("p") if "missing" in e["attributes"].get("class", "").split()]
+    (sentence,) = [e["text"] for e in said]
+    assert sentence == (
+        "There is no certificate: z was adapted to today’s traffic, so what was certified before "
+        "no longer holds."
+    )
+    parts = [e["id"] for e in page.find("section")]
+    assert "certificate" not in parts
+    assert parts[0] == "explore"
+    assert page.find("blockquote") == []
+    for given_fields in (record, record | {"adapted": False}):
+        assert "no certificate" not in render_html(given_fields)
+
+
 @pytest.mark.parametrize(
     ("checked", "value", "said"),
     [(True, 1.0, None), (False, 2.0, "Taken on trust"), (False, 1.0, "does not hold here")],
@@ -220,9 +237,11 @@ def test_render_replaces_the_file_whole(tmp_path):
         ({"name": None}, "needs a name"),
         ({"sources": []}, "needs sources"),
         ({"sources": "abc"}, "needs sources"),
-        ({"weights": [[1.0]]}, r"weights has shape \(1, 1\) where \(3, 3\)"),
+        ({"weights": [[1.0]]}, r"weights has shape \(1, 1\) and not \(3, 3\)"),
         ({"z": ["a", "b", "c"]}, "z is not an array of numbers"),
         ({"certificate": {"sentence": "Well."}}, r"certificate.source_losses has shape \(\)"),
+        ({"adapted": "yes"}, "adapted is not True or False"),
+        ({"adapted": True}, "certificate no longer holds: give None for it"),
         ({"colour": "red"}, "no field 'colour'"),
         ({"traffic": [1]}, "traffic is not a record"),
         ({"solution": {"status": "converged"}}, "part 'convergence' lacks 'n_evaluations'"),
@@ -260,11 +279,11 @@ def test_broken_records_are_refused_in_a_sentence_or_drawn(data, p):
     parent = record
     for key in way:
         parent = parent[key]
-    odd = st.sampled_from([None, "x", -1.0, float("nan"), [], {}, True])
+    invalid = st.sampled_from([None, "x", -1.0, float("nan"), [], {}, True])
     if data.draw(st.booleans()):
         del parent[last]
     else:
-        parent[last] = data.draw(odd)
+        parent[last] = data.draw(invalid)
     assert re.match("$|the report|a report", refusal(record))
 
 

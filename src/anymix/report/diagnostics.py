@@ -1,4 +1,4 @@
-"""What the promise rests on: who is good where, weights, calibration, solver, traffic."""
+"""What the guarantees rest on: who is good where, weights, calibration, solver, traffic."""
 
 from __future__ import annotations
 

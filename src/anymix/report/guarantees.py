@@ -1,4 +1,4 @@
-"""What is promised: the parts of the page that a decision rests on.
+"""What is guaranteed: the parts of the page that a decision rests on.
 
 Each takes the whole record and returns HTML, or nothing where the record has no such field.
 """
@@ -50,7 +50,7 @@ def certificate(record: Data) -> str:
     """State what is guaranteed, in a sentence, then source by source."""
     found = record.get("certificate")
     if found is None:
-        return ""
+        return _no_certificate(record)
     body = (
         f'<blockquote class="sentence">{prose(found.get("sentence", ""))}</blockquote>'
         f'<dl class="figures">{"".join(_figures(found))}</dl>{_at_home(record, found)}'
@@ -60,8 +60,19 @@ def certificate(record: Data) -> str:
     return section("certificate", "Certificate", lead, body)
 
 
+def _no_certificate(record: Data) -> str:
+    """Say why a model whose z was moved after certifying has no certificate."""
+    if not record.get("adapted"):
+        return ""
+    why = (
+        "There is no certificate: z was adapted to today’s traffic, so what was certified before "
+        "no longer holds."
+    )
+    return f'<p class="status missing">{prose(why)}</p>'
+
+
 def _figures(found: Data) -> list[str]:
-    """Set what was measured above what is promised."""
+    """Set what was measured above what is guaranteed."""
     figures = [
         ("Worst loss, measured", "robust_loss", "loss_upper", False),
         ("Most above a source’s own model, measured", "regret", "regret_upper", True),

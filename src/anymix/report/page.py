@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any, TypeVar
 
+from anymix._files import replacing
 from anymix.report import diagnostics, guarantees
 from anymix.report.markup import decimals, esc, flat
 from anymix.report.record import ReportRecord, checked, corner_losses
@@ -76,13 +76,13 @@ def render_html(record: ReportRecord | dict[str, Any]) -> str:
 
 
 def _draw(part: Callable[[dict[str, Any]], T], found: dict[str, Any]) -> T:
-    """Make a part; records come from files, too, and a broken one is named in a sentence."""
+    """Draw a part; records come from files too, and a broken one is named in a sentence."""
     try:
         return part(found)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(
-            f"the report's part {part.__name__!r} lacks {error} or has an odd entry: see "
-            "ReportRecord for what belongs there."
+            f"the report's part {part.__name__!r} lacks {error} or has an invalid entry; "
+            "see ReportRecord for what belongs there."
         ) from error
 
 
@@ -98,12 +98,8 @@ def render(record: ReportRecord | dict[str, Any], path: str | Path) -> Path:
     """
     path = Path(path)
     text = render_html(record)
-    temporary = path.with_name(f".{path.name}.tmp{os.getpid()}")
-    try:
+    with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
     return path
 
 

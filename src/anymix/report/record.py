@@ -34,6 +34,9 @@ class ReportRecord(TypedDict, total=False):
         The weights of the sources.
     certificate : dict
         A `Certificate`, and its `sentence`.
+    adapted : bool
+        Whether z was adapted to today's traffic after it was certified; there is then no
+        certificate, and the page says why.
     cross_loss : dict
         A `CrossLoss`: mean[k][j] of source k's model on domain j, with lower, upper.
     comparison : dict
@@ -57,6 +60,7 @@ class ReportRecord(TypedDict, total=False):
     rows: list[int] | None
     z: list[float] | None
     certificate: dict[str, Any] | None
+    adapted: bool | None
     cross_loss: dict[str, Any] | None
     comparison: dict[str, Any] | None
     weights: list[list[float]] | None
@@ -73,7 +77,7 @@ def checked(record: ReportRecord | dict[str, Any]) -> dict[str, Any]:
     >>> checked({"name": "claims", "sources": ["north", "south"], "z": [1.0]})
     Traceback (most recent call last):
     ...
-    ValueError: the report's z has shape (1,) where (2,) was due: one entry for each source.
+    ValueError: the report's z has shape (1,) and not (2,): give one entry for each source.
     """
     fields = _legible(plain(dict(record))).items()
     found = {name: value for name, value in fields if value is not None}
@@ -108,6 +112,7 @@ def _check_kinds(found: dict[str, Any]) -> None:
     for field in RECORDS:
         if not isinstance(found.get(field, {}), dict):
             raise ValueError(f"the report's {field} is not a record: give its to_dict().")
+    _check_adapted(found)
     comparison = found.get("comparison")
     if comparison is None:
         return
@@ -119,6 +124,16 @@ def _check_kinds(found: dict[str, Any]) -> None:
         raise ValueError(
             f"the report's comparison is of the sources {given}, its page of {found['sources']}: "
             "give both in one order."
+        )
+
+
+def _check_adapted(found: dict[str, Any]) -> None:
+    adapted = found.get("adapted", False)
+    if not isinstance(adapted, bool):
+        raise ValueError("the report's adapted is not True or False.")
+    if adapted and "certificate" in found:
+        raise ValueError(
+            "the report's z was adapted, so its certificate no longer holds: give None for it."
         )
 
 
@@ -151,10 +166,8 @@ def _check_shape(found: dict[str, Any], where: str, shape: tuple[int, ...]) -> N
     except (TypeError, ValueError) as error:
         raise ValueError(f"the report's {where} is not an array of numbers.") from error
     if array.shape != shape:
-        p_only = "one entry for each source" if len(shape) == 1 else "see ReportRecord"
-        raise ValueError(
-            f"the report's {where} has shape {array.shape} where {shape} was due: {p_only}."
-        )
+        remedy = "give one entry for each source" if len(shape) == 1 else "see ReportRecord"
+        raise ValueError(f"the report's {where} has shape {array.shape} and not {shape}: {remedy}.")
 
 
 def corner_losses(record: dict[str, Any]) -> list[dict[str, Any]]:

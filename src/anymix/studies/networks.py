@@ -8,7 +8,6 @@ kept of a network is a dictionary of arrays.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
+
+from anymix._files import replacing
 
 SIDE = 32
 CHANNELS = (24, 48, 96)
@@ -137,10 +138,8 @@ class ConvNet(TransformerMixin, ClassifierMixin, BaseEstimator):
     def save(self, path: Path) -> None:
         """Write the weights to a file of arrays, whole or not at all."""
         check_is_fitted(self)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.npz")
-        np.savez(part, classes=self.classes_, **self.weights_)
-        part.replace(path)
+        with replacing(path) as part:
+            np.savez(part, classes=self.classes_, **self.weights_)
 
     def load(self, path: Path) -> Self:
         """Take the weights from a file that `save` wrote."""
