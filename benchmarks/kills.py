@@ -71,22 +71,22 @@ def strike_after(arguments: list[str], seconds: float) -> bool:
 
 
 def check_model(folder: Path) -> str:
-    """Read all of a model folder but the customs, and return its objective."""
+    """Read all of a model folder, but run no graph of it, and return its objective."""
     from anymix._files import read_folder
-    from anymix.cli.model_folder import read_record, read_tables
-    from anymix.exchange.manifest import LIMITS, FileFacts, check_facts, facts_of
+    from anymix.exchange import LIMITS, FileFacts, check_facts, facts_of
+    from anymix.models import read_record, summarise_folder
 
     record = read_record(folder)
-    read_tables(folder, record)
+    summarise_folder(folder)
     for entry in record["sources"]:
         content = read_folder(folder / "sources" / entry["folder"], LIMITS)
         assert facts_of(content["manifest.json"]).sha256 == entry["sha256"]
         for name, facts in entry["files"].items():
             check_facts(folder / name, content[name], FileFacts(**facts))
-    return str(record["objective"])
+    return str(record["settings"]["objective"])
 
 
-def prepare(folder: Path) -> tuple[list[str], list[str]]:
+def prepare(folder: Path, n_rows: int) -> tuple[list[str], list[str]]:
     """Make two sources, tables and a model; return the commands to be struck."""
     from sklearn.linear_model import Ridge
 
@@ -105,7 +105,7 @@ def prepare(folder: Path) -> tuple[list[str], list[str]]:
     sources = [str(folder / "north"), str(folder / "south")]
     fit = ["fit", *sources, "--held-out", *held, "--out", str(folder / "model"), "--quiet"]
     assert main(fit) == 0
-    np.savez(folder / "rows.npz", X=rng.normal(size=(20_000, 2)))
+    np.savez(folder / "rows.npz", X=rng.normal(size=(n_rows, 2)))
     out = str(folder / "out.csv")
     predict = ["predict", str(folder / "model"), str(folder / "rows.npz"), "--out", out]
     predict += ["--quiet", "--chunk-rows", "500"]
@@ -116,10 +116,10 @@ def prepare(folder: Path) -> tuple[list[str], list[str]]:
 class Scene:
     """A folder with a good model and good predictions, restored before each strike."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, n_rows: int = 20_000):
         self.work = folder / "work"
         self.work.mkdir(parents=True)
-        self.fit, self.predict = prepare(self.work)
+        self.fit, self.predict = prepare(self.work, n_rows)
         self.new = (self.work / "out.csv").read_bytes()
         (self.work / "out.csv").write_bytes(b"old")
         self.good = folder / "good"

@@ -6,7 +6,7 @@ from benchmarks.kills import Scene, strike_after, strike_before
 
 
 def test_nothing_is_half_written(tmp_path):
-    scene, rng = Scene(tmp_path), np.random.default_rng(0)
+    scene, rng = Scene(tmp_path, n_rows=2000), np.random.default_rng(0)
     seen = set()
     for name, calls in (("fit", (3, 8, 10)), ("predict", (1, 4))):
         for call in calls:
