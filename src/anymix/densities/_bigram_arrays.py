@@ -42,7 +42,8 @@ def from_arrays(arrays: Arrays) -> tuple[list[str], str, BigramTable]:
     """Return words, what to do with unknown ones, and the table; or say what is not sound."""
     # A context whose words are all listed has no back-off: log 0 is right there.
     check_arrays(arrays, {*LOGS, "keys", "words"}, logs=LOGS)
-    refuse_unless(arrays["words"].dtype == np.uint8, "has words that are not text")
+    text = arrays["words"].dtype == np.uint8 and arrays["words"].ndim == 1
+    refuse_unless(text, "has words that are not text")
     words, unknown = _words(arrays["words"].tobytes())
     size, keys = len(words) + 1, arrays["keys"]
     check_shapes(arrays, log_unigram=(size,), log_backoff=(size,), log_listed=(keys.size,))
