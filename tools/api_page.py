@@ -23,6 +23,7 @@ ROOMS = (
     "anymix.core",
     "anymix.core.losses",
     "anymix.monitor",
+    "anymix.models",
     "anymix.report",
 )
 LISTED = ("Parameters", "Attributes", "Returns", "Yields", "Raises")
