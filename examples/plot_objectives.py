@@ -1,9 +1,9 @@
 """Three objectives, one problem: who pays for what.
 
-Four sources; the last is hard, overlaps with the third, and measures all a little higher.  γ = 0,
-the paper's answer, equalises the losses of all sources that z listens to, so easy ones pay for the
-hard one.  "robust" serves the worst source alone, at its neighbours' cost.  "regret" holds every
-source as near as it can to the loss that its own model has at home.
+Four sources; the last is hard, overlaps with the third, and measures everything a little higher.
+γ = 0, the paper's answer, equalises the losses of all sources that z listens to, so easy ones pay
+for the hard one.  "robust" serves the worst source alone, at its neighbours' cost.  "regret" holds
+every source as near as it can to the loss that its own model has at home.
 """
 
 from pathlib import Path
@@ -12,8 +12,7 @@ import numpy as np
 from drawing import BLUE, GREEN, INK, ORANGE, PALE, legend_beside, new_figure, quiet, run, write
 from matplotlib.axes import Axes
 
-from anymix.core import Problem, Solution, solve
-from anymix.core.records import Objective
+from anymix.core import Objective, Problem, Solution, solve
 
 STYLES: dict[Objective, tuple[str, str, str]] = {
     "gamma": ("γ = 0, the paper's", ORANGE, "s"),
@@ -24,14 +23,14 @@ CENTRES = np.array([-2.5, -1.0, 1.2, 2.4])
 
 
 def overlapping_sources(n: int, rng: np.random.Generator) -> Problem:
-    """Fit a line to n rows of each source; the last is noisy and measures all a little higher."""
+    """Fit a line to n rows of each source; the last is noisy and measures everything higher."""
     origin = np.repeat(np.arange(CENTRES.size), n)
-    odd = origin == CENTRES.size - 1
+    hard = origin == CENTRES.size - 1
 
     def draw() -> tuple[np.ndarray, np.ndarray]:
         x = rng.normal(CENTRES[origin], 1.0)
-        noise = np.where(odd, 0.8, 0.3) * rng.standard_normal(x.size)
-        return x, np.abs(x) + np.where(odd, 0.6, 0.0) + noise
+        noise = np.where(hard, 0.8, 0.3) * rng.standard_normal(x.size)
+        return x, np.abs(x) + np.where(hard, 0.6, 0.0) + noise
 
     x, y = draw()
     lines = [np.polyfit(x[origin == k], y[origin == k], 1) for k in range(CENTRES.size)]

@@ -1,6 +1,6 @@
 """docs/results.md and its pictures from the records: `python tools/results.py`.
 
-The words of a study stand beside its records, in results/NAME.md; a line of them that begins with
+The words on a study stand beside its records, in results/NAME.md; a line of them that begins with
 ``{duels`` is replaced by what the records say, e.g. ``{duels DW; clean}``.
 """
 
@@ -29,8 +29,8 @@ HEAD = """# Results
 Every table and figure of the paper with our value beside it; this page is written from the records
 in `results/` by `make docs`, and a test fails when the two disagree.  Mean ± standard deviation
 over seeds.  A star marks a privileged method: it sees the target's rows or mixture, or all rows
-pooled.  Protocols: *as published* follows the paper; *clean* is the paper's method with nothing
-seen that is tested; *beyond* is ours.
+pooled.  Protocols: *as published* follows the paper; *clean* is the paper's method with no test row
+seen in training; *beyond* is our own.
 """
 
 

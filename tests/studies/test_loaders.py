@@ -115,7 +115,7 @@ FILE = Published("a.bin", "https://example.org/a.bin", "md5:0")
 def test_a_missing_file_names_itself_its_address_and_its_place(tmp_path):
     with pytest.raises(DataNotFoundError, match=r"a\.bin .*https://example\.org/a\.bin.*--data"):
         obtain(tmp_path, FILE)
-    with pytest.raises(DataNotFoundError, match="no folder"):
+    with pytest.raises(DataNotFoundError, match="is not a folder"):
         find(tmp_path / "none", ["a"])
 
 

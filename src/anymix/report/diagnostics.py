@@ -87,8 +87,9 @@ def calibration(record: Data) -> str:
     if report is not None:
         body += _calibration_table(report)
     lead = (
-        "Each row is weighed by how likely it is to come from each source. When that says 80 %, it "
-        "should be right for 80 of 100 rows: the closer to the dotted line, the better."
+        "At each row the sources are weighted by how likely it is to come from them. Where that "
+        "says 80 %, it should be right for 80 of 100 rows: the closer to the dotted line, the "
+        "better."
     )
     body = f'<div class="pair">{body}</div>'
     if (found.get("sharpness") or 1) > 1:

@@ -1,6 +1,6 @@
 """Digits with the cross-entropy: SVHN, MNIST, USPS at full size, and their unions.
 
-One network a domain, trained on that domain alone, and a joint one; all images grey, 32 × 32.  The
+One network for each domain, trained on it alone, and a joint one; all images grey, 32 × 32.  The
 density of a source is a kernel density of its own training rows, on the outputs of the second fully
 connected layers of all three networks, side by side.  Densities can be compared only in one space,
 and the networks go to every site anyway; rows do not.  On the layer of its own network alone, as
@@ -52,9 +52,9 @@ SIZES = {"svhn": (73_257, 26_032), "mnist": (60_000, 10_000), "usps": (7_291, 2_
 SHAPES = {"svhn": (32, 3), "mnist": (28, 1), "usps": (16, 1)}
 TEST_SIZES = tuple(test for _, test in SIZES.values())
 N_PAIRS = 200
-# So many that the whole takes well below two hours on two cores.
+# As many as keep the whole study well below two hours on two cores.
 EPOCHS = {"svhn": 8, "mnist": 4, "usps": 20, "joint": 6}
-# Densities and z take about as long as training on so many images for each that is tested.
+# For each test image, densities and z take about as long as training on so many images.
 ASKING = 20
 
 
@@ -86,7 +86,7 @@ def study(
 ) -> Iterator[Result]:
     """Run the study on images in their published form, of which grey ones are made.
 
-    A seed draws the pairs for z and trains the networks anew.
+    Each seed draws the pairs for z and trains new networks.
 
     Paper: Table 3.
     """

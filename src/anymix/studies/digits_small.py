@@ -1,10 +1,10 @@
 """Digits with the cross-entropy, small: SVHN, MNIST, USPS and their unions, without networks.
 
-Of each domain 6000 training and 2000 test images are taken, grey, 32 × 32.  A shared, fixed
+There are 6000 training and 2000 test images of each domain, grey, 32 × 32.  A shared, fixed
 representation serves all: how steeply the image rises in each of eight directions, summed over
 cells.  Nothing in it is learned, so the densities of all sources live in one space though no row
 was pooled; the hidden layers of networks trained apart would not give that.  Predictors are
-perceptrons with one hidden layer, of a few sizes the best on training rows held out; densities take
+perceptrons with one hidden layer, of a few sizes the best on held-out training rows; densities take
 the same features over coarser cells.
 
 Unions are weighed by the sizes of the full test sets, of which the test rows are a random part.

@@ -18,7 +18,7 @@ class Published(NamedTuple):
 
 
 class DataNotFoundError(ValueError):
-    """A data file is neither in the folder nor to be downloaded."""
+    """A data file is not in the folder and cannot be downloaded."""
 
 
 def find(data: Path | None, names: Sequence[str]) -> Path | None:
@@ -26,7 +26,7 @@ def find(data: Path | None, names: Sequence[str]) -> Path | None:
     if data is None:
         return None
     if not data.is_dir():
-        raise DataNotFoundError(f"{data} is no folder; give the folder that holds the data files.")
+        raise DataNotFoundError(f"{data} is not a folder; name the one that holds the data files.")
     found = (path for name in names for path in [data / name, *sorted(data.glob(f"*/{name}"))])
     return next((path for path in found if path.is_file()), None)
 

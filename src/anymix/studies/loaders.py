@@ -107,7 +107,7 @@ def load_reviews(data: Path | None = None) -> Reviews:
 def _reviews(rows: Iterable[dict[str, Any]]) -> Reviews:
     kept = list(rows)
     if not kept:
-        raise DataNotFoundError("The file holds no reviews of the four domains; get it anew.")
+        raise DataNotFoundError("The file holds no reviews of the four domains; download it again.")
     return Reviews(
         [f"{row['title']} {row['text']}" for row in kept],
         np.array([row["rating"] for row in kept], dtype=np.float64),
@@ -174,7 +174,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     with gzip.open(path) as stream:
         raw = stream.read()
     if raw[:3] != b"\x00\x00\x08":
-        raise DataNotFoundError(f"{path.name} is no idx file of bytes; get it anew.")
+        raise DataNotFoundError(f"{path.name} is not an idx file of bytes; download it again.")
     rank = raw[3]
     shape = np.frombuffer(raw, dtype=">u4", count=rank, offset=4)
     return np.frombuffer(raw, dtype=np.uint8, offset=4 + 4 * rank).reshape(tuple(shape)).copy()

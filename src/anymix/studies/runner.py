@@ -140,9 +140,9 @@ def _study(name: str, n_seeds: int) -> Any:
 def header(
     name: str, n_seeds: int, seconds: float, processor_seconds: float | None = None
 ) -> dict[str, Any]:
-    """Say how the records came about, without a word on the machine.
+    """Say how the records were made, without naming the machine.
 
-    Seconds of the processor tell what a study costs where others work on the same machine.
+    Processor seconds tell what a study costs on a machine that others use as well.
     """
     return {
         "study": name,
@@ -176,7 +176,7 @@ def quiet(done: int, total: int, what: str) -> None:
 class ProgressLine:
     """Say on a stream what is done and how long the rest will take.
 
-    A terminal sees one line that is written over; a file gets a line each step.
+    On a terminal one line is overwritten; a file gets a line for each step.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def clock(seconds: float) -> str:
 def mean_rows(results: Sequence[Result], over: Sequence[str] = ()) -> Iterator[Result]:
     """Yield for each table, method and seed its mean over the columns `over`, as target "mean".
 
-    All columns count if none are named; the paper's mean is not touched, as it has its own.
+    All columns count if none is named.  The paper prints a mean of its own, which is left alone.
     """
     groups: dict[tuple[Any, ...], list[Result]] = {}
     for r in results:

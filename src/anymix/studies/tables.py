@@ -101,7 +101,7 @@ def _paper(cell: list[Result]) -> str:
 
 
 def lines(table: Table) -> list[list[str]]:
-    """Lay a table out as lines of cells: the heads, then ours, the paper's once for a method."""
+    """Lay a table out as lines of cells; the paper's row stands once, under a method's first."""
     laid, told = [["method", "protocol", *table.columns]], set()
     for row in table.rows:
         laid.append([row.method, row.protocol, *row.ours])
