@@ -48,9 +48,10 @@ def one_split(X: Any, y: Any, domain: Any, seed: int) -> dict[str, Any]:
     own = np.array([losses[names.index(name), k] for k, name in enumerate(real_data.DOMAINS)])
     accuracy = 100 * (1 - np.column_stack([wrong.loss[:, :3], wrong.loss[:, :3] @ share]))
     dw = models["DW"]
+    found = dw.combination_.calibration
     print(
-        f"split {seed}: {seconds:.0f} s, z = {dw.z_.round(2)}, sharpness {dw.weighing_.sharpness:g}"
-        f", temperatures {dw.weighing_.scaling.temperature}; {dw.certificate_.sentence}",
+        f"split {seed}: {seconds:.0f} s, z = {dw.z_.round(2)}, sharpness {found.sharpness:g}"
+        f", temperatures {found.temperature.round(2)}; {dw.certificate_.sentence}",
         flush=True,
     )
     return {

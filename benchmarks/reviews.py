@@ -57,9 +57,10 @@ def one_split(rows: Any, seed: int, n_train: int, cv: int) -> tuple[list[str], A
     models = fitted(list(texts[train]), y[train], domain[train], cv)
     seconds, dw = perf_counter() - start, models["DW"]
     table = compare(models, list(texts[test]), y[test], domain[test])
+    found = dw.combination_.calibration
     print(
-        f"split {seed}: {seconds:.0f} s, z = {dw.z_.round(2)}, sharpness {dw.weighing_.sharpness:g}"
-        f", temperatures {dw.weighing_.scaling.temperature}; {dw.certificate_.sentence}",
+        f"split {seed}: {seconds:.0f} s, z = {dw.z_.round(2)}, sharpness {found.sharpness:g}"
+        f", temperatures {found.temperature.round(2)}; {dw.certificate_.sentence}",
         flush=True,
     )
     return list(models), table.loss[:, : len(table.sources)]

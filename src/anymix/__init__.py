@@ -18,6 +18,8 @@ _ROOMS = {
     "DistributionWeightedRegressor": "anymix.estimators",
     "DistributionWeightedClassifier": "anymix.estimators",
     "compare": "anymix.estimators",
+    "save": "anymix.models",
+    "load": "anymix.models",
 }
 
 __all__ = ["__version__", *_ROOMS]

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from anymix import Source
-from anymix.cli.model_folder import read_model
+from anymix.core import Combination
 from anymix.densities import BigramModel
 from anymix.exchange import pack_source, read_sources
-from anymix.exchange.onnx_graph import Weights, export_onnx
+from anymix.exchange.onnx_graph import export_onnx
+from anymix.models import load
 from tests.cli.organisations import NAMES
 
 RUN = """
@@ -43,7 +45,7 @@ def test_the_file_agrees_with_predict(which, run, tmp_path, request):
     X = np.random.default_rng(3).normal(size=(10_000, 2)) * 4
     found, model = (
         run_elsewhere(tmp_path, tmp_path / "robust.onnx", X),
-        read_model(made.model).model,
+        load(made.model),
     )
     np.testing.assert_allclose(found["weights"], model.source_weights(X), atol=1e-9)
     if which == "numbers":
@@ -59,7 +61,9 @@ def test_bigrams_are_refused(tmp_path):
     density = BigramModel().fit([doc.split() for doc in docs])
     for name in NAMES[:2]:
         pack_source(Source(name, model, density), tmp_path / name)
-    audited = read_sources([tmp_path / name for name in NAMES[:2]])
-    half = Weights(np.array([0.5, 0.5]), 1e-3, np.ones(2), np.zeros(2), -1e300, 1.0)
-    with pytest.raises(ValueError, match="bigram model, which cannot be written as ONNX"):
-        export_onnx(audited, half)
+    received = read_sources([tmp_path / name for name in NAMES[:2]])
+    half = Combination(np.array([0.5, 0.5]), 1e-3)
+    with pytest.raises(ValueError, match="'bigram', which cannot be written as ONNX"):
+        export_onnx(received, half)
+    with pytest.raises(ValueError, match="the rule 'normalised' cannot be written"):
+        export_onnx(received, replace(half, rule="normalised"))

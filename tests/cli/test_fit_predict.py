@@ -12,8 +12,8 @@ from skl2onnx import to_onnx
 from skl2onnx.common.data_types import FloatTensorType
 from sklearn.linear_model import LogisticRegression
 
-from anymix.cli.model_folder import read_model
 from anymix.exchange import read_source
+from anymix.models import read_model
 from tests.cli.organisations import NAMES, draw, label, write_csv
 
 
@@ -29,6 +29,7 @@ def by_hand(world, X):
         record = json.load(file)
     sources = [read_source(folder) for folder in world.sources]
     log_r = log_softmax([source.log_density(X) for source in sources], axis=0)
+    record = record["combination"]
     scale = record["calibration"]
     q = np.maximum(log_r, scale["floor"]) / np.array(scale["temperature"])[:, None]
     q = softmax(scale["sharpness"] * (q + np.array(scale["offset"])[:, None]), axis=0)
@@ -86,10 +87,10 @@ def test_the_record_is_complete(world):
         record = json.load(file)
     assert record["kind"] == "anymix model"
     assert [source["name"] for source in record["sources"]] == list(NAMES)
-    for key in ("certificate", "solution", "cross_loss", "calibration", "comparison", "tables"):
+    for key in ("certificate", "solution", "cross_loss", "combination", "comparison", "tables"):
         assert record[key], key
-    assert sum(record["z"]) == pytest.approx(1)
-    assert record["z"] == record["certificate"]["z"]
+    assert sum(record["combination"]["z"]) == pytest.approx(1)
+    assert record["combination"]["z"] == record["certificate"]["z"]
     assert record["solution"]["trace"]
     own = np.array(record["comparison"]["loss"])
     # the cross table and the comparison tell the same of each source on each domain
@@ -141,7 +142,7 @@ def test_fit_replaces_a_model_and_leaves_no_rest(world, run, tmp_path):
     first = {path.name for path in (tmp_path / "m").rglob("*")}
     assert run(*arguments[:-2], "--out", tmp_path / "m", "--objective", "robust").status == 0
     assert {path.name for path in (tmp_path / "m").rglob("*")} == first
-    assert read_model(tmp_path / "m").record["objective"] == "robust"
+    assert read_model(tmp_path / "m").model.objective == "robust"
 
 
 @pytest.mark.parametrize(
@@ -204,8 +205,10 @@ def test_a_model_folder_that_was_changed_is_refused(world, run, tmp_path):
     copy = tmp_path / "m"
     shutil.copytree(world.model, copy)
     tables = next(copy.glob("tables-*"))
-    tables.write_bytes(tables.read_bytes()[:-1] + b"x")
+    sound = tables.read_bytes()
+    tables.write_bytes(sound[:-1] + b"x")
     assert "was changed" in run("compare", copy, "--held-out", *world.test).err
+    tables.write_bytes(sound)
     record = json.loads((copy / "model.json").read_text())
     record["sources"][0]["folder"] = "../../north"
     (copy / "model.json").write_text(json.dumps(record))

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from anymix.cli import model_folder
-from anymix.cli.report import report_record
-from anymix.cli.saving import SAVED
+from anymix.models import folder, summarise_folder
+from anymix.models.saved_records import FILES as SAVED
 
 
 @pytest.fixture
@@ -31,9 +30,9 @@ def test_saved_records_go_with_their_model(fit, tmp_path):
     assert "in place of the model that was there" in said.out
     assert not any((tmp_path / "m" / name).exists() for name in SAVED.values())
     record = json.loads((tmp_path / "m" / "model.json").read_text())
-    shown = report_record(tmp_path / "m")
+    shown = summarise_folder(tmp_path / "m")
     assert shown["certificate"] == record["certificate"]
-    assert "traffic" not in shown
+    assert shown["traffic"] is None
 
 
 def test_a_fit_that_fails_leaves_model_and_records(fit, tmp_path, monkeypatch):
@@ -42,7 +41,7 @@ def test_a_fit_that_fails_leaves_model_and_records(fit, tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError("no space left on the disk")
 
-    monkeypatch.setattr(model_folder, "_record", full)
+    monkeypatch.setattr(folder, "model_to_dict", full)
     assert "no space left" in fit("--objective", "robust").err
     monkeypatch.undo()
     assert {path.name: path.read_bytes() for path in (tmp_path / "m").glob("*.json")} == old

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from anymix.cli.console import Console, Progress
-from anymix.cli.model_folder import read_model
-from anymix.cli.report import reliability, report_record
+from anymix.estimators.summary import reliability
+from anymix.models import read_model, summarise_folder
 from tests.cli.organisations import NAMES
 
 
@@ -21,10 +21,10 @@ def test_the_page_and_its_numbers(world, run, tmp_path):
     page = out.read_text()
     assert "<h1>Claims</h1>" in page
     assert all(name in page for name in NAMES)
-    fitted = read_model(world.model)
-    north = fitted.tables.sample_domain == 0
-    log_r = fitted.model.weighing_.transform(fitted.tables.log_masses[:, north])
-    mixed = np.exp(log_r) * fitted.model.z_[:, None] + fitted.model.eta / 9
+    model = read_model(world.model).model
+    north = model.tables_.sample_domain == 0
+    log_r = model.combination_.log_responsibilities(model.tables_.log_masses[:, north])
+    mixed = np.exp(log_r) * model.z_[:, None] + model.eta / 9
     due = (mixed / mixed.sum(axis=0)).mean(axis=1)
     np.testing.assert_allclose(np.array(record["weights"])[:, 0], due, rtol=1e-9)
     np.testing.assert_allclose(np.sum(record["weights"], axis=0), 1)
@@ -33,7 +33,7 @@ def test_the_page_and_its_numbers(world, run, tmp_path):
 def test_saved_records_take_their_place(world, run, tmp_path):
     run("compare", world.model, "--held-out", *world.test, "--save")
     run("monitor", world.model, world.test[0].split("=")[1], "--save")
-    found = report_record(read_model(world.model).path)
+    found = summarise_folder(world.model)
     with open(f"{world.model}/comparison.json") as file:
         assert found["comparison"] == json.load(file)
     assert found["traffic"]["source_names"] == list(NAMES)

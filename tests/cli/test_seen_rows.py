@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from anymix.cli.seen_rows import _are_seen
+from anymix.models.seen_rows import _are_seen
 from tests.cli.organisations import NAMES
 
 

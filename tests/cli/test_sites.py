@@ -35,7 +35,7 @@ def test_the_same_answer_as_from_the_rows(either, run, tmp_path):
     mine = json.loads(said.out)
     with open(f"{either.model}/model.json") as file:
         due = json.load(file)
-    np.testing.assert_allclose(mine["z"], due["z"], rtol=1e-6)
+    np.testing.assert_allclose(mine["combination"]["z"], due["combination"]["z"], rtol=1e-6)
     np.testing.assert_allclose(mine["solution"]["z"], due["solution"]["z"], rtol=1e-4)
     for key in ("loss_upper", "regret_upper", "robust_loss"):
         assert mine["certificate"][key] == pytest.approx(due["certificate"][key], rel=1e-6)
@@ -65,8 +65,9 @@ def test_responsibilities_alone(world, run, tmp_path):
     assert "no novelty" in refused.err
     assert "no monitoring" in run("monitor", model, table).err
     with open(f"{world.model}/model.json") as file:
-        due = json.load(file)["z"]
-    np.testing.assert_allclose(json.loads((model / "model.json").read_text())["z"], due, rtol=1e-6)
+        due = json.load(file)["combination"]["z"]
+    found = json.loads((model / "model.json").read_text())["combination"]["z"]
+    np.testing.assert_allclose(found, due, rtol=1e-6)
 
 
 def test_refusals(world, run, tmp_path):

@@ -11,9 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from anymix import Source
-from anymix.cli.fit import check_alike
 from anymix.densities import BigramModel
-from anymix.exchange import pack_source
+from anymix.exchange import check_alike, pack_source
 
 REVIEWS = {
     "books": ["a good plot and a good end", "the plot was bad", "good book", "bad end, bad book"],
@@ -53,10 +52,10 @@ def test_documents_from_end_to_end(tmp_path, run):
     assert float(eggs["weight(pans)"]) > 0.5
     assert float(plot["weight(books)"]) > 0.5
     refused = run("export", tmp_path / "m", tmp_path / "m.onnx")
-    assert "bigram model, which cannot be written as ONNX" in refused.err
+    assert "'bigram', which cannot be written as ONNX" in refused.err
 
 
-def audited(name="a", task="regression", features=("u", "v"), classes=None):
+def received(name="a", task="regression", features=("u", "v"), classes=None):
     columns = [SimpleNamespace(name=feature) for feature in features]
     manifest = SimpleNamespace(name=name, task=task, features=columns, classes=classes)
     return SimpleNamespace(manifest=manifest, folder=f"folder-{name}")
@@ -65,15 +64,15 @@ def audited(name="a", task="regression", features=("u", "v"), classes=None):
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        (audited("a"), "have the same name"),
-        (audited("b", task="classification"), "folder-b is for classification"),
-        (audited("b", classes=(0, 1)), "labels that are whole numbers, the first source words"),
-        (audited("b", features=("v", "u")), r"takes the features \['v', 'u'\]"),
+        (received("a"), "have the same name"),
+        (received("b", task="classification"), "folder-b is for classification"),
+        (received("b", classes=(0, 1)), "labels that are whole numbers, the first source words"),
+        (received("b", features=("v", "u")), r"takes the features \['v', 'u'\]"),
     ],
 )
 def test_sources_that_do_not_fit_together(other, words):
     with pytest.raises(ValueError, match=words):
-        check_alike([audited("a"), other])
+        check_alike([received("a"), other])
 
 
 def test_help_needs_no_heavy_library():

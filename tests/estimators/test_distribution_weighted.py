@@ -17,9 +17,8 @@ from anymix import (
     Tables,
     evaluate,
 )
-from anymix.core import combine, solve, source_weights
+from anymix.core import Combination, NormalisedRule, combine, solve, source_weights
 from anymix.densities import BigramModel, DomainClassifier, GaussianKDE, SharedVocabulary
-from anymix.estimators._weighing import NormalisedRule, Weighing
 from anymix.sources.novelty import Novelty
 from tests.estimators.several_sources import classification, regression
 
@@ -41,7 +40,7 @@ def test_it_is_good_at_home_where_no_single_source_is_good_everywhere():
 
 def test_the_formula_is_that_of_the_core():
     tables = evaluate(FITTED.sources_, X, FITTED.classes_)
-    log_r = FITTED.weighing_.transform(tables.log_masses)
+    log_r = FITTED.combination_.log_responsibilities(tables.log_masses)
     expected = combine(log_r, tables.predictions, FITTED.z_, FITTED.eta)
     assert np.allclose(FITTED.predict_proba(X), expected, atol=1e-6)
     assert np.array_equal(FITTED.predict(X), FITTED.classes_[expected.argmax(axis=1)])
@@ -54,18 +53,20 @@ def test_weights_are_those_of_the_core(eta, seed):
     log_d[0, 0] = -np.inf
     model = DistributionWeightedClassifier(eta=eta)
     model.__dict__ |= {k: v for k, v in vars(FITTED).items() if k.endswith("_") or k[0] == "_"}
-    model.weighing_, model.z_ = Weighing(), rng.dirichlet(np.ones(3))
+    model.combination_ = Combination(rng.dirichlet(np.ones(3)), eta)
     model._log_masses = lambda X: log_d
     assert np.allclose(model.source_weights(X[:8]).T, source_weights(log_d, model.z_, eta))
 
 
 def test_rows_that_all_sources_call_impossible_get_equal_responsibilities():
-    log_r = Weighing().transform(np.array([[-np.inf, -np.inf], [-np.inf, 0.0]]))
+    log_masses = np.array([[-np.inf, -np.inf], [-np.inf, 0.0]])
+    log_r = Combination(np.full(2, 0.5), 0.0).log_responsibilities(log_masses)
     assert np.allclose(np.exp(log_r), [[0.5, 0.0], [0.5, 1.0]])
 
 
 def test_z_and_certificate_are_those_of_the_held_out_tables():
-    tables, certificate = FITTED.tables_, FITTED.certificate_
+    tables = FITTED.tables_.weighed(FITTED.combination_.calibration)
+    certificate = FITTED.certificate_
     problem = tables.problem("cross_entropy", FITTED.eta)
     assert np.allclose(solve(problem, shrinkage="auto").z, FITTED.solution_.z, atol=1e-6)
     assert np.allclose(problem.source_losses(FITTED.z_), certificate.source_losses)
@@ -138,7 +139,7 @@ def test_losses_and_rules_of_probabilities(loss, rule):
 def test_the_normalised_rule_is_certified_by_what_it_predicts():
     model = DistributionWeightedClassifier(density=KDE, rule="normalised", cv=3, random_state=0)
     model.fit(X, Y, sample_domain=D)
-    tables = model.tables_
+    tables = model.tables_.weighed(model.combination_.calibration)
     log_joint = tables.log_masses[:, :, None] + np.log(tables.predictions)
     proba = combine(log_joint, tables.predictions, model.z_, model.eta, rule="normalised")
     loss = -np.log(proba[np.arange(len(Y)), tables.targets])
@@ -146,7 +147,7 @@ def test_the_normalised_rule_is_certified_by_what_it_predicts():
     assert np.allclose(model.certificate_.source_losses, by_domain)
     joint = tables.problem("cross_entropy", model.eta, "normalised").source_losses(model.z_)
     assert (joint <= np.array(by_domain) + 1e-12).all()
-    assert isinstance(NormalisedRule.of(tables, "cross_entropy", 1e-3), NormalisedRule)
+    assert isinstance(tables.judgement("cross_entropy", 1e-3, "normalised"), NormalisedRule)
 
 
 def test_given_sources_learn_z_alone():

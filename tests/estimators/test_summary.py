@@ -30,8 +30,8 @@ def fitted():
 
 
 def test_the_record_is_plain_and_complete(fitted):
-    model, tables, _ = fitted
-    record = json.loads(json.dumps(summarise(model, name="Claims", tables=tables), allow_nan=False))
+    model, _, _ = fitted
+    record = json.loads(json.dumps(summarise(model, name="Claims"), allow_nan=False))
     assert record["name"] == "Claims"
     assert record["sources"] == ["a", "b", "c"]
     assert record["rows"] == [60, 50, 40]
@@ -50,10 +50,9 @@ def test_weights_are_those_of_predictions(fitted):
             assert summarise(model)["weights"][k][j] == pytest.approx(expected)
 
 
-def test_raw_tables_add_the_curve_before(fitted):
+def test_the_curve_is_told_before_and_after_calibration(fitted):
     model, tables, _ = fitted
-    assert summarise(model)["calibration"]["before"] is None
-    calibration = summarise(model, tables=tables)["calibration"]
+    calibration = summarise(model)["calibration"]
     assert calibration["before"] == reliability(tables.log_masses, tables.sample_domain)
     assert calibration["after"] != calibration["before"]
 

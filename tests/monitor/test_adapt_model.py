@@ -5,6 +5,7 @@ import pytest
 
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.densities import GaussianKDE
+from anymix.estimators import summarise
 from anymix.monitor import Monitor
 
 
@@ -62,3 +63,37 @@ def test_a_label_that_no_source_knows_is_named():
     assert monitor.adapt(X, y).predict(X).shape == (300,)
     with pytest.raises(ValueError, match="label 'odd'"):
         monitor.adapt(X, np.full(300, "odd"))
+
+
+def test_labels_are_found_whatever_the_order_of_the_classes():
+    """With classes b, a, c a search among them as if they were sorted finds a third of them."""
+    rng = np.random.default_rng(5)
+    X, domain = rng.normal(size=(400, 1)), np.repeat([0, 1], 200)
+    y = np.array(["b", "a", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    model = DistributionWeightedClassifier(random_state=0).fit(X, y, sample_domain=domain)
+    model.classes_ = np.array(["b", "a", "c"])
+    tables = model.evaluate(X, y, domain)
+    assert (model.classes_[tables.targets] == y).all()
+    adapted = Monitor(model, X, domain, n_bootstrap=100).adapt(X, y)
+    assert adapted.score(X, y) > 0.8
+
+
+def test_a_report_of_an_adapted_model_says_that_its_certificate_is_gone(fitted):
+    _, monitor = fitted
+    adapted = monitor.adapt(rows(np.random.default_rng(6), 300, 0.9)[0])
+    record = summarise(adapted)
+    assert record["certificate"] is None
+    assert record["adapted"]
+    np.testing.assert_allclose(record["z"], adapted.z_)
+
+
+def test_held_out_tables_serve_as_well_as_their_rows(fitted):
+    model, _ = fitted
+    X, _, _ = rows(np.random.default_rng(7), 400, 0.8)
+    X_ref, _, d_ref = rows(np.random.default_rng(8), 500, 0.5)
+    settings = {"n_bootstrap": 100, "level": 0.05}
+    by_rows = Monitor(model, X_ref, d_ref, **settings)
+    by_tables = Monitor.from_tables(model, model.evaluate(X_ref, X_ref[:, 0], d_ref), **settings)
+    assert by_tables.estimate(X).to_json() == by_rows.estimate(X).to_json()
+    own = Monitor.from_tables(model, **settings).estimate(X)
+    assert abs(own.estimate.mixture[0] - 0.8) < 0.15

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from anymix.monitor import Monitor
-from anymix.monitor.monitor import domain_codes
 
 DOMAIN = np.repeat([0, 1, 2], 150)
 
@@ -57,11 +56,6 @@ def test_the_report_is_json(monitor, planar):
     assert set(report) == {"estimate", "alarm", "source_names", "sentence"}
 
 
-def test_names_come_before_positions():
-    assert domain_codes([2, 1, 1], [1, 2]).tolist() == [1, 0, 0]
-    assert domain_codes([0, 1, 1], ["a", "b"]).tolist() == [0, 1, 1]
-
-
 def test_an_unknown_source_gets_a_sentence(planar):
-    with pytest.raises(ValueError, match="'south', which the model does not have"):
+    with pytest.raises(ValueError, match="names 'south', but the sources are"):
         Monitor(planar, np.zeros((2, 2)), ["north", "south"]).estimate(np.zeros((3, 2)))

@@ -83,7 +83,7 @@ def test_own_scores_all_alike_have_a_sharp_edge():
         (np.full((2, 4), np.nan), np.zeros((2, 9)), DOMAIN, "NaN"),
         (np.zeros((2, 4)), np.zeros((2, 9)), DOMAIN[:-1], "9 whole numbers"),
         (np.zeros((2, 4)), np.zeros((2, 9)), DOMAIN + 1, "0..1"),
-        (np.zeros((2, 4)), np.zeros((2, 9)), np.arange(9) // 8, "two or more"),
+        (np.zeros((2, 4)), np.zeros((2, 9)), np.arange(9) // 8, "2 or more"),
     ],
 )
 def test_bad_input_gets_a_sentence(table, reference, domain, sentence):

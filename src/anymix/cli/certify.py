@@ -6,11 +6,8 @@ from argparse import ArgumentParser, Namespace
 
 from anymix.cli.argument_types import positive, share
 from anymix.cli.console import Console
-from anymix.cli.judging import add_held_out, held_out_tables, weighed
-from anymix.cli.model_folder import FittedFolder, read_model, read_record
-from anymix.cli.saving import add_save, save
-from anymix.cli.seen_rows import note_on, seen_sources
-from anymix.core import Assumptions, Certificate, Problem, certify, n_rounded
+from anymix.cli.held_out import add_held_out, held_out_sites
+from anymix.models import add_record, certify_sites, note_on, read_model, read_record
 
 CONFIDENCE = 0.95
 
@@ -27,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=positive,
         help="a bound M on the loss of new rows; makes the confidence exact",
     )
-    add_save(parser)
+    parser.add_argument("--save", action="store_true", help="keep the record in the model folder")
 
 
 def run(args: Namespace, console: Console) -> int:
@@ -37,13 +34,13 @@ def run(args: Namespace, console: Console) -> int:
         found = read_record(args.model)["certificate"]
         console.result(str(found["sentence"]), found)
         return 0
-    fitted = read_model(args.model)
-    tables = held_out_tables(args, fitted.audited, console)
-    seen = seen_sources(tables, fitted)
-    problem = weighed(tables, fitted.model).problem(fitted.model.loss, fitted.model.eta)
-    certificate = _certificate(args, problem, fitted, not seen)
+    saved = read_model(args.model)
+    sites = held_out_sites(args, saved.received, console)
+    confidence = CONFIDENCE if args.confidence is None else args.confidence
+    certificate, seen = certify_sites(saved, sites, confidence, args.loss_bound)
     record = {**certificate.to_dict(), "sentence": certificate.sentence}
-    save(args, "certificate.json", record)
+    if args.save:
+        add_record(args.model, "certificate", record)
     console.result(certificate.sentence + note_on(seen), record)
     return 0
 
@@ -61,21 +58,3 @@ def _check_no_wishes(args: Namespace) -> None:
                 f"{option} needs new rows; give them with --held-out or --from-sites, or leave "
                 f"{option} out to see what fit has certified."
             )
-
-
-def _certificate(
-    args: Namespace, problem: Problem, fitted: FittedFolder, new_rows: bool
-) -> Certificate:
-    """Certify z; on the rows it was learned from, share the error among all that fit could choose.
-
-    That is each rounded z with each sharpness of the weighing, of which fit has kept the number.
-    """
-    n_candidates, p = fitted.record["certificate"]["n_candidates"], problem.n_sources
-    return certify(
-        problem,
-        fitted.model.z_,
-        confidence=CONFIDENCE if args.confidence is None else args.confidence,
-        held_out=new_rows,
-        choices=max(1.0, n_candidates / n_rounded(p)),
-        assumptions=Assumptions(loss_bound=args.loss_bound),
-    )

@@ -6,10 +6,8 @@ from argparse import ArgumentParser, Namespace
 
 from anymix.cli.argument_types import share
 from anymix.cli.console import Console
-from anymix.cli.judging import add_held_out, compare_tables, held_out_tables
-from anymix.cli.model_folder import read_model
-from anymix.cli.saving import add_save, save
-from anymix.cli.seen_rows import note_on, seen_sources
+from anymix.cli.held_out import add_held_out, held_out_sites
+from anymix.models import add_record, compare_sites, note_on, read_model
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -17,14 +15,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("model", help="model folder")
     add_held_out(parser)
     parser.add_argument("--confidence", type=share, default=0.95, help="of the intervals")
-    add_save(parser)
+    parser.add_argument("--save", action="store_true", help="keep the record in the model folder")
 
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
-    fitted = read_model(args.model)
-    tables = held_out_tables(args, fitted.audited, console)
-    comparison = compare_tables(tables, fitted.model, args.confidence)
-    save(args, "comparison.json", comparison)
-    console.result(comparison.table() + note_on(seen_sources(tables, fitted)), comparison)
+    saved = read_model(args.model)
+    sites = held_out_sites(args, saved.received, console)
+    comparison, seen = compare_sites(saved, sites, args.confidence)
+    if args.save:
+        add_record(args.model, "comparison", comparison)
+    console.result(comparison.table() + note_on(seen), comparison)
     return 0

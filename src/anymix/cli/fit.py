@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 
-from anymix.cli.advice import advice
 from anymix.cli.argument_types import share
 from anymix.cli.console import Console
-from anymix.cli.judging import add_held_out, compare_tables, held_out_sites, with_classes
-from anymix.cli.model_folder import check_place, new_model, write_model
-from anymix.exchange import ReceivedSource, join_sites, read_sources
+from anymix.cli.held_out import add_held_out, held_out_sites
+from anymix.estimators import advice
+from anymix.exchange import check_alike, read_sources
+from anymix.models import check_place, fit_sites, write_model
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -35,62 +34,25 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     replaced = check_place(args.out)
-    audited = read_sources(args.sources)
-    check_alike(audited)
-    sites = held_out_sites(args, audited, console)
-    tables = join_sites(sites, audited)
-    model = new_model(
-        audited,
-        loss=sites[0].loss,
+    received = read_sources(args.sources)
+    check_alike(received)
+    model = fit_sites(
+        received,
+        held_out_sites(args, received, console),
         objective=args.objective,
         eta=args.eta,
         confidence=args.confidence,
         calibrate=not args.no_calibration,
     )
-    model.fit_tables(with_classes(tables, model))
-    comparison = compare_tables(tables, model, args.confidence)
-    densities = all(site.log_total is not None for site in sites)
-    extra = {"comparison": comparison.to_dict(), "densities": densities}
-    record = write_model(args.out, model, audited, tables, extra)
+    record = write_model(args.out, model, received)
     weights = ", ".join(f"{n} {w:.3g}" for n, w in zip(model.source_names_, model.z_, strict=True))
     wrote = f"wrote {args.out}" + ", in place of the model that was there" * replaced
+    comparison = model.comparison_
     parts = (
         f"{model.certificate_.sentence}\nz: {weights}",
         comparison.table(),
-        advice(comparison, tables, model),
+        advice(model, comparison),
         wrote,
     )
     console.result("\n\n".join(filter(None, parts)), record)
     return 0
-
-
-def check_alike(audited: Sequence[ReceivedSource]) -> None:
-    """Sources must have different names, and take and give the same kind of thing."""
-    names = [one.manifest.name for one in audited]
-    if len(names) < 2:
-        raise ValueError("one source needs no combination; give two source folders or more.")
-    if len(set(names)) < len(names):
-        raise ValueError(f"two of the sources have the same name ({', '.join(names)}); pack again.")
-    first = audited[0].manifest
-    for one in audited[1:]:
-        if one.manifest.task != first.task:
-            raise ValueError(
-                f"{one.folder} is for {one.manifest.task}, the first for {first.task}."
-            )
-        if _kind_of_labels(one) != _kind_of_labels(audited[0]):
-            raise ValueError(
-                f"{one.folder} has labels that are {_kind_of_labels(one)}, the first source "
-                f"{_kind_of_labels(audited[0])}; write them alike in all tables, and pack again."
-            )
-        given = [feature.name for feature in one.manifest.features]
-        due = [feature.name for feature in first.features]
-        if given != due:
-            raise ValueError(
-                f"{one.folder} takes the features {given}, the first source {due}; all sources "
-                "must take the same, in the same order."
-            )
-
-
-def _kind_of_labels(one: ReceivedSource) -> str:
-    classes = one.manifest.classes
-    return "whole numbers" if classes is not None and isinstance(classes[0], int) else "words"

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from anymix.cli.argument_types import count
 from anymix.cli.console import Console
-from anymix.cli.model_folder import FittedFolder, read_model
 from anymix.cli.table_reader import CHUNK_ROWS, Columns, read_chunks
 from anymix.cli.table_writer import writing
+from anymix.models import read_model
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -31,14 +31,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
-    fitted = read_model(args.model)
-    if args.novelty and not fitted.has_densities:
+    saved = read_model(args.model)
+    if args.novelty and saved.model.novelty_ is None:
         raise ValueError(f"{args.model} was fitted from responsibilities alone: no novelty.")
-    columns = Columns.of(fitted.audited[0].manifest)
+    columns = Columns.of(saved.received[0].manifest)
     progress, n = console.progress("predicting"), 0
     with writing(args.out) as out:
         for chunk in read_chunks(args.table, columns, args.chunk_rows):
-            out.write(answers(fitted, chunk.X, args.weights, args.novelty))
+            out.write(answers(saved.model, chunk.X, args.weights, args.novelty))
             n += len(chunk.X)
             progress.update(chunk.share)
         if n == 0:
@@ -50,10 +50,10 @@ def run(args: Namespace, console: Console) -> int:
     return 0
 
 
-def answers(fitted: FittedFolder, X: Any, weights: bool, novelty: bool) -> dict[str, NDArray[Any]]:
+def answers(model: Any, X: Any, weights: bool, novelty: bool) -> dict[str, NDArray[Any]]:
     """Return the columns of the answer."""
-    model, columns = fitted.model, {}
-    if fitted.record["task"] == "regression":
+    columns = {}
+    if not hasattr(model, "classes_"):
         columns["prediction"] = model.predict(X)
     else:
         proba = model.predict_proba(X)

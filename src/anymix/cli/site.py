@@ -9,10 +9,9 @@ import numpy as np
 
 from anymix.cli.argument_types import count
 from anymix.cli.console import Console
-from anymix.cli.fit import check_alike
-from anymix.cli.judging import ask_sources
+from anymix.cli.held_out import ask_sources
 from anymix.cli.table_reader import Columns, read_rows
-from anymix.exchange import MIN_ROWS, read_sources
+from anymix.exchange import MIN_ROWS, check_alike, read_sources
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -34,12 +33,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
-    audited = read_sources(args.sources)
-    check_alike(audited)
-    X, y = read_rows(args.rows, Columns.of(audited[0].manifest, args.target))
+    received = read_sources(args.sources)
+    check_alike(received)
+    X, y = read_rows(args.rows, Columns.of(received[0].manifest, args.target))
     # Fresh entropy: an order that can be drawn again would be no shuffle.
     rng = np.random.default_rng()
-    table = ask_sources(audited, args.site, args.rows, (X, y), rng=rng, min_rows=args.min_rows)
+    table = ask_sources(received, args.site, args.rows, (X, y), rng=rng, min_rows=args.min_rows)
     if args.responsibilities_only:
         table = replace(table, log_total=None)
     table.write(args.out)

@@ -1,7 +1,11 @@
 """The paper in code: numpy and scipy only, imports no other room."""
 
 from anymix.core import simplex as simplex
-from anymix.core.combination import combine, source_weights
+from anymix.core.calibration import Calibration
+from anymix.core.calibration import log_responsibilities as log_responsibilities
+from anymix.core.combination import Ask as Ask
+from anymix.core.combination import Combination, combine, source_weights
+from anymix.core.combination import mix as mix
 from anymix.core.guarantees import (
     Assumptions,
     Bound,
@@ -19,13 +23,18 @@ from anymix.core.guarantees import (
 # `x as x`: for the other rooms of the house, and no part of the public face.
 from anymix.core.guarantees import hoelder as hoelder
 from anymix.core.guarantees import n_rounded as n_rounded
+from anymix.core.judgement import Judgement as Judgement
 from anymix.core.losses import LOSSES, Loss, get_loss
-from anymix.core.losses import CrossEntropy as CrossEntropy
+from anymix.core.losses import loss_from_dict as loss_from_dict
+from anymix.core.losses import loss_to_dict as loss_to_dict
+from anymix.core.normalised import NormalisedRule as NormalisedRule
+from anymix.core.normalised import joint_log_densities as joint_log_densities
 from anymix.core.problem import Problem
 from anymix.core.records import Objective as Objective
 from anymix.core.records import Record as Record
 from anymix.core.records import Solution, SolverWarning
 from anymix.core.records import plain as plain
+from anymix.core.records import restored as restored
 from anymix.core.solvers import solve
 from anymix.core.solvers.dca import dca as dca
 from anymix.core.solvers.minimax import Penalty as Penalty
@@ -34,7 +43,9 @@ __all__ = [
     "LOSSES",
     "Assumptions",
     "Bound",
+    "Calibration",
     "Certificate",
+    "Combination",
     "Loss",
     "Problem",
     "Solution",

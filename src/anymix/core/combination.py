@@ -1,4 +1,4 @@
-"""h_z at new points, in logarithms: the four rules of the paper are one function.
+"""h_z, in the one place where it is computed: the four rules of the paper are one function.
 
     weight_k ∝ z_k D_k + (η/p) U         h_z = Σ_k weight_k h_k
 
@@ -7,18 +7,159 @@ regression    D_k(x)           h_k(x)           eq. (1)
 marginal      D_k(x)           h_k(x, y)        the marginal rule h̃: normalised if the h_k are
 joint         D_k(x, y)        h_k(x, y)        eq. (2): not normalised over y
 normalised    D_k(x, y)        h_k(x, y)        Thm 3: eq. (2) divided by its sum over y
+
+`combine` takes log-densities of any magnitude; a `Combination` is what was learned, calibration
+included, and predicts by it; `mass_ratio` is the same sum at the fixed points of a problem, where
+the masses are known and solvers ask for many z.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 
-from anymix._arrays import FloatArray
+from anymix._arrays import FloatArray, IntArray
 from anymix.core import inputs, simplex
+from anymix.core.calibration import Calibration, log_responsibilities
+from anymix.core.records import Record
 
 RULES = ("marginal", "regression", "joint", "normalised")
+
+# Asks source k about some of the points, by their numbers, or about all of them: None.
+Ask = Callable[[int, IntArray | None], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Combination(Record):
+    """All that turns what the sources say at a point into h_z there.
+
+    Attributes
+    ----------
+    z : array (p,)
+        On the simplex.
+    eta : float
+        η ≥ 0, the part of the mean density in the weights.
+    calibration : Calibration or None
+        Of the densities; None takes them as they come.
+    rule : "marginal" or "normalised"
+        Weigh by D_k(x), or by D_k(x) h_k(x, y) and normalise over y.
+
+    Examples
+    --------
+    >>> combination = Combination(np.array([0.5, 0.5]), 0.0)
+    >>> log_masses = np.array([[0.0, -9.0], [-9.0, 0.0]])
+    >>> combination.predict(log_masses, np.array([[0.0, 0.0], [1.0, 1.0]])).round(3)
+    array([0., 1.])
+    >>> Combination.from_dict(combination.to_dict()).z
+    array([0.5, 0.5])
+    """
+
+    z: FloatArray
+    eta: float
+    calibration: Calibration | None = None
+    rule: str = "marginal"
+
+    def check(self) -> None:
+        """Raise a ValueError, in one sentence, for numbers that no fit can have found."""
+        simplex.check(self.z, np.size(self.z))
+        _check_eta(self.eta)
+        if self.rule not in ("marginal", "normalised"):
+            raise ValueError(f"rule must be 'marginal' or 'normalised'; got {self.rule!r}.")
+        if self.calibration is not None:
+            self.calibration.check(self.z.size)
+
+    def log_responsibilities(self, log_masses: FloatArray) -> FloatArray:
+        """log q_k from log D_k or log r_k, both (p, n)."""
+        return log_responsibilities(log_masses, self.calibration)
+
+    def responsibilities(self, log_masses: FloatArray) -> FloatArray:
+        """q_k, (p, n), which sum to 1 over the sources."""
+        return np.exp(self.log_responsibilities(log_masses))
+
+    def weights(self, log_masses: FloatArray) -> FloatArray:
+        """weight_k ∝ z_k q_k + η/p², (p, n): U is the mean of the q_k, which is 1/p.
+
+        Paper: Eq. 1, Eq. 2.
+        """
+        return _shares(self.responsibilities(log_masses), self.z, self.eta)
+
+    @property
+    def least_weight(self) -> float:
+        """A weight that no source falls below anywhere: every one keeps its part of η."""
+        p = self.z.size
+        return self.eta / p**2 / (1.0 + self.eta / p)
+
+    def predict(
+        self, log_masses: FloatArray, predictions: FloatArray | Ask, skip_below: float = 0.0
+    ) -> FloatArray:
+        """h_z = Σ_k weight_k h_k, (n,) or (n, c).
+
+        predictions are a table (p, n[, c]), or a function that asks a source about some points;
+        then a source is asked only where its weight can be seen (see `mix`).
+
+        Paper: Eq. 1, Eq. 2, Thm 3.
+        """
+        if self.rule == "marginal":
+            return mix(self.weights(log_masses), predictions, skip_below)
+        if callable(predictions):
+            predictions = np.stack([predictions(k, None) for k in range(self.z.size)])
+        log_joint = self.log_responsibilities(log_masses)[:, :, None] + np.log(predictions)
+        return combine(log_joint, predictions, self.z, self.eta, "normalised")
+
+
+def mix(weights: FloatArray, predictions: FloatArray | Ask, skip_below: float = 0.0) -> FloatArray:
+    """Σ_k w_k h_k, from weights (p, n) that sum to 1 over the sources, (n,) or (n, c).
+
+    A weight below skip_below/p is dropped, and the others make up for it: a probability moves by
+    less than skip_below, a number by less than that times the spread of the sources' predictions.
+    Where predictions are a function, a source is not asked about points that dropped it.
+
+    >>> mix(np.array([[0.5, 1.0], [0.5, 0.0]]), np.array([[2.0, 3.0], [4.0, 9.0]]))
+    array([3., 3.])
+    """
+    p, n = weights.shape
+    if skip_below > 0:
+        weights = np.where(weights < skip_below / p, 0.0, weights)
+        weights /= weights.sum(axis=0)
+    if not callable(predictions):
+        return np.asarray(np.einsum("ki,ki...->i...", weights, predictions))
+    total: FloatArray | None = None
+    for k in range(p):
+        seen = np.flatnonzero(weights[k])
+        if not seen.size and (k < p - 1 or total is not None):
+            continue
+        part = slice(None) if seen.size == n else seen
+        h = predictions(k, None if seen.size == n else seen)
+        total = np.zeros((n, *h.shape[1:])) if total is None else total
+        total[part] += weights[k, part].reshape(-1, *[1] * (h.ndim - 1)) * h
+    assert total is not None
+    return total
+
+
+def _shares(r: FloatArray, z: FloatArray, eta: float) -> FloatArray:
+    """z_k r_k + (η/p) U for r of sum 1, so that U, the mean of the r_k, is 1/p; normalised."""
+    weights = z.reshape(-1, *[1] * (r.ndim - 1)) * r
+    weights += eta / len(r) ** 2
+    weights /= weights.sum(axis=0)
+    return np.asarray(weights)
+
+
+def mass_ratio(
+    z: FloatArray, D: FloatArray, B: FloatArray, K0: FloatArray, J0: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """h_z = J_z/K_z and K_z, J = Σ_k z_k B_k + J0 with B = D∘h, K = Σ_k z_k D_k + K0.
+
+    Paper: Eq. 1, Eq. 2.
+    """
+    K = z @ D + K0
+    if B.ndim == 2:
+        return (z @ B + J0) / K, K
+    J = np.tensordot(z, B, axes=1) + J0
+    return np.asarray(J / K[:, None]), K
 
 
 def source_weights(
@@ -50,8 +191,9 @@ def source_weights(
     """
     log_d = _log_table(log_densities, "log_densities")
     z = simplex.check(z, log_d.shape[0])
-    if not (np.isfinite(eta) and eta >= 0):
-        raise ValueError(f"eta must be finite and not negative; got {eta}.")
+    _check_eta(eta)
+    if eta > 0 and log_reference is None and not np.isneginf(log_d).all(axis=0).any():
+        return _shares(np.asarray(softmax(log_d, axis=0)), z, eta)
     with np.errstate(divide="ignore"):
         log_w = log_d + np.log(z).reshape(-1, *[1] * (log_d.ndim - 1))
         if eta > 0:
@@ -95,10 +237,7 @@ def combine(
             f"{h.shape}."
         )
     weights = source_weights(log_d, z, eta, log_reference)
-    subscripts = "kic,kic->ic" if joint and h.ndim == 3 else "ki...,ki...->i..."
-    if not joint and h.ndim == 3:
-        subscripts = "ki,kic->ic"
-    combined = np.einsum(subscripts, weights, h)
+    combined = np.einsum("kic,kic->ic", weights, h) if log_d.ndim == 3 else mix(weights, h)
     return _normalised(combined) if rule == "normalised" else np.asarray(combined)
 
 
@@ -114,6 +253,11 @@ def _normalised(combined: FloatArray) -> FloatArray:
             "normalised; pass eta > 0 with a finite log_reference, or rule='marginal'."
         )
     return np.asarray(combined / total)
+
+
+def _check_eta(eta: float) -> None:
+    if not (np.isfinite(eta) and eta >= 0):
+        raise ValueError(f"eta must be finite and not negative; got {eta}.")
 
 
 def _log_table(values: ArrayLike, name: str) -> FloatArray:

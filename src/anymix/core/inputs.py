@@ -5,11 +5,11 @@ from __future__ import annotations
 from numbers import Real
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from anymix._arrays import FloatArray
-from anymix.core.losses import CrossEntropy, Loss
+from anymix._arrays import FloatArray, IntArray
+from anymix.core.losses import Loss
 from anymix.core.measures import DenseMeasure, Measure, OwnMeasure
 
 
@@ -61,20 +61,20 @@ def outcomes(
 ) -> tuple[FloatArray, FloatArray]:
     """Return predictions (p, m[, c]) and targets (m[, c]) that fit the loss and each other."""
     h = finite(predictions, "predictions")
-    if isinstance(loss, CrossEntropy) and h.ndim == 3:
+    if loss.takes == "label" and h.ndim == 3:
         h = at_label(h, targets)
-    elif isinstance(loss, CrossEntropy) and targets is None:
+    elif loss.takes == "label" and targets is None:
         targets = np.zeros(shape[1])
     if targets is None:
         raise ValueError(f"targets are needed for the loss {type(loss).__name__}.")
     y = finite(targets, "targets")
-    if h.shape[:2] != shape or h.ndim != (3 if loss.vector else 2):
-        wanted = f"{(*shape, 'classes')}" if loss.vector else f"{shape}"
+    if h.shape[:2] != shape or h.ndim != (3 if loss.takes == "vector" else 2):
+        wanted = f"{(*shape, 'classes')}" if loss.takes == "vector" else f"{shape}"
         raise ValueError(
             f"predictions have shape {h.shape}; with masses {shape} and the loss "
             f"{type(loss).__name__} they must have shape {wanted}."
         )
-    y = one_hot(y, h.shape[2]) if loss.vector and y.ndim == 1 else y
+    y = one_hot(y, h.shape[2]) if loss.takes == "vector" and y.ndim == 1 else y
     if y.shape != h.shape[1:]:
         raise ValueError(f"targets have shape {y.shape}; they must have shape {h.shape[1:]}.")
     loss.check(h, y)
@@ -83,17 +83,18 @@ def outcomes(
 
 def at_label(predictions: FloatArray, labels: ArrayLike | None) -> FloatArray:
     """Pick h_k(i, y_i) out of predictions (p, m, c)."""
-    y = _labels(labels, predictions.shape[1], predictions.shape[2])
+    y = class_numbers(labels, predictions.shape[1], predictions.shape[2])
     return predictions[:, np.arange(y.size), y]
 
 
 def one_hot(labels: ArrayLike, n_classes: int) -> FloatArray:
     """Turn labels 0..c−1 into rows of the identity."""
     y = np.asarray(labels)
-    return np.eye(n_classes)[_labels(y, y.size, n_classes)]
+    return np.eye(n_classes)[class_numbers(y, y.size, n_classes)]
 
 
-def _labels(labels: ArrayLike | None, m: int, c: int) -> NDArray[np.intp]:
+def class_numbers(labels: ArrayLike | None, m: int, c: int) -> IntArray:
+    """Return the class 0..c−1 of each of m points."""
     y = np.asarray(labels, dtype=float)
     if y.shape != (m,) or np.any(y != np.floor(y)) or y.min() < 0 or y.max() >= c:
         raise ValueError(f"targets must be {m} class numbers from 0 to {c - 1}.")
@@ -154,23 +155,6 @@ def responsibilities(log_densities: ArrayLike) -> FloatArray:
     return r
 
 
-def domains(sample_domain: ArrayLike, p: int, m: int) -> NDArray[np.intp]:
-    """Return the source number of each point; every source needs a point."""
-    domain = np.asarray(sample_domain)
-    if domain.shape != (m,) or not np.issubdtype(domain.dtype, np.integer):
-        raise ValueError(
-            f"sample_domain must be {m} whole numbers; got {domain.dtype} {domain.shape}."
-        )
-    counts = np.bincount(domain[(domain >= 0) & (domain < p)], minlength=p)
-    if counts.sum() < m:
-        raise ValueError(f"sample_domain must lie in 0..{p - 1}, one number a source.")
-    if counts.min() == 0:
-        raise ValueError(
-            f"no point of source {int(counts.argmin())}; each source needs one or more."
-        )
-    return domain.astype(np.intp)
-
-
 def sample_weights(sample_weight: ArrayLike, m: int) -> FloatArray:
     """Return m weights ≥ 0."""
     w = finite(sample_weight, "sample_weight")
@@ -180,7 +164,7 @@ def sample_weights(sample_weight: ArrayLike, m: int) -> FloatArray:
 
 
 def own_measure(
-    domain: NDArray[np.intp], p: int, sample_weight: ArrayLike | None, order: NDArray[np.intp]
+    domain: IntArray, p: int, sample_weight: ArrayLike | None, order: IntArray
 ) -> OwnMeasure:
     """P_k(i) = w_i / Σ_{points of k} w for points sorted by `order`; w = 1 where none is given."""
     domain = domain[order]

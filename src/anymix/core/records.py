@@ -1,11 +1,13 @@
-"""What a solver and a certificate answer: frozen records that can be written as JSON."""
+"""What a solver and a certificate answer: frozen records, written as JSON and read back."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from types import UnionType
+from typing import Any, Literal, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -26,21 +28,82 @@ class Step(NamedTuple):
     worst: float
 
 
-def plain(value: Any) -> Any:
-    """Turn records and arrays into what JSON knows; NaN and infinity become None."""
+def plain(value: Any, exact: bool = False) -> Any:
+    """Turn records and arrays into what JSON knows.
+
+    NaN and infinity become None or, where a record is to come back as it was, their names.
+
+    >>> plain(np.array([1.0, np.inf])), plain(np.array([1.0, np.inf]), exact=True)
+    ([1.0, None], [1.0, 'inf'])
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {f.name: plain(getattr(value, f.name), exact) for f in dataclasses.fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: plain(item) for name, item in value._asdict().items()}
+        return {name: plain(item, exact) for name, item in value._asdict().items()}
     if isinstance(value, dict):
-        return {str(name): plain(item) for name, item in value.items()}
+        return {str(name): plain(item, exact) for name, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [plain(item) for item in value]
+        return [plain(item, exact) for item in value]
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return plain(value.item(), exact)
     if isinstance(value, float) and not np.isfinite(value):
-        return None
+        return str(value) if exact else None
     return value
+
+
+def restored(kind: Any, value: Any) -> Any:
+    """Turn what JSON knows back into a value of the annotated kind; the inverse of `plain`.
+
+    >>> restored(FloatArray, [1.0, "inf"])
+    array([ 1., inf])
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        known = [option for option in inner if option is not type(None)]
+        return restored(known[0], value) if len(known) == 1 and value is not None else value
+    if origin is np.ndarray:
+        return np.array(_floats(value), dtype=float)
+    if origin is tuple:
+        return tuple(restored(inner[0], item) for item in value)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return kind(**_fields(kind, value))
+    if isinstance(kind, type) and issubclass(kind, tuple):
+        return kind(**_fields(kind, value))
+    if kind is float:
+        return _floats(value)
+    if kind in (int, str, bool) and type(value) is not kind:
+        raise ValueError(f"{value!r:.60} stands where a value of type {kind.__name__} is expected.")
+    return value
+
+
+def _floats(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_floats(item) for item in value]
+    if isinstance(value, bool):
+        raise ValueError(f"{value!r} stands where a number is expected.")
+    return np.nan if value is None else float(value)
+
+
+def _fields(kind: type, value: Any) -> dict[str, Any]:
+    """Check that the names are those of the record, and restore each of them."""
+    hints = {name: hint for name, hint in get_type_hints(kind).items() if name[0] != "_"}
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{value!r:.60} stands where a {kind.__name__} is expected.")
+    unknown = sorted(set(value) - set(hints))
+    missing = sorted(name for name in set(hints) - set(value) if not _has_default(kind, name))
+    if unknown or missing:
+        what = f"has the unknown entry {unknown[0]!r:.60}" if unknown else f"lacks {missing[0]!r}"
+        raise ValueError(f"a {kind.__name__} {what}.")
+    return {name: restored(hints[name], item) for name, item in value.items()}
+
+
+def _has_default(kind: type, name: str) -> bool:
+    if not dataclasses.is_dataclass(kind):
+        return False
+    field = next(f for f in dataclasses.fields(kind) if f.name == name)
+    return not (
+        field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    )
 
 
 # Arrays have no truth of equality: without eq=False, == and hash() of a record would raise.
@@ -55,6 +118,14 @@ class Record:
     def to_json(self) -> str:
         """Return the record as one JSON object."""
         return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the record that `to_dict` wrote; a ValueError says what is wrong with it."""
+        try:
+            return cls(**_fields(cls, data))
+        except TypeError as error:
+            raise ValueError(f"a {cls.__name__} has an entry of the wrong kind.") from error
 
 
 @dataclass(frozen=True, eq=False)

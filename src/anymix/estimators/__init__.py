@@ -1,9 +1,9 @@
 """The scikit-learn skin and the baselines."""
 
+from anymix.estimators._advice import advice as advice
 from anymix.estimators._kmm_qp import BoxAndBand as BoxAndBand
 from anymix.estimators._kmm_qp import MeanMatching as MeanMatching
 from anymix.estimators._kmm_qp import solve_qp as solve_qp
-from anymix.estimators._weighing import Weighing as Weighing
 from anymix.estimators.baselines import (
     HardRouter,
     Joint,
@@ -13,7 +13,8 @@ from anymix.estimators.baselines import (
     Uniform,
     VolumeWeighted,
 )
-from anymix.estimators.comparison import Comparison, compare
+from anymix.estimators.comparison import Comparison, compare, compare_tables
+from anymix.estimators.comparison import usual_methods as usual_methods
 from anymix.estimators.cross_loss import CrossLoss
 from anymix.estimators.distribution_weighted import (
     DistributionWeightedClassifier,
@@ -21,9 +22,7 @@ from anymix.estimators.distribution_weighted import (
 )
 from anymix.estimators.group_dro import GroupDRO
 from anymix.estimators.kmm import KernelMeanMatching
-from anymix.estimators.summary import mean_weights as mean_weights
-from anymix.estimators.summary import reliability as reliability
-from anymix.estimators.summary import summarise
+from anymix.estimators.summary import summarise, summarise_tables
 
 __all__ = [
     "Comparison",
@@ -40,5 +39,7 @@ __all__ = [
     "Uniform",
     "VolumeWeighted",
     "compare",
+    "compare_tables",
     "summarise",
+    "summarise_tables",
 ]

@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
+from anymix.core import Ask, mix
 from anymix.estimators._rows import (
     Rows,
     check_domains,
@@ -28,6 +29,9 @@ from anymix.estimators._source_training import SourceTrainer, check_part
 from anymix.estimators._warnings import OnceEach, names_checked
 from anymix.sources import CHUNK_ROWS, Source, masses_of
 
+# Predictions of all sources that are held at a time: 128 MB.
+CHUNK_NUMBERS = 2**24
+
 
 def _classifies(self: SourceEnsemble) -> bool:
     return self._classification()
@@ -36,8 +40,8 @@ def _classifies(self: SourceEnsemble) -> bool:
 class SourceEnsemble(BaseEstimator):
     """Sources and a weight for each at every row; subclasses say which weight.
 
-    A subclass defines `_learn`, which runs after the sources are there, and `_weights(X)`, shape
-    (p, n); and states with `uses_density` whether it needs one.
+    A subclass defines `_learn(rows, trainer)`, which runs after the sources are there, and
+    `_weights(X)`, shape (p, n); and states with `uses_density` whether it needs one.
     """
 
     uses_density: ClassVar[bool] = False
@@ -88,12 +92,12 @@ class SourceEnsemble(BaseEstimator):
         """
         with OnceEach():
             rows = self._check_fit(X, y, sample_domain, sample_weight)
-            recipe = self._recipe()
-            self.sources_, self.router_ = recipe.train(rows)
-            self._learn(rows, recipe)
+            trainer = self._trainer()
+            self.sources_, self.router_ = trainer.train(rows)
+            self._learn(rows, trainer)
         return self
 
-    def _recipe(self) -> SourceTrainer:
+    def _trainer(self) -> SourceTrainer:
         """Say how the sources come about; a single one needs no density."""
         weighs = self.uses_density and len(self.source_names_) > 1
         density = self._density() if weighs else None
@@ -145,7 +149,7 @@ class SourceEnsemble(BaseEstimator):
     def _labels(self) -> NDArray[Any] | None:
         return self.classes_ if self._classification() else None
 
-    def _learn(self, rows: Rows, recipe: SourceTrainer) -> None:
+    def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
         """Learn from the rows what `_weights` needs."""
 
     def _weights(self, X: Any) -> FloatArray:
@@ -168,33 +172,22 @@ class SourceEnsemble(BaseEstimator):
         X = check_X(self, X)
         n = n_rows(X)
         with names_checked(self):
-            if n <= CHUNK_ROWS:
+            columns = len(self.sources_) * (len(self.classes_) if self._classification() else 1)
+            size = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // columns))
+            if n <= size:
                 return self._combined_chunk(X)
-            cuts = [slice(s, min(s + CHUNK_ROWS, n)) for s in range(0, n, CHUNK_ROWS)]
+            cuts = [slice(s, min(s + size, n)) for s in range(0, n, size)]
             return np.concatenate([self._combined_chunk(_safe_indexing(X, cut)) for cut in cuts])
 
     def _combined_chunk(self, X: Any) -> FloatArray:
-        """Ask each source only about the rows where its weight can be seen: not below skip_below/p.
-
-        Dropped weights sum to less than `skip_below` at every row, so a probability moves by less
-        than that, and a number by less than that times the spread of the sources' predictions.
-        """
-        p = len(self.sources_)
-        if p == 1:
+        """Weigh the sources, and ask each only about the rows where its weight can be seen."""
+        if len(self.sources_) == 1:
             return self._ask(0, X)
-        weights = self._weights(X)
-        weights[weights < self.skip_below / p] = 0.0
-        weights /= weights.sum(axis=0)
-        n = weights.shape[1]
-        total = np.zeros((n, len(self.classes_))) if self._classification() else np.zeros(n)
-        column = (slice(None), None) if total.ndim == 2 else slice(None)
-        for k in range(p):
-            seen = np.flatnonzero(weights[k])
-            if seen.size == n:
-                total += weights[k][column] * self._ask(k, X)
-            elif seen.size:
-                total[seen] += weights[k, seen][column] * self._ask(k, _safe_indexing(X, seen))
-        return total
+        return mix(self._weights(X), self._asking(X), self.skip_below)
+
+    def _asking(self, X: Any) -> Ask:
+        """Return a function that asks source k about some of the rows, or about all."""
+        return lambda k, rows: self._ask(k, X if rows is None else _safe_indexing(X, rows))
 
     def _ask(self, k: int, X: Any) -> FloatArray:
         if self._classification():

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from anymix._arrays import FloatArray
+from anymix._arrays import FloatArray, named_sources
 from anymix.sources import Source, Tables
 
 
@@ -147,10 +147,10 @@ def check_domains(
     missing = [i for i, d in enumerate(domain.tolist()) if d is None or d != d]
     if missing:
         raise ValueError(f"sample_domain is empty at row {missing[0]}; name every row's source.")
+    if names is not None:
+        return np.asarray(names), named_sources(domain, names)
     found, codes = np.unique(domain, return_inverse=True)
-    if names is None:
-        return found, codes.astype(np.intp)
-    return np.asarray(names), _match(found, names)[codes]
+    return found, codes.astype(np.intp)
 
 
 def check_sources(sources: Sequence[Source]) -> None:
@@ -174,17 +174,6 @@ def check_every_source(tables: Tables, names: NDArray[Any]) -> None:
             f"there are no rows of the source {str(names[missing[0]])!r}; z is learned from "
             "held-out rows of every source: add some of it, or leave it out."
         )
-
-
-def _match(found: NDArray[Any], names: list[str]) -> NDArray[np.intp]:
-    """Find each domain among the sources, by name or, for whole numbers, by position."""
-    position = {name: k for k, name in enumerate(names)}
-    if np.issubdtype(found.dtype, np.integer) and not set(found.astype(str)) <= set(names):
-        position = {str(k): k for k in range(len(names))}
-    unknown = [d for d in found.astype(str) if d not in position]
-    if unknown:
-        raise ValueError(f"sample_domain names {str(unknown[0])!r}, but the sources are {names}.")
-    return np.array([position[d] for d in found.astype(str)], dtype=np.intp)
 
 
 def check_weight(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:

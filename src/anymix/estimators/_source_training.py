@@ -146,4 +146,5 @@ class SourceTrainer:
             part = evaluate(sources, rows.take(held).X, classes, router)
             log_masses[:, held], predictions[:, held] = part.log_masses, part.predictions
         targets = rows.y if classes is None else positions(rows.y, classes)
-        return Tables(log_masses, predictions, targets, rows.domain, rows.weight, classes)
+        known = rows.domain, rows.weight, classes, router is None
+        return Tables(log_masses, predictions, targets, *known)

@@ -53,14 +53,14 @@ class Uniform(_Average):
     Paper: Sec. 5.1, Sec. 5.2.
     """
 
-    def _learn(self, rows: Rows, recipe: SourceTrainer) -> None:
+    def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
         self.alpha_ = simplex.uniform(len(self.sources_))
 
 
 class VolumeWeighted(_Average):
     """Σ_k (n_k/n) h_k(x): sources count by their number of training rows, as they state it."""
 
-    def _learn(self, rows: Rows, recipe: SourceTrainer) -> None:
+    def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
         sizes = [
             source.n_rows or int((rows.domain == k).sum()) for k, source in enumerate(self.sources_)
         ]
@@ -83,7 +83,7 @@ class SingleSource(_Average):
         super().__init__(estimator, sources=sources)
         self.source = source
 
-    def _learn(self, rows: Rows, recipe: SourceTrainer) -> None:
+    def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
         names = [str(name) for name in self.source_names_]
         named = dict(zip(names, range(len(names)), strict=True))
         k = named.get(str(self.source), self.source)
@@ -110,7 +110,7 @@ class LambdaComb(_Average):
         super().__init__(estimator, sources=sources)
         self.mixture = mixture
 
-    def _learn(self, rows: Rows, recipe: SourceTrainer) -> None:
+    def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
         p = len(self.sources_)
         given = simplex.uniform(p) if self.mixture is None else self.mixture
         self.alpha_ = simplex.check(given, p, "mixture")
@@ -141,12 +141,12 @@ class Stacking(_Average):
         self.cv = cv
         self.random_state = random_state
 
-    def _learn(self, rows: Rows, recipe: SourceTrainer) -> None:
+    def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
         p, classes = len(self.sources_), self._labels
         if p == 1:
             self.alpha_ = np.ones(1)
             return
-        tables = recipe.held_out_tables(rows, classes, self.cv, self.random_state)
+        tables = trainer.held_out_tables(rows, classes, self.cv, self.random_state)
         weight = np.ones(rows.y.size) if rows.weight is None else rows.weight
         problem = Problem(
             np.exp(tables.log_masses) / rows.y.size,

@@ -1,8 +1,12 @@
-"""Methods against target mixtures: one table, with intervals, the worst mixture, and who cheats."""
+"""Methods against target mixtures: one table, with intervals, the worst mixture, and who cheats.
+
+Everything is made from a table of losses, one row a method and one column a point.  `compare` asks
+fitted models for it, `compare_tables` what the sources have said already.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 from sklearn.base import is_classifier
 
-from anymix._arrays import FloatArray, positions
-from anymix.core import CrossEntropy, Loss, Record, get_loss, simplex
+from anymix._arrays import FloatArray, IntArray, positions
+from anymix.core import Combination, Loss, Record, get_loss, mix, simplex
 from anymix.estimators._format import lay_out, number
 from anymix.estimators._rows import check_domains
-from anymix.sources import PROBABILITY_FLOOR
+from anymix.sources import PROBABILITY_FLOOR, Tables
 
 
 @dataclass(frozen=True)
@@ -96,34 +100,74 @@ def compare(
         )
     target = np.asarray(y)
     names, domain = check_domains(sample_domain, target.size, None)
-    p = len(names)
-    if mixtures is None:
-        mixtures = {str(n): np.eye(p)[k] for k, n in enumerate(names)} | {"all": simplex.uniform(p)}
-    weights = np.stack([simplex.check(lam, p, "mixture") for lam in mixtures.values()])
+    asked = _Mixtures.of(mixtures, [str(name) for name in names])
     measure = loss if loss is not None else _usual_loss(models)
-    test = _Test(X, target, domain, measure)
-    corners = np.eye(p)
-    mean, error = np.empty((len(models), len(weights))), np.empty((len(models), len(weights)))
-    alone = np.empty((len(models), p))
-    for a, model in enumerate(models.values()):
-        L, se = test.losses(model, np.concatenate([corners, weights]))
-        alone[a] = np.diag(L[:p])
-        mean[a] = (weights * L[p:]).sum(axis=1)
-        error[a] = np.sqrt(((weights * se[p:]) ** 2).sum(axis=1))
-    width = float(norm.ppf(0.5 + confidence / 2)) * error
-    return Comparison(
-        methods=tuple(models),
-        privileged=tuple(bool(getattr(m, "privileged", False)) for m in models.values()),
-        sources=tuple(map(str, names)),
-        mixtures=tuple(mixtures),
-        mixture_weights=weights,
-        loss=mean,
-        lower=mean - width,
-        upper=mean + width,
-        worst=alone.max(axis=1),
-        worst_mixture=tuple(str(names[k]) for k in alone.argmax(axis=1)),
-        measure=measure if isinstance(measure, str) else type(measure).__name__,
-    )
+    losses = {
+        name: np.stack([_row_losses(one, X, target, measure) for one in asked.versions(model)])
+        for name, model in models.items()
+    }
+    privileged = [bool(getattr(model, "privileged", False)) for model in models.values()]
+    return asked.compare(losses, domain, privileged, measure, confidence)
+
+
+def compare_tables(
+    tables: Tables,
+    methods: Mapping[str, Combination | ArrayLike],
+    names: Iterable[str],
+    loss: str | Loss,
+    mixtures: Mapping[str, ArrayLike] | None = None,
+    confidence: float = 0.95,
+) -> Comparison:
+    """Judge ways of combining the sources, from what these say at labelled points.
+
+    Parameters
+    ----------
+    tables : Tables
+        With targets and the domain of each point.
+    methods : mapping of names to a Combination or to weights (p, m) of the sources at the points
+    names : of the sources
+    loss : str or Loss
+        What is said at the label that occurred is enough, as combinations are averages.
+    mixtures, confidence : see `compare`
+
+    Examples
+    --------
+    >>> log_masses = np.array([[0.0, 0.0, -9.0, -9.0], [-9.0, -9.0, 0.0, 0.0]])
+    >>> tables = Tables(log_masses, np.array([[0.0] * 4, [1.0] * 4]))
+    >>> tables = tables.labelled([0.0, 0.0, 1.0, 1.0], [0, 0, 1, 1])
+    >>> methods = {"average": np.full((2, 4), 0.5), "weighed": Combination(np.full(2, 0.5), 0.0)}
+    >>> print(compare_tables(tables, methods, ["a", "b"], "squared").table())
+                      a           b         all       worst
+    average      0.2500      0.2500      0.2500      0.2500
+    weighed      0.0000      0.0000      0.0000      0.0000
+    """
+    losses = {
+        name: tables.losses_of(_predicted(method, tables), loss)[None]
+        for name, method in methods.items()
+    }
+    asked, domain = _Mixtures.of(mixtures, list(names)), np.asarray(tables.sample_domain)
+    return asked.compare(losses, domain, [False] * len(losses), loss, confidence)
+
+
+def usual_methods(
+    tables: Tables, combination: Combination, names: Iterable[str]
+) -> dict[str, Combination | FloatArray]:
+    """Name each source alone, their average, the likeliest source, and the combination."""
+    p, m = tables.log_masses.shape
+    alone = np.eye(p)
+    methods: dict[str, Combination | FloatArray] = {
+        name: np.repeat(alone[:, k : k + 1], m, axis=1) for k, name in enumerate(names)
+    }
+    methods["uniform"] = np.full((p, m), 1.0 / p)
+    methods["likeliest source"] = alone[:, tables.log_masses.argmax(axis=0)]
+    methods["anymix"] = combination
+    return methods
+
+
+def _predicted(method: Combination | ArrayLike, tables: Tables) -> FloatArray:
+    if isinstance(method, Combination):
+        return method.predict(tables.log_masses, tables.predictions)
+    return mix(np.asarray(method, dtype=float), tables.predictions)
 
 
 def _usual_loss(models: Mapping[str, Any]) -> str:
@@ -133,38 +177,74 @@ def _usual_loss(models: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class _Test:
-    """Test rows, and how models are judged on them."""
+class _Mixtures:
+    """Mixtures of named domains: weights (t, p), the domains alone not among them by need."""
 
-    X: Any
-    y: NDArray[Any]
-    domain: NDArray[np.intp]
-    loss: str | Loss
+    names: tuple[str, ...]
+    weights: FloatArray
+    domains: tuple[str, ...]
 
-    def losses(self, model: Any, mixtures: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """L_k and its standard error for each mixture (t, p); most models do not look at it."""
-        informed = hasattr(model, "for_mixture")
-        versions = [model.for_mixture(lam) for lam in mixtures] if informed else [model]
-        p = mixtures.shape[1]
-        L, se = np.empty((len(versions), p)), np.empty((len(versions), p))
-        for t, version in enumerate(versions):
-            values = self.at_rows(version)
+    @classmethod
+    def of(cls, mixtures: Mapping[str, ArrayLike] | None, domains: list[str]) -> _Mixtures:
+        p = len(domains)
+        if mixtures is None:
+            mixtures = dict(zip(domains, np.eye(p), strict=True)) | {"all": simplex.uniform(p)}
+        weights = np.stack([simplex.check(lam, p, "mixture") for lam in mixtures.values()])
+        return cls(tuple(mixtures), weights, tuple(domains))
+
+    def versions(self, model: Any) -> list[Any]:
+        """Return the model, or its versions for each domain alone and each mixture."""
+        if not hasattr(model, "for_mixture"):
+            return [model]
+        corners = np.eye(len(self.domains))
+        return [model.for_mixture(lam) for lam in np.concatenate([corners, self.weights])]
+
+    def compare(
+        self,
+        losses: Mapping[str, FloatArray],
+        domain: IntArray,
+        privileged: list[bool],
+        measure: str | Loss,
+        confidence: float,
+    ) -> Comparison:
+        """Average losses (versions, m) of each method over domains, and these over mixtures."""
+        lam, p = self.weights, len(self.domains)
+        shape = (len(losses), p + len(lam), p)
+        L, se = np.empty(shape), np.empty(shape)
+        for a, values in enumerate(losses.values()):
             for k in range(p):
-                own = values[self.domain == k]
-                L[t, k], se[t, k] = own.mean(), own.std() / np.sqrt(max(own.size - 1, 1))
-        shape = (len(mixtures), p)
-        return np.broadcast_to(L, shape), np.broadcast_to(se, shape)
+                own = values[:, domain == k]
+                L[a, :, k] = own.mean(axis=1)
+                se[a, :, k] = own.std(axis=1) / np.sqrt(max(own.shape[1] - 1, 1))
+        alone = np.diagonal(L[:, :p], axis1=1, axis2=2)
+        mean = (lam * L[:, p:]).sum(axis=2)
+        error = np.sqrt(((lam * se[:, p:]) ** 2).sum(axis=2))
+        width = float(norm.ppf(0.5 + confidence / 2)) * error
+        return Comparison(
+            methods=tuple(losses),
+            privileged=tuple(privileged),
+            sources=self.domains,
+            mixtures=self.names,
+            mixture_weights=lam,
+            loss=mean,
+            lower=mean - width,
+            upper=mean + width,
+            worst=alone.max(axis=1),
+            worst_mixture=tuple(self.domains[k] for k in alone.argmax(axis=1)),
+            measure=measure if isinstance(measure, str) else type(measure).__name__,
+        )
 
-    def at_rows(self, model: Any) -> FloatArray:
-        """Return the loss at each row."""
-        if self.loss == "accuracy":
-            return np.asarray(model.predict(self.X) != self.y, dtype=float)
-        loss = get_loss(self.loss)
-        if not (isinstance(loss, CrossEntropy) or loss.vector):
-            return loss.value(np.asarray(model.predict(self.X), dtype=float), self.y.astype(float))
-        proba, classes = model.predict_proba(self.X), model.classes_
-        label = positions(self.y, classes)
-        if loss.vector:
-            return loss.value(proba, np.eye(len(classes))[label])
-        own = proba[np.arange(self.y.size), label]
-        return loss.value(np.maximum(own, PROBABILITY_FLOOR), self.y)
+
+def _row_losses(model: Any, X: Any, y: NDArray[Any], measure: str | Loss) -> FloatArray:
+    """Ask a fitted model about rows, and return its loss at each of them."""
+    if measure == "accuracy":
+        return np.asarray(model.predict(X) != y, dtype=float)
+    loss = get_loss(measure)
+    if not loss.of_classes:
+        return loss.value(np.asarray(model.predict(X), dtype=float), y.astype(float))
+    proba, classes = np.asarray(model.predict_proba(X)), np.asarray(model.classes_)
+    label = positions(y, classes)
+    if loss.takes == "vector":
+        return loss.value(proba, np.eye(len(classes))[label])
+    own = proba[np.arange(y.size), label]
+    return loss.value(np.maximum(own, PROBABILITY_FLOOR), label.astype(float))

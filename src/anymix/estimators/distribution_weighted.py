@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from anymix._arrays import FloatArray
-from anymix.core import Loss, combine
-from anymix.estimators._distribution_weighting import DistributionWeighting
+from anymix.core import Loss
+from anymix.estimators._weighted_base import DistributionWeighting
 from anymix.sources import Source
 
 
@@ -54,14 +52,15 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
     z_ : array (p,)
     certificate_ : Certificate
         How much, at most, it loses to each source's own model at home and on any mixture.
-    solution_, cross_loss_, weighing_, tables_, sources_
-        The solver's answer; each source's model on each domain; how densities became weights; the
-        held-out tables; what was combined.
+    combination_ : Combination
+        z, η and the calibration of the densities: all that predictions are made with.
+    solution_, cross_loss_, comparison_, tables_, sources_
+        The solver's answer; each source's model on each domain; this model beside its rivals on
+        held-out rows; the held-out tables, densities as they came; what was combined.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from anymix import DistributionWeightedRegressor
+    >>>     >>> from anymix import DistributionWeightedRegressor
     >>> rng = np.random.default_rng(0)
     >>> X = np.r_[rng.normal(-2, 1, (200, 1)), rng.normal(2, 1, (200, 1))]
     >>> y, d = np.abs(X[:, 0]), np.repeat(["north", "south"], 200)
@@ -93,8 +92,7 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from anymix import DistributionWeightedClassifier
+    >>>     >>> from anymix import DistributionWeightedClassifier
     >>> rng = np.random.default_rng(0)
     >>> X = np.r_[rng.normal(-2, 1, (200, 1)), rng.normal(2, 1, (200, 1))]
     >>> y, d = np.where(np.abs(X[:, 0]) > 2, "far", "near"), np.repeat(["north", "south"], 200)
@@ -143,10 +141,3 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
 
     def _fallback(self) -> Any:
         return LogisticRegression(max_iter=1000)
-
-    def _combined_chunk(self, X: Any) -> FloatArray:
-        if self.rule == "marginal" or len(self.sources_) == 1:
-            return super()._combined_chunk(X)
-        h = np.stack([self._ask(k, X) for k in range(len(self.sources_))])
-        log_joint = self.log_responsibilities(X)[:, :, None] + np.log(h)
-        return combine(log_joint, h, self.z_, self.eta, rule="normalised")

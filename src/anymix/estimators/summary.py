@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray
 from anymix._version import __version__
-from anymix.core import Record, plain, source_weights
-from anymix.densities import balanced_weights
+from anymix.core import Combination, Record, plain
+from anymix.densities import CalibrationReport, balanced_weights
 from anymix.sources import Tables
 
 N_BINS = 10
@@ -25,7 +25,6 @@ def summarise(
     traffic: Record | None = None,
     *,
     name: str = "anymix",
-    tables: Tables | None = None,
 ) -> dict[str, Any]:
     """Return what `anymix.report.render` needs to know of a fitted model.
 
@@ -39,9 +38,6 @@ def summarise(
         Of a monitor.
     name : str
         Title of the page.
-    tables : Tables, optional
-        The held-out tables before calibration, as given to `fit_tables`; they add the reliability
-        of the raw densities.
 
     Examples
     --------
@@ -61,6 +57,7 @@ def summarise(
     if not hasattr(model, "tables_"):
         raise ValueError("a report compares sources: fit the model with at least two of them.")
     certificate = model.certificate_
+    shown = None if certificate is None else {**certificate.to_dict(), "sentence": str(certificate)}
     return plain(
         {
             "name": name,
@@ -69,31 +66,35 @@ def summarise(
             "objective": model.objective,
             "anymix": __version__,
             "z": model.z_,
-            "certificate": {**certificate.to_dict(), "sentence": certificate.sentence},
+            "certificate": shown,
+            "adapted": True if certificate is None else None,
             "cross_loss": model.cross_loss_,
             "comparison": comparison,
             "solution": model.solution_,
             "traffic": traffic,
-            **held_out_facts(model, model.tables_, tables),
+            **summarise_tables(model.tables_, model.combination_, model.calibration_report_),
         }
     )
 
 
-def held_out_facts(model: Any, weighed: Tables, raw: Tables | None = None) -> dict[str, Any]:
+def summarise_tables(
+    tables: Tables, combination: Combination, report: CalibrationReport | None = None
+) -> dict[str, Any]:
     """Return rows, weights and calibration: what is seen on held-out tables.
 
-    `weighed` has the responsibilities that the model uses, `raw` the densities before calibration.
+    tables have the densities as they came; `report` is that of the fit of the calibration.
     """
-    domain, p = np.asarray(weighed.sample_domain), len(weighed.log_masses)
-    scaling = model.weighing_.scaling
+    domain, p = np.asarray(tables.sample_domain), len(tables.log_masses)
+    log_r = combination.log_responsibilities(tables.log_masses)
+    calibration = combination.calibration
     return {
         "rows": np.bincount(domain, minlength=p),
-        "weights": mean_weights(source_weights(weighed.log_masses, model.z_, model.eta), domain),
+        "weights": mean_weights(combination.weights(tables.log_masses), domain),
         "calibration": {
-            "report": getattr(scaling, "report_", None),
-            "sharpness": model.weighing_.sharpness,
-            "before": None if raw is None else reliability(raw.log_masses, domain),
-            "after": reliability(weighed.log_masses, domain),
+            "report": report,
+            "sharpness": None if calibration is None else calibration.sharpness,
+            "before": None if calibration is None else reliability(tables.log_masses, domain),
+            "after": reliability(log_r, domain),
         },
     }
 

@@ -15,10 +15,10 @@ from anymix.exchange.manifest import check_name as check_name
 from anymix.exchange.manifest import facts_of as facts_of
 from anymix.exchange.manifest import is_text as is_text
 from anymix.exchange.manifest import parse_json as parse_json
-from anymix.exchange.onnx_graph import Weights as Weights
 from anymix.exchange.onnx_graph import export_onnx as export_onnx
 from anymix.exchange.pack import pack_source
 from anymix.exchange.read import ReceivedSource, read_source, read_sources
+from anymix.exchange.read import check_alike as check_alike
 from anymix.exchange.site import MIN_ROWS as MIN_ROWS
 from anymix.exchange.site import SiteTable, evaluate_site, join_sites, read_site
 from anymix.exchange.site import all_classes as all_classes

@@ -11,32 +11,19 @@ Densities are computed in float64, predictors in the type that they were made fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._arrays import FloatArray
 from anymix._errors import InputError
+from anymix.core import Combination
 from anymix.exchange._optional import need
 from anymix.exchange.read import ReceivedSource
 from anymix.exchange.site import all_classes
 from anymix.sources import PROBABILITY_FLOOR
 
 OPSETS = {"": 18, "ai.onnx.ml": 3}
-
-
-@dataclass(frozen=True)
-class Weights:
-    """What turns log D_k into weights: q ∝ exp(sharpness (max(log r, floor) / T + b)), z and η."""
-
-    z: FloatArray
-    eta: float
-    temperature: FloatArray
-    offset: FloatArray
-    floor: float
-    sharpness: float
 
 
 class Graph:
@@ -74,12 +61,17 @@ class Graph:
         return self.add("Add", self.add("Log", total), top)
 
 
-def export_onnx(received: Sequence[ReceivedSource], weights: Weights) -> bytes:
+def export_onnx(received: Sequence[ReceivedSource], combination: Combination) -> bytes:
     """Return the ONNX file of the whole model.
 
     Its input is X, float64 (n, d).  A regression gives `prediction` (n,), a classification `label`
     (n,) and `probabilities` (n, c); both give `weights` (n, p).
     """
+    if combination.rule != "marginal":
+        raise InputError(
+            f"the rule {combination.rule!r}",
+            "cannot be written as ONNX; fit the model with rule='marginal' to export it",
+        )
     for one in received:
         if not hasattr(one.source.density, "log_density_graph"):
             raise InputError(
@@ -89,7 +81,7 @@ def export_onnx(received: Sequence[ReceivedSource], weights: Weights) -> bytes:
             )
     graph, classes = Graph(), all_classes(received)
     logs = [one.source.density.log_density_graph(graph) for one in received]
-    w = _weights(graph, graph.add("Concat", *logs, axis=1), weights)
+    w = _weights(graph, graph.add("Concat", *logs, axis=1), combination)
     answers = [_answer(graph, k, one, classes) for k, one in enumerate(received)]
     total = ""
     for k, answer in enumerate(answers):
@@ -100,17 +92,18 @@ def export_onnx(received: Sequence[ReceivedSource], weights: Weights) -> bytes:
     return _finish(graph, received, outputs)
 
 
-def _weights(graph: Graph, logs: str, weights: Weights) -> str:
+def _weights(graph: Graph, logs: str, combination: Combination) -> str:
     """weight_k ∝ z_k q_k + η/p², (n, p)."""
-    p = weights.z.size
-    log_r = graph.add("Sub", logs, graph.log_sum_exp(logs))
-    log_r = graph.add("Max", log_r, graph.constant(np.array(weights.floor)))
-    scale = graph.constant(weights.sharpness / weights.temperature)
-    offset = graph.constant(weights.sharpness * weights.offset)
-    scores = graph.add("Add", graph.add("Mul", log_r, scale), offset)
-    q = graph.add("Exp", graph.add("Sub", scores, graph.log_sum_exp(scores)))
-    mixed = graph.add("Mul", q, graph.constant(weights.z))
-    raw = graph.add("Add", mixed, graph.constant(np.array(weights.eta / p**2)))
+    p, calibration = combination.z.size, combination.calibration
+    log_q = graph.add("Sub", logs, graph.log_sum_exp(logs))
+    if calibration is not None:
+        log_r = graph.add("Max", log_q, graph.constant(np.array(calibration.floor)))
+        scale = graph.constant(calibration.sharpness / calibration.temperature)
+        offset = graph.constant(calibration.sharpness * calibration.offset)
+        scores = graph.add("Add", graph.add("Mul", log_r, scale), offset)
+        log_q = graph.add("Sub", scores, graph.log_sum_exp(scores))
+    mixed = graph.add("Mul", graph.add("Exp", log_q), graph.constant(combination.z))
+    raw = graph.add("Add", mixed, graph.constant(np.array(combination.eta / p**2)))
     return graph.add("Div", raw, graph.over("ReduceSum", raw, 1), out="weights")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,16 @@ from anymix.sources import Source
 
 @dataclass(frozen=True)
 class ReceivedSource:
-    """A folder that passed: its manifest, its source, and the SHA-256 of the manifest."""
+    """A folder that passed: its manifest, its source, the SHA-256 of the manifest, its files.
+
+    The files are those that were read and checked, so that a copy of them is what was audited.
+    """
 
     folder: Path
     manifest: Manifest
     source: Source
     sha256: str
+    files: Mapping[str, bytes]
 
 
 def read_sources(
@@ -109,4 +113,36 @@ def _build(
         feature_names=[feature.name for feature in manifest.features],
         n_rows=manifest.n_rows,
     )
-    return ReceivedSource(folder, manifest, source, facts_of(content[MANIFEST]).sha256)
+    return ReceivedSource(folder, manifest, source, facts_of(content[MANIFEST]).sha256, content)
+
+
+def check_alike(received: Sequence[ReceivedSource]) -> None:
+    """Sources must have different names, and take and give the same kind of thing."""
+    names = [one.manifest.name for one in received]
+    if len(names) < 2:
+        raise ValueError("one source needs no combination; give two source folders or more.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"two of the sources have the same name ({', '.join(names)}); pack again.")
+    first = received[0].manifest
+    for one in received[1:]:
+        if one.manifest.task != first.task:
+            raise ValueError(
+                f"{one.folder} is for {one.manifest.task}, the first for {first.task}."
+            )
+        if _kind_of_labels(one) != _kind_of_labels(received[0]):
+            raise ValueError(
+                f"{one.folder} has labels that are {_kind_of_labels(one)}, the first source "
+                f"{_kind_of_labels(received[0])}; write them alike in all tables, and pack again."
+            )
+        given = [feature.name for feature in one.manifest.features]
+        wanted = [feature.name for feature in first.features]
+        if given != wanted:
+            raise ValueError(
+                f"{one.folder} takes the features {given}, the first source {wanted}; all sources "
+                "must take the same, in the same order."
+            )
+
+
+def _kind_of_labels(one: ReceivedSource) -> str:
+    classes = one.manifest.classes
+    return "whole numbers" if classes is not None and isinstance(classes[0], int) else "words"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +52,16 @@ class SiteTable:
 
     def tables(self) -> Tables:
         """Return the rows as tables, of the loss's own kind."""
-        log_masses = self.log_responsibilities
+        log_masses, known = self.log_responsibilities, self.log_total is not None
         if self.log_total is not None:
             log_masses = log_masses + self.log_total
         m, k = log_masses.shape[1], self.sources.index(self.site)
         domain = np.full(m, k, dtype=np.intp)
         if self.loss == "squared":
-            return Tables(log_masses, self.outcomes, np.zeros(m), domain)
+            return Tables(log_masses, self.outcomes, np.zeros(m), domain, has_densities=known)
         # The label that occurred is the one class of which anything is known.
-        return Tables(log_masses, self.outcomes[:, :, None], np.zeros(m, dtype=np.intp), domain)
+        outcomes, labels = self.outcomes[:, :, None], np.zeros(m, dtype=np.intp)
+        return Tables(log_masses, outcomes, labels, domain, has_densities=known)
 
     def write(self, path: str | Path) -> None:
         """Write one file, whole or not at all."""
@@ -93,9 +94,7 @@ def evaluate_site(
     """Ask all sources about the held-out rows of one of them; `rng` shuffles the rows."""
     names = tuple(one.manifest.name for one in received)
     if site not in names:
-        raise InputError(
-            f"the rows of {site!r}", f"are of none: the sources are {', '.join(names)}"
-        )
+        raise InputError(f"site {site!r}", f"is unknown; the sources are {', '.join(names)}")
     target = np.asarray(y)
     if target.size < min_rows:
         raise InputError(
@@ -209,4 +208,5 @@ def join_sites(sites: Sequence[SiteTable], received: Sequence[ReceivedSource]) -
     if len({site.log_total is None for site in sites}) > 1:
         sites = [SiteTable(**{**vars(site), "log_total": None}) for site in sites]
     ordered = sorted(sites, key=lambda site: names.index(site.site))
-    return Tables.concatenate([site.tables() for site in ordered])
+    joined = Tables.concatenate([site.tables() for site in ordered])
+    return replace(joined, classes=all_classes(received))

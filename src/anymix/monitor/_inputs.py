@@ -1,9 +1,9 @@
-"""Check tables of responsibilities and the sources of the reference rows."""
+"""Check tables of responsibilities."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from anymix._arrays import FloatArray
@@ -37,22 +37,3 @@ def shares(values: ArrayLike, name: str, n_sources: int | None = None) -> FloatA
             f"column {int(off.argmax())} does not: subtract its logsumexp first."
         )
     return np.asarray(np.exp(log_r))
-
-
-def domains(sample_domain: ArrayLike, p: int, m: int) -> NDArray[np.intp]:
-    """Return the source, 0..p−1, of each of m reference rows; every source needs two rows."""
-    domain = np.asarray(sample_domain)
-    if domain.shape != (m,) or domain.dtype.kind not in "iu":
-        raise ValueError(
-            f"sample_domain must hold {m} whole numbers, the source of each reference row; got "
-            f"{domain.dtype} of shape {domain.shape}."
-        )
-    if domain.min() < 0 or domain.max() >= p:
-        raise ValueError(f"sample_domain must lie in 0..{p - 1}, one number for each source.")
-    counts = np.bincount(domain, minlength=p)
-    if counts.min() < 2:
-        raise ValueError(
-            f"source {int(counts.argmin())} has {counts.min()} reference row(s); give two or more "
-            "held-out rows of every source."
-        )
-    return domain.astype(np.intp)

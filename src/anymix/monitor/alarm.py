@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anymix._arrays import FloatArray
+from anymix._arrays import FloatArray, source_numbers
 from anymix.core import Record
 from anymix.monitor import _inputs
 from anymix.monitor._resample import CHUNK, resampled_means, resampled_source_means
@@ -106,7 +106,7 @@ def mixture_alarm(
     there = _scores(reference, "reference")
     p = len(there) - 1
     here = _scores(traffic, "traffic", p)
-    domain = _inputs.domains(sample_domain, p, there.shape[1])
+    domain = source_numbers(sample_domain, p, there.shape[1], least=2)
     there, domain = _thinned(there, domain, rng)
     gap, weight, null_gaps = _gaps(here, there, domain, n_bootstrap, rng)
     shape = (-1, p + 1, N_THRESHOLDS)

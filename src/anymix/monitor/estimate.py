@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, solve_triangular
 
-from anymix._arrays import FloatArray
+from anymix._arrays import FloatArray, source_numbers
 from anymix.core import Record, simplex
 from anymix.monitor import _inputs
 from anymix.monitor._intervals import exact_interval, worth
@@ -95,7 +95,7 @@ def estimate_mixture(
     reference = _inputs.shares(log_r_reference, "log_r_reference")
     p, m = reference.shape
     traffic = _inputs.shares(log_r_traffic, "log_r_traffic", p)
-    domain = _inputs.domains(sample_domain, p, m)
+    domain = source_numbers(sample_domain, p, m, least=2)
     _check_settings(method, n_bootstrap, confidence)
     rng = np.random.default_rng(rng)
     find = _invert if method == "inversion" else _most_likely

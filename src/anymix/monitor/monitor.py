@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from anymix._arrays import FloatArray
+from anymix._arrays import FloatArray, n_rows, named_sources
 from anymix.core import Record
 from anymix.monitor.adapt import adapt_labelled, adapt_z
 from anymix.monitor.alarm import Alarm, Scores, mixture_alarm
 from anymix.monitor.estimate import MixtureEstimate, estimate_mixture
-from anymix.sources import evaluate
+from anymix.sources import Tables
 
 
 class Watched(Protocol):
@@ -108,6 +108,25 @@ class Monitor:
         self.level = level
         self.n_bootstrap = n_bootstrap
 
+    @classmethod
+    def from_tables(cls, model: Any, tables: Tables | None = None, **settings: Any) -> Self:
+        """Watch a fitted model by what its sources said of held-out rows, without the rows.
+
+        tables are those that the model was learned from, unless others are given; `settings` are
+        method, confidence, level and n_bootstrap.
+        """
+        tables = model.tables_ if tables is None else tables
+        if model.novelty_ is None:
+            raise ValueError(
+                "monitoring needs a density of each source; this model has responsibilities alone."
+            )
+        monitor = cls(model, None, np.asarray(tables.sample_domain), **settings)
+        log_masses = tables.log_masses
+        monitor.reference = Scores(
+            model.combination_.log_responsibilities(log_masses), model.novelty_.score(log_masses)
+        )
+        return monitor
+
     def scores(self, X: Any) -> Scores:
         """Return what monitoring sees of some rows."""
         return Scores(self.model.log_responsibilities(X), self.model.novelty(X))
@@ -120,10 +139,8 @@ class Monitor:
     def estimate(self, X: Any, rng: int | np.random.Generator = 0) -> TrafficReport:
         """Return the mixture of the rows X, the alarm, and a sentence."""
         rng = np.random.default_rng(rng)
-        traffic, domain = (
-            self.scores(X),
-            domain_codes(self.sample_domain, self.model.source_names_),
-        )
+        names = tuple(str(name) for name in self.model.source_names_)
+        traffic, domain = self.scores(X), named_sources(self.sample_domain, names)
         estimate = estimate_mixture(
             traffic.log_r,
             self.reference.log_r,
@@ -134,7 +151,6 @@ class Monitor:
             rng=rng,
         )
         alarm = mixture_alarm(traffic, self.reference, domain, self.level, self.n_bootstrap, rng)
-        names = tuple(str(name) for name in self.model.source_names_)
         return TrafficReport(estimate, alarm, names, describe(estimate, alarm, names))
 
     def adapt(self, X: Any, y: ArrayLike | None = None, rng: int | np.random.Generator = 0) -> Any:
@@ -142,57 +158,20 @@ class Monitor:
 
         Without labels z moves to λ̂ as far as its interval is narrow (`adapt_z`); with labels it is
         then learned from them, held near that (`adapt_labelled`).  The certificate is for the old z
-        and does not go with it.
+        and does not go with it: `certificate_` is None.
         """
         report = self.estimate(X, rng)
-        adapted: Any = copy.copy(self.model)
-        adapted.z_ = adapt_z(adapted.z_, report.estimate, report.alarm)
-        adapted.certificate_ = None
+        model: Any = self.model
+        z = adapt_z(model.z_, report.estimate, report.alarm)
         if y is not None:
-            predictions, targets = _judged(adapted, X, y)
-            adapted.z_ = adapt_labelled(
-                adapted.log_responsibilities(X),
-                predictions,
-                targets,
-                adapted.z_,
-                adapted.loss,
-                eta=adapted.eta,
-            )
+            tables = model.evaluate(X, y, np.zeros(n_rows(X), dtype=np.intp))
+            log_r = model.combination_.log_responsibilities(tables.log_masses)
+            answers = tables.predictions, np.asarray(tables.targets)
+            z = adapt_labelled(log_r, *answers, z, model.loss, eta=model.eta)
+        adapted = copy.copy(model)
+        adapted.combination_ = replace(model.combination_, z=z)
+        adapted.certificate_ = None
         return adapted
-
-
-def _judged(model: Any, X: Any, y: ArrayLike) -> tuple[FloatArray, NDArray[Any]]:
-    """What each source says of the rows, and what they really are."""
-    classes = getattr(model, "classes_", None)
-    predictions = evaluate(model.sources_, X, classes, model.router_).predictions
-    labels = np.asarray(y)
-    if classes is None:
-        return predictions, labels
-    unknown = np.setdiff1d(labels, classes)
-    if unknown.size:
-        raise ValueError(f"y has the label {unknown.tolist()[0]!r}, unknown to the model.")
-    return predictions, np.searchsorted(classes, labels)
-
-
-def domain_codes(sample_domain: ArrayLike, names: Sequence[Any]) -> NDArray[np.intp]:
-    """Turn names of sources into their positions; positions stay as they are.
-
-    Examples
-    --------
-    >>> domain_codes(["b", "a", "b"], ["a", "b"])
-    array([1, 0, 1])
-    """
-    domain, known = np.asarray(sample_domain), list(names)
-    if all(label in known for label in domain.tolist()):
-        position = {name: k for k, name in enumerate(known)}
-        return np.array([position[label] for label in domain.tolist()], dtype=np.intp)
-    if domain.dtype.kind not in "iu":
-        unknown = next(label for label in domain.tolist() if label not in known)
-        raise ValueError(
-            f"sample_domain names the source {unknown!r}, which the model does not have; its "
-            f"sources are {', '.join(map(repr, known))}."
-        )
-    return domain.astype(np.intp)
 
 
 def describe(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[str]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from anymix._arrays import FloatArray
-from anymix.monitor._inputs import domains, log_table
+from anymix._arrays import FloatArray, source_numbers
+from anymix.monitor._inputs import log_table
 from anymix.sources import Novelty
 
 
@@ -50,5 +50,5 @@ def novelty_scores(
     reference = log_table(reference_log_densities, "reference_log_densities")
     p, m = reference.shape
     table = log_table(log_densities, "log_densities", p)
-    domain = domains(sample_domain, p, m)
+    domain = source_numbers(sample_domain, p, m, least=2)
     return Novelty(tuple(reference[k, domain == k] for k in range(p))).score(table)

@@ -1,5 +1,6 @@
 """What an organisation hands over, and the tables that all of them make of a set of points."""
 
+from anymix.sources.learning import Goal, Learned, certify_tables, learn
 from anymix.sources.novelty import Novelty as Novelty
 from anymix.sources.source import PROBABILITY_FLOOR as PROBABILITY_FLOOR
 from anymix.sources.source import Source
@@ -7,4 +8,4 @@ from anymix.sources.tables import CHUNK_ROWS as CHUNK_ROWS
 from anymix.sources.tables import Tables, evaluate
 from anymix.sources.tables import masses_of as masses_of
 
-__all__ = ["Source", "Tables", "evaluate"]
+__all__ = ["Goal", "Learned", "Source", "Tables", "certify_tables", "evaluate", "learn"]

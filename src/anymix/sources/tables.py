@@ -8,11 +8,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax
 from sklearn.utils import _safe_indexing
 
 from anymix._arrays import FloatArray, n_rows, positions
-from anymix.core import CrossEntropy, Loss, Problem, get_loss
+from anymix.core import (
+    Calibration,
+    Judgement,
+    Loss,
+    NormalisedRule,
+    Problem,
+    get_loss,
+    joint_log_densities,
+    log_responsibilities,
+)
 from anymix.sources.source import Source
 
 # Large enough that what a model spends on each call is not seen, whatever it is.
@@ -24,7 +32,9 @@ class Tables:
     """log_masses (p, m) and predictions (p, m[, c]), with what is known of the m points.
 
     targets are numbers, or positions in `classes`; sample_domain (m,) says which source each point
-    was drawn from.  Nothing in here is a feature: tables may travel where rows may not.
+    was drawn from; without `has_densities` the log-masses are responsibilities alone, which say
+    nothing of how likely a point is.  Nothing in here is a feature: tables may travel where rows
+    may not.
 
     Examples
     --------
@@ -42,6 +52,7 @@ class Tables:
     sample_domain: NDArray[np.intp] | None = None
     sample_weight: FloatArray | None = None
     classes: NDArray[Any] | None = None
+    has_densities: bool = True
 
     @property
     def n_points(self) -> int:
@@ -58,7 +69,7 @@ class Tables:
         target, n = np.asarray(y), self.n_points
         domain = np.broadcast_to(np.asarray(sample_domain), (n,)).astype(np.intp)
         if target.shape != (n,):
-            raise ValueError(f"y has shape {target.shape} where {(n,)} was due.")
+            raise ValueError(f"y has shape {target.shape} where {(n,)} is expected.")
         if self.classes is not None:
             target = positions(target, self.classes)
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
@@ -66,41 +77,54 @@ class Tables:
 
     def log_responsibilities(self) -> FloatArray:
         """log r_k = log D_k − logsumexp_j log D_j, shape (p, m)."""
-        return np.asarray(log_softmax(self.log_masses, axis=0))
+        return log_responsibilities(self.log_masses)
+
+    def weighed(self, calibration: Calibration | None) -> Tables:
+        """Put (calibrated) log-responsibilities in the place of the log-masses."""
+        return replace(self, log_masses=log_responsibilities(self.log_masses, calibration))
 
     def problem(self, loss: str | Loss, eta: float, rule: str = "marginal") -> Problem:
         """Build the problem of learning z from these points, under the own measure.
 
         Rule "normalised" weighs by D_k(x, y) = D_k(x) h_k(x, y) at the label that occurred.
         """
+        return Problem.from_log_densities(*self._judged(loss, eta, rule))
+
+    def judgement(self, loss: str | Loss, eta: float, rule: str = "marginal") -> Judgement:
+        """Build what judges the rule's own predictions at these points: a problem, or Thm 3's."""
+        if rule != "normalised":
+            return self.problem(loss, eta, rule)
+        given = self._judged(loss, eta, "marginal")
+        return NormalisedRule.of(*given)
+
+    def _judged(self, loss: str | Loss, eta: float, rule: str) -> tuple[Any, ...]:
+        """Return the arguments that every judgement of these points takes, in order."""
         if self.targets is None or self.sample_domain is None:
             raise ValueError("tables need targets and sample_domain to learn z from them.")
-        log_d = self.log_masses
+        loss, log_d = get_loss(loss), self.log_masses
         if rule == "normalised":
-            if not isinstance(get_loss(loss), CrossEntropy):
+            if not loss.logarithmic:
                 raise ValueError("rule 'normalised' is learned with loss='cross_entropy' alone.")
-            log_d = log_d + np.log(self.predictions[:, np.arange(self.n_points), self.targets])
-        return Problem.from_log_densities(
-            log_d,
-            self.predictions,
-            self.targets,
-            loss,
-            eta,
-            self.sample_domain,
-            self.sample_weight,
-        )
+            log_joint = joint_log_densities(log_d, self.predictions)
+            log_d = log_joint[:, np.arange(self.n_points), self.targets]
+        known = self.sample_domain, self.sample_weight
+        return log_d, self.predictions, self.targets, loss, eta, *known
+
+    def losses_of(self, h: FloatArray, loss: str | Loss) -> FloatArray:
+        """ℓ(h(x_i), y_i), (m,), of predictions (m,) or (m, c) at these points."""
+        loss = get_loss(loss)
+        if self.targets is None:
+            raise ValueError("tables need targets to judge predictions.")
+        y = np.asarray(self.targets)
+        if loss.takes == "label" and h.ndim == 2:
+            h = h[np.arange(self.n_points), y]
+        if loss.takes == "vector":
+            y = np.eye(h.shape[1])[y]
+        return loss.value(h, y)
 
     def point_losses(self, loss: str | Loss) -> FloatArray:
         """ℓ(h_k(x_i), y_i), shape (p, m)."""
-        loss = get_loss(loss)
-        if self.targets is None:
-            raise ValueError("tables need targets to judge the sources.")
-        y = np.asarray(self.targets)
-        if isinstance(loss, CrossEntropy):
-            return np.asarray(-np.log(self.predictions[:, np.arange(self.n_points), y]))
-        if loss.vector:
-            y = np.eye(self.predictions.shape[2])[y]
-        return np.stack([loss.value(h, y) for h in self.predictions])
+        return np.stack([self.losses_of(h, loss) for h in self.predictions])
 
     @staticmethod
     def concatenate(parts: Sequence[Tables]) -> Tables:
@@ -130,6 +154,7 @@ class Tables:
             targets=joined("targets", 0),
             sample_domain=joined("sample_domain", 0),
             sample_weight=joined("sample_weight", 0),
+            has_densities=all(part.has_densities for part in parts),
         )
 
 
@@ -177,7 +202,9 @@ def evaluate(
             predictions[k, block] = (
                 source.predict(rows) if labels is None else source.predict_proba(rows, labels)
             )
-    return Tables(log_masses, predictions, classes=labels)
+    return Tables(
+        log_masses, predictions, classes=labels, has_densities=responsibilities is None
+    )
 
 
 def masses_of(sources: Sequence[Source], X: Any, responsibilities: Any = None) -> FloatArray:

@@ -1,8 +1,8 @@
 """What the recognition studies share: sources fitted on rows, and all rows of Tables 3 and 4.
 
 as published    raw kernel densities, η → 0, γ → 0 by the DC algorithm over the pooled rows
-clean           raw kernel densities, z by regret, held near 1/p as far as rows are few; and z with
-                γ = 0 exactly, to show what that costs
+clean           raw kernel densities, z by regret, held the nearer to 1/p the fewer rows there are;
+                and z with γ = 0 exactly, to show what that costs
 beyond          the same with calibrated responsibilities: the library's default; or with those of
                 a classifier of domains, as DMSA has them
 
@@ -31,7 +31,7 @@ from anymix.studies.runner import Result, Setup, mean_rows
 
 ETA = 1e-3
 ETA_PUBLISHED = 1e-9
-# Of the losses: the paper asks for γ ≈ 0, and losses known from a few hundred rows are no surer.
+# A share of the losses: the paper asks for γ ≈ 0, and a few hundred rows tell losses no better.
 GAMMA_TOLERANCE = 1e-3
 
 
@@ -160,9 +160,9 @@ def _raw(held: Tables, test: Tables, objective: Objective) -> FloatArray:
 
 
 def _default(fitted: Fitted, held: Tables, test: Tables) -> FloatArray:
-    """Combine as the estimator does when it is left alone."""
+    """Combine as the estimator does by default."""
     model = DistributionWeightedClassifier.from_sources(fitted.sources, eta=ETA).fit_tables(held)
-    return combine(model.weighing_.transform(test.log_masses), test.predictions, model.z_, ETA)
+    return model.combination_.predict(test.log_masses, test.predictions)
 
 
 def records(

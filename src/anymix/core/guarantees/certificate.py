@@ -24,9 +24,9 @@ from anymix.core import simplex
 from anymix.core.guarantees.bounds import Assumptions, Bound, Facts, paper_bounds
 from anymix.core.guarantees.candidates import n_rounded, rounded
 from anymix.core.guarantees.confidence import Method, mean_upper_bound
-from anymix.core.losses import CrossEntropy, loss_name
+from anymix.core.judgement import Judgement, gap
+from anymix.core.losses import loss_name
 from anymix.core.measures import OwnMeasure
-from anymix.core.problem import Problem, gap
 from anymix.core.records import Record, Solution
 
 
@@ -106,7 +106,7 @@ class Certificate(Record):
 
 
 def certify(
-    problem: Problem,
+    problem: Judgement,
     z: ArrayLike | Solution,
     *,
     confidence: float | None = 0.95,
@@ -119,7 +119,7 @@ def certify(
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem, or another Judgement
         With the own measure and held-out points the losses are estimates, and upper confidence
         bounds are given; with the pooled measure the tables count as the distributions themselves.
     z : array (p,) or Solution
@@ -193,7 +193,7 @@ def certify(
 
 
 def _facts(
-    problem: Problem, z: FloatArray, L: FloatArray, upper: float | None, given: Assumptions
+    problem: Judgement, z: FloatArray, L: FloatArray, upper: float | None, given: Assumptions
 ) -> Facts:
     own, M = problem.own_losses, _loss_bound(problem, given)
     return Facts(
@@ -205,7 +205,7 @@ def _facts(
         worst=float(L.max()) if upper is None else upper,
         eta=problem.eta,
         checked=problem.pooled,
-        cross_entropy=isinstance(problem.loss, CrossEntropy),
+        cross_entropy=problem.loss.logarithmic,
     )
 
 
@@ -215,7 +215,7 @@ def _error(confidence: float) -> float:
     return 1.0 - confidence
 
 
-def _chosen_method(problem: Problem, method: str, given: Assumptions) -> Method | None:
+def _chosen_method(problem: Judgement, method: str, given: Assumptions) -> Method | None:
     """Bet with a stated M and equal weights, else take Student's; neither for exact tables."""
     if method != "auto":
         if method != "student" and given.loss_bound is None:
@@ -231,7 +231,7 @@ def _chosen_method(problem: Problem, method: str, given: Assumptions) -> Method 
     return "betting" if equal and given.loss_bound is not None else "student"
 
 
-def _is_held_out(problem: Problem, z: ArrayLike | Solution, held_out: bool | None) -> bool:
+def _is_held_out(problem: Judgement, z: ArrayLike | Solution, held_out: bool | None) -> bool:
     """Unless told, take a Solution whose losses are those of this problem as fitted on it."""
     if held_out is not None or not isinstance(z, Solution):
         return held_out is not False
@@ -239,7 +239,7 @@ def _is_held_out(problem: Problem, z: ArrayLike | Solution, held_out: bool | Non
     return not np.allclose(losses, z.source_losses, rtol=1e-9, atol=1e-300)
 
 
-def _loss_bound(problem: Problem, given: Assumptions) -> float:
+def _loss_bound(problem: Judgement, given: Assumptions) -> float:
     if given.loss_bound is None:
         return problem.loss_bound
     if problem.loss_bound > given.loss_bound * (1 + 1e-9):
@@ -250,12 +250,12 @@ def _loss_bound(problem: Problem, given: Assumptions) -> float:
     return float(given.loss_bound)
 
 
-def _reference_mass(problem: Problem) -> float:
+def _reference_mass(problem: Judgement) -> float:
     """ΣU; with the own measure the masses are known up to a factor per point, and U is a mean."""
     return float(problem.reference.sum()) if problem.pooled else 1.0
 
 
-def _lowest(problem: Problem, z: FloatArray, given: Assumptions) -> float:
+def _lowest(problem: Judgement, z: FloatArray, given: Assumptions) -> float:
     """min(0, least loss of h_z): Jensen's step wants losses ≥ 0, and shifts those that are not."""
     lowest = float(problem.loss.value(problem.ratio(z)[0], problem.targets).min())
     # A loss that is a difference of logarithms can miss its zero by a rounding error.
@@ -267,7 +267,7 @@ def _lowest(problem: Problem, z: FloatArray, given: Assumptions) -> float:
 
 
 def _upper_bounds(
-    problem: Problem, z: FloatArray, method: Method, delta: float, given: Assumptions
+    problem: Judgement, z: FloatArray, method: Method, delta: float, given: Assumptions
 ) -> tuple[float, float]:
     """Bound max_k L_k and max_k (L_k − ε_k) from the points of each source, paired."""
     M, h, rng = given.loss_bound, problem.ratio(z)[0], np.random.default_rng(0)
@@ -287,7 +287,7 @@ def _upper_bounds(
     return worst, min(worst, regret) if _never_negative(problem) else regret
 
 
-def _never_negative(problem: Problem) -> bool:
+def _never_negative(problem: Judgement) -> bool:
     """Whether no source has a negative loss at any point."""
     h, y = problem.predictions, problem.targets
     return all(problem.loss.value(own, y).min() > -1e-9 for own in h)

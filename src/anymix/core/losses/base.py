@@ -6,17 +6,19 @@ cross-entropy).  A loss with flat pieces (slope at most G, no curvature) first b
 with |h − c| ≤ R, the function ℓ + q − C log K, q = (G/2R)(h − c)², is convex for C = 4GR, and
 so is q − C log K.  Either way a loss states C, and q where it needs one, for each point.
 
-A new loss is one small class: subclass `Loss`, give `value`, `slope`, `curvature`, and either
-`curvature_ratio` (the supremum above) or `lipschitz` (G).
+A new loss is one small class: subclass `Loss`, say what it takes, give `value`, `slope`,
+`curvature`, and either `curvature_ratio` (the supremum above) or `lipschitz` (G).
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from anymix._arrays import FloatArray
+
+Takes = Literal["number", "label", "vector"]
 
 
 class DCTerms(NamedTuple):
@@ -30,11 +32,23 @@ class DCTerms(NamedTuple):
 class Loss:
     """A convex loss: subclass it, give value, slope, curvature and one of the two DC routes.
 
-    Predictions h have shape (m,), or (m, c) when `vector` is true; `value` has shape (m,).
+    takes : "number", "label" or "vector"
+        What h is: a number, (m,); the probability of the label that occurred, (m,), and y is not
+        looked at; or a vector, (m, c), beside a one-hot y.  `value` has shape (m,).
     """
 
-    vector: ClassVar[bool] = False
+    takes: ClassVar[Takes] = "number"
     lipschitz: float | None = None
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether it is −log h itself, for which some theorems say more."""
+        return False
+
+    @property
+    def of_classes(self) -> bool:
+        """Whether it judges probabilities of classes, not numbers."""
+        return self.takes != "number"
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """Return ℓ(h, y) at each point."""

@@ -1,6 +1,10 @@
-"""Every loss by its name."""
+"""Every loss by its name, and how one is written down."""
 
 from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from anymix.core.losses.base import Loss
 from anymix.core.losses.flat import Absolute, Hinge, Huber, Pinball
@@ -41,3 +45,36 @@ def loss_name(loss: Loss) -> str:
     """
     known = (name for name, kind in LOSSES.items() if type(loss) is kind)
     return next(known, type(loss).__name__).replace("_", "-")
+
+
+def loss_to_dict(loss: str | Loss) -> dict[str, Any]:
+    """Write a loss of the library by its name and parameters; the user's own has none to tell.
+
+    >>> loss_to_dict(Pinball(0.3))
+    {'name': 'pinball', 'quantile': 0.3}
+    """
+    known = get_loss(loss)
+    for name, kind in LOSSES.items():
+        if type(known) is kind:
+            given = [f.name for f in dataclasses.fields(known) if f.init]  # type: ignore[arg-type]
+            return {"name": name} | {field: getattr(known, field) for field in given}
+    raise ValueError(
+        f"the loss {type(known).__name__} is your own Python class, which cannot be written down; "
+        f"use one of {', '.join(LOSSES)}."
+    )
+
+
+def loss_from_dict(record: Mapping[str, Any]) -> Loss:
+    """Return the loss that `loss_to_dict` wrote.
+
+    >>> loss_from_dict({"name": "pinball", "quantile": 0.3})
+    Pinball(quantile=0.3)
+    """
+    given = dict(record)
+    name = given.pop("name", None)
+    if name not in LOSSES:
+        raise ValueError(f"unknown loss {name!r:.60}; known are {', '.join(LOSSES)}.")
+    try:
+        return LOSSES[name](**{field: float(value) for field, value in given.items()})
+    except TypeError as error:
+        raise ValueError(f"the loss {name} does not take {sorted(given)}.") from error

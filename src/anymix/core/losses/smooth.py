@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, xlogy
 
 from anymix._arrays import FloatArray
-from anymix.core.losses.base import DCTerms, Loss, lipschitz_terms
+from anymix.core.losses.base import DCTerms, Loss, Takes, lipschitz_terms
 
 
 def _ends(predictions: FloatArray) -> FloatArray:
@@ -49,6 +49,13 @@ class CrossEntropy(Loss):
     Paper: Prop. 6.
     """
 
+    takes: ClassVar[Takes] = "label"
+
+    @property
+    def logarithmic(self) -> bool:
+        """Whether it is −log h itself: a subclass with a value of its own is not."""
+        return type(self).value is CrossEntropy.value
+
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """−log h."""
         return -np.log(h)
@@ -86,7 +93,7 @@ class CrossEntropy(Loss):
 class Brier(Loss):
     """‖h − y‖² for probability vectors h and one-hot (or soft) labels y, shape (m, c)."""
 
-    vector: ClassVar[bool] = True
+    takes: ClassVar[Takes] = "vector"
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """Σ_c (h_c − y_c)²."""

@@ -1,4 +1,4 @@
-"""The distribution-weighted combination: what the regressor and the classifier share."""
+"""What the distribution-weighted regressor and classifier share."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
-from anymix.core import CrossEntropy, Loss, get_loss
+from anymix.core import Assumptions, Certificate, Combination, Loss
 from anymix.densities import GaussianKDE
 from anymix.estimators._ensemble import SourceEnsemble
-from anymix.estimators._rows import Rows, check_every_source, check_sources, check_X
+from anymix.estimators._rows import Rows, check_domains, check_every_source, check_sources, check_X
 from anymix.estimators._source_training import SourceTrainer
 from anymix.estimators._warnings import names_checked
-from anymix.estimators._weighing import Goal, choose_weighing
+from anymix.estimators.comparison import Comparison, compare_tables, usual_methods
 from anymix.estimators.cross_loss import cross_loss
-from anymix.sources import Novelty, Source, Tables
+from anymix.sources import Goal, Novelty, Source, Tables, certify_tables, evaluate, learn
 
 # A fit to one source has none of these, not even those of an earlier fit to several.
 LEARNED_FROM_SEVERAL = (
-    "novelty_",
-    "weighing_",
-    "tables_",
-    "solution_",
+    "calibration_report_",
     "certificate_",
+    "comparison_",
     "cross_loss_",
+    "novelty_",
+    "solution_",
+    "tables_",
 )
 
 
@@ -86,7 +88,7 @@ class DistributionWeighting(SourceEnsemble):
 
         def __getattr__(self, name: str) -> Any:
             kind = type(self).__name__
-            if name in LEARNED_FROM_SEVERAL and "z_" in self.__dict__:
+            if name in LEARNED_FROM_SEVERAL and "combination_" in self.__dict__:
                 raise AttributeError(
                     f"this {kind} has no {name}: it was fitted with one source, which leaves "
                     "nothing to combine or certify; fit it with sample_domain, the source of each "
@@ -98,13 +100,18 @@ class DistributionWeighting(SourceEnsemble):
         """Return the estimator to clone for each domain."""
         return self._fallback() if self.estimator is None else self.estimator
 
-    def _learn(self, rows: Rows, recipe: SourceTrainer) -> None:
+    @property
+    def z_(self) -> FloatArray:
+        """The weights of the sources, shape (p,)."""
+        return self.combination_.z
+
+    def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
         if len(self.sources_) == 1:
-            self.z_ = np.ones(1)
+            self.combination_ = Combination(np.ones(1), self.eta)
             for learned in LEARNED_FROM_SEVERAL:
                 self.__dict__.pop(learned, None)
             return
-        self._learn_from(recipe.held_out_tables(rows, self._labels, self.cv, self.random_state))
+        self._learn_from(trainer.held_out_tables(rows, self._labels, self.cv, self.random_state))
 
     def fit_tables(self, tables: Tables) -> Self:
         """Learn z from tables alone, when no rows may travel; the sources must have been given.
@@ -135,47 +142,99 @@ class DistributionWeighting(SourceEnsemble):
 
     def _learn_from(self, tables: Tables) -> None:
         """Calibrate, learn z, certify, all on rows that no source has seen."""
-        self._check_parameters()
-        check_every_source(tables, self.source_names_)
-        goal = Goal(self.loss, self.eta, self.rule, self.objective, self.shrinkage)
-        self.novelty_ = Novelty.from_tables(tables) if self.router_ is None else None
-        self.weighing_, self.tables_, self.solution_, n = choose_weighing(
-            tables, goal, self.calibrate
+        goal = Goal(
+            loss=self.loss,
+            eta=self.eta,
+            rule=self.rule,
+            objective=self.objective,
+            shrinkage=self.shrinkage,
+            calibrate=self.calibrate,
+            confidence=self.confidence,
         )
-        # z was fitted on the rows that judge it; what is certified is z rounded, so that is used.
-        self.certificate_ = goal.certify(self.tables_, self.solution_.z, self.confidence, n)
-        self.z_ = self.certificate_.z
-        self.cross_loss_ = cross_loss(self.tables_, self.loss, self.source_names_, self.confidence)
+        goal.check(self._classification())
+        check_every_source(tables, self.source_names_)
+        learned = learn(tables, goal)
+        self.tables_ = tables
+        self.combination_, self.certificate_ = learned.combination, learned.certificate
+        self.solution_, self.calibration_report_ = learned.solution, learned.calibration_report
+        self.novelty_ = learned.novelty
+        self.cross_loss_ = cross_loss(tables, self.loss, self.source_names_, self.confidence)
 
-    def _check_parameters(self) -> None:
-        if self.rule not in ("marginal", "normalised"):
-            raise ValueError(f"rule must be 'marginal' or 'normalised'; got {self.rule!r}.")
-        loss = get_loss(self.loss)
-        if self._classification() != (loss.vector or isinstance(loss, CrossEntropy)):
-            kind = "'cross_entropy' or 'brier'" if self._classification() else "a loss of numbers"
-            raise ValueError(f"{type(self).__name__} needs {kind}; got loss={self.loss!r}.")
+    @property
+    def comparison_(self) -> Comparison:
+        """Each source alone, their average, the likeliest source and this model, on held-out rows.
+
+        Rows that z was learned from: `compare` on new rows is the fairer judge.
+        """
+        names = [str(name) for name in self.source_names_]
+        methods = usual_methods(self.tables_, self.combination_, names)
+        return compare_tables(self.tables_, methods, names, self.loss, confidence=self.confidence)
+
+    def evaluate(self, X: Any, y: Any = None, sample_domain: Any = None) -> Tables:
+        """Ask all sources about rows, once: the tables that every verb on tables takes.
+
+        y and sample_domain, the label and the source of each row, are added where they are known.
+        """
+        check_is_fitted(self, "sources_")
+        X = check_X(self, X)
+        with names_checked(self):
+            tables = evaluate(self.sources_, X, self._labels, self.router_)
+        if y is None:
+            return tables
+        _, domain = check_domains(sample_domain, n_rows(X), [str(n) for n in self.source_names_])
+        return tables.labelled(y, domain)
+
+    def certify(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_domain: ArrayLike,
+        *,
+        confidence: float | None = 0.95,
+        loss_bound: float | None = None,
+    ) -> Certificate:
+        """State what new rows guarantee: rows that neither sources nor z have seen.
+
+        `loss_bound` is a bound M on the loss of any row; it makes the confidence exact.
+        """
+        return certify_tables(
+            self.evaluate(X, y, sample_domain),
+            self.combination_,
+            self.loss,
+            confidence=confidence,
+            assumptions=Assumptions(loss_bound=loss_bound),
+        )
 
     def log_responsibilities(self, X: Any) -> FloatArray:
         """log r_k(x), calibrated and sharpened as predictions use them, shape (p, n)."""
-        check_is_fitted(self, "z_")
+        check_is_fitted(self, "combination_")
         X = check_X(self, X)
         if len(self.sources_) == 1:
             return np.zeros((1, n_rows(X)))
         with names_checked(self):
-            return self.weighing_.transform(self._log_masses(X))
+            return self.combination_.log_responsibilities(self._log_masses(X))
 
     def _weights(self, X: Any) -> FloatArray:
-        # core.source_weights for responsibilities: these sum to 1, so U = 1/p is never tiny.
-        r = np.exp(self.log_responsibilities(X))
-        weights: FloatArray = self.z_[:, None] * r + self.eta / len(r) ** 2
-        return weights / weights.sum(axis=0)
+        if len(self.sources_) == 1:
+            return np.ones((1, n_rows(X)))
+        return self.combination_.weights(self._log_masses(X))
+
+    def _combined_chunk(self, X: Any) -> FloatArray:
+        if len(self.sources_) == 1:
+            return self._ask(0, X)
+        used, p = self.combination_, len(self.sources_)
+        if used.rule == "marginal" and self.skip_below / p > used.least_weight:
+            return used.predict(self._log_masses(X), self._asking(X), self.skip_below)
+        # Every source counts everywhere, so that all of them are asked about all rows.
+        tables = evaluate(self.sources_, X, self._labels, self.router_)
+        return used.predict(tables.log_masses, tables.predictions)
 
     def novelty(self, X: Any) -> FloatArray:
         """How far each row is from all sources: 0 is typical of one, near 1 is unlike any.
 
         1 − max_k of the share of source k's own held-out rows that are no likelier than the row.
         """
-        check_is_fitted(self, "z_")
+        check_is_fitted(self, "combination_")
         novelty: Novelty | None = getattr(self, "novelty_", None)
         if novelty is None:
             raise ValueError(

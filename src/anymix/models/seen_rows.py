@@ -8,11 +8,12 @@ the row is alone on both sides, or if a source's rows are the same as a whole.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
 
-from anymix.cli.model_folder import FittedFolder
+from anymix._arrays import FloatArray
 from anymix.sources import Tables
 
 # Digits after the point: more than chance can match, fewer than two machines differ in.
@@ -21,13 +22,13 @@ DIGITS = 6
 SHARE = 0.5
 
 
-def seen_sources(tables: Tables, fitted: FittedFolder) -> list[str]:
+def seen_sources(tables: Tables, model: Any) -> list[str]:
     """Return the sources whose rows in the tables are rows that z was learned from."""
-    names = [one.manifest.name for one in fitted.audited]
+    names = [str(name) for name in model.source_names_]
     return [
         name
         for k, name in enumerate(names)
-        if _are_seen(_fingerprints(tables, k), _fingerprints(fitted.tables, k))
+        if _are_seen(_fingerprints(tables, k), _fingerprints(model.tables_, k))
     ]
 
 
@@ -52,10 +53,19 @@ def _fingerprints(tables: Tables, k: int) -> Counter[bytes]:
     # A row that is impossible under all sources has log-masses of -inf: no responsibilities.
     with np.errstate(invalid="ignore"):
         log_r = np.nan_to_num(log_softmax(tables.log_masses[:, rows], axis=0))
-    outcomes = tables.predictions.reshape(tables.log_masses.shape)[:, rows]
+    outcomes = _outcomes(tables)[:, rows]
     # Adding 0 turns -0 into 0, which has other bytes.
     found = np.round(np.concatenate([log_r, outcomes]), DIGITS) + 0.0
     return Counter(row.tobytes() for row in np.ascontiguousarray(found.T))
+
+
+def _outcomes(tables: Tables) -> FloatArray:
+    """What each source gives the label that occurred, or by how much its number is wrong: (p, m).
+
+    That is what sites tell, and what whole tables hold, too.
+    """
+    h, y = tables.predictions, np.asarray(tables.targets)
+    return np.asarray(h[:, np.arange(y.size), y] if h.ndim == 3 else h - y)
 
 
 def _are_seen(new: Counter[bytes], old: Counter[bytes]) -> bool:

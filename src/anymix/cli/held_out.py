@@ -1,0 +1,78 @@
+"""Held-out rows of each source, from tables that are here or from the files of the sites."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from anymix.cli.console import Console
+from anymix.cli.table_reader import Columns, read_rows
+from anymix.exchange import ReceivedSource, SiteTable, evaluate_site, read_site
+
+
+def add_held_out(parser: ArgumentParser) -> None:
+    """Add the two ways of giving held-out rows."""
+    parser.add_argument(
+        "--held-out",
+        nargs="+",
+        metavar="NAME=TABLE",
+        help="held-out rows of each source, on which nothing was trained",
+    )
+    parser.add_argument("--target", default="y", help="column of the tables with the label")
+    parser.add_argument(
+        "--from-sites",
+        nargs="+",
+        metavar="FILE",
+        help="files of `anymix site evaluate`, in place of rows",
+    )
+
+
+def pairs(given: Sequence[str]) -> dict[str, str]:
+    """Read NAME=TABLE.
+
+    Examples
+    --------
+    >>> pairs(["north=north.csv"])
+    {'north': 'north.csv'}
+    """
+    found = {}
+    for entry in given:
+        name, equals, path = entry.partition("=")
+        if not equals or not path:
+            raise ValueError(
+                f"--held-out takes NAME=TABLE, such as north=north.csv; got {entry!r}."
+            )
+        if name in found:
+            raise ValueError(f"--held-out names {name!r} twice; join its tables.")
+        found[name] = path
+    return found
+
+
+def held_out_sites(
+    args: Namespace, received: Sequence[ReceivedSource], console: Console
+) -> list[SiteTable]:
+    """Return what each site says, from rows that are here or from the files of the sites."""
+    if bool(args.held_out) == bool(args.from_sites):
+        raise ValueError(
+            "give held-out rows with --held-out, or the sites' files with --from-sites."
+        )
+    if args.from_sites:
+        return [read_site(path) for path in args.from_sites]
+    columns, given = Columns.of(received[0].manifest, args.target), pairs(args.held_out)
+    progress, sites = console.progress("asking the sources"), []
+    for i, (name, path) in enumerate(given.items(), 1):
+        sites.append(ask_sources(received, name, path, read_rows(path, columns), min_rows=2))
+        progress.update(i / len(given))
+    progress.done()
+    return sites
+
+
+def ask_sources(
+    received: Sequence[ReceivedSource], name: str, path: str, rows: tuple[Any, Any], **options: Any
+) -> SiteTable:
+    """Evaluate a site's rows; what is wrong with them is said with the name of their table."""
+    try:
+        return evaluate_site(received, name, *rows, **options)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error

@@ -1,0 +1,58 @@
+"""Responsibilities r_k = D_k / Σ_j D_j in logarithms, and how sure they may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_softmax
+
+from anymix._arrays import FloatArray
+from anymix.core.records import Record
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration(Record):
+    """How sure a density may be: log q_k = s · (max(log r_k, floor) / T_k + b_k), normalised.
+
+    Attributes
+    ----------
+    temperature, offset : array (p,)
+        T_k > 0 and b_k, of each source.
+    floor : float
+        Log-responsibilities below it, −inf included, are heard as this value.
+    sharpness : float
+        s > 0; above 1 the likeliest source gets more than calibration alone would give it.
+    """
+
+    temperature: FloatArray
+    offset: FloatArray
+    floor: float
+    sharpness: float = 1.0
+
+    def check(self, p: int) -> None:
+        """Raise a ValueError, in one sentence, for numbers that calibrate nothing."""
+        parts = (self.temperature, self.offset, np.array([self.floor, self.sharpness]))
+        if self.temperature.shape != (p,) or self.offset.shape != (p,):
+            raise ValueError(f"a calibration of {p} sources has {p} temperatures and offsets.")
+        if not all(np.isfinite(part).all() for part in parts):
+            raise ValueError("a calibration has a number that is not finite.")
+        if not (self.temperature > 0).all() or not self.sharpness > 0:
+            raise ValueError("a calibration has a temperature or sharpness that is not positive.")
+
+
+def log_responsibilities(
+    log_masses: FloatArray, calibration: Calibration | None = None
+) -> FloatArray:
+    """log r_k = log D_k − logsumexp_j log D_j or, calibrated, log q_k: (p, n), see `Calibration`.
+
+    A point that every source calls impossible says nothing: all sources alike.
+    """
+    log_masses = np.where(np.isneginf(log_masses).all(axis=0), 0.0, log_masses)
+    log_r = np.asarray(log_softmax(log_masses, axis=0))
+    if calibration is None:
+        return log_r
+    scale = calibration.sharpness / calibration.temperature
+    offset = calibration.sharpness * calibration.offset
+    scores = np.maximum(log_r, calibration.floor) * scale[:, None] + offset[:, None]
+    return np.asarray(log_softmax(scores, axis=0))

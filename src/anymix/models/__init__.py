@@ -1,0 +1,16 @@
+"""Fitted models in folders: everything that was learned, written whole and read like a stranger's.
+
+The format is described in docs/format.md.
+"""
+
+from anymix.models.folder import SavedModel, check_place, load, read_model, read_record, save
+from anymix.models.folder import summarise_folder as summarise_folder
+from anymix.models.folder import write_model as write_model
+from anymix.models.saved_records import add_record as add_record
+from anymix.models.seen_rows import note_on as note_on
+from anymix.models.seen_rows import seen_sources as seen_sources
+from anymix.models.sites import certify_sites as certify_sites
+from anymix.models.sites import compare_sites as compare_sites
+from anymix.models.sites import fit_sites as fit_sites
+
+__all__ = ["SavedModel", "check_place", "load", "read_model", "read_record", "save"]

@@ -1,0 +1,82 @@
+"""The parts of a model that are files of their own: its sources, and a classifier of sources."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from anymix._arrays import FloatArray
+from anymix._files import read_file
+from anymix.exchange import (
+    FileFacts,
+    ReceivedSource,
+    check_facts,
+    density_from_arrays,
+    density_to_arrays,
+    dump,
+    load,
+    pack_source,
+    read_sources,
+)
+
+ROUTER_LIMIT = 2**28
+# At so many rows a graph is compared with the estimator that it stands for.
+N_ROWS = 256
+
+
+def pack_sources(model: Any) -> list[ReceivedSource]:
+    """Pack the sources of a fitted model as they are, and read them as anyone would.
+
+    Densities keep their rows and predictors the type of numbers in which their graph is nearest to
+    them: the model is to answer as before, not to be handed to strangers.
+    """
+    rows = None if model.router_ is None else _typical_rows(model)
+    with TemporaryDirectory() as place:
+        folders = [Path(place) / str(k) for k in range(len(model.sources_))]
+        for folder, source in zip(folders, model.sources_, strict=True):
+            # A predictor that came from a folder is its file.
+            predictor = getattr(source.predictor, "content", source.predictor)
+            pack_source(
+                replace(source, predictor=predictor),
+                folder,
+                keep_rows=True,
+                without_density=True,
+                dtype="nearest",
+                rows=rows if source.density is None else None,
+            )
+        return read_sources(folders, without_density=True)
+
+
+def _typical_rows(model: Any) -> FloatArray | None:
+    """Draw rows as wide as those that the classifier of sources has seen."""
+    d = getattr(model, "n_features_in_", None)
+    if d is None:
+        return None
+    router = density_to_arrays(model.router_)[1] if len(model.sources_) > 1 else {}
+    noise = np.random.default_rng(0).standard_normal((N_ROWS, d))
+    return np.asarray(router.get("mean", 0.0) + router.get("scale", 1.0) * noise)
+
+
+def described(one: ReceivedSource, folder: str) -> dict[str, Any]:
+    """Say in the model's record which source this is."""
+    return {"folder": folder, "sha256": one.sha256, **one.manifest.to_dict()}
+
+
+def router_to_bytes(model: Any) -> bytes | None:
+    """Write the classifier of sources that took the place of densities; None if there is none."""
+    several = len(model.sources_) > 1
+    if model.router_ is None or not several:
+        return None
+    return dump(density_to_arrays(model.router_)[1])
+
+
+def read_router(path: Path, stated: dict[str, Any], n_features: int) -> Any:
+    """Read the classifier of sources that the record states."""
+    content = read_file(path, ROUTER_LIMIT)
+    check_facts(path, content, FileFacts(stated["size"], stated["sha256"]))
+    arrays = load(content, str(path))
+    return density_from_arrays("domain_classifier", arrays, n_features, str(path))

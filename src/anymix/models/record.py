@@ -1,0 +1,121 @@
+"""A fitted model as one JSON object, and back: all that was learned, but sources and tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anymix._version import __version__
+from anymix.core import (
+    Certificate,
+    Combination,
+    Solution,
+    loss_from_dict,
+    loss_to_dict,
+    plain,
+    restored,
+)
+from anymix.densities import CalibrationReport
+from anymix.estimators import (
+    CrossLoss,
+    DistributionWeightedClassifier,
+    DistributionWeightedRegressor,
+)
+
+KIND, SCHEMA = "anymix model", 2
+SETTINGS = ("objective", "shrinkage", "eta", "calibrate", "cv", "confidence", "skip_below")
+TASKS = {
+    "regression": DistributionWeightedRegressor,
+    "classification": DistributionWeightedClassifier,
+}
+# What is told of a model with several sources, and the record that each attribute is.
+LEARNED: dict[str, Any] = {
+    "certificate": Certificate,
+    "solution": Solution,
+    "cross_loss": CrossLoss,
+    "calibration_report": CalibrationReport,
+}
+
+
+def model_to_dict(model: Any) -> dict[str, Any]:
+    """Write a fitted model down; what cannot be written is refused in one sentence.
+
+    >>> model_to_dict(object())
+    Traceback (most recent call last):
+    ...
+    ValueError: only a DistributionWeightedRegressor or -Classifier can be saved; got object.
+    """
+    task = next((name for name, kind in TASKS.items() if isinstance(model, kind)), None)
+    if task is None:
+        raise ValueError(
+            "only a DistributionWeightedRegressor or -Classifier can be saved; got "
+            f"{type(model).__name__}."
+        )
+    learned = {name: getattr(model, f"{name}_", None) for name in LEARNED}
+    certificate = learned["certificate"]
+    found = {
+        "kind": KIND,
+        "schema": SCHEMA,
+        "anymix": __version__,
+        "task": task,
+        "loss": {"name": model.loss} if isinstance(model.loss, str) else loss_to_dict(model.loss),
+        "settings": {name: getattr(model, name) for name in SETTINGS},
+        "classes": model.classes_.tolist() if task == "classification" else None,
+        "names": np.asarray(model.source_names_).tolist(),
+        "features": _features(model),
+        "combination": model.combination_,
+        **learned,
+        "comparison": model.comparison_ if hasattr(model, "tables_") else None,
+    }
+    if certificate is not None:
+        found["certificate"] = {**plain(certificate, exact=True), "sentence": str(certificate)}
+    return dict(plain(found, exact=True))
+
+
+def _features(model: Any) -> dict[str, Any]:
+    names = getattr(model, "feature_names_in_", None)
+    return {
+        "n": getattr(model, "n_features_in_", None),
+        "names": None if names is None else [str(name) for name in names],
+    }
+
+
+def model_from_dict(record: dict[str, Any]) -> Any:
+    """Return the model without its sources and tables; a ValueError says what is wrong."""
+    if record["task"] not in TASKS:
+        raise ValueError(f"the task {record['task']!r:.60} is not known.")
+    combination = Combination.from_dict(record["combination"])
+    combination.check()
+    settings = {name: record["settings"][name] for name in SETTINGS}
+    if record["task"] == "classification":
+        settings["rule"] = combination.rule
+    model = TASKS[record["task"]](loss=_loss(record["loss"]), **settings)
+    model.combination_ = combination
+    model.source_names_ = np.asarray(record["names"])
+    if len(model.source_names_) != combination.z.size:
+        raise ValueError("the sources are not as many as the weights z.")
+    if record["classes"] is not None:
+        model.classes_ = np.asarray(record["classes"])
+    if record["features"]["n"] is not None:
+        model.n_features_in_ = int(record["features"]["n"])
+    if record["features"]["names"] is not None:
+        model.feature_names_in_ = np.asarray(record["features"]["names"], dtype=object)
+    if combination.z.size > 1:
+        _restore_learned(model, record)
+    return model
+
+
+def _loss(record: dict[str, Any]) -> Any:
+    """Return the name of a loss that has no parameters, as it was given, or the loss."""
+    loss = loss_from_dict(record)
+    return record["name"] if len(record) == 1 else loss
+
+
+def _restore_learned(model: Any, record: dict[str, Any]) -> None:
+    for name, kind in LEARNED.items():
+        told = record[name]
+        if told is not None:
+            told = {key: value for key, value in told.items() if key != "sentence"}
+            told = restored(kind, told)
+        setattr(model, f"{name}_", told)

@@ -1,0 +1,63 @@
+"""Learn, certify and compare on what sites say of their rows: the rows themselves stay there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from anymix.core import Assumptions, Certificate, n_rounded
+from anymix.estimators import Comparison, compare_tables, usual_methods
+from anymix.exchange import ReceivedSource, SiteTable, join_sites
+from anymix.models.folder import SavedModel
+from anymix.models.record import TASKS
+from anymix.models.seen_rows import seen_sources
+from anymix.sources import certify_tables
+
+
+def fit_sites(
+    received: Sequence[ReceivedSource], sites: Sequence[SiteTable], **settings: Any
+) -> Any:
+    """Learn one model of sources that were received; `settings` are those of the estimators."""
+    manifest = received[0].manifest
+    kind = TASKS[manifest.task]
+    model = kind.from_sources([one.source for one in received], loss=sites[0].loss, **settings)
+    model.fit_tables(join_sites(sites, received))
+    if not manifest.is_text:
+        model.n_features_in_ = len(manifest.features)
+    return model
+
+
+def compare_sites(
+    saved: SavedModel, sites: Sequence[SiteTable], confidence: float = 0.95
+) -> tuple[Comparison, list[str]]:
+    """Put a model beside its sources on new rows; name the sources whose rows are not new."""
+    tables, model = join_sites(sites, saved.received), saved.model
+    names = [str(name) for name in model.source_names_]
+    methods = usual_methods(tables, model.combination_, names)
+    found = compare_tables(tables, methods, names, model.loss, confidence=confidence)
+    return found, seen_sources(tables, model)
+
+
+def certify_sites(
+    saved: SavedModel,
+    sites: Sequence[SiteTable],
+    confidence: float = 0.95,
+    loss_bound: float | None = None,
+) -> tuple[Certificate, list[str]]:
+    """Certify a model on new rows; name the sources whose rows are not new.
+
+    On the rows that z was learned from the error is shared among all that fit could choose: each
+    rounded z with each calibration, of which fit has kept the number.
+    """
+    tables, model = join_sites(sites, saved.received), saved.model
+    seen, p = seen_sources(tables, model), len(saved.received)
+    found = certify_tables(
+        tables,
+        model.combination_,
+        model.loss,
+        confidence=confidence,
+        held_out=not seen,
+        choices=max(1.0, model.certificate_.n_candidates / n_rounded(p)) if seen else 1,
+        assumptions=Assumptions(loss_bound=loss_bound),
+    )
+    return found, seen

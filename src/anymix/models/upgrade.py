@@ -1,0 +1,46 @@
+"""Records of the first format of model folders, brought to the present one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def upgraded(old: dict[str, Any]) -> dict[str, Any]:
+    """Return what a record of format 1 says in the words of format 2.
+
+    Its tables hold what each source said at the label alone; `read_tables` knows them.
+    """
+    calibration, certificate = old["calibration"], old["certificate"]
+    numbers = ("temperature", "offset", "floor", "sharpness")
+    text = old["features"][0]["dtype"] == "string"
+    return {
+        "kind": old["kind"],
+        "schema": 2,
+        "anymix": old["anymix"],
+        "task": old["task"],
+        "loss": {"name": old["loss"]},
+        "settings": {
+            "objective": old["objective"],
+            "shrinkage": "auto",
+            "eta": old["eta"],
+            "calibrate": calibration is not None,
+            "cv": 5,
+            "confidence": certificate["confidence"] or 0.95,
+            "skip_below": 1e-6,
+        },
+        "classes": old["classes"],
+        "names": [source["name"] for source in old["sources"]],
+        "features": {"n": None if text else len(old["features"]), "names": None},
+        "combination": {
+            "z": old["z"],
+            "eta": old["eta"],
+            "calibration": calibration and {name: calibration[name] for name in numbers},
+            "rule": "marginal",
+        },
+        "calibration_report": calibration and calibration["report"],
+        "tables": {name: old["tables"][name] for name in ("file", "size", "sha256")},
+        "has_densities": old["tables"]["densities"],
+        "router": None,
+        **{name: old[name] for name in ("certificate", "solution", "cross_loss", "comparison")},
+        "sources": old["sources"],
+    }
