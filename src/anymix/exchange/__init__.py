@@ -19,6 +19,7 @@ from anymix.exchange.onnx_graph import export_onnx as export_onnx
 from anymix.exchange.pack import pack_source
 from anymix.exchange.read import ReceivedSource, read_source, read_sources
 from anymix.exchange.read import check_alike as check_alike
+from anymix.exchange.read import read_alike as read_alike
 from anymix.exchange.site import MIN_ROWS as MIN_ROWS
 from anymix.exchange.site import SiteTable, evaluate_site, join_sites, read_site
 from anymix.exchange.site import all_classes as all_classes

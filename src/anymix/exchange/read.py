@@ -116,6 +116,13 @@ def _build(
     return ReceivedSource(folder, manifest, source, facts_of(content[MANIFEST]).sha256, content)
 
 
+def read_alike(folders: Sequence[str | Path]) -> list[ReceivedSource]:
+    """Read two source folders or more whose sources can be combined; see `read_sources`."""
+    received = read_sources(folders)
+    check_alike(received)
+    return received
+
+
 def check_alike(received: Sequence[ReceivedSource]) -> None:
     """Sources must have different names, and take and give the same kind of thing."""
     names = [one.manifest.name for one in received]

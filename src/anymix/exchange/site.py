@@ -132,7 +132,7 @@ def _outcomes(found: Tables, y: NDArray[Any], classes: NDArray[Any] | None) -> F
         return np.asarray(found.predictions - y.astype(float))
     unknown = np.flatnonzero(~np.isin(y, classes))
     if unknown.size:
-        label, known = y[unknown[0]].item(), ", ".join(map(str, classes.tolist()))
+        label, known = y[unknown].tolist()[0], ", ".join(map(str, classes.tolist()))
         raise InputError(
             f"row {unknown[0] + 1}",
             f"has the label {label!r}, which no source knows (they know {known}); leave such rows "

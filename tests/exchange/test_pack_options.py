@@ -1,0 +1,183 @@
+"""Sources without a density, numbers of other types, and what cannot be packed."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("skl2onnx")
+pytest.importorskip("onnxruntime")
+pytest.importorskip("safetensors")
+
+import pandas as pd
+from scipy import sparse
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from anymix import Source
+from anymix._errors import InputError
+from anymix.densities import GaussianKDE
+from anymix.exchange import AuditError, NoSafeGraph, pack_source, read_source, read_sources
+from anymix.exchange import conversion as conversion_module
+from tests.exchange.hostile_folders import edit_arrays, edit_manifest
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 3)) * [1, 10, 100]
+Y = X @ [1.0, 0.2, 0.03]
+LABEL = np.where(Y > 0, "yes", "no")
+KDE = GaussianKDE(0.5).fit(X / X.std(axis=0))
+
+
+def bare(model, **more):
+    return Source("north", model, **more)
+
+
+def test_a_source_without_density_is_packed_only_where_that_is_allowed(tmp_path):
+    source = bare(Ridge().fit(X, Y))
+    with pytest.raises(InputError, match="source 'north' has no density; give it a Bigram"):
+        pack_source(source, tmp_path / "north")
+    manifest = pack_source(source, tmp_path / "north", without_density=True)
+    assert (manifest.density, len(manifest.features)) == ("none", 3)
+    assert manifest.reveals == "nothing: this source has no density."
+    with pytest.raises(AuditError, match="holds no density; ask for a folder with one") as caught:
+        read_sources([tmp_path / "north"])
+    assert caught.value.where == str(tmp_path / "north" / "density.safetensors")
+    again = read_sources([tmp_path / "north"], without_density=True)[0].source
+    assert again.density is None
+    np.testing.assert_allclose(again.predict(X), source.predict(X), rtol=1e-4)
+    edit_arrays(tmp_path / "north", lambda arrays: arrays.update(extra=np.zeros(1)))
+    with pytest.raises(AuditError, match="holds arrays, though the manifest names no density"):
+        read_sources([tmp_path / "north"], without_density=True)
+
+
+def test_a_source_with_a_density_keeps_it_where_none_is_allowed(tmp_path):
+    source = bare(Ridge().fit(X, Y), density=KDE)
+    manifest = pack_source(source, tmp_path / "north", without_density=True)
+    assert manifest.density == "gaussian_kernels"
+
+
+def test_the_number_of_columns_is_found(tmp_path):
+    packed = tmp_path / "a" / "predictor.onnx"
+    pack_source(bare(Ridge().fit(X, Y)), tmp_path / "a", without_density=True)
+    named = bare(packed, feature_names=["u", "v", "w"])
+    assert len(pack_source(named, tmp_path / "b", without_density=True).features) == 3
+    by_rows = pack_source(bare(packed), tmp_path / "c", without_density=True, rows=X)
+    assert len(by_rows.features) == 3
+    with pytest.raises(InputError, match="does not say how many columns it takes; give it feat"):
+        pack_source(bare(packed), tmp_path / "d", without_density=True)
+
+
+MODELS = {
+    "logistic": LogisticRegression(max_iter=5000),
+    "scaled": make_pipeline(StandardScaler(), LogisticRegression()),
+    "network": make_pipeline(StandardScaler(), MLPClassifier((5,), max_iter=2000, random_state=0)),
+}
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_the_nearest_graph_of_linear_models_and_networks_has_double_numbers(tmp_path, model):
+    source = bare(model.fit(X, LABEL))
+    single, double = conversion_module.graphs_of(source, 3, False, "nearest")
+    gaps = {g.dtype: np.abs(g(X) - model.predict_proba(X)).max() for g in (single, double)}
+    assert gaps["float64"] < 1e-14 < 1e-9 < gaps["float32"] < 1e-5
+    assert conversion_module.nearest_graph(source, [single, double], X) is double
+    manifest = pack_source(source, tmp_path / "a", without_density=True, dtype="nearest", rows=X)
+    assert manifest.features[0].dtype == "float64"
+    again = read_sources([tmp_path / "a"], without_density=True)[0].source
+    np.testing.assert_array_equal(again.predictor(X), double(X))
+
+
+def test_the_nearest_graph_of_a_forest_of_numbers_is_the_only_one(tmp_path):
+    """Trees that give numbers have no double form in ONNX, so float32 is what there is."""
+    model = RandomForestRegressor(5, random_state=0).fit(X, Y)
+    nearest = pack_source(
+        bare(model), tmp_path / "a", without_density=True, dtype="nearest", rows=X
+    )
+    assert nearest.features[0].dtype == "float32"
+    with pytest.raises(NoSafeGraph, match="RandomForestRegressor cannot be packed as a safe graph"):
+        pack_source(bare(model), tmp_path / "b", without_density=True, dtype="float64")
+
+
+@pytest.mark.parametrize(
+    "rows", [X.tolist(), pd.DataFrame(X), sparse.csr_array(X), X], ids=lambda r: type(r).__name__
+)
+def test_rows_of_every_kind_can_be_compared(tmp_path, rows):
+    source = bare(Ridge().fit(X, Y))
+    manifest = pack_source(source, tmp_path / "a", without_density=True, dtype="nearest", rows=rows)
+    assert manifest.features[0].dtype == "float64"
+
+
+def test_frames_keep_their_names(tmp_path):
+    frame = pd.DataFrame(X, columns=["u", "v", "w"])
+    source = bare(Ridge().fit(frame, Y))
+    manifest = pack_source(
+        source, tmp_path / "a", without_density=True, dtype="nearest", rows=frame
+    )
+    assert [feature.name for feature in manifest.features] == ["u", "v", "w"]
+
+
+def test_the_nearest_needs_rows(tmp_path):
+    source = bare(Ridge().fit(X, Y))
+    with pytest.raises(InputError, match="dtype='nearest' needs rows to compare at; pass rows"):
+        pack_source(source, tmp_path / "a", without_density=True, dtype="nearest")
+    with pytest.raises(InputError, match="dtype='float16' is not known; choose one of"):
+        pack_source(source, tmp_path / "a", without_density=True, dtype="float16")
+
+
+def test_a_graph_that_says_something_else_is_refused(tmp_path, monkeypatch):
+    other = Ridge().fit(X, -Y)
+    convert = conversion_module._converted
+    monkeypatch.setattr(
+        conversion_module, "_converted", lambda model, n, dtype: convert(other, n, dtype)
+    )
+    with pytest.raises(NoSafeGraph, match="differs from the estimator at 100 % of rows"):
+        pack_source(bare(Ridge().fit(X, Y), density=KDE), tmp_path / "a")
+
+
+def test_estimators_without_probabilities_and_unsafe_files_are_refused(tmp_path):
+    svm = LinearSVC().fit(X / X.std(axis=0), LABEL)
+    with pytest.raises(NoSafeGraph, match=r"LinearSVC cannot be .*it gives no probabilities"):
+        pack_source(bare(svm, density=KDE), tmp_path / "a")
+    pack_source(bare(Ridge().fit(X, Y), density=KDE), tmp_path / "b")
+    wide = GaussianKDE(0.5).fit(RNG.normal(size=(50, 4)))
+    file = tmp_path / "b" / "predictor.onnx"
+    with pytest.raises(AuditError, match="cannot be trusted: its input must have") as caught:
+        pack_source(bare(file, density=wide), tmp_path / "c")
+    assert caught.value.where == "the predictor of 'north'"
+
+
+def test_features_and_columns_must_agree(tmp_path):
+    source = bare(Ridge().fit(X, Y), density=KDE, feature_names=["u", "v"])
+    with pytest.raises(InputError, match="source 'north' names 2 features for 3 columns"):
+        pack_source(source, tmp_path / "a")
+
+
+def test_a_predictor_that_changed_its_mind_is_told(tmp_path):
+    """A graph that was asked with one row alone may still give another number of rows."""
+    pack_source(bare(Ridge().fit(X, Y), density=KDE), tmp_path / "a")
+    source = read_source(tmp_path / "a")
+    source.predictor._session = _Deaf()
+    with pytest.raises(AuditError, match="the predictor cannot be used: its output must hold"):
+        source.predict(X)
+
+
+class _Deaf:
+    def get_inputs(self):
+        return [type("Input", (), {"name": "X"})]
+
+    def run(self, names, rows):
+        return [np.zeros(1)]
+
+
+def test_where_is_the_path_of_the_file(tmp_path):
+    pack_source(bare(Ridge().fit(X, Y), density=KDE), tmp_path / "a")
+    edit_manifest(tmp_path / "a", lambda manifest: manifest | {"task": "magic"})
+    with pytest.raises(AuditError) as caught:
+        read_source(tmp_path / "a")
+    assert caught.value.where == str(tmp_path / "a" / "manifest.json")
+    assert caught.value.cause.startswith("names the task 'magic'")
+    assert json.loads((tmp_path / "a" / "manifest.json").read_text())["task"] == "magic"
