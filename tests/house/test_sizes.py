@@ -11,8 +11,8 @@ MAX_FILE, MAX_CLASS, MAX_FUNCTION, MAX_ARGUMENTS = 300, 150, 40, 7
 
 # An estimator states all its parameters once, in its constructor.
 MANY_ARGUMENTS_ALLOWED = {"__init__"}
-# Doors with many settings, each with a default; they pass them on in records.
-DOORS = {"anymix.core.solvers.methods.solve"}
+# Public doors whose many settings all have defaults, and are best read by name at the call.
+DOORS = {"anymix.core.solvers.methods.solve", "anymix.exchange.pack.pack_source"}
 
 
 def long_files(module: Module) -> list[str]:
