@@ -38,10 +38,9 @@ def run(args: Namespace, console: Console) -> int:
     sites = held_out_sites(args, saved.received, console)
     confidence = CONFIDENCE if args.confidence is None else args.confidence
     certificate, seen = certify_sites(saved, sites, confidence, args.loss_bound)
-    record = {**certificate.to_dict(), "sentence": certificate.sentence}
     if args.save:
-        add_record(args.model, "certificate", record)
-    console.result(certificate.sentence + note_on(seen), record)
+        add_record(args.model, "certificate", certificate)
+    console.result(certificate.sentence + note_on(seen), certificate)
     return 0
 
 

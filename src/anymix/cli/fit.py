@@ -7,8 +7,7 @@ from argparse import ArgumentParser, Namespace
 from anymix.cli.argument_types import share
 from anymix.cli.console import Console
 from anymix.cli.held_out import add_held_out, held_out_sites
-from anymix.estimators import advice
-from anymix.exchange import check_alike, read_sources
+from anymix.exchange import read_alike
 from anymix.models import check_place, fit_sites, write_model
 
 
@@ -34,8 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     replaced = check_place(args.out)
-    received = read_sources(args.sources)
-    check_alike(received)
+    received = read_alike(args.sources)
     model = fit_sites(
         received,
         held_out_sites(args, received, console),
@@ -45,14 +43,6 @@ def run(args: Namespace, console: Console) -> int:
         calibrate=not args.no_calibration,
     )
     record = write_model(args.out, model, received)
-    weights = ", ".join(f"{n} {w:.3g}" for n, w in zip(model.source_names_, model.z_, strict=True))
     wrote = f"wrote {args.out}" + ", in place of the model that was there" * replaced
-    comparison = model.comparison_
-    parts = (
-        f"{model.certificate_.sentence}\nz: {weights}",
-        comparison.table(),
-        advice(model, comparison),
-        wrote,
-    )
-    console.result("\n\n".join(filter(None, parts)), record)
+    console.result(f"{model.describe()}\n\n{wrote}", record)
     return 0

@@ -11,7 +11,7 @@ from anymix.cli.argument_types import count
 from anymix.cli.console import Console
 from anymix.cli.held_out import ask_sources
 from anymix.cli.table_reader import Columns, read_rows
-from anymix.exchange import MIN_ROWS, check_alike, read_sources
+from anymix.exchange import MIN_ROWS, read_alike
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -33,8 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
-    received = read_sources(args.sources)
-    check_alike(received)
+    received = read_alike(args.sources)
     X, y = read_rows(args.rows, Columns.of(received[0].manifest, args.target))
     # Fresh entropy: an order that can be drawn again would be no shuffle.
     rng = np.random.default_rng()

@@ -38,7 +38,8 @@ class Columns:
         classes = manifest.classes
         numeric = classes is None or isinstance(classes[0], int)
         names = tuple(feature.name for feature in manifest.features)
-        return cls(names, target, manifest.is_text, numeric)
+        text = manifest.features[0].dtype == "string"
+        return cls(names, target, text, numeric)
 
 
 @dataclass(frozen=True)

@@ -87,12 +87,6 @@ class Combination(Record):
         """
         return _shares(self.responsibilities(log_masses), self.z, self.eta)
 
-    @property
-    def least_weight(self) -> float:
-        """A weight that no source falls below anywhere: every one keeps its part of η."""
-        p = self.z.size
-        return self.eta / p**2 / (1.0 + self.eta / p)
-
     def predict(
         self, log_masses: FloatArray, predictions: FloatArray | Ask, skip_below: float = 0.0
     ) -> FloatArray:

@@ -158,6 +158,20 @@ class Judgement:
         pairs = zip(self.predictions, homes, strict=True)
         return np.array([w @ self.loss.value(h[i], self.targets[i]) for h, (i, w) in pairs])
 
+    def cross_losses(self) -> tuple[FloatArray, FloatArray]:
+        """L(D_j, h_k), each source's predictor k on each source j, and its standard error: (p, p).
+
+        With weights w of sum 1 the error of Σ w ℓ is √Σ w² (ℓ − mean)².
+        """
+        losses = np.stack([self.loss.value(h, self.targets) for h in self.predictions])
+        mean, error = np.empty((2, self.n_sources, self.n_sources))
+        for j in range(self.n_sources):
+            points, w = self.measure.take(j)
+            mean[:, j] = losses[:, points] @ w
+            spread = losses[:, points] - mean[:, j : j + 1]
+            error[:, j] = np.sqrt(((w * spread) ** 2).sum(axis=1))
+        return mean, error
+
     @cached_property
     def loss_bound(self) -> float:
         """M = max over sources and points of ℓ(h_k, y)."""

@@ -90,20 +90,25 @@ def _fields(kind: type, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError(f"{value!r:.60} stands where a {kind.__name__} is expected.")
     unknown = sorted(set(value) - set(hints))
-    missing = sorted(name for name in set(hints) - set(value) if not _has_default(kind, name))
+    optional = {name for name, field in _dataclass_fields(kind).items() if _optional(field)}
+    missing = sorted(set(hints) - set(value) - optional)
     if unknown or missing:
         what = f"has the unknown entry {unknown[0]!r:.60}" if unknown else f"lacks {missing[0]!r}"
         raise ValueError(f"a {kind.__name__} {what}.")
-    return {name: restored(hints[name], item) for name, item in value.items()}
+    made = {name for name, field in _dataclass_fields(kind).items() if not field.init}
+    kept = {name: item for name, item in value.items() if name not in made}
+    return {name: restored(hints[name], item) for name, item in kept.items()}
 
 
-def _has_default(kind: type, name: str) -> bool:
-    if not dataclasses.is_dataclass(kind):
-        return False
-    field = next(f for f in dataclasses.fields(kind) if f.name == name)
-    return not (
-        field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-    )
+def _dataclass_fields(kind: Any) -> dict[str, dataclasses.Field[Any]]:
+    is_record = dataclasses.is_dataclass(kind)
+    return {field.name: field for field in dataclasses.fields(kind)} if is_record else {}
+
+
+def _optional(field: dataclasses.Field[Any]) -> bool:
+    """Whether a record can be made without it: it has a default, or is made from the others."""
+    given = (field.default, field.default_factory)
+    return not field.init or any(default is not dataclasses.MISSING for default in given)
 
 
 # Arrays have no truth of equality: without eq=False, == and hash() of a record would raise.

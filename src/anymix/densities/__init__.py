@@ -8,6 +8,7 @@ which `TemperatureScaling` calibrates on held-out points.
 from anymix.densities.bigram import BigramModel
 from anymix.densities.calibration import CalibrationReport, TemperatureScaling
 from anymix.densities.calibration import balanced_weights as balanced_weights
+from anymix.densities.calibration import fit_temperatures as fit_temperatures
 from anymix.densities.domain_classifier import DomainClassifier
 from anymix.densities.gaussian_mixture import GaussianMixtureDensity
 from anymix.densities.kde import GaussianKDE

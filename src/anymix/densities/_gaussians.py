@@ -16,6 +16,8 @@ from scipy.special import logsumexp
 
 from anymix._arrays import FloatArray
 
+BLOCK = 512  # rows whose differences stay in a core's cache
+
 
 @dataclass(frozen=True, eq=False)
 class Gaussians:
@@ -36,9 +38,7 @@ class Gaussians:
         """
         squares = np.empty((len(rows), len(self.weights)))
         for j, (mean, factor) in enumerate(zip(self.means, self.factors, strict=True)):
-            diagonal = factor.ndim == 1
-            apart = (rows - mean) * factor if diagonal else rows @ factor - mean @ factor
-            squares[:, j] = np.sum(np.square(apart), axis=1)
+            squares[:, j] = _squares(rows, mean, factor)
         logs = -0.5 * (rows.shape[1] * np.log(2 * np.pi) + squares) + self.log_determinants()
         return np.asarray(logsumexp(logs + np.log(self.weights), axis=1))
 
@@ -50,6 +50,18 @@ class Gaussians:
     def full_factors(self) -> FloatArray:
         """Return the factors as (k, d, d)."""
         return np.stack([f if f.ndim == 2 else np.diag(f) for f in self.factors])
+
+
+def _squares(rows: FloatArray, mean: FloatArray, factor: FloatArray) -> FloatArray:
+    """|(x − m)'P|² of each row."""
+    if factor.ndim == 2:
+        return np.sum(np.square(rows @ factor - mean @ factor), axis=1)
+    squares = np.empty(len(rows))
+    for start in range(0, len(rows), BLOCK):
+        apart = rows[start : start + BLOCK] - mean
+        apart *= factor
+        np.einsum("ij,ij->i", apart, apart, out=squares[start : start + BLOCK])
+    return squares
 
 
 def full_covariances(covariances: FloatArray, shape: str, means: FloatArray) -> FloatArray:

@@ -247,6 +247,14 @@ class TemperatureScaling(BaseEstimator):
         return log_q
 
 
+def fit_temperatures(
+    log_densities: ArrayLike, sample_domain: ArrayLike, sample_weight: ArrayLike | None = None
+) -> list[TemperatureScaling]:
+    """Fit both kinds of calibration: own temperatures, and one that all sources share."""
+    given = log_densities, sample_domain, sample_weight
+    return [TemperatureScaling(temperature).fit(*given) for temperature in ("own", "shared")]
+
+
 def _checked_log_densities(log_densities: ArrayLike) -> FloatArray:
     table = np.asarray(log_densities, dtype=np.float64)
     if table.ndim != 2 or table.size == 0:

@@ -1,6 +1,5 @@
 """The scikit-learn skin and the baselines."""
 
-from anymix.estimators._advice import advice as advice
 from anymix.estimators._kmm_qp import BoxAndBand as BoxAndBand
 from anymix.estimators._kmm_qp import MeanMatching as MeanMatching
 from anymix.estimators._kmm_qp import solve_qp as solve_qp

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from anymix._arrays import FloatArray, n_rows
 from anymix.core import Assumptions, Certificate, Combination, Loss
 from anymix.densities import GaussianKDE
+from anymix.estimators._advice import advice
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._rows import Rows, check_domains, check_every_source, check_sources, check_X
 from anymix.estimators._source_training import SourceTrainer
@@ -133,6 +134,9 @@ class DistributionWeighting(SourceEnsemble):
             )
         self.sources_, self.router_ = list(self.sources), None
         self.source_names_ = np.asarray([source.name for source in self.sources_])
+        columns = self.sources_[0].feature_names
+        if columns is not None:
+            self.n_features_in_ = len(columns)
         if self._classification():
             if tables.classes is None:
                 raise ValueError("tables of a classification come from evaluate(..., classes=...).")
@@ -151,14 +155,13 @@ class DistributionWeighting(SourceEnsemble):
             calibrate=self.calibrate,
             confidence=self.confidence,
         )
-        goal.check(self._classification())
         check_every_source(tables, self.source_names_)
         learned = learn(tables, goal)
         self.tables_ = tables
         self.combination_, self.certificate_ = learned.combination, learned.certificate
         self.solution_, self.calibration_report_ = learned.solution, learned.calibration_report
         self.novelty_ = learned.novelty
-        self.cross_loss_ = cross_loss(tables, self.loss, self.source_names_, self.confidence)
+        self.cross_loss_ = cross_loss(*learned.cross_losses, self.source_names_, self.confidence)
 
     @property
     def comparison_(self) -> Comparison:
@@ -169,6 +172,21 @@ class DistributionWeighting(SourceEnsemble):
         names = [str(name) for name in self.source_names_]
         methods = usual_methods(self.tables_, self.combination_, names)
         return compare_tables(self.tables_, methods, names, self.loss, confidence=self.confidence)
+
+    def describe(self) -> str:
+        """Say what was learned: the certificate, z, the model beside its rivals, and a warning.
+
+        The warning is there if the plain average of the sources is better on held-out rows.
+        """
+        comparison, certificate = self.comparison_, self.certificate_
+        named = zip(self.source_names_, self.combination_.z, strict=True)
+        sentence = "" if certificate is None else f"{certificate.sentence}\n"
+        parts = (
+            f"{sentence}z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}",
+            comparison.table(),
+            advice(self, comparison),
+        )
+        return "\n\n".join(filter(None, parts))
 
     def evaluate(self, X: Any, y: Any = None, sample_domain: Any = None) -> Tables:
         """Ask all sources about rows, once: the tables that every verb on tables takes.
@@ -223,7 +241,8 @@ class DistributionWeighting(SourceEnsemble):
         if len(self.sources_) == 1:
             return self._ask(0, X)
         used, p = self.combination_, len(self.sources_)
-        if used.rule == "marginal" and self.skip_below / p > used.least_weight:
+        # No weight is below η/p² / (1 + η/p); skipping sources can only begin above that.
+        if used.rule == "marginal" and self.skip_below * (p + used.eta) > used.eta:
             return used.predict(self._log_masses(X), self._asking(X), self.skip_below)
         # Every source counts everywhere, so that all of them are asked about all rows.
         tables = evaluate(self.sources_, X, self._labels, self.router_)

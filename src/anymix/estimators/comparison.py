@@ -16,7 +16,7 @@ from scipy.stats import norm
 from sklearn.base import is_classifier
 
 from anymix._arrays import FloatArray, IntArray, positions
-from anymix.core import Combination, Loss, Record, get_loss, mix, simplex
+from anymix.core import Combination, Loss, Record, get_loss, losses_at, mix, simplex
 from anymix.estimators._format import lay_out, number
 from anymix.estimators._rows import check_domains
 from anymix.sources import PROBABILITY_FLOOR, Tables
@@ -141,8 +141,9 @@ def compare_tables(
     average      0.2500      0.2500      0.2500      0.2500
     weighed      0.0000      0.0000      0.0000      0.0000
     """
+    targets = np.asarray(tables.targets)
     losses = {
-        name: tables.losses_of(_predicted(method, tables), loss)[None]
+        name: losses_at(_predicted(method, tables), targets, loss)[None]
         for name, method in methods.items()
     }
     asked, domain = _Mixtures.of(mixtures, list(names)), np.asarray(tables.sample_domain)
@@ -188,7 +189,8 @@ class _Mixtures:
     def of(cls, mixtures: Mapping[str, ArrayLike] | None, domains: list[str]) -> _Mixtures:
         p = len(domains)
         if mixtures is None:
-            mixtures = dict(zip(domains, np.eye(p), strict=True)) | {"all": simplex.uniform(p)}
+            each_and_all = np.vstack([np.eye(p), np.full(p, 1.0 / p)])
+            return cls((*domains, "all"), each_and_all, tuple(domains))
         weights = np.stack([simplex.check(lam, p, "mixture") for lam in mixtures.values()])
         return cls(tuple(mixtures), weights, tuple(domains))
 
@@ -243,8 +245,6 @@ def _row_losses(model: Any, X: Any, y: NDArray[Any], measure: str | Loss) -> Flo
     if not loss.of_classes:
         return loss.value(np.asarray(model.predict(X), dtype=float), y.astype(float))
     proba, classes = np.asarray(model.predict_proba(X)), np.asarray(model.classes_)
-    label = positions(y, classes)
-    if loss.takes == "vector":
-        return loss.value(proba, np.eye(len(classes))[label])
-    own = proba[np.arange(y.size), label]
-    return loss.value(np.maximum(own, PROBABILITY_FLOOR), label.astype(float))
+    if loss.takes == "label":
+        proba = np.maximum(proba, PROBABILITY_FLOOR)
+    return losses_at(proba, positions(y, classes), loss)

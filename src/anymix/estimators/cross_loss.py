@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 from anymix._arrays import FloatArray
-from anymix.core import Loss, Record
+from anymix.core import Record
 from anymix.estimators._format import lay_out, number
-from anymix.sources import Tables
 
 
 @dataclass(frozen=True)
@@ -47,17 +45,8 @@ class CrossLoss(Record):
 
 
 def cross_loss(
-    tables: Tables, loss: str | Loss, names: NDArray[np.str_], confidence: float
+    mean: FloatArray, error: FloatArray, names: Iterable[object], confidence: float
 ) -> CrossLoss:
-    """Average the sources' losses over the held-out rows of each domain; normal intervals."""
-    losses, p = tables.point_losses(loss), len(names)
-    assert tables.sample_domain is not None
-    weight = np.ones(tables.n_points) if tables.sample_weight is None else tables.sample_weight
-    mean, error = np.empty((p, p)), np.empty((p, p))
-    for j in range(p):
-        on = tables.sample_domain == j
-        w = weight[on] / weight[on].sum()
-        mean[:, j] = losses[:, on] @ w
-        error[:, j] = np.sqrt(((w * (losses[:, on] - mean[:, j : j + 1])) ** 2).sum(axis=1))
+    """Name the sources of means (p, p), and turn standard errors into normal intervals."""
     width = float(norm.ppf(0.5 + confidence / 2)) * error
     return CrossLoss(tuple(map(str, names)), mean, mean - width, mean + width, confidence)

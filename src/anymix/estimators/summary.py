@@ -57,7 +57,6 @@ def summarise(
     if not hasattr(model, "tables_"):
         raise ValueError("a report compares sources: fit the model with at least two of them.")
     certificate = model.certificate_
-    shown = None if certificate is None else {**certificate.to_dict(), "sentence": str(certificate)}
     return plain(
         {
             "name": name,
@@ -66,7 +65,7 @@ def summarise(
             "objective": model.objective,
             "anymix": __version__,
             "z": model.z_,
-            "certificate": shown,
+            "certificate": certificate,
             "adapted": True if certificate is None else None,
             "cross_loss": model.cross_loss_,
             "comparison": comparison,

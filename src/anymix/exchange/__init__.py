@@ -27,6 +27,7 @@ from anymix.exchange.tensors import density_from_arrays as density_from_arrays
 from anymix.exchange.tensors import density_to_arrays as density_to_arrays
 from anymix.exchange.tensors import dump as dump
 from anymix.exchange.tensors import load as load
+from anymix.exchange.tensors import part_of as part_of
 
 __all__ = [
     "AuditError",

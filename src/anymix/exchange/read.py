@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anymix._errors import AuditError
+from anymix._errors import AuditError, InputError
 from anymix._files import read_folder
 from anymix.exchange.kinds import NONE, takes_words
 from anymix.exchange.manifest import (
@@ -127,26 +127,28 @@ def check_alike(received: Sequence[ReceivedSource]) -> None:
     """Sources must have different names, and take and give the same kind of thing."""
     names = [one.manifest.name for one in received]
     if len(names) < 2:
-        raise ValueError("one source needs no combination; give two source folders or more.")
+        raise InputError("one source", "needs no combination; give two source folders or more")
     if len(set(names)) < len(names):
-        raise ValueError(f"two of the sources have the same name ({', '.join(names)}); pack again.")
+        raise InputError(
+            "two of the sources", f"have the same name ({', '.join(names)}); pack again"
+        )
     first = received[0].manifest
     for one in received[1:]:
         if one.manifest.task != first.task:
-            raise ValueError(
-                f"{one.folder} is for {one.manifest.task}, the first for {first.task}."
-            )
+            raise InputError(one.folder, f"is for {one.manifest.task}, the first for {first.task}")
         if _kind_of_labels(one) != _kind_of_labels(received[0]):
-            raise ValueError(
-                f"{one.folder} has labels that are {_kind_of_labels(one)}, the first source "
-                f"{_kind_of_labels(received[0])}; write them alike in all tables, and pack again."
+            raise InputError(
+                one.folder,
+                f"has labels that are {_kind_of_labels(one)}, the first source "
+                f"{_kind_of_labels(received[0])}; write them alike in all tables, and pack again",
             )
         given = [feature.name for feature in one.manifest.features]
         wanted = [feature.name for feature in first.features]
         if given != wanted:
-            raise ValueError(
-                f"{one.folder} takes the features {given}, the first source {wanted}; all sources "
-                "must take the same, in the same order."
+            raise InputError(
+                one.folder,
+                f"takes the features {given}, the first source {wanted}; all sources must take the "
+                "same, in the same order",
             )
 
 

@@ -124,7 +124,7 @@ def all_classes(received: Sequence[ReceivedSource]) -> NDArray[Any] | None:
     """Return the labels that any source knows, sorted; None for a regression."""
     if received[0].manifest.classes is None:
         return None
-    return np.unique(np.concatenate([one.source.labels for one in received]))
+    return np.unique(np.concatenate([np.asarray(one.manifest.classes) for one in received]))
 
 
 def _outcomes(found: Tables, y: NDArray[Any], classes: NDArray[Any] | None) -> FloatArray:

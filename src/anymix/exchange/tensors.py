@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from anymix._arrays import FloatArray
 from anymix._errors import AuditError, InputError
 from anymix.exchange._optional import need
 from anymix.exchange.kinds import names_of_densities, travelling
-from anymix.exchange.manifest import DENSITY, shown
+from anymix.exchange.manifest import DENSITY, FileFacts, facts_of, shown
 
 Tensors = dict[str, NDArray[Any]]
 TOKEN = re.compile("[a-z']+")
@@ -99,6 +99,21 @@ def dump(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Write arrays as safetensors."""
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     return bytes(need("safetensors.numpy").save(whole))
+
+
+class Part(NamedTuple):
+    """A file of arrays that a record names: its name, which no other content has, and its facts."""
+
+    name: str
+    facts: FileFacts
+    content: bytes
+
+
+def part_of(stem: str, arrays: Mapping[str, NDArray[Any]]) -> Part:
+    """Write arrays as a file that is named by its SHA-256."""
+    content = dump(arrays)
+    facts = facts_of(content)
+    return Part(f"{stem}-{facts.sha256[:12]}.safetensors", facts, content)
 
 
 def load(content: bytes, where: str = DENSITY) -> Tensors:

@@ -19,16 +19,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._errors import AuditError
 from anymix._files import read_file, replacing, write_folder
+from anymix.core import plain
 from anymix.estimators import summarise
-from anymix.exchange import FileFacts, ReceivedSource, parse_json, read_sources
-from anymix.models.parts import described, pack_sources, read_router, router_to_bytes
+from anymix.exchange import FileFacts, ReceivedSource, parse_json, part_of, read_sources
+from anymix.models.parts import described, pack_sources, read_router, router_to_arrays
 from anymix.models.record import KIND, SCHEMA, model_from_dict, model_to_dict
 from anymix.models.saved_records import drop_records, read_records
-from anymix.models.tables_file import facts_and_name, read_tables, tables_to_bytes
+from anymix.models.tables_file import read_tables, tables_to_arrays
 from anymix.models.upgrade import upgraded
 from anymix.sources import Novelty, Tables
 
@@ -97,30 +99,29 @@ def write_model(
     folder = Path(folder)
     check_place(folder)
     record = model_to_dict(model) if record is None else record
-    parts = {}
-    for stem, content in (("tables", _tables(model)), ("router", router_to_bytes(model))):
-        record[stem] = None
-        if content is not None:
-            name, record[stem] = facts_and_name(content, stem)
-            parts[name] = content
+    arrays = {"tables": _tables(model), "router": router_to_arrays(model)}
+    parts = {stem: part_of(stem, found) for stem, found in arrays.items() if found is not None}
+    record |= dict.fromkeys(arrays)
+    record |= {stem: {"file": part.name, **vars(part.facts)} for stem, part in parts.items()}
     names = [_store_source(folder / "sources", one) for one in received]
     record["sources"] = [described(one, name) for one, name in zip(received, names, strict=True)]
-    record["has_densities"] = getattr(model, "novelty_", None) is not None
-    for name, content in parts.items():
-        with replacing(folder / name) as temporary:
-            temporary.write_bytes(content)
+    record["has_densities"] = vars(model).get("novelty_") is not None
+    record = plain(record, exact=True)
+    for part in parts.values():
+        with replacing(folder / part.name) as temporary:
+            temporary.write_bytes(part.content)
     with replacing(folder / RECORD) as temporary:
         temporary.write_text(json.dumps(record, indent=1, allow_nan=False), "utf-8")
         # Before the new model and not after: killed between the two, an old model lacks a record,
         # which can be made again; a new one would show the certificate of another.
         drop_records(folder)
-    _clean(folder, {*names, *parts})
+    _clean(folder, {*names, *(part.name for part in parts.values())})
     return record
 
 
-def _tables(model: Any) -> bytes | None:
-    tables: Tables | None = getattr(model, "tables_", None)
-    return None if tables is None else tables_to_bytes(tables)
+def _tables(model: Any) -> dict[str, NDArray[Any]] | None:
+    tables: Tables | None = vars(model).get("tables_")
+    return None if tables is None else tables_to_arrays(tables)
 
 
 def check_place(folder: str | Path) -> bool:

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
 from anymix._files import read_file
@@ -17,7 +18,6 @@ from anymix.exchange import (
     check_facts,
     density_from_arrays,
     density_to_arrays,
-    dump,
     load,
     pack_source,
     read_sources,
@@ -63,15 +63,15 @@ def _typical_rows(model: Any) -> FloatArray | None:
 
 def described(one: ReceivedSource, folder: str) -> dict[str, Any]:
     """Say in the model's record which source this is."""
-    return {"folder": folder, "sha256": one.sha256, **one.manifest.to_dict()}
+    return {"folder": folder, "sha256": one.sha256, **vars(one.manifest)}
 
 
-def router_to_bytes(model: Any) -> bytes | None:
+def router_to_arrays(model: Any) -> dict[str, NDArray[Any]] | None:
     """Write the classifier of sources that took the place of densities; None if there is none."""
     several = len(model.sources_) > 1
     if model.router_ is None or not several:
         return None
-    return dump(density_to_arrays(model.router_)[1])
+    return density_to_arrays(model.router_)[1]
 
 
 def read_router(path: Path, stated: dict[str, Any], n_features: int) -> Any:

@@ -13,7 +13,6 @@ from anymix.core import (
     Solution,
     loss_from_dict,
     loss_to_dict,
-    plain,
     restored,
 )
 from anymix.densities import CalibrationReport
@@ -39,7 +38,7 @@ LEARNED: dict[str, Any] = {
 
 
 def model_to_dict(model: Any) -> dict[str, Any]:
-    """Write a fitted model down; what cannot be written is refused in one sentence.
+    """Name all that makes a fitted model; what cannot be written is refused in one sentence.
 
     >>> model_to_dict(object())
     Traceback (most recent call last):
@@ -52,9 +51,8 @@ def model_to_dict(model: Any) -> dict[str, Any]:
             "only a DistributionWeightedRegressor or -Classifier can be saved; got "
             f"{type(model).__name__}."
         )
-    learned = {name: getattr(model, f"{name}_", None) for name in LEARNED}
-    certificate = learned["certificate"]
-    found = {
+    learned = {name: vars(model).get(f"{name}_") for name in LEARNED}
+    return {
         "kind": KIND,
         "schema": SCHEMA,
         "anymix": __version__,
@@ -66,17 +64,14 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         "features": _features(model),
         "combination": model.combination_,
         **learned,
-        "comparison": model.comparison_ if hasattr(model, "tables_") else None,
+        "comparison": model.comparison_ if "tables_" in vars(model) else None,
     }
-    if certificate is not None:
-        found["certificate"] = {**plain(certificate, exact=True), "sentence": str(certificate)}
-    return dict(plain(found, exact=True))
 
 
 def _features(model: Any) -> dict[str, Any]:
-    names = getattr(model, "feature_names_in_", None)
+    names = vars(model).get("feature_names_in_")
     return {
-        "n": getattr(model, "n_features_in_", None),
+        "n": vars(model).get("n_features_in_"),
         "names": None if names is None else [str(name) for name in names],
     }
 
@@ -116,6 +111,5 @@ def _restore_learned(model: Any, record: dict[str, Any]) -> None:
     for name, kind in LEARNED.items():
         told = record[name]
         if told is not None:
-            told = {key: value for key, value in told.items() if key != "sentence"}
             told = restored(kind, told)
         setattr(model, f"{name}_", told)

@@ -18,13 +18,9 @@ def fit_sites(
     received: Sequence[ReceivedSource], sites: Sequence[SiteTable], **settings: Any
 ) -> Any:
     """Learn one model of sources that were received; `settings` are those of the estimators."""
-    manifest = received[0].manifest
-    kind = TASKS[manifest.task]
+    kind = TASKS[received[0].manifest.task]
     model = kind.from_sources([one.source for one in received], loss=sites[0].loss, **settings)
-    model.fit_tables(join_sites(sites, received))
-    if not manifest.is_text:
-        model.n_features_in_ = len(manifest.features)
-    return model
+    return model.fit_tables(join_sites(sites, received))
 
 
 def compare_sites(

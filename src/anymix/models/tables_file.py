@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from anymix._errors import AuditError
 from anymix._files import read_file
-from anymix.exchange import FileFacts, check_facts, dump, facts_of, load
+from anymix.exchange import FileFacts, check_facts, load
 from anymix.sources import Tables
 
 LIMIT = 2**31
 NEEDED, OPTIONAL = {"log_masses", "predictions", "sample_domain"}, {"targets", "sample_weight"}
 
 
-def tables_to_bytes(tables: Tables) -> bytes:
+def tables_to_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
     """Write tables; targets are numbers, or positions in the classes, and no feature is there."""
     targets = np.asarray(tables.targets)
     kind = np.float64 if tables.classes is None else np.int64
@@ -29,7 +29,7 @@ def tables_to_bytes(tables: Tables) -> bytes:
     }
     if tables.sample_weight is not None:
         arrays["sample_weight"] = tables.sample_weight
-    return dump(arrays)
+    return arrays
 
 
 def read_tables(path: Path, stated: FileFacts, **known: Any) -> Tables:
@@ -71,10 +71,3 @@ def _complete(arrays: dict[str, NDArray[Any]], classification: bool) -> None:
     )
     if classification:
         arrays["predictions"] = arrays["predictions"][:, :, None]
-
-
-def facts_and_name(content: bytes, stem: str) -> tuple[str, dict[str, Any]]:
-    """Return a file name that no other content has, and what the record states of the file."""
-    facts = facts_of(content)
-    name = f"{stem}-{facts.sha256[:12]}.safetensors"
-    return name, {"file": name, **facts.to_dict()}

@@ -8,6 +8,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from anymix._arrays import FloatArray
 from anymix.core import (
     Assumptions,
     Calibration,
@@ -20,7 +21,7 @@ from anymix.core import (
     get_loss,
     solve,
 )
-from anymix.densities import CalibrationReport, TemperatureScaling
+from anymix.densities import CalibrationReport, fit_temperatures
 from anymix.sources.novelty import Novelty
 from anymix.sources.tables import Tables
 
@@ -41,15 +42,6 @@ class Goal:
     calibrate: bool = True
     confidence: float = 0.95
 
-    def check(self, classification: bool) -> None:
-        """Refuse a loss of another kind or an unknown rule, before anything is learned."""
-        if self.rule not in ("marginal", "normalised"):
-            raise ValueError(f"rule must be 'marginal' or 'normalised'; got {self.rule!r}.")
-        if get_loss(self.loss).of_classes != classification:
-            kind = "'cross_entropy' or 'brier'" if classification else "a loss of numbers"
-            task = "a classification" if classification else "a regression"
-            raise ValueError(f"{task} needs {kind}; got loss={self.loss!r}.")
-
     def value(self, solution: Solution) -> float:
         """Return what a calibration is judged by: the mean loss over sources, or the worst loss.
 
@@ -62,13 +54,17 @@ class Goal:
 
 
 class Learned(NamedTuple):
-    """What tables have taught: how to combine, what that guarantees, and how it was found."""
+    """What tables have taught: how to combine, what that guarantees, and how it was found.
+
+    cross_losses are those of each source's model on each domain, and their standard errors.
+    """
 
     combination: Combination
     certificate: Certificate
     solution: Solution
     calibration_report: CalibrationReport | None
     novelty: Novelty | None
+    cross_losses: tuple[FloatArray, FloatArray]
 
 
 def learn(tables: Tables, goal: Goal) -> Learned:
@@ -85,6 +81,7 @@ def learn(tables: Tables, goal: Goal) -> Learned:
     >>> learned.combination.predict(log_masses, tables.predictions).round(1)
     array([0., 0., 1., 1.])
     """
+    _check(tables, goal)
     tried = []
     for calibration, report in _calibrations(tables, goal.calibrate):
         problem = tables.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
@@ -92,19 +89,26 @@ def learn(tables: Tables, goal: Goal) -> Learned:
         solution = solve(problem, cast(Objective, goal.objective), shrinkage=shrinkage)
         tried.append((calibration, report, solution))
     calibration, report, solution = min(tried, key=lambda one: goal.value(one[2]))
-    found = Combination(solution.z, goal.eta, calibration, goal.rule)
-    certificate = certify_tables(
-        tables,
-        found,
-        goal.loss,
-        confidence=goal.confidence,
-        held_out=False,
-        choices=len(tried),
+    judged = tables.weighed(calibration).judgement(goal.loss, goal.eta, goal.rule)
+    choices, confidence = len(tried), goal.confidence
+    certificate = certify(
+        judged, solution.z, confidence=confidence, held_out=False, choices=choices
     )
     # z was fitted on the rows that judge it; what is certified is z rounded, so that is used.
     used = Combination(certificate.z, goal.eta, calibration, goal.rule)
     novelty = Novelty.from_tables(tables) if tables.has_densities else None
-    return Learned(used, certificate, solution, report, novelty)
+    return Learned(used, certificate, solution, report, novelty, judged.cross_losses())
+
+
+def _check(tables: Tables, goal: Goal) -> None:
+    """Refuse a loss of another kind or an unknown rule, before anything is learned."""
+    if goal.rule not in ("marginal", "normalised"):
+        raise ValueError(f"rule must be 'marginal' or 'normalised'; got {goal.rule!r}.")
+    classification = tables.classes is not None
+    if (get_loss(goal.loss).takes != "number") != classification:
+        kind = "'cross_entropy' or 'brier'" if classification else "a loss of numbers"
+        task = "a classification" if classification else "a regression"
+        raise ValueError(f"{task} needs {kind}; got loss={goal.loss!r}.")
 
 
 def _calibrations(
@@ -114,10 +118,8 @@ def _calibrations(
     if not calibrate:
         yield None, None
         return
-    for temperature in ("own", "shared"):
-        scaling = TemperatureScaling(temperature).fit(
-            tables.log_masses, np.asarray(tables.sample_domain), tables.sample_weight
-        )
+    known = tables.log_masses, np.asarray(tables.sample_domain), tables.sample_weight
+    for scaling in fit_temperatures(*known):
         parts = scaling.temperature_, scaling.offset_, scaling.floor_
         yield from ((Calibration(*parts, power), scaling.report_) for power in SHARPNESS)
 

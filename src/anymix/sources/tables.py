@@ -20,6 +20,7 @@ from anymix.core import (
     get_loss,
     joint_log_densities,
     log_responsibilities,
+    losses_at,
 )
 from anymix.sources.source import Source
 
@@ -101,30 +102,21 @@ class Tables:
         """Return the arguments that every judgement of these points takes, in order."""
         if self.targets is None or self.sample_domain is None:
             raise ValueError("tables need targets and sample_domain to learn z from them.")
-        loss, log_d = get_loss(loss), self.log_masses
+        log_d = self.log_masses
         if rule == "normalised":
-            if not loss.logarithmic:
+            if not get_loss(loss).logarithmic:
                 raise ValueError("rule 'normalised' is learned with loss='cross_entropy' alone.")
             log_joint = joint_log_densities(log_d, self.predictions)
             log_d = log_joint[:, np.arange(self.n_points), self.targets]
         known = self.sample_domain, self.sample_weight
         return log_d, self.predictions, self.targets, loss, eta, *known
 
-    def losses_of(self, h: FloatArray, loss: str | Loss) -> FloatArray:
-        """ℓ(h(x_i), y_i), (m,), of predictions (m,) or (m, c) at these points."""
-        loss = get_loss(loss)
-        if self.targets is None:
-            raise ValueError("tables need targets to judge predictions.")
-        y = np.asarray(self.targets)
-        if loss.takes == "label" and h.ndim == 2:
-            h = h[np.arange(self.n_points), y]
-        if loss.takes == "vector":
-            y = np.eye(h.shape[1])[y]
-        return loss.value(h, y)
-
     def point_losses(self, loss: str | Loss) -> FloatArray:
         """ℓ(h_k(x_i), y_i), shape (p, m)."""
-        return np.stack([self.losses_of(h, loss) for h in self.predictions])
+        if self.targets is None:
+            raise ValueError("tables need targets to judge the sources.")
+        y = np.asarray(self.targets)
+        return np.stack([losses_at(h, y, loss) for h in self.predictions])
 
     @staticmethod
     def concatenate(parts: Sequence[Tables]) -> Tables:
@@ -202,9 +194,7 @@ def evaluate(
             predictions[k, block] = (
                 source.predict(rows) if labels is None else source.predict_proba(rows, labels)
             )
-    return Tables(
-        log_masses, predictions, classes=labels, has_densities=responsibilities is None
-    )
+    return Tables(log_masses, predictions, classes=labels, has_densities=responsibilities is None)
 
 
 def masses_of(sources: Sequence[Source], X: Any, responsibilities: Any = None) -> FloatArray:

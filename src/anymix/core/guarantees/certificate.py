@@ -13,7 +13,7 @@ no correction for the number of sources.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -60,6 +60,8 @@ class Certificate(Record):
         What the user stated.
     loss : str
         Name of the loss.
+    sentence : str
+        What is guaranteed, in one plain sentence; made from the numbers, never read.
     """
 
     z: FloatArray
@@ -79,12 +81,15 @@ class Certificate(Record):
     n_candidates: float
     assumptions: Assumptions
     loss: str
+    sentence: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentence", self._sentence())
 
     def __str__(self) -> str:
         return self.sentence
 
-    @property
-    def sentence(self) -> str:
+    def _sentence(self) -> str:
         """Say in one plain sentence what is guaranteed."""
         p = self.z.size
         where = "On the source" if p == 1 else f"On any mixture of the {p} sources"

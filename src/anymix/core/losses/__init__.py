@@ -5,6 +5,7 @@ from anymix.core.losses.flat import Absolute, Hinge, Huber, Pinball
 from anymix.core.losses.names import LOSSES, get_loss, loss_name
 from anymix.core.losses.names import loss_from_dict as loss_from_dict
 from anymix.core.losses.names import loss_to_dict as loss_to_dict
+from anymix.core.losses.names import losses_at as losses_at
 from anymix.core.losses.smooth import Brier, CrossEntropy, Logistic, Poisson, PoissonLog, Squared
 
 __all__ = [

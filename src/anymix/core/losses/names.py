@@ -6,6 +6,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from anymix._arrays import FloatArray
 from anymix.core.losses.base import Loss
 from anymix.core.losses.flat import Absolute, Hinge, Huber, Pinball
 from anymix.core.losses.smooth import Brier, CrossEntropy, Logistic, Poisson, PoissonLog, Squared
@@ -45,6 +49,20 @@ def loss_name(loss: Loss) -> str:
     """
     known = (name for name, kind in LOSSES.items() if type(loss) is kind)
     return next(known, type(loss).__name__).replace("_", "-")
+
+
+def losses_at(h: FloatArray, y: NDArray[Any], loss: str | Loss) -> FloatArray:
+    """ℓ(h, y) at each point of predictions (m,) or (m, c), y being numbers or labels 0..c−1.
+
+    >>> losses_at(np.array([[0.5, 0.5], [0.1, 0.9]]), np.array([0, 1]), "brier").round(2)
+    array([0.5 , 0.02])
+    """
+    loss = get_loss(loss)
+    if loss.takes == "label" and h.ndim == 2:
+        h = h[np.arange(len(h)), y]
+    if loss.takes == "vector":
+        y = np.eye(h.shape[1])[y]
+    return loss.value(h, y)
 
 
 def loss_to_dict(loss: str | Loss) -> dict[str, Any]:
