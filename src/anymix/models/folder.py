@@ -27,7 +27,7 @@ from anymix._files import read_file, replacing, write_folder
 from anymix.core import plain
 from anymix.estimators import summarise
 from anymix.exchange import FileFacts, ReceivedSource, parse_json, part_of, read_sources
-from anymix.models.parts import described, pack_sources, read_router, router_to_arrays
+from anymix.models.parts import described, name_columns, pack_sources, read_router, router_to_arrays
 from anymix.models.record import KIND, SCHEMA, model_from_dict, model_to_dict
 from anymix.models.saved_records import drop_records, read_records
 from anymix.models.tables_file import read_tables, tables_to_arrays
@@ -227,6 +227,7 @@ def _restore(folder: Path, record: dict[str, Any]) -> tuple[Any, list[ReceivedSo
     if record["router"] is not None:
         path = folder / plain_name(record["router"]["file"])
         model.router_ = read_router(path, record["router"], model.n_features_in_)
+    name_columns(model)
     if len(received) != len(model.source_names_):
         raise AuditError(folder / RECORD, "has not as many sources as names")
     return model, received

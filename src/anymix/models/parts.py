@@ -61,6 +61,17 @@ def _typical_rows(model: Any) -> FloatArray | None:
     return np.asarray(router.get("mean", 0.0) + router.get("scale", 1.0) * noise)
 
 
+def name_columns(model: Any) -> None:
+    """Tell densities the names of the columns that the model was fitted with.
+
+    They were fitted with them, too, and would warn of names that they do not know.
+    """
+    names = vars(model).get("feature_names_in_")
+    for part in (model.router_, *(source.density for source in model.sources_)):
+        if names is not None and hasattr(part, "n_features_in_"):
+            part.feature_names_in_ = names
+
+
 def described(one: ReceivedSource, folder: str) -> dict[str, Any]:
     """Say in the model's record which source this is."""
     return {"folder": folder, "sha256": one.sha256, **vars(one.manifest)}
