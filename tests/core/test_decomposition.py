@@ -114,6 +114,24 @@ def test_global_constant_is_larger_but_has_the_same_difference():
     )
 
 
+def test_a_loss_of_another_value_is_not_taken_for_the_cross_entropy():
+    """Distinct conditionals are decomposed for −log h itself, not for whatever derives from it."""
+
+    class Doubled(CrossEntropy):
+        def value(self, h, y):
+            return 2 * super().value(h, y)
+
+        def slope(self, h, y):
+            return 2 * super().slope(h, y)
+
+        def curvature(self, h, y):
+            return 2 * super().curvature(h, y)
+
+    problem = make_problem(CASES[1]._replace(loss=Doubled()), 0, own=True)
+    with pytest.raises(ValueError, match="known for the cross-entropy only"):
+        decompose(problem, "gamma")
+
+
 def test_tiny_masses_leave_the_hessian_finite():
     rng = np.random.default_rng(4)
     D, h, y = rng.random((2, 6)), rng.uniform(0.1, 0.9, (2, 6)), rng.random(6)

@@ -1,7 +1,6 @@
 """The default path: equilibrium, minimax and solve against other solvers and their own promises."""
 
 import warnings
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from anymix.core import Problem, SolverWarning, simplex, solve
+from anymix.core.solvers import methods
 from anymix.core.solvers.equilibrium import brouwer_map, find_equilibrium
 from anymix.core.solvers.oracle import Oracle
 from anymix.studies import synthetic
@@ -238,9 +238,7 @@ def test_many_points_are_searched_in_part_and_answered_in_full(objective, own, m
     domain = np.arange(m) % 3 if own else None
     problem = Problem.from_log_densities(log_d, h, y, sample_domain=domain)
     whole = solve(problem, objective)
-    # The module by its name: in the package `solve` is the function.
-    module = import_module("anymix.core.solvers.methods")
-    monkeypatch.setattr(module, "MANY_POINTS", 5000)
+    monkeypatch.setattr(methods, "MANY_POINTS", 5000)
     part = solve(problem, objective)
     assert part.status == "converged"
     np.testing.assert_allclose(part.z, whole.z, atol=1e-5)

@@ -8,7 +8,7 @@ not be zero, and γ itself tells.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from operator import attrgetter
 
 import numpy as np
 
@@ -17,62 +17,58 @@ from anymix.core.problem import Problem, gap
 from anymix.core.records import Step
 from anymix.core.simplex import uniform
 from anymix.core.solvers.decomposition import Decomposition, decompose
+from anymix.core.solvers.found import TINY, TOL, Found
 from anymix.core.solvers.interior import Hessian, Model, minimise_max
+from anymix.core.solvers.oracle import baseline
 
-
-class DCAResult(NamedTuple):
-    """The last z, why it stopped, what is left, the passes, and the way there.
-
-    What is left is γ, or the last decrease of the worst loss, relative to the losses at the start.
-    """
-
-    z: FloatArray
-    status: str
-    optimality: float
-    n_evaluations: int
-    trace: tuple[Step, ...]
+# The DCA can crawl, as it does with the paper's one constant: some limit must be set.
+MAX_STEPS = 500
+# The convex problem is solved this much better than asked for, as far as rounding allows.  Tried .1 to
+# 1e-5 for the first: the same answers to 1e-10.
+INNER_SHARE, INNER_TOL = 1e-3, 1e-13
+# A few units of rounding: C makes u and v much larger than their difference.
+EPSILON = 1e-15
 
 
 def dca(
     problem: Problem,
     objective: str = "gamma",
     start: FloatArray | None = None,
-    tol: float = 1e-10,
-    max_iter: int = 500,
+    tol: float = TOL,
+    max_iter: int = MAX_STEPS,
     constant: str = "pointwise",
-) -> DCAResult:
+) -> Found:
     """Run the DCA on max_k (L_k − b_k) − [Σ_k z_k (L_k − b_k)]; b = own losses for "regret".
 
     It stops with status "converged" (γ below tol), "stationary" (a step no longer helps), "stalled"
     (nor does one that fell short of its minimum, as kinks of a loss can cause) or "out of
-    evaluations".
+    evaluations".  What is left is γ, or the last decrease of the worst loss, relative to the losses
+    at the start.
 
     Paper: Eq. 5, Eq. 6.
     """
     parts = decompose(problem, objective, constant)
-    b = problem.own_losses if objective == "regret" else np.zeros(problem.n_sources)
+    b = baseline(problem, objective)
     z = uniform(problem.n_sources) if start is None else start
     f = problem.source_losses(z) - b
-    trace, passes, left = [Step(1, gap(f, z), float(f.max()))], 1, np.inf
-    scale = max(float(np.abs(f + b).max()), 1e-300)
-    status = "out of evaluations"
+    trace, left = [Step(1, gap(f, z), float(f.max()))], np.inf
+    scale = max(float(np.abs(f + b).max()), TINY)
+    passes: float = 1
+    status, watched = "out of evaluations", attrgetter("gamma" if objective == "gamma" else "worst")
     for _ in range(max_iter):
         if objective == "gamma" and trace[-1].gamma <= tol * scale:
             status = "converged"
             break
         v, slope = parts.v(z)
         # Below the rounding of u − v no step can be told from another.
-        rounding = 1e-15 * float(np.abs(v).max())
+        rounding = EPSILON * float(np.abs(v).max())
         model = _convexified(parts, z, v + b, slope)
-        inner = minimise_max(model, z, tol=max(1e-3 * tol, 1e-13, rounding))
+        inner = minimise_max(model, z, tol=max(INNER_SHARE * tol, INNER_TOL, rounding))
         f = problem.source_losses(inner.z) - b
-        # u at the start and after each inner step, v once, the losses once.
-        passes += inner.n_iterations + 3
+        # v and the losses once each, beside the inner method's passes for u.
+        passes += inner.n_evaluations + 2
         step = Step(passes, gap(f, inner.z), float(f.max()))
-        before, after = (
-            (trace[-1].gamma, step.gamma) if objective == "gamma" else (trace[-1].worst, step.worst)
-        )
-        left = (before - after) / scale
+        left = (watched(trace[-1]) - watched(step)) / scale
         if left <= 0.0:
             status, left = ("stationary" if inner.converged else "stalled"), max(left, 0.0)
             break
@@ -81,9 +77,10 @@ def dca(
         if left <= tol:
             status = "stationary"
             break
+    value = watched(trace[-1])
     if objective == "gamma":
-        left = trace[-1].gamma / scale
-    return DCAResult(z, status, float(left), passes, tuple(trace))
+        left = value / scale
+    return Found(z, value, float(left), status, n_evaluations=passes, trace=tuple(trace))
 
 
 def _convexified(parts: Decomposition, z0: FloatArray, v0: FloatArray, slope: FloatArray) -> Model:

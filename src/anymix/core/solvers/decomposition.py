@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from anymix._arrays import FloatArray
-from anymix.core.losses import CrossEntropy, DCTerms
+from anymix.core.losses import DCTerms
 from anymix.core.problem import Problem, components
 from anymix.core.solvers.interior import Hessian
 
@@ -58,7 +58,7 @@ def decompose(problem: Problem, objective: str, constant: str = "pointwise") -> 
     if problem.pooled:
         spread = problem.masses + problem.eta * problem.reference
         return _Curved(problem, terms, spread, with_mixture=True)
-    if isinstance(problem.loss, CrossEntropy):
+    if problem.loss.logarithmic:
         return _DistinctCrossEntropy(problem)
     raise ValueError(
         "the DCA for objective 'gamma' with distinct conditionals (the own measure) is known for "

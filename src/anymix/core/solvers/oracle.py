@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy as np
 from anymix._arrays import FloatArray
 from anymix.core.problem import gap
 from anymix.core.records import Step
+from anymix.core.simplex import clean
+from anymix.core.solvers.found import Found
 
 
 class SumOverPoints(Protocol):
-    """The face of a problem; arrays, chunks on disk and sites that keep their rows all have it."""
+    """What an `Oracle` asks of a problem: sums over points, wherever these are kept."""
 
     @property
     def n_sources(self) -> int:
@@ -28,6 +31,26 @@ class SumOverPoints(Protocol):
         """Return Σ_k λ_k ∇²L_k (p, p)."""
 
 
+class Solvable(SumOverPoints, Protocol):
+    """What `solve` asks of a problem besides; the DCA and shrinkage="auto" need a `Problem`."""
+
+    @property
+    def n_points(self) -> int:
+        """m; where it is large, a part is searched first."""
+
+    @property
+    def own_losses(self) -> FloatArray:
+        """ε_k, the baseline of "regret", shape (p,)."""
+
+    def thin(self, n: int, rng: np.random.Generator) -> Solvable:
+        """Return the problem on about n of the points; asked only where there are many."""
+
+
+def baseline(problem: Solvable, objective: str) -> FloatArray:
+    """b: the sources' own losses for "regret", zero for "robust" and "gamma"."""
+    return problem.own_losses if objective == "regret" else np.zeros(problem.n_sources)
+
+
 class Oracle:
     """L_k − b_k and derivatives, each pass counted as `share` of a pass over all points."""
 
@@ -39,6 +62,7 @@ class Oracle:
         self.n_evaluations = 0.0
         self.n_hessians = 0.0
         self.trace: list[Step] = []
+        self.helper: Oracle | None = None
 
     def _note(self, losses: FloatArray, z: FloatArray) -> FloatArray:
         self.n_evaluations += self.share
@@ -59,3 +83,14 @@ class Oracle:
         """Return Σ_k λ_k ∇²f_k."""
         self.n_hessians += self.share
         return self.problem.hessian(z, multipliers)
+
+    def billed(self, found: Found) -> Found:
+        """Clean z, and add what it cost here and at the helper, which sees part of the points."""
+        oracles = [self] if self.helper is None else [self, self.helper]
+        return replace(
+            found,
+            z=clean(found.z),
+            n_evaluations=sum(oracle.n_evaluations for oracle in oracles),
+            n_hessians=sum(oracle.n_hessians for oracle in oracles),
+            trace=tuple(self.trace),
+        )
