@@ -23,8 +23,8 @@ from anymix.core.solvers.oracle import baseline
 
 # The DCA can crawl, as it does with the paper's one constant: some limit must be set.
 MAX_STEPS = 500
-# The convex problem is solved this much better than asked for, as far as rounding allows.  Tried .1 to
-# 1e-5 for the first: the same answers to 1e-10.
+# The convex problem is solved this much better than asked for, as far as rounding allows.  Tried .1
+# to 1e-5 for the first: the same answers to 1e-10.
 INNER_SHARE, INNER_TOL = 1e-3, 1e-13
 # A few units of rounding: C makes u and v much larger than their difference.
 EPSILON = 1e-15

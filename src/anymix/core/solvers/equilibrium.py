@@ -48,8 +48,8 @@ ATTEMPTS = (
 # Rounds of pivots before the interior method, which always answers, takes over.  On 150 random
 # problems 3 to 30 cost the same within 3 %; without pivots three were missed.
 PIVOTS = 8
-# τ grows by the first times the fall of γ, counted between the others.  Tried 1 to 2, .03 to 1, 2 to
-# 100: all 150 problems are solved, with evaluations within a tenth.
+# τ grows by the first times the fall of γ, counted between the others.  Tried 1 to 2, .03 to 1, 2
+# to 100: all 150 problems are solved, with evaluations within a tenth.
 GROWTH, SLOWEST, FASTEST = 1.3, 0.3, 10.0
 # z_k above this is on the face.  Zero takes rounding for a share: one of 150 problems was missed.
 ON_FACE = 1e-12

@@ -28,7 +28,7 @@ Model = Callable[[FloatArray], tuple[FloatArray, FloatArray, Hessian]]
 
 # Most models take 7 to 12; with 30 the DCA stopped short on one problem of four, 120 gave no more.
 MAX_STEPS = 60
-# How far z moves to the middle first, as z > 0 is needed.  Tried .01 to .3: the DCA's γ is the same.
+# How far z moves to the middle first, as z > 0 is needed.  Tried .01 to .3: the DCA's γ is equal.
 INWARD = 0.1
 # Slopes come out less exact than values, for the last systems are ill-conditioned: with 1 here two
 # more of 21 descents stalled and the DCA for γ took 1.7 times the passes.
