@@ -219,3 +219,35 @@ def test_is_a_scikit_learn_citizen():
     assert twin.get_params() == model.get_params()
     assert not hasattr(twin, "table_")
     assert model.set_params(min_count=1).fit([["a"]]) is model
+
+
+def words_as(text):
+    return np.frombuffer(text.encode(), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"words": words_as("{")}, "list of words that is not plain JSON"),
+        ({"words": words_as("[]")}, "no sound list of words"),
+        ({"words": words_as('{"words": ["a", "a"], "unknown": "drop"}')}, "invalid or repeated"),
+        ({"words": words_as('{"words": ["a"], "unknown": "map"}')}, "do with unknown words"),
+        ({"words": np.zeros(3)}, "words that are not text"),
+        ({"log_unigram": np.log([0.5, 0.4])}, "do not sum to 1"),
+        ({"keys": np.array([3, 1])}, "not in order"),
+        ({"keys": np.array([1, 9])}, "not in order"),
+    ],
+)
+def test_arrays_that_are_no_model(change, message):
+    half = np.log([0.5, 0.5])
+    sound = {
+        "log_unigram": half,
+        "log_backoff": np.array([np.log(0.2), 0.0]),
+        "keys": np.array([1]),
+        "log_listed": np.log([0.9]),
+        "words": words_as('{"words": ["a"], "unknown": "drop"}'),
+    }
+    assert BigramModel.from_arrays(sound).score_samples([["a"]]) == pytest.approx(log(0.45))
+    wide = {"log_listed": np.log([0.4, 0.5])} if np.size(change.get("keys", 0)) == 2 else {}
+    with pytest.raises(ValueError, match=message):
+        BigramModel.from_arrays(sound | wide | change)

@@ -92,6 +92,21 @@ def test_sparse_counts(container):
     np.testing.assert_allclose(log_r, classifier.log_responsibilities(counts))
 
 
+def test_a_classifier_of_sparse_rows_comes_back():
+    rng = np.random.default_rng(4)
+    counts, domain = (
+        sparse.csr_array(rng.poisson(0.5, size=(60, 5)).astype(float)),
+        np.arange(60) % 3,
+    )
+    classifier = DomainClassifier().fit(counts, domain)
+    arrays = classifier.to_arrays()
+    assert not {"mean", "scale"} & set(arrays)
+    again = DomainClassifier.from_arrays(arrays, 5)
+    np.testing.assert_array_equal(
+        again.log_responsibilities(counts), classifier.log_responsibilities(counts)
+    )
+
+
 def test_far_points_stay_finite():
     X = np.array([[0.0], [0.1], [1.0], [1.1]])
     classifier = DomainClassifier(C=100.0).fit(X, [0, 0, 1, 1])

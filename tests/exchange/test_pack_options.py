@@ -11,6 +11,7 @@ pytest.importorskip("safetensors")
 
 import pandas as pd
 from scipy import sparse
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier
@@ -100,6 +101,37 @@ def test_the_nearest_graph_of_a_forest_of_numbers_is_the_only_one(tmp_path):
     assert nearest.features[0].dtype == "float32"
     with pytest.raises(NoSafeGraph, match="RandomForestRegressor cannot be packed as a safe graph"):
         pack_source(bare(model), tmp_path / "b", without_density=True, dtype="float64")
+
+
+def test_one_type_that_cannot_be_converted_leaves_the_other(tmp_path, monkeypatch):
+    model, convert = Ridge().fit(X, Y), conversion_module._converted
+
+    def single_alone(model, n_features, dtype):
+        if dtype == "float64":
+            raise NoSafeGraph(model, "there is no double form")
+        return convert(model, n_features, dtype)
+
+    monkeypatch.setattr(conversion_module, "_converted", single_alone)
+    found = conversion_module.graphs_of(bare(model), 3, False, "nearest")
+    assert [graph.dtype for graph in found] == ["float32"]
+    with pytest.raises(NoSafeGraph, match="there is no double form"):
+        conversion_module.graphs_of(bare(model), 3, False, "float64")
+
+
+class Unheard(RegressorMixin, BaseEstimator):
+    """Not of scikit-learn, so it has no converter."""
+
+    def fit(self, X, y):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+def test_an_estimator_without_converter_is_refused(tmp_path):
+    with pytest.raises(NoSafeGraph, match=r"Unheard cannot be packed .*skl2onnx says"):
+        pack_source(bare(Unheard().fit(X, Y)), tmp_path / "a", without_density=True)
 
 
 @pytest.mark.parametrize(

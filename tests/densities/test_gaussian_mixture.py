@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import trapezoid
+from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -49,6 +50,35 @@ def test_integrates_to_one_and_samples_match(covariance_type):
     assert -density.score(drawn) == pytest.approx(-trapezoid(np.exp(logs) * logs, grid), abs=0.03)
     np.testing.assert_array_equal(drawn, density.sample(20_000, random_state=0))
     assert abs(drawn[:10_000].mean() - drawn[10_000:].mean()) < 0.2  # rows come in random order
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+def test_far_from_the_origin_no_digits_are_lost(covariance_type):
+    """Expanding (x − m)² would cost four digits of the log-density at a million deviations."""
+    X = groups([[0, 0], [8, 0]]) + 1e6
+    density = GaussianMixtureDensity(2, covariance_type=covariance_type, random_state=0).fit(X)
+    parts = zip(*density.to_arrays().values(), strict=True)
+    logs = [np.log(w) + multivariate_normal(m, S).logpdf(X) for w, m, S in parts]
+    expected = logsumexp(logs, axis=0)
+    np.testing.assert_allclose(density.score_samples(X), expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"covariances": np.array([[[1.0, 0.5], [0.4, 1.0]]])}, "not symmetric"),
+        ({"covariances": np.array([[[1.0, 2.0], [2.0, 1.0]]])}, "not positive definite"),
+        ({"covariances": np.array([[[1.0, 0.0], [0.0, -1.0]]])}, "not positive definite"),
+        ({"weights": np.array([0.9])}, "positive weights that sum to 1"),
+        ({"means": np.array([[0.0, 1e101]])}, "means that are not finite"),
+    ],
+)
+def test_arrays_that_are_no_mixture(change, words):
+    sound = {"weights": np.ones(1), "means": np.zeros((1, 2)), "covariances": np.eye(2)[None]}
+    one = GaussianMixtureDensity.from_arrays(sound, 2)
+    assert one.score_samples([[0.0, 0.0]]) == pytest.approx(-np.log(2 * np.pi))
+    with pytest.raises(ValueError, match=words):
+        GaussianMixtureDensity.from_arrays(sound | change, 2)
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
