@@ -17,6 +17,8 @@ from anymix.estimators import HardRouter, Uniform
 from tests.estimators.baseline_cases import failures
 from tests.estimators.several_sources import classification, regression
 
+# One bandwidth is enough here; to choose one takes most of the time of a fit.
+KDE = GaussianKDE(bandwidth=0.8)
 # Every exported estimator is checked in test_every_baseline.py; these are further settings.
 CHECKED = [
     DistributionWeightedRegressor(LinearRegression(), DomainClassifier(), loss="absolute"),
@@ -88,7 +90,7 @@ def test_kind_is_told_by_tags():
     assert is_classifier(Uniform(LogisticRegression()))
     assert is_regressor(Uniform(Ridge()))
     assert not hasattr(Uniform(Ridge()), "predict_proba")
-    sources = DistributionWeightedClassifier(random_state=0)
+    sources = DistributionWeightedClassifier(density=KDE, random_state=0)
     X, y, d = classification()
     sources = sources.fit(X, y, sample_domain=d).sources_
     assert is_classifier(HardRouter.from_sources(sources))
@@ -99,11 +101,11 @@ def test_pipelines(where):
     X, y, d = classification()
     if where == "inside":
         model = DistributionWeightedClassifier(
-            make_pipeline(StandardScaler(), LogisticRegression()), random_state=0
+            make_pipeline(StandardScaler(), LogisticRegression()), KDE, random_state=0
         )
         model.fit(X, y, sample_domain=d)
     else:
-        inner = DistributionWeightedClassifier(random_state=0)
+        inner = DistributionWeightedClassifier(density=KDE, random_state=0)
         model = make_pipeline(StandardScaler(), inner)
         model.fit(X, y, distributionweightedclassifier__sample_domain=d)
     assert model.score(X, y) > 0.8
@@ -112,7 +114,7 @@ def test_pipelines(where):
 def test_grid_search_routes_domains_and_weights():
     X, y, d = classification()
     with sklearn.config_context(enable_metadata_routing=True):
-        model = DistributionWeightedClassifier(LogisticRegression(), cv=2, random_state=0)
+        model = DistributionWeightedClassifier(LogisticRegression(), KDE, cv=2, random_state=0)
         model.set_fit_request(sample_domain=True, sample_weight=True)
         model.set_score_request(sample_weight=True)
         pipe = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model)

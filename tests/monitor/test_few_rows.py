@@ -37,14 +37,14 @@ def test_the_sentence_about_two_rows_is_not_sure_of_itself(planar):
 
 
 @pytest.mark.parametrize("mixture", [[1 / 3, 1 / 3, 1 / 3], [0.6, 0.3, 0.1], [0.9, 0.1, 0.0]])
-@pytest.mark.parametrize("n", [1, 2, 3, 6, 12])
+@pytest.mark.parametrize("n", [1, 3, 12])
 def test_small_samples_are_covered_as_often_as_promised(planar, n, mixture):
     rng = np.random.default_rng(n)
     covered = []
     for _ in range(120):
         reference = planar.log_responsibilities(planar.rows(DOMAIN, rng))
         traffic = planar.log_responsibilities(planar.rows(rng.choice(3, n, p=mixture), rng))
-        e = estimate_mixture(traffic, reference, DOMAIN, n_bootstrap=40, confidence=0.9, rng=rng)
+        e = estimate_mixture(traffic, reference, DOMAIN, n_bootstrap=20, confidence=0.9, rng=rng)
         # Half a percent is what the sentence rounds away.
         covered.append((e.lower <= np.add(mixture, 0.005)) & (np.add(e.upper, 0.005) >= mixture))
     # 0.9 less three standard errors of 120 trials, for each share; bootstrap alone has 0 to 0.8.
