@@ -1,3 +1,3 @@
 """The one place of the version number."""
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"

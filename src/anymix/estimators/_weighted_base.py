@@ -7,20 +7,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
-from anymix.core import Assumptions, Certificate, Combination, Loss
+from anymix.core import Combination, Loss
 from anymix.densities import GaussianKDE
-from anymix.estimators._advice import advice
-from anymix.estimators._ensemble import SourceEnsemble
-from anymix.estimators._rows import Rows, check_domains, check_every_source, check_sources, check_X
+from anymix.estimators._questions import Questions
+from anymix.estimators._rows import Rows, check_every_source, check_sources, check_X
 from anymix.estimators._source_training import SourceTrainer
 from anymix.estimators._warnings import names_checked
-from anymix.estimators.comparison import Comparison, compare_tables, usual_methods
 from anymix.estimators.cross_loss import cross_loss
-from anymix.sources import Goal, Novelty, Source, Tables, certify_tables, evaluate, learn
+from anymix.sources import Goal, Source, Tables, evaluate, learn
 
 # A fit to one source has none of these, not even those of an earlier fit to several.
 LEARNED_FROM_SEVERAL = (
@@ -34,7 +31,7 @@ LEARNED_FROM_SEVERAL = (
 )
 
 
-class DistributionWeighting(SourceEnsemble):
+class DistributionWeighting(Questions):
     """Weights z_k D_k(x) + (η/p) U(x), with z learned so that no source is let down at home."""
 
     uses_density: ClassVar[bool] = True
@@ -163,66 +160,6 @@ class DistributionWeighting(SourceEnsemble):
         self.novelty_ = learned.novelty
         self.cross_loss_ = cross_loss(*learned.cross_losses, self.source_names_, self.confidence)
 
-    @property
-    def comparison_(self) -> Comparison:
-        """Each source alone, their average, the likeliest source and this model, on held-out rows.
-
-        Rows that z was learned from: `compare` on new rows is the fairer judge.
-        """
-        names = [str(name) for name in self.source_names_]
-        methods = usual_methods(self.tables_, self.combination_, names)
-        return compare_tables(self.tables_, methods, names, self.loss, confidence=self.confidence)
-
-    def describe(self) -> str:
-        """Say what was learned: the certificate, z, the model beside its rivals, and a warning.
-
-        The warning is there if the plain average of the sources is better on held-out rows.
-        """
-        comparison, certificate = self.comparison_, self.certificate_
-        named = zip(self.source_names_, self.combination_.z, strict=True)
-        sentence = "" if certificate is None else f"{certificate.sentence}\n"
-        parts = (
-            f"{sentence}z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}",
-            comparison.table(),
-            advice(self, comparison),
-        )
-        return "\n\n".join(filter(None, parts))
-
-    def evaluate(self, X: Any, y: Any = None, sample_domain: Any = None) -> Tables:
-        """Ask all sources about rows, once: the tables that every verb on tables takes.
-
-        y and sample_domain, the label and the source of each row, are added where they are known.
-        """
-        check_is_fitted(self, "sources_")
-        X = check_X(self, X)
-        with names_checked(self):
-            tables = evaluate(self.sources_, X, self._labels, self.router_)
-        if y is None:
-            return tables
-        _, domain = check_domains(sample_domain, n_rows(X), [str(n) for n in self.source_names_])
-        return tables.labelled(y, domain)
-
-    def certify(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_domain: ArrayLike,
-        *,
-        confidence: float | None = 0.95,
-        loss_bound: float | None = None,
-    ) -> Certificate:
-        """State what new rows guarantee: rows that neither sources nor z have seen.
-
-        `loss_bound` is a bound M on the loss of any row; it makes the confidence exact.
-        """
-        return certify_tables(
-            self.evaluate(X, y, sample_domain),
-            self.combination_,
-            self.loss,
-            confidence=confidence,
-            assumptions=Assumptions(loss_bound=loss_bound),
-        )
-
     def log_responsibilities(self, X: Any) -> FloatArray:
         """log r_k(x), calibrated and sharpened as predictions use them, shape (p, n)."""
         check_is_fitted(self, "combination_")
@@ -247,28 +184,6 @@ class DistributionWeighting(SourceEnsemble):
         # Every source counts everywhere, so that all of them are asked about all rows.
         tables = evaluate(self.sources_, X, self._labels, self.router_)
         return used.predict(tables.log_masses, tables.predictions)
-
-    def novelty(self, X: Any) -> FloatArray:
-        """How far each row is from all sources: 0 is typical of one, near 1 is unlike any.
-
-        1 − max_k of the share of source k's own held-out rows that are no likelier than the row.
-        """
-        check_is_fitted(self, "combination_")
-        novelty: Novelty | None = getattr(self, "novelty_", None)
-        if novelty is None:
-            raise ValueError(
-                "novelty needs a density for each of several sources; a DomainClassifier or a "
-                "single source has none."
-            )
-        X = check_X(self, X)
-        with names_checked(self):
-            return novelty.score(self._log_masses(X))
-
-    def predict_or_abstain(self, X: Any, max_novelty: float = 0.95) -> tuple[Any, Any]:
-        """Predictions, and which rows (True) are unlike all sources; 1 − max_novelty at home."""
-        answer = self.predict(X)
-        with names_checked(self):
-            return answer, self.novelty(X) > max_novelty
 
     def model_evaluations(self, X: Any) -> dict[str, int]:
         """How many of the p·n model evaluations `predict` makes at these rows, and saves."""

@@ -132,6 +132,8 @@ def compare_tables(
 
     Examples
     --------
+    >>> from anymix import Tables
+    >>> from anymix.core import Combination
     >>> log_masses = np.array([[0.0, 0.0, -9.0, -9.0], [-9.0, -9.0, 0.0, 0.0]])
     >>> tables = Tables(log_masses, np.array([[0.0] * 4, [1.0] * 4]))
     >>> tables = tables.labelled([0.0, 0.0, 1.0, 1.0], [0, 0, 1, 1])

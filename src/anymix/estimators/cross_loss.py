@@ -18,6 +18,7 @@ class CrossLoss(Record):
 
     Examples
     --------
+    >>> import numpy as np
     >>> mean = np.array([[0.1, 0.9], [0.8, 0.2]])
     >>> print(CrossLoss(("north", "south"), mean, mean - 0.05, mean + 0.05, 0.95))
                      north            south

@@ -60,7 +60,8 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
 
     Examples
     --------
-    >>>     >>> from anymix import DistributionWeightedRegressor
+    >>> import numpy as np
+    >>> from anymix import DistributionWeightedRegressor
     >>> rng = np.random.default_rng(0)
     >>> X = np.r_[rng.normal(-2, 1, (200, 1)), rng.normal(2, 1, (200, 1))]
     >>> y, d = np.abs(X[:, 0]), np.repeat(["north", "south"], 200)
@@ -92,7 +93,8 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
 
     Examples
     --------
-    >>>     >>> from anymix import DistributionWeightedClassifier
+    >>> import numpy as np
+    >>> from anymix import DistributionWeightedClassifier
     >>> rng = np.random.default_rng(0)
     >>> X = np.r_[rng.normal(-2, 1, (200, 1)), rng.normal(2, 1, (200, 1))]
     >>> y, d = np.where(np.abs(X[:, 0]) > 2, "far", "near"), np.repeat(["north", "south"], 200)

@@ -95,9 +95,10 @@ class Certificate(Record):
         where = "On the source" if p == 1 else f"On any mixture of the {p} sources"
         loss = self.robust_loss if self.loss_upper is None else self.loss_upper
         regret = self.regret if self.regret_upper is None else self.regret_upper
+        beside = f"at most {regret:.4g} above" if regret >= 0 else f"at least {-regret:.4g} below"
         return (
-            f"{where} the loss is at most {loss:.4g} ({self.loss}), and "
-            f"{_beside_specialists(regret)} each source's own model at home, {self._how}."
+            f"{where} the loss is at most {loss:.4g} ({self.loss}), and {beside} each source's own "
+            f"model at home, {self._how}."
         )
 
     @property
@@ -296,7 +297,3 @@ def _never_negative(problem: Judgement) -> bool:
     """Whether no source has a negative loss at any point."""
     h, y = problem.predictions, problem.targets
     return all(problem.loss.value(own, y).min() > -1e-9 for own in h)
-
-
-def _beside_specialists(regret: float) -> str:
-    return f"at most {regret:.4g} above" if regret >= 0 else f"at least {-regret:.4g} below"
