@@ -1,6 +1,5 @@
 """Three organisations with sources, held-out and test tables, and a model fitted from them."""
 
-from hashlib import sha256
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +10,8 @@ from sklearn.tree import DecisionTreeClassifier
 from anymix import Source
 from anymix.cli import main
 from anymix.densities import GaussianKDE, GaussianMixtureDensity
-from anymix.exchange import pack_source, read
+from anymix.exchange import pack_source
+from tests.audits import remembered_audits
 from tests.cli.organisations import NAMES, draw, label, write_csv
 
 
@@ -52,22 +52,8 @@ def numbers(tmp_path_factory):
 
 
 @pytest.fixture(scope="package", autouse=True)
-def remembered_audits():
-    """Try each ONNX file out once: the same bytes pass again, and what was refused is tried again.
-
-    An audit is a process that loads onnx; nearly every command reads the same few sources.  That
-    it happens at all is tested in tests/exchange.
-    """
-    passed: set[tuple[bytes, str]] = set()
-    audit = read.audit_predictors
-
-    def once(predictors):
-        keys = [(sha256(content).digest(), repr(wanted)) for _, content, wanted in predictors]
-        audit([p for p, key in zip(predictors, keys, strict=True) if key not in passed])
-        passed.update(keys)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read, "audit_predictors", once)
+def audits():
+    with remembered_audits():
         yield
 
 

@@ -24,6 +24,7 @@ from anymix._errors import InputError
 from anymix.densities import GaussianKDE
 from anymix.exchange import AuditError, NoSafeGraph, pack_source, read_source, read_sources
 from anymix.exchange import conversion as conversion_module
+from tests.audits import remembered_audits
 from tests.exchange.hostile_folders import edit_arrays, edit_manifest
 
 RNG = np.random.default_rng(0)
@@ -31,6 +32,12 @@ X = RNG.normal(size=(200, 3)) * [1, 10, 100]
 Y = X @ [1.0, 0.2, 0.03]
 LABEL = np.where(Y > 0, "yes", "no")
 KDE = GaussianKDE(0.5).fit(X / X.std(axis=0))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def audits():
+    with remembered_audits():
+        yield
 
 
 def bare(model, **more):
