@@ -254,7 +254,7 @@ def test_pack_by_command(run, tmp_path):
     assert run("source", "check", tmp_path / "a", tmp_path / "b").status == 0
     assert "exists already" in run("source", "pack", tmp_path / "a", *common).err
     bad = run("source", "pack", tmp_path / "c", *common, "--estimator", "no.such:Thing")
-    assert "--estimator no.such:Thing is not to be had" in bad.err
+    assert "--estimator no.such:Thing cannot be found" in bad.err
 
 
 def _labelled(drawn):

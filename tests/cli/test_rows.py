@@ -1,5 +1,7 @@
 """Tables in and out: what is written is read, and a fault is named with file, row and column."""
 
+import copy
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from anymix._errors import InputError
 from anymix.cli.table_reader import Columns, read_chunks, read_rows
 from anymix.cli.table_writer import writing
 
@@ -123,3 +126,14 @@ def test_a_failed_write_leaves_the_old_table(tmp_path):
         out.write({"a": np.ones(3) / (1 // 0)})
     assert path.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_errors_of_tables_say_where_and_why(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n1,2\n3,old\n")
+    with pytest.raises(InputError) as refused:
+        read_rows(table, Columns(("a", "b")))
+    assert refused.value.where == f"{table}, row 2: column 'b'"
+    assert refused.value.cause == "holds 'old', which is no number"
+    again = copy.copy(refused.value)
+    assert str(again) == str(refused.value) == f"{again.where} {again.cause}."

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Any
 
+from anymix._errors import InputError
 from anymix.cli.console import Console
 from anymix.cli.table_reader import Columns, read_rows
 from anymix.exchange import ReceivedSource, SiteTable, evaluate_site, read_site
@@ -74,5 +75,7 @@ def ask_sources(
     """Evaluate a site's rows; what is wrong with them is said with the name of their table."""
     try:
         return evaluate_site(received, name, *rows, **options)
+    except InputError as error:
+        raise InputError(f"{path}: {error.where}", error.cause) from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

@@ -39,7 +39,7 @@ def make_estimator(args: Namespace) -> Any:
         estimator = getattr(import_module(module), name)()
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ValueError(
-            f"--estimator {args.estimator} is not to be had: {error}; give linear, forest or "
+            f"--estimator {args.estimator} cannot be found: {error}; give linear, forest or "
             "module:Class, such as sklearn.svm:SVR."
         ) from error
     _check_kind(args, estimator)

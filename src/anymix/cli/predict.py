@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anymix._errors import InputError
 from anymix.cli.argument_types import count
 from anymix.cli.console import Console
 from anymix.cli.table_reader import CHUNK_ROWS, Columns, read_chunks
@@ -42,7 +43,7 @@ def run(args: Namespace, console: Console) -> int:
             n += len(chunk.X)
             progress.update(chunk.share)
         if n == 0:
-            raise ValueError(f"{args.table} has no rows.")
+            raise InputError(args.table, "has no rows")
     seconds = progress.done()
     speed = n / max(seconds, 1e-9)
     text = f"predicted {n} rows ({speed:.0f} a second); wrote {args.out}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from anymix._errors import InputError
 from anymix._files import check_new
 from anymix.cli.argument_types import natural
 from anymix.cli.console import Console
@@ -85,7 +86,7 @@ def run_pack(args: Namespace, console: Console) -> int:
     try:
         manifest = pack_source(source, args.out, held_out=held, keep_rows=args.keep_rows)
     except NoSafeGraph as error:
-        raise ValueError(f"{str(error).rstrip('.')} with --onnx.") from error
+        raise InputError(error.where, f"{error.cause} with --onnx") from error
     text = (
         f"wrote {args.out}: {len(X)} rows; features {_features(manifest)}\n"
         f"it reveals: {manifest.reveals}"

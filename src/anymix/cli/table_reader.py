@@ -13,6 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from anymix._errors import InputError
 from anymix.exchange import Manifest, need
 
 CHUNK_ROWS = 20_000
@@ -56,9 +57,9 @@ def read_chunks(path: str | Path, columns: Columns, size: int = CHUNK_ROWS) -> I
     path = Path(path)
     readers = {".csv": _read_csv, ".parquet": _read_parquet, ".npz": _read_npz}
     if path.suffix not in readers:
-        raise ValueError(f"{path} is no table that can be read; give .csv, .parquet or .npz.")
+        raise InputError(path, "is no table that can be read; give .csv, .parquet or .npz")
     if not path.is_file():
-        raise ValueError(f"{path} does not exist.")
+        raise InputError(path, "does not exist")
     row = 1
     for X, y, share in readers[path.suffix](path, columns, size):
         if not columns.text:
@@ -71,7 +72,7 @@ def read_rows(path: str | Path, columns: Columns) -> tuple[Any, Any]:
     """Return all rows of a table, and their targets."""
     chunks = list(read_chunks(path, columns))
     if not chunks:
-        raise ValueError(f"{path} has no rows.")
+        raise InputError(path, "has no rows")
     X = (
         [row for c in chunks for row in c.X]
         if columns.text
@@ -88,7 +89,7 @@ def _check_finite(path: Path, names: Sequence[str], X: NDArray[Any], row: int) -
 
 
 def _fail(path: Path, row: int, name: str, what: str) -> NoReturn:
-    raise ValueError(f"{path}, row {row}: column {name!r} {what}.")
+    raise InputError(f"{path}, row {row}: column {name!r}", what)
 
 
 def _target(path: Path, columns: Columns, y: Any, row: int) -> NDArray[Any]:
@@ -125,14 +126,14 @@ def check_there(
         if name not in there:
             shown = ", ".join(list(there)[:8]) + (", ..." if len(there) > 8 else "")
             remedy = "; name the column with the label by --target" if name == target else ""
-            raise ValueError(f"{path} has no column {name!r}; it has {shown}{remedy}.")
+            raise InputError(path, f"has no column {name!r}; it has {shown}{remedy}")
 
 
 def check_commas(path: Path, header: Sequence[str]) -> None:
     """Refuse a header of one name that other marks than commas cut into several."""
     for mark, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
         if len(header) == 1 and mark in header[0]:
-            raise ValueError(f"{path} has {name} between its columns; write it with commas.")
+            raise InputError(path, f"has {name} between its columns; write it with commas")
 
 
 def _read_csv(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any, float]]:
@@ -160,10 +161,10 @@ def read_header(path: Path, file: BinaryIO) -> list[str]:
     try:
         line = file.readline().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: the header is not UTF-8; save the table as UTF-8.") from error
+        raise InputError(f"{path}: the header", "is not UTF-8; save the table as UTF-8") from error
     header = _fields(line)
     if not header:
-        raise ValueError(f"{path} has no header; its first line must name the columns.")
+        raise InputError(path, "has no header; its first line must name the columns")
     check_commas(path, header)
     return header
 
@@ -172,8 +173,8 @@ def _lines(path: Path, file: BinaryIO, size: int, row: int) -> list[str]:
     try:
         return [line.decode("utf-8") for line in islice(file, size)]
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}, row {row} or later: the text is not UTF-8; save it as UTF-8."
+        raise InputError(
+            f"{path}, row {row} or later: the text", "is not UTF-8; save it as UTF-8"
         ) from error
 
 
@@ -208,7 +209,7 @@ def _find_fault(
                 _fail(path, i, header[place], f"has no number; {FILL_IN}")
             if not np.isfinite(_number(fields[place])):
                 _fail(path, i, header[place], f"holds {fields[place]!r}, which is no number")
-    raise ValueError(f"{path}, row {row} or later: the rows cannot be read as numbers.")
+    raise InputError(f"{path}, row {row} or later: the rows", "cannot be read as numbers")
 
 
 def _fields(line: str) -> list[str]:
@@ -216,7 +217,9 @@ def _fields(line: str) -> list[str]:
 
 
 def _fields_differ(path: Path, row: int, fields: list[str], header: list[str]) -> NoReturn:
-    raise ValueError(f"{path}, row {row}: {len(fields)} fields where the header has {len(header)}.")
+    raise InputError(
+        f"{path}, row {row}:", f"{len(fields)} fields where the header has {len(header)}"
+    )
 
 
 def _column(path: Path, lines: list[str], header: list[str], name: str, row: int) -> list[str]:
@@ -233,7 +236,7 @@ def open_parquet(path: Path) -> Any:
     try:
         return need("pyarrow.parquet").ParquetFile(path)
     except need("pyarrow").ArrowInvalid as error:
-        raise ValueError(f"{path} is not a Parquet file.") from error
+        raise InputError(path, "is not a Parquet file") from error
 
 
 def _read_parquet(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any, float]]:
@@ -255,7 +258,7 @@ def _floats(path: Path, column: Any, name: str) -> NDArray[Any]:
     try:
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: column {name!r} does not hold numbers.") from error
+        raise InputError(f"{path}: column {name!r}", "does not hold numbers") from error
 
 
 def _read_npz(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any, float]]:
@@ -266,10 +269,12 @@ def _read_npz(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, An
             y = None if columns.target is None else arrays[NPZ_TARGET]
     except NPZ_FAULTS as error:
         needed = NPZ_ROWS if columns.target is None else f"{NPZ_ROWS} and {NPZ_TARGET}"
-        raise ValueError(f"{path} must hold plain arrays named {needed}.") from error
-    due = (len(X),) if columns.text else (len(X), len(columns.features))
-    if X.shape != due or (y is not None and y.shape != (len(X),)):
-        raise ValueError(f"{path}: X has shape {X.shape} where {due} is due, with y to match.")
+        raise InputError(path, f"must hold plain arrays named {needed}") from error
+    expected = (len(X),) if columns.text else (len(X), len(columns.features))
+    if X.shape != expected or (y is not None and y.shape != (len(X),)):
+        raise InputError(
+            f"{path}: X", f"has shape {X.shape}; {expected} is expected, with y to match"
+        )
     for start in range(0, len(X), size):
         part = slice(start, start + size)
         rows = X[part].tolist() if columns.text else X[part]

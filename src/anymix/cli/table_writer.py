@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from anymix._errors import InputError
 from anymix._files import replacing
 from anymix.exchange import need
 
@@ -32,7 +33,7 @@ def writing(path: str | Path) -> Iterator[Writer]:
     """Open a table for writing; it appears under its name when all is written."""
     path = Path(path)
     if path.suffix not in WRITERS:
-        raise ValueError(f"{path} is no table that can be written; give .csv, .parquet or .npz.")
+        raise InputError(path, "is no table that can be written; give .csv, .parquet or .npz")
     with replacing(path) as temporary:
         writer = WRITERS[path.suffix](temporary)
         try:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anymix._errors import InputError
 from anymix.cli.table_reader import (
     NPZ_FAULTS,
     NPZ_ROWS,
@@ -25,14 +26,14 @@ from anymix.exchange import is_text
 def column_names(path: str, target: str) -> list[str]:
     """Return the names of all columns but the target."""
     if not Path(path).is_file():
-        raise ValueError(f"{path} does not exist.")
+        raise InputError(path, "does not exist")
     names = _names(Path(path))
     if Path(path).suffix != ".npz":
         check_there(Path(path), [target], names, target)
     _check_names(path, names)
     features = [name for name in names if name != target]
     if not features:
-        raise ValueError(f"{path} has no column but {target!r}; a source needs features.")
+        raise InputError(path, f"has no column but {target!r}; a source needs features")
     return features
 
 
@@ -44,7 +45,7 @@ def _names(path: Path) -> list[str]:
         return list(open_parquet(path).schema_arrow.names)
     if path.suffix == ".npz":
         return _npz_names(path)
-    raise ValueError(f"{path} is no table that can be read; give .csv, .parquet or .npz.")
+    raise InputError(path, "is no table that can be read; give .csv, .parquet or .npz")
 
 
 def _npz_names(path: Path) -> list[str]:
@@ -53,25 +54,25 @@ def _npz_names(path: Path) -> list[str]:
         rows = np.load(file, allow_pickle=False)[NPZ_ROWS]
         if rows.ndim == 2:
             return [f"x{i}" for i in range(rows.shape[1])]
-    raise ValueError(f"{path} must hold a plain array X of shape (rows, features).")
+    raise InputError(path, "must hold a plain array X of shape (rows, features)")
 
 
 def _check_names(path: str, names: list[str]) -> None:
     """Names must be such as a manifest may hold."""
     for i, name in enumerate(names, 1):
         if not name.strip():
-            raise ValueError(
-                f"{path}: column {i} has no name; name it, or leave it out (pandas writes no index "
-                "with index=False)."
+            raise InputError(
+                f"{path}: column {i}",
+                "has no name; name it, or leave it out (pandas writes no index with index=False)",
             )
         if not is_text(name):
-            raise ValueError(
-                f"{path}: the name of column {i} is longer than 200 characters or cannot be "
-                "printed; give it another."
+            raise InputError(
+                f"{path}: the name of column {i}",
+                "is longer than 200 characters or cannot be printed; give it another",
             )
     name, times = Counter(names).most_common(1)[0]
     if times > 1:
-        raise ValueError(f"{path} has {times} columns named {name!r}; rename or drop all but one.")
+        raise InputError(path, f"has {times} columns named {name!r}; rename or drop all but one")
 
 
 def read_training_rows(path: str, names: list[str], target: str, task: str) -> tuple[Any, Any]:
@@ -87,10 +88,10 @@ def read_training_rows(path: str, names: list[str], target: str, task: str) -> t
 
 def _check_labels(path: str, target: str, y: NDArray[Any]) -> None:
     """Labels must be such as a manifest may hold."""
-    odd = [label for label in np.unique(y).tolist() if not is_text(label)]
-    if odd:
-        row = int(np.flatnonzero(y == odd[0])[0]) + 1
-        raise ValueError(
-            f"{path}, row {row}: column {target!r} holds a label that is longer than 200 "
-            "characters or cannot be printed; give it another."
+    invalid = [label for label in np.unique(y).tolist() if not is_text(label)]
+    if invalid:
+        row = int(np.flatnonzero(y == invalid[0])[0]) + 1
+        raise InputError(
+            f"{path}, row {row}: column {target!r}",
+            "holds a label of over 200 characters or one that cannot be printed; give it another",
         )
