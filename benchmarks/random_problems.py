@@ -142,7 +142,7 @@ def summary(table: list[dict[str, Any]]) -> None:
 
 def main(quick: bool = False, n: int = 200) -> list[dict[str, Any]]:
     if quick:
-        table = [examine(seed, 2, 60, largest_p=8, largest_m=600) for seed in range(8)]
+        table = [examine(seed, 2, 60, largest_p=8, largest_m=600) for seed in range(4)]
     else:
         path = Path(tempfile.mkdtemp(prefix="anymix-")) / "random_problems.jsonl"
         print(f"{n} random problems; answers go to {path}", flush=True)

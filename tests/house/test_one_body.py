@@ -13,7 +13,9 @@ PLACE = "core/combination.py"
 
 
 def make(kind, **parameters):
-    return kind(density=GaussianKDE(bandwidth=0.8), random_state=0, **parameters)
+    # A trace is slow, so the objective is the quickest.
+    density = GaussianKDE(bandwidth=0.8)
+    return kind(density=density, cv=2, objective="gamma", random_state=0, **parameters)
 
 
 @pytest.fixture(scope="module", params=["marginal", "normalised", "regression"])
