@@ -37,7 +37,7 @@ def pack(run, tmp_path):
         ("a,\x07,y\n0,1,yes\n1,2,no\n", "the name of column 2 is longer than 200 characters or"),
         ("a,b,y\n0,1,yes\n1,2,\n", "row 2: column 'y' has no label; fill it in or leave the row"),
         ("a,b,y\n0,1,yes\n1,2, \n", "row 2: column 'y' has no label"),
-        ("a,b,y\n0,1,yes\n1,2,n\x07\n", "row 2: column 'y' holds a label that is longer than 200"),
+        ("a,b,y\n0,1,yes\n1,2,n\x07\n", "row 2: column 'y' holds a label of over 200"),
         ("a,b,y\n0,,yes\n1,2,no\n", "row 1: column 'b' has no number; fill it in or leave the"),
         ("a;b;y\n0;1;yes\n1;2;no\n", "has semicolons between its columns; write it with commas"),
         ("a\tb\ty\n0\t1\tyes\n", "has tabs between its columns; write it with commas"),
