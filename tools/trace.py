@@ -1,7 +1,8 @@
 """What one call goes through: functions, files and changes of room: `python tools/trace.py [-v]`.
 
 A change of room is a pair of functions of ours, caller and callee, in different rooms; a pair
-counts once, however often it is called.  Functions of other libraries between them are skipped.
+counts once, however often it is called.  Functions of other libraries between them are skipped, and
+so is what stands below all rooms as numpy does: `_arrays`, `_errors`, `_files`.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ class Trace:
         here = _named(frame)
         self.functions.add(here)
         caller = next(filter(_is_ours, _callers(frame)), None)
-        if caller is not None and room(_named(caller)[0]) != room(here[0]):
+        if caller is None:
+            return
+        rooms = {room(_named(caller)[0]), room(here[0])}
+        if len(rooms) == 2 and "door" not in rooms:
             self.changes.add((_named(caller), here))
 
     def names(self, name: str) -> set[str]:
