@@ -1,4 +1,4 @@
-"""Errors that know where and why: a sentence is for people, nobody takes one apart again."""
+"""Errors that know where and why: a sentence is for people, and no code takes it apart again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Located(ValueError):
 
 
 class AuditError(_Located):
-    """A file or folder that is not what it says, or not what it may be.
+    """A file or folder that is not what it claims to be, or that is not allowed.
 
     Examples
     --------
@@ -35,6 +35,6 @@ class InputError(_Located):
 
     Examples
     --------
-    >>> print(InputError("rows.csv, row 7, column 'age'", "holds 'old', which is no number"))
-    rows.csv, row 7, column 'age' holds 'old', which is no number.
+    >>> print(InputError("rows.csv, row 7, column 'age'", "holds 'old', which is not a number"))
+    rows.csv, row 7, column 'age' holds 'old', which is not a number.
     """

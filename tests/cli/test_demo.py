@@ -51,14 +51,14 @@ def test_room_is_made_for_a_second_demo_alone(tmp_path):
 
 def test_the_demo_touches_nothing_that_it_has_not_made(tmp_path):
     (tmp_path / "upright").mkdir()
-    with pytest.raises(ValueError, match="upright exists and is not of the demo") as caught:
+    with pytest.raises(ValueError, match="upright exists and is not the demo's") as caught:
         make_room(tmp_path)
     assert str(tmp_path / "upright") in str(caught.value)
     (tmp_path / "upright").rmdir()
     make_room(tmp_path)
     (tmp_path / "upright").mkdir()
     (tmp_path / "upright" / "thesis.tex").write_text("mine")
-    with pytest.raises(ValueError, match=r"thesis\.tex is not of the demo"):
+    with pytest.raises(ValueError, match=r"thesis\.tex is not the demo's"):
         make_room(tmp_path)
     assert (tmp_path / "upright" / "thesis.tex").exists()
     (tmp_path / NOTE).write_text("[]")

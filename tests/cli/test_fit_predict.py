@@ -133,7 +133,7 @@ def test_monitor_rings_for_strangers_alone(world, run, tmp_path):
     np.testing.assert_allclose(estimate, [0.75, 0.25, 0.0], atol=0.12)
     said = run("monitor", world.model, write_csv(tmp_path / "far.csv", X + 9))
     assert said.status == 1
-    assert "no mixture of the sources" in said.out
+    assert "not a mixture of the sources" in said.out
 
 
 def test_fit_replaces_a_model_and_leaves_no_rest(world, run, tmp_path):
@@ -212,7 +212,7 @@ def test_a_model_folder_that_was_changed_is_refused(world, run, tmp_path):
     record = json.loads((copy / "model.json").read_text())
     record["sources"][0]["folder"] = "../../north"
     (copy / "model.json").write_text(json.dumps(record))
-    assert "lies outside of its folder" in run("monitor", copy, "x.csv").err
+    assert "lies outside its folder" in run("monitor", copy, "x.csv").err
     del record["sources"]
     (copy / "model.json").write_text(json.dumps(record))
     assert "lacks 'sources'" in run("monitor", copy, "x.csv").err

@@ -133,9 +133,9 @@ def test_classes_go_with_onnx(pack, tmp_path):
         ("sklearn.neighbors:KNeighborsClassifier", "KNeighborsClassifier cannot be packed as a"),
         ("sklearn.svm:SVC", "gives no probabilities, which a classification needs"),
         ("sklearn.ensemble:HistGradientBoostingClassifier", "cannot be packed as a safe graph"),
-        ("sklearn.linear_model:Ridge", "is no classifier of scikit-learn's kind"),
-        ("sklearn.cluster:KMeans", "is no classifier of scikit-learn's kind"),
-        ("collections:OrderedDict", "is no classifier of scikit-learn's kind"),
+        ("sklearn.linear_model:Ridge", "is not a classifier of scikit-learn's kind"),
+        ("sklearn.cluster:KMeans", "is not a classifier of scikit-learn's kind"),
+        ("collections:OrderedDict", "is not a classifier of scikit-learn's kind"),
     ],
 )
 def test_estimators_that_cannot_be_packed(pack, estimator, words):
@@ -150,7 +150,7 @@ def test_estimators_that_cannot_be_packed(pack, estimator, words):
 def test_a_regression_needs_a_regressor(pack):
     text = "a,y\n" + "1,2\n2,3\n3,5\n" * 10
     estimator = ["--estimator", "sklearn.linear_model:LogisticRegression"]
-    assert "is no regressor" in pack(text, *estimator, task="regression").err
+    assert "is not a regressor" in pack(text, *estimator, task="regression").err
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_quotes_and_a_mark_of_byte_order(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,b,y\n1,2,3\n1,oops,3\n", "row 2: column 'b' holds 'oops', which is no number"),
+        ("a,b,y\n1,2,3\n1,oops,3\n", "row 2: column 'b' holds 'oops', which is not a number"),
         ("a,b,y\n1,2,3\n1,2\n", "row 2: 2 fields where the header has 3"),
         ("a,b,y\n1,2,3\n\n1,2,3\n", "row 2: 0 fields where the header has 3"),
         ("a,b,y\n1,,3\n", "row 1: column 'b' has no number; fill it in or leave the row out"),
@@ -69,7 +69,7 @@ def test_quotes_and_a_mark_of_byte_order(tmp_path):
             "has no column 'y'; it has a, b; name the column with the label by --target",
         ),
         ("a,b,y\n1,2,3\n1,nan,3\n", "row 2: column 'b' has no number"),
-        ("a,b,y\n1,2,3\n1,2,high\n", "row 2: column 'y' holds 'high', which is no number"),
+        ("a,b,y\n1,2,3\n1,2,high\n", "row 2: column 'y' holds 'high', which is not a number"),
         ("a,y\n1,2\n", "has no column 'b'; it has a, y"),
         ("a,b,y\n", "has no rows"),
         ("", "has no header; its first line must name the columns"),
@@ -134,6 +134,6 @@ def test_errors_of_tables_say_where_and_why(tmp_path):
     with pytest.raises(InputError) as refused:
         read_rows(table, Columns(("a", "b")))
     assert refused.value.where == f"{table}, row 2: column 'b'"
-    assert refused.value.cause == "holds 'old', which is no number"
+    assert refused.value.cause == "holds 'old', which is not a number"
     again = copy.copy(refused.value)
     assert str(again) == str(refused.value) == f"{again.where} {again.cause}."

@@ -63,7 +63,7 @@ def test_responsibilities_alone(world, run, tmp_path):
     assert run("predict", model, table, "--out", tmp_path / "p.csv").status == 0
     refused = run("predict", model, table, "--out", tmp_path / "q.csv", "--novelty")
     assert "no novelty" in refused.err
-    assert "no monitoring" in run("monitor", model, table).err
+    assert "monitoring needs densities" in run("monitor", model, table).err
     with open(f"{world.model}/model.json") as file:
         due = json.load(file)["combination"]["z"]
     found = json.loads((model / "model.json").read_text())["combination"]["z"]
@@ -90,12 +90,12 @@ def test_refusals(world, run, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda a: a.update(outcomes=-a["outcomes"]), "no outcomes"),
-        (lambda a: a.update(log_responsibilities=a["outcomes"]), "no responsibilities"),
+        (lambda a: a.update(outcomes=-a["outcomes"]), "or outcomes"),
+        (lambda a: a.update(log_responsibilities=a["outcomes"]), "cannot be responsibilities"),
         (lambda a: a.update(outcomes=a["outcomes"][:, 1:]), "wrong shapes"),
         (lambda a: a.pop("outcomes"), "not a site's file"),
         (lambda a: a.update(site=np.zeros(3, np.uint8)), "not plain JSON"),
-        (lambda a: a.update(site=np.frombuffer(b"{}", np.uint8)), "no sound head"),
+        (lambda a: a.update(site=np.frombuffer(b"{}", np.uint8)), "no sound header"),
     ],
 )
 def test_damaged_site_files(world, run, tmp_path, change, words):

@@ -15,17 +15,17 @@ from anymix._version import __version__
 COMMANDS = {
     "source pack": "train or take a predictor, fit a density, and write a source folder",
     "source check": "audit source folders that others made",
-    "source show": "audit a source folder and tell what is in it",
+    "source show": "audit a source folder and show what is in it",
     "fit": "learn one model from source folders and held-out rows of each",
     "predict": "predict the rows of a table",
-    "certify": "state what is guaranteed, on new rows or as it was found by fit",
+    "certify": "state what is guaranteed, on new rows or as fit found it",
     "compare": "put the model beside each source, their average and the likeliest source",
-    "monitor": "tell which mixture of the sources some rows are; exit code 1 if they are none",
+    "monitor": "estimate which mixture of the sources some rows are; exit code 1 if not one",
     "site evaluate": "evaluate all sources on a site's own held-out rows; one small file to send",
     "export": "write the whole model as one ONNX file, to be run without anymix",
     "report": "write one HTML page for a person who decides whether to deploy the model",
     "study": "run one of the paper's experiments and print its tables",
-    "demo": "tell the whole story on real digits, from three sources to the page",
+    "demo": "show the whole story on real digits, from three sources to the report",
 }
 COMMON = (
     ("--json", "print one JSON object"),
@@ -53,7 +53,7 @@ class _Parser(argparse.ArgumentParser):
     """Complains in one sentence, as the commands do."""
 
     def error(self, message: str) -> NoReturn:
-        raise ValueError(f"{message}; {self.prog} --help tells what it takes.")
+        raise ValueError(f"{message}; {self.prog} --help shows what it takes.")
 
 
 def build_parser(command: str) -> argparse.ArgumentParser:
@@ -91,11 +91,11 @@ def overview() -> str:
     lines = ["usage: anymix COMMAND ...", ""]
     lines += ["One model from several sources, good on any mix of them, with a certificate.", ""]
     lines += [f"  {command:<15} {what}" for command, what in COMMANDS.items()]
-    return "\n".join([*lines, "", "anymix COMMAND --help tells more of each."])
+    return "\n".join([*lines, "", "anymix COMMAND --help says more about each."])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command: 0 is well, 1 an alarm, 2 an error that was said in one sentence."""
+    """Run a command: 0 is success, 1 an alarm, 2 an error that was said in one sentence."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(overview() + "\n")
@@ -114,14 +114,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _explain(noun: str, verbs: list[str], rest: list[str]) -> int:
-    """Name the commands that begin with a word which is none by itself."""
+    """Name the commands that begin with a word that is not one by itself."""
     if rest and rest[0] in ("-h", "--help"):
         lines = [f"  {noun} {verb:<10} {COMMANDS[f'{noun} {verb}']}" for verb in verbs]
         sys.stdout.write("\n".join([f"usage: anymix {noun} COMMAND ...", "", *lines]) + "\n")
         return 0
     return _complain(
         f"{noun} is followed by {' or '.join(verbs)}, such as anymix {noun} {verbs[0]}; "
-        f"anymix {noun} --help tells more."
+        f"anymix {noun} --help says more."
     )
 
 

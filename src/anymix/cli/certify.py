@@ -17,7 +17,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("model", help="model folder")
     add_held_out(parser)
     parser.add_argument(
-        "--confidence", type=share, help=f"of the bounds on new rows (default: {CONFIDENCE})"
+        "--confidence",
+        type=share,
+        help=f"confidence of the bounds on new rows (default: {CONFIDENCE})",
     )
     parser.add_argument(
         "--loss-bound",

@@ -14,7 +14,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
     add_held_out(parser)
-    parser.add_argument("--confidence", type=share, default=0.95, help="of the intervals")
+    parser.add_argument(
+        "--confidence", type=share, default=0.95, help="confidence of the intervals"
+    )
     parser.add_argument("--save", action="store_true", help="keep the record in the model folder")
 
 

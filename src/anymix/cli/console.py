@@ -32,7 +32,7 @@ class Console:
         sys.stderr.write(f"anymix: {' '.join(text.split())}\n")
 
     def progress(self, task: str) -> Progress:
-        """Start to tell how far a task is."""
+        """Start reporting how far a task is."""
         return Progress(task, silent=self.quiet)
 
 
@@ -50,7 +50,7 @@ class Progress:
         self.spoken = False
 
     def update(self, share: float) -> None:
-        """Tell that this share, 0 to 1, is done."""
+        """Report that this share, 0 to 1, is done."""
         now = time.monotonic()
         if self.silent or now < self.next_word or share <= 0:
             return

@@ -35,7 +35,9 @@ NOTE, NOTE_LIMIT = "demo.json", 2**16
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
-    parser.add_argument("--out", default="demo-output", metavar="FOLDER", help="for all files")
+    parser.add_argument(
+        "--out", default="demo-output", metavar="FOLDER", help="folder for all files"
+    )
 
 
 def run(args: Namespace, console: Console) -> int:
@@ -71,12 +73,12 @@ def products() -> tuple[str, ...]:
 
 
 def make_room(folder: Path) -> None:
-    """Remove the sources of a former demo; refuse to touch what no demo has made."""
+    """Remove the sources of a former demo; refuse to touch what no demo made."""
     made = _made(folder / NOTE)
     for name in products():
         if (folder / name).exists() and name not in made:
             raise ValueError(
-                f"{folder / name} exists and is not of the demo; choose another folder with --out."
+                f"{folder / name} exists and is not the demo's; choose another folder with --out."
             )
     for site in SITES:
         if (folder / site).exists():
@@ -97,11 +99,11 @@ def _made(note: Path) -> list[str]:
 
 
 def _remove_source(folder: Path) -> None:
-    """Remove a source folder, but none that holds more than one."""
+    """Remove a source folder, unless it holds anything else."""
     strange = sorted({path.name for path in folder.iterdir()} - set(LIMITS))
     if strange:
         raise ValueError(
-            f"{folder / strange[0]} is not of the demo; move it, or choose another folder with "
+            f"{folder / strange[0]} is not the demo's; move it, or choose another folder with "
             "--out."
         )
     shutil.rmtree(folder)

@@ -20,11 +20,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--objective",
         choices=("regret", "robust", "gamma"),
         default="regret",
-        help="what z is to make small: the loss beside each source's own model at home, the worst "
+        help="what z minimises: the loss beyond that of each source's own model at home, the worst "
         "loss, or the paper's gap",
     )
-    parser.add_argument("--eta", type=share, default=1e-3, help="part of the mean density")
-    parser.add_argument("--confidence", type=share, default=0.95, help="of the certificate")
+    parser.add_argument(
+        "--eta", type=share, default=1e-3, help="share of the mean density in the weights"
+    )
+    parser.add_argument(
+        "--confidence", type=share, default=0.95, help="confidence of the certificate"
+    )
     parser.add_argument(
         "--no-calibration", action="store_true", help="use the densities as they come"
     )

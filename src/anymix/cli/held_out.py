@@ -25,7 +25,7 @@ def add_held_out(parser: ArgumentParser) -> None:
         "--from-sites",
         nargs="+",
         metavar="FILE",
-        help="files of `anymix site evaluate`, in place of rows",
+        help="files that `anymix site evaluate` wrote, in place of rows",
     )
 
 

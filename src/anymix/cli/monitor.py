@@ -16,8 +16,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("model", help="model folder")
     parser.add_argument("table", help="rows of today's traffic, without labels")
     parser.add_argument("--level", type=share, default=0.01, help="rate of false alarms")
-    parser.add_argument("--confidence", type=share, default=0.95, help="of the intervals")
-    parser.add_argument("--seed", type=natural, default=0, help="of the resampling")
+    parser.add_argument(
+        "--confidence", type=share, default=0.95, help="confidence of the intervals"
+    )
+    parser.add_argument("--seed", type=natural, default=0, help="seed of the resampling")
     parser.add_argument("--save", action="store_true", help="keep the record in the model folder")
 
 
@@ -25,7 +27,9 @@ def run(args: Namespace, console: Console) -> int:
     """Run the command; 1 means that the alarm rings."""
     saved = read_model(args.model)
     if saved.model.novelty_ is None:
-        raise ValueError(f"{args.model} was fitted from responsibilities alone: no monitoring.")
+        raise ValueError(
+            f"{args.model} was fitted from responsibilities alone; monitoring needs densities."
+        )
     X, _ = read_rows(args.table, Columns.of(saved.received[0].manifest))
     monitor = Monitor.from_tables(saved.model, confidence=args.confidence, level=args.level)
     report = monitor.estimate(X, rng=args.seed)

@@ -51,7 +51,7 @@ def _check_kind(args: Namespace, estimator: Any) -> None:
     fits, kind = KINDS[args.task]
     if not isinstance(estimator, BaseEstimator) or not fits(estimator):
         raise ValueError(
-            f"--estimator {args.estimator} is no {kind} of scikit-learn's kind, which --task "
+            f"--estimator {args.estimator} is not a {kind} of scikit-learn's kind, which --task "
             f"{args.task} needs; choose one that is, or another --task."
         )
     if args.task == "classification" and not hasattr(estimator, "predict_proba"):

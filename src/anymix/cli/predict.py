@@ -34,7 +34,10 @@ def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     saved = read_model(args.model)
     if args.novelty and saved.model.novelty_ is None:
-        raise ValueError(f"{args.model} was fitted from responsibilities alone: no novelty.")
+        raise ValueError(
+            f"{args.model} was fitted from responsibilities alone, so it has no novelty; leave "
+            "--novelty out."
+        )
     columns = Columns.of(saved.received[0].manifest)
     progress, n = console.progress("predicting"), 0
     with writing(args.out) as out:

@@ -22,12 +22,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--target", default="y", help="column with the label")
     parser.add_argument("--out", required=True, metavar="FILE", help="file to hand over")
     parser.add_argument(
-        "--min-rows", type=count, default=MIN_ROWS, help="refuse to speak of fewer rows than this"
+        "--min-rows", type=count, default=MIN_ROWS, help="refuse to evaluate fewer rows than this"
     )
     parser.add_argument(
         "--responsibilities-only",
         action="store_true",
-        help="leave out how likely each row is, without which there is no novelty or monitoring",
+        help="leave out how likely each row is, which novelty and monitoring need",
     )
 
 

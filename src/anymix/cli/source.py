@@ -48,7 +48,9 @@ def add_pack_arguments(parser: ArgumentParser) -> None:
         default="linear",
         help="what to train: linear, forest, or module:Class of scikit-learn's kind",
     )
-    parser.add_argument("--onnx", metavar="FILE", help="take this predictor, and train none")
+    parser.add_argument(
+        "--onnx", metavar="FILE", help="take this predictor instead of training one"
+    )
     parser.add_argument("--classes", nargs="+", help="labels of the columns of --onnx, in order")
     parser.add_argument(
         "--density",
@@ -60,9 +62,11 @@ def add_pack_arguments(parser: ArgumentParser) -> None:
         "--keep-rows", action="store_true", help="hand over the training rows as kernels"
     )
     parser.add_argument(
-        "--held-out", metavar="TABLE", help="rows to state the own loss on; none is stated without"
+        "--held-out",
+        metavar="TABLE",
+        help="rows to measure its own loss on; otherwise none is stated",
     )
-    parser.add_argument("--seed", type=natural, default=0, help="of the training")
+    parser.add_argument("--seed", type=natural, default=0, help="seed of the training")
 
 
 def run_pack(args: Namespace, console: Console) -> int:

@@ -12,11 +12,17 @@ from anymix.studies import STUDIES, ProgressLine, render, run_study
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("name", choices=tuple(STUDIES), help="which experiment")
-    parser.add_argument("--data", metavar="FOLDER", help="data; else ANYMIX_DATA, else downloads")
-    parser.add_argument("--seeds", type=count, help="how many splits; else 10, for digits 3")
-    parser.add_argument("--out", metavar="FILE", help="records, one JSON object a line")
     parser.add_argument(
-        "--style", choices=("text", "markdown", "latex"), default="text", help="of the tables"
+        "--data", metavar="FOLDER", help="folder of the data; else ANYMIX_DATA, else downloads"
+    )
+    parser.add_argument(
+        "--seeds", type=count, help="number of splits; 10 by default, 3 for the digits"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", help="file for the records, one JSON object per line"
+    )
+    parser.add_argument(
+        "--style", choices=("text", "markdown", "latex"), default="text", help="style of the tables"
     )
 
 

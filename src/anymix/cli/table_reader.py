@@ -19,7 +19,7 @@ from anymix.exchange import Manifest, need
 CHUNK_ROWS = 20_000
 # An NPZ file has no names of columns: these arrays stand for rows and target.
 NPZ_ROWS, NPZ_TARGET = "X", "y"
-# What comes of a file that is cut, empty, pickled, one array alone, or without the array.
+# What numpy raises for a file that is cut, empty, pickled, one array, or without the array.
 NPZ_FAULTS = (LookupError, ValueError, OSError, EOFError, TypeError, BadZipFile)
 FILL_IN = "fill it in or leave the row out"
 
@@ -57,7 +57,7 @@ def read_chunks(path: str | Path, columns: Columns, size: int = CHUNK_ROWS) -> I
     path = Path(path)
     readers = {".csv": _read_csv, ".parquet": _read_parquet, ".npz": _read_npz}
     if path.suffix not in readers:
-        raise InputError(path, "is no table that can be read; give .csv, .parquet or .npz")
+        raise InputError(path, "is not a table that can be read; give .csv, .parquet or .npz")
     if not path.is_file():
         raise InputError(path, "does not exist")
     row = 1
@@ -107,7 +107,7 @@ def _target(path: Path, columns: Columns, y: Any, row: int) -> NDArray[Any]:
     bad = np.flatnonzero(~np.isfinite(numbers))
     if bad.size:
         shown = repr(values[bad[0]].item())
-        _fail(path, row + int(bad[0]), str(columns.target), f"holds {shown}, which is no number")
+        _fail(path, row + int(bad[0]), str(columns.target), f"holds {shown}, which is not a number")
     return numbers
 
 
@@ -195,7 +195,7 @@ def _numbers(
 def _check_cuts(path: Path, lines: list[str], header: list[str], row: int) -> None:
     """Refuse a row that is too short or too long, as the last of a file that was cut in half."""
     for i, line in enumerate(lines, row):
-        # Counting is quick; only a line that is odd, or has commas within quotes, is parsed.
+        # Counting is quick; only a line with another number of commas is parsed.
         if line.count(",") != len(header) - 1 and len(fields := _fields(line)) != len(header):
             _fields_differ(path, i, fields, header)
 
@@ -208,7 +208,7 @@ def _find_fault(
             if not fields[place].strip():
                 _fail(path, i, header[place], f"has no number; {FILL_IN}")
             if not np.isfinite(_number(fields[place])):
-                _fail(path, i, header[place], f"holds {fields[place]!r}, which is no number")
+                _fail(path, i, header[place], f"holds {fields[place]!r}, which is not a number")
     raise InputError(f"{path}, row {row} or later: the rows", "cannot be read as numbers")
 
 

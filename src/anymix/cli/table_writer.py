@@ -33,7 +33,7 @@ def writing(path: str | Path) -> Iterator[Writer]:
     """Open a table for writing; it appears under its name when all is written."""
     path = Path(path)
     if path.suffix not in WRITERS:
-        raise InputError(path, "is no table that can be written; give .csv, .parquet or .npz")
+        raise InputError(path, "is not a table that can be written; give .csv, .parquet or .npz")
     with replacing(path) as temporary:
         writer = WRITERS[path.suffix](temporary)
         try:

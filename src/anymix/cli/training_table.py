@@ -45,7 +45,7 @@ def _names(path: Path) -> list[str]:
         return list(open_parquet(path).schema_arrow.names)
     if path.suffix == ".npz":
         return _npz_names(path)
-    raise InputError(path, "is no table that can be read; give .csv, .parquet or .npz")
+    raise InputError(path, "is not a table that can be read; give .csv, .parquet or .npz")
 
 
 def _npz_names(path: Path) -> list[str]:
@@ -68,7 +68,7 @@ def _check_names(path: str, names: list[str]) -> None:
         if not is_text(name):
             raise InputError(
                 f"{path}: the name of column {i}",
-                "is longer than 200 characters or cannot be printed; give it another",
+                "is longer than 200 characters or cannot be printed; rename the column",
             )
     name, times = Counter(names).most_common(1)[0]
     if times > 1:
@@ -93,5 +93,5 @@ def _check_labels(path: str, target: str, y: NDArray[Any]) -> None:
         row = int(np.flatnonzero(y == invalid[0])[0]) + 1
         raise InputError(
             f"{path}, row {row}: column {target!r}",
-            "holds a label of over 200 characters or one that cannot be printed; give it another",
+            "holds a label of over 200 characters or one that cannot be printed; rename it",
         )
