@@ -30,7 +30,7 @@ def positions(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
     unknown = np.setdiff1d(labels, classes)
     if unknown.size:
         raise ValueError(
-            f"y has the label {unknown.tolist()[0]!r}, which is none of the classes "
+            f"y has the label {unknown.tolist()[0]!r}, which is not one of the classes "
             f"{classes.tolist()}."
         )
     order = np.argsort(classes)
@@ -38,7 +38,7 @@ def positions(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
 
 
 def source_numbers(sample_domain: ArrayLike, p: int, m: int, least: int = 1) -> IntArray:
-    """Return the source 0..p−1 of each of m points; every source has at least so many.
+    """Return the source 0..p−1 of each of m points; each source needs `least` of them.
 
     >>> source_numbers([0, 1, 1], 2, 3)
     array([0, 1, 1])
@@ -61,7 +61,7 @@ def source_numbers(sample_domain: ArrayLike, p: int, m: int, least: int = 1) -> 
 
 
 def named_sources(sample_domain: ArrayLike, names: Sequence[Any]) -> IntArray:
-    """Find the source of each point by its name or, if whole numbers are no names, by position.
+    """Find the source of each point by its name or, unless whole numbers are names, by position.
 
     >>> named_sources(["b", "a"], ["a", "b"]), named_sources([1, 0], ["a", "b"])
     (array([1, 0]), array([1, 0]))

@@ -111,7 +111,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def _umask() -> int:
-    # Temporary files are private; the file that takes their place follows the user's habit.
+    # Temporary files are private; the file that takes their place has the usual permissions.
     mask = os.umask(0)
     os.umask(mask)
     return mask

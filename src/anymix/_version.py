@@ -1,3 +1,3 @@
-"""The one place of the version number."""
+"""The version number, in one place."""
 
 __version__ = "0.2.0"

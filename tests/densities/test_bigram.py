@@ -192,10 +192,10 @@ def test_no_documents_to_score_are_no_scores():
     ("call", "error", "message"),
     [
         (lambda: BigramModel().fit([]), ValueError, "corpus is empty"),
-        (lambda: BigramModel().fit("a b"), TypeError, "got str; split"),
-        (lambda: BigramModel().fit(["a b"]), TypeError, "got str; split"),
+        (lambda: BigramModel().fit("a b"), TypeError, "got str: split"),
+        (lambda: BigramModel().fit(["a b"]), TypeError, "got str: split"),
         (lambda: BigramModel().fit(3), TypeError, "got int"),
-        (lambda: BigramModel().fit([[1, 2]]), TypeError, "token must be a str, got int"),
+        (lambda: BigramModel().fit([[1, 2]]), TypeError, "token must be a str; got int"),
         (lambda: BigramModel().fit([["<s>", "a"]]), ValueError, "ends of a document"),
         (lambda: BigramModel("good").fit(DOCS), ValueError, "smoothing='good'"),
         (lambda: BigramModel(unknown="keep").fit(DOCS), ValueError, "unknown='keep'"),

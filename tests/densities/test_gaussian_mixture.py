@@ -111,7 +111,7 @@ def test_constant_features_are_allowed():
 def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="minimum of 2 is required by GaussianMixtureDensity"):
         GaussianMixtureDensity().fit([[1.0]])
-    with pytest.raises(ValueError, match="max_components must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="max_components must be at least 1; got 0"):
         GaussianMixtureDensity(max_components=0).fit([[1.0], [2.0]])
     with pytest.raises(ValueError, match="NaN"):
         GaussianMixtureDensity().fit([[1.0], [np.nan]])

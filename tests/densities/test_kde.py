@@ -188,9 +188,9 @@ def test_bad_bandwidths_are_refused(bandwidth):
 
 
 def test_bad_bandwidths_in_the_grid_are_refused():
-    with pytest.raises(ValueError, match=r"must be positive and finite, got \[1, -1\]"):
+    with pytest.raises(ValueError, match=r"must be positive and finite; got \[1, -1\]"):
         GaussianKDE(bandwidths=[1, -1]).fit(normal(5, 1))
-    with pytest.raises(ValueError, match=r"must be positive and finite, got \[\]"):
+    with pytest.raises(ValueError, match=r"must be positive and finite; got \[\]"):
         GaussianKDE(bandwidths=[]).fit(normal(5, 1))
 
 
@@ -220,7 +220,7 @@ def test_centres_never_stand_for_fewer_than_five_rows():
 
 
 def test_no_centres_are_refused():
-    with pytest.raises(ValueError, match="centres must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="centres must be at least 1; got 0"):
         GaussianKDE(centres=0).fit(normal(20, 1))
 
 

@@ -122,7 +122,7 @@ def test_compare_of_classifiers_and_mixtures():
 def test_compare_speaks():
     labels = np.where(np.arange(len(X)) % 2, "north", "south")
     fitted = {"uniform": Uniform(LogisticRegression()).fit(X, labels, D)}
-    with pytest.raises(ValueError, match="label 'west', which is none of the classes"):
+    with pytest.raises(ValueError, match="label 'west', which is not one of the classes"):
         compare(fitted, X, np.where(labels == "north", "west", labels), D)
     with pytest.raises(ValueError, match="no models"):
         compare({}, X, Y, D)

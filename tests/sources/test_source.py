@@ -56,9 +56,9 @@ def test_a_source_is_finished_work_that_clone_leaves_alone():
 @pytest.mark.parametrize(
     ("source", "ask", "error", "sentence"),
     [
-        (Source("s", lambda X: X), "predict", ValueError, r"shape \(6, 2\) where \(6,\) was due"),
+        (Source("s", lambda X: X), "predict", ValueError, r"shape \(6, 2\); \(6,\) is expected"),
         (Source("s", lambda X: X[:, 0] / 0), "predict", ValueError, r"returned nan \(row 0\)"),
-        (Source("s", object()), "predict", TypeError, "object has no predict and is no function"),
+        (Source("s", object()), "predict", TypeError, "has no predict and is not a function"),
         (Source("s", lambda X: X[:, 0]), "log_density", ValueError, "has no density; pass one"),
         (Source("s", None, lambda X: X[:3, 0]), "log_density", ValueError, r"its density returned"),
         (Source("s", None, lambda X: X[:, 0] * np.nan), "log_density", ValueError, "repair the"),
@@ -68,7 +68,7 @@ def test_a_source_is_finished_work_that_clone_leaves_alone():
             Source("s", lambda X: X[:, :1], classes=["a", "b"]),
             "predict_proba",
             ValueError,
-            "was due",
+            "is expected",
         ),
         (Source("s", lambda X: X, classes=["a", "b"]), "predict_proba", ValueError, "not scores"),
         (Source("s", LinearSVC().fit(X, Y)), "predict_proba", TypeError, "CalibratedClassifierCV"),
@@ -87,7 +87,7 @@ def test_features_are_asked_for_by_name_and_order():
     stated = Source("s", lambda X: X["u"].to_numpy(), feature_names=["u", "v"])
     for source in (trained, stated):
         assert source.predict(frame).shape == (6,)
-        with pytest.raises(ValueError, match="in another order ones"):
+        with pytest.raises(ValueError, match="X has them in another order"):
             source.predict(frame[["v", "u"]])
-        with pytest.raises(ValueError, match=r"X has other ones: \['u', 'w'\]"):
+        with pytest.raises(ValueError, match=r"X has others: \['u', 'w'\]"):
             source.predict(frame.rename(columns={"v": "w"}))

@@ -95,7 +95,7 @@ def test_no_sources_and_wrong_joins_speak():
 
 
 def test_labels_that_no_class_has_speak():
-    with pytest.raises(ValueError, match="label 'c', which is none of the classes"):
+    with pytest.raises(ValueError, match="label 'c', which is not one of the classes"):
         Tables(np.zeros((1, 1)), np.ones((1, 1, 2)), classes=np.array(["a", "b"])).labelled(
             ["c"], [0]
         )

@@ -81,7 +81,7 @@ class BigramTable:
         return csr_array((excess, nexts, starts), shape=(self.size, self.size))
 
     def sums(self) -> FloatArray:
-        """Return sum_w P(w | h) of each context h, (V + 1,): ones, up to rounding."""
+        """Return Σ_w P(w | h) of each context h, (V + 1,): ones, up to rounding."""
         contexts, nexts = self.pairs
         unigram: FloatArray = np.exp(self.log_unigram)
         listed = np.bincount(contexts, np.exp(self.log_listed), self.size)

@@ -46,7 +46,7 @@ class Chains(NamedTuple):
     def log_sums(
         self, products: NDArray[np.floating], weights: FloatArray, axis: int
     ) -> FloatArray:
-        """log sum_j w_j exp(precision * product_ij) over one axis of a tile, (n_bandwidths, n).
+        """log Σ_j w_j exp(precision * product_ij) over one axis of a tile, (n_bandwidths, n).
 
         Examples
         --------

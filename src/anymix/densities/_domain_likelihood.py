@@ -14,7 +14,7 @@ from anymix._arrays import FloatArray, IntArray
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 
-# The log of the smallest normal number: a density of zero is heard as at least this unlikely.
+# The log of the smallest normal number: a density of zero counts as at least this unlikely.
 LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
 
 
@@ -56,7 +56,7 @@ def doubted_targets(domain: IntArray, p: int, doubt: float) -> FloatArray:
 def likelihood(
     theta: FloatArray, log_r: FloatArray, targets: FloatArray, weight: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return value, gradient and Hessian of -sum_i w_i sum_k t_ki log q_ki in theta = (a, b).
+    """Return value, gradient and Hessian of -Σ_i w_i Σ_k t_ki log q_ki in theta = (a, b).
 
     log q_ki = a_k log r_ki + b_k - logsumexp_j [a_j log r_ji + b_j]; convex, as theta enters the
     exponents linearly.  theta (2p,); log_r and targets (p, m), columns of targets sum to 1.
@@ -87,7 +87,7 @@ def likelihood(
 def penalty(
     theta: FloatArray, centre: FloatArray, n_scales: int
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return value, gradient and Hessian of sum_k (s_k - 1 - log s_k) + |b - b0|^2 / 2, s = a / a0.
+    """Return value, gradient and Hessian of Σ_k (s_k - 1 - log s_k) + |b - b0|^2 / 2, s = a / a0.
 
     theta = (a, b) and centre = (a0, b0), the first `n_scales` being scales.  Convex, least at the
     centre, without bound at a = 0 and at infinity.

@@ -1,6 +1,6 @@
 """Gaussian kernel sums in log space, for many bandwidths at once.
 
-    log f_h(x) = log sum_j w_j exp(-|x - c_j|^2 / 2h^2) - log sum_j w_j - d log(h sqrt(2 pi))
+    log f_h(x) = log Σ_j w_j exp(-|x - c_j|^2 / 2h^2) - log Σ_j w_j - d log(h sqrt(2 pi))
 
 One matrix product gives the distances of a tile of pairs, and every bandwidth uses it while the
 tile is in cache. A tile is reduced to logarithms about its own nearest pairs, so nothing
@@ -178,7 +178,7 @@ def blocks(stop: int, start: int = 0, size: int = TILE) -> list[slice]:
 def _query_sums(
     queries: FloatArray, centres: FloatArray, weights: FloatArray, frame: Frame, precision: str
 ) -> FloatArray:
-    """log sum_j w_j exp(-|x_i - c_j|^2 / 2h^2), (n_bandwidths, n_queries)."""
+    """log Σ_j w_j exp(-|x_i - c_j|^2 / 2h^2), (n_bandwidths, n_queries)."""
     chains = Chains.of(frame.bandwidths, chain_length(weights, TILE))
     right = frame.factor(centres, precision, "right")
     result = np.full((len(frame.bandwidths), len(queries)), -np.inf)

@@ -3,7 +3,7 @@
 Let c(h, w) be the count of a pair, c(h) its sum over w, T(h) the number of different words after
 h, and n_r the number of pairs that occur r times. A smoothing keeps a part of each pair's count,
 
-    kept(h, w) / total(h),        lambda_h = 1 - sum_w kept(h, w) / total(h),
+    kept(h, w) / total(h),        lambda_h = 1 - Σ_w kept(h, w) / total(h),
 
 and hands lambda_h to the unigram model, either for the pairs that were not seen (back-off) or for
 all pairs (mixture: kept / total + lambda_h P(w)).

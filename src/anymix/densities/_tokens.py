@@ -25,7 +25,7 @@ def known_ids(
 ) -> tuple[IntArray, IntArray]:
     """Return the positions of the tokens among the words, and the bounds of what is left.
 
-    A token that is no word becomes `other`, or is left out if that is -1.
+    A token that is not a word becomes `other`, or is left out if that is -1.
 
     Examples
     --------

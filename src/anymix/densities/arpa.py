@@ -64,7 +64,7 @@ def read_arpa(path: str | Path) -> tuple[list[str], BigramTable]:
     Raises
     ------
     ValueError
-        If the file is no bigram model, or its probabilities do not sum to 1 in every context.
+        If the file is not a bigram model, or its probabilities do not sum to 1 in every context.
     """
     with _open(path, "r") as file:
         try:

@@ -38,7 +38,7 @@ class BigramModel(Travels, BaseEstimator):
     smoothing : {"katz", "kneser_ney", "witten_bell", "absolute"}, default="katz"
         How pairs of words that training has not met get their probability.
     unknown : {"drop", "map"}, default="drop"
-        A word outside of the vocabulary is left out of the document, or mapped to "<unk>", which is
+        A word outside the vocabulary is left out of the document, or mapped to "<unk>", which is
         then a word like the others. Both happen in training as well.
     min_count : int, default=1
         Pairs of words, and words if the vocabulary is learned, that occur less often in training
@@ -169,7 +169,7 @@ class BigramModel(Travels, BaseEstimator):
         return cls._of(*from_arrays(arrays))
 
     def reveals(self) -> str:
-        """Say how many words and pairs of words are told, and how rare they may be."""
+        """Say how many words and pairs of words are revealed, and how rare they may be."""
         return (
             f"{len(self.vocabulary_)} words and {len(self.table_.keys)} pairs of words, each pair "
             f"met {self.min_count} time(s) or more in training."
@@ -216,20 +216,20 @@ def _check_documents(docs: Documents) -> list[Sequence[str]]:
     """Return the documents as a list, or say what is wrong with them."""
     if isinstance(docs, str | bytes) or not isinstance(docs, Iterable):
         raise TypeError(
-            f"documents must be a list of lists of tokens, got {type(docs).__name__}; "
+            f"documents must be a list of lists of tokens; got {type(docs).__name__}: "
             "split each text into words first"
         )
     docs = list(docs)
     wrong = next((doc for doc in docs if not isinstance(doc, list | tuple | np.ndarray)), None)
     if wrong is not None:
         raise TypeError(
-            f"each document must be a list of tokens, got {type(wrong).__name__}; "
+            f"each document must be a list of tokens; got {type(wrong).__name__}: "
             "split each text into words first"
         )
     kinds = set(map(type, chain.from_iterable(docs)))
     wrong_kinds = [kind.__name__ for kind in kinds if not issubclass(kind, str)]
     if wrong_kinds:
-        raise TypeError(f"each token must be a str, got {wrong_kinds[0]}; convert them first")
+        raise TypeError(f"each token must be a str; got {wrong_kinds[0]}: convert them first")
     return docs
 
 

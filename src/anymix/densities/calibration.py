@@ -40,7 +40,7 @@ class CalibrationReport:
 
 
 def domain_log_loss(log_r: FloatArray, sample_domain: IntArray, weight: FloatArray) -> float:
-    """Return -sum_i w_i log r_{d_i}(x_i) / sum_i w_i.
+    """Return -Σ_i w_i log r_{d_i}(x_i) / Σ_i w_i.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def calibration_error(
     """Return the expected calibration error: the mean gap between confidence and accuracy.
 
     Points are put into bins of equal width by the responsibility of their likeliest source;
-    error = sum_bins |sum_{i in bin} w_i (1[right] - confidence)| / sum_i w_i.
+    error = Σ_bins |Σ_{i in bin} w_i (1[right] - confidence)| / Σ_i w_i.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class TemperatureScaling(BaseEstimator):
 
     and (a, b) minimise a convex function in which every source counts equally:
 
-        -sum_i w_i sum_k t_ki log q_k(x_i) + prior * penalty(a, b),
+        -Σ_i w_i Σ_k t_ki log q_k(x_i) + prior * penalty(a, b),
         t_ki = (n 1[k = d_i] + doubt / p) / (n + doubt),  n the points of source d_i.
 
     First one temperature is fitted for all sources, the penalty drawing it to the identity
@@ -128,7 +128,7 @@ class TemperatureScaling(BaseEstimator):
     offset_ : ndarray of shape (p,)
         b_k, with sum 0.
     floor_ : float
-        Raw log-responsibilities below it, -inf included, are heard as this value.
+        Raw log-responsibilities below it, -inf included, count as this value.
     report_ : CalibrationReport
         Domain log-loss and calibration error on the points of the fit, before and after.
     n_iter_ : int
@@ -189,10 +189,10 @@ class TemperatureScaling(BaseEstimator):
 
     def _check_parameters(self) -> None:
         if self.temperature not in ("own", "shared"):
-            raise ValueError(f"temperature must be 'own' or 'shared', not {self.temperature!r}.")
+            raise ValueError(f"temperature must be 'own' or 'shared'; got {self.temperature!r}.")
         if not (self.prior > 0 and self.doubt >= 0):
             raise ValueError(
-                f"prior must be positive and doubt at least 0, not {self.prior} and {self.doubt}: "
+                f"prior must be positive and doubt at least 0; got {self.prior} and {self.doubt}: "
                 "without a prior separable points would send a temperature to 0."
             )
 

@@ -1,9 +1,9 @@
-"""A sample told by k-means centres in place of its rows, each with a spherical Gaussian.
+"""A sample described by k-means centres in place of its rows, each with a spherical Gaussian.
 
-    f(x) = sum_j w_j N(x; c_j, (h^2 + s_j^2) I)
+    f(x) = Σ_j w_j N(x; c_j, (h^2 + s_j^2) I)
 
-A cluster of rows, smoothed by a kernel of bandwidth h, has about the variance h^2 + s_j^2 a
-feature, where s_j^2 is the variance within the cluster.
+A cluster of rows, smoothed by a kernel of bandwidth h, has about the variance h^2 + s_j^2 in
+each feature, where s_j^2 is the variance within the cluster.
 """
 
 from typing import NamedTuple
@@ -25,7 +25,7 @@ CHUNK = 2**20  # pairs held at a time
 
 
 class Kernels(NamedTuple):
-    """Centres c_j (k, d), weights w_j (k,) that sum to 1, and variances s_j^2 a feature (k,)."""
+    """Centres c_j (k, d), weights w_j (k,) that sum to 1, and variances s_j^2 per feature (k,)."""
 
     centres: FloatArray
     weights: FloatArray
@@ -80,7 +80,7 @@ def cluster(
     ([2.0, 12.0], [2.0, 2.0])
     """
     if n_centres < 1:
-        raise ValueError(f"centres must be at least 1, got {n_centres}.")
+        raise ValueError(f"centres must be at least 1; got {n_centres}.")
     n_centres = min(n_centres, len(merge_repeats(rows, weights)[0]))
     means = KMeans(n_centres, random_state=rng).fit(rows, sample_weight=weights)
     labels = _share_out(rows, means.labels_, means.cluster_centers_)

@@ -200,7 +200,7 @@ class DomainClassifier(Travels, BaseEstimator):
 
 
 def _pipeline(arrays: Arrays) -> Pipeline:
-    """Return the fitted steps that these arrays tell."""
+    """Return the fitted steps that these arrays describe."""
     precision = np.float32 if arrays["single"][0] else np.float64
     linear = LogisticRegression()
     # In the order of scikit-learn's own, so that products round alike.

@@ -30,14 +30,14 @@ from anymix.densities.bandwidth import merge_repeats, spread
 class GaussianMixtureDensity(Travels, Density):
     """Gaussian mixture with the number of components that has the least BIC.
 
-        f(x) = sum_j w_j N(x; m_j, S_j),    BIC = -2 log-likelihood + n_parameters log n
+        f(x) = Σ_j w_j N(x; m_j, S_j),    BIC = -2 log-likelihood + n_parameters log n
 
     A few means and covariances in place of the rows: small to hand over, and quick to score.
 
     Parameters
     ----------
     max_components : int, default=10
-        Numbers of components from one to this are tried, but no more than distinct rows.
+        From one component to this many are tried, but never more than there are distinct rows.
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
         Shape of the covariances; "diag" or "spherical" for many features and few rows.
     regularisation : float, default=1e-6
@@ -84,7 +84,7 @@ class GaussianMixtureDensity(Travels, Density):
         """Fit mixtures of one, two, ... components and keep the one with the least BIC."""
         rows: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         if self.max_components < 1:
-            raise ValueError(f"max_components must be at least 1, got {self.max_components}.")
+            raise ValueError(f"max_components must be at least 1; got {self.max_components}.")
         rng = check_random_state(self.random_state)
         distinct = len(merge_repeats(rows, np.ones(len(rows)))[0])
         tried = [
@@ -144,7 +144,7 @@ class GaussianMixtureDensity(Travels, Density):
         return density
 
     def reveals(self) -> str:
-        """Say that means and covariances are told, and no row."""
+        """Say that means and covariances are revealed, and no row."""
         return f"means and covariances of {self.n_components_} groups of rows; no row."
 
     def log_density_graph(self, graph: GraphBuilder) -> str:

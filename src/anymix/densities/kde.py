@@ -42,7 +42,7 @@ RULES = {"scott": scott, "silverman": silverman}
 class GaussianKDE(Travels, Density):
     """Gaussian kernel density estimate.
 
-        f(x) = sum_j w_j (2 pi h^2)^(-d/2) exp(-|x - x_j|^2 / 2h^2),    sum_j w_j = 1
+        f(x) = Σ_j w_j (2 pi h^2)^(-d/2) exp(-|x - x_j|^2 / 2h^2),    Σ_j w_j = 1
 
     One bandwidth h serves all features, so bring them to one scale first: `fit` warns where half of
     them have less than 1e-4 of the variance. Log-densities are right to 1e-4 nats plus 1e-6 of
@@ -51,8 +51,8 @@ class GaussianKDE(Travels, Density):
     With `centres` the estimate keeps k-means centres in place of the rows, each with its weight and
     the variance s_j^2 within its cluster, and h^2 + s_j^2 takes the place of h^2. Every centre is
     the mean of at least five rows (of all rows, if there are fewer), so no row is handed over as it
-    is. That is good manners and no formal guarantee: who knows the other rows of a cluster can work
-    out the last one.
+    is. That is good manners, not a formal guarantee: anyone who knows the other rows of a cluster
+    can work out the last one.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class GaussianKDE(Travels, Density):
     def shareable(self, n_centres: int | None = None, seed: int = 0) -> Self:
         """Replace the rows by k-means centres of five rows or more, or keep centres as they are.
 
-        By default one centre for ten rows, but 500 at most.
+        By default one centre for every ten rows, but 500 at most.
         """
         check_is_fitted(self)
         if self.variances_.any():
@@ -236,7 +236,7 @@ class GaussianKDE(Travels, Density):
             raise ValueError("bandwidth='loo' needs the rows themselves; use 'cv' with centres.")
         if spread(rows, weights) == 0:
             raise ValueError(
-                f"bandwidth={self.bandwidth!r} needs rows that differ, got n_samples = {len(rows)} "
+                f"bandwidth={self.bandwidth!r} needs rows that differ; got n_samples = {len(rows)} "
                 "equal ones; pass the bandwidth as a number."
             )
         if self.bandwidth in RULES:
@@ -293,5 +293,5 @@ def _folds(n_rows: int, n_folds: int, rng: np.random.RandomState) -> IntArray:
 def _checked(bandwidths: ArrayLike) -> FloatArray:
     checked = np.ravel(np.asarray(bandwidths, dtype=np.float64))
     if not checked.size or not np.all((checked > 0) & (checked < np.inf)):
-        raise ValueError(f"Bandwidths must be positive and finite, got {bandwidths!r}.")
+        raise ValueError(f"Bandwidths must be positive and finite; got {bandwidths!r}.")
     return checked

@@ -11,7 +11,7 @@ from anymix.densities._base import Density, RandomState
 
 
 class KnownDensity(Density):
-    """A log-density function with the face of a fitted density.
+    """A log-density function with the interface of a fitted density.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
             Documents.
         y : ignored
         sample_domain : (m,) array, optional
-            The domain of each document; by default they all are of one.
+            The domain of each document; by default they all belong to one.
         """
         if self.output not in ("counts", "tokens"):
             raise ValueError(f"output={self.output!r} is not known; choose 'counts' or 'tokens'")
@@ -120,11 +120,11 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
     def _tokens(self, X: Iterable[str]) -> tuple[list[str], IntArray]:
         """Return the tokens of all documents in one list, and their bounds."""
         if isinstance(X, str | bytes) or not isinstance(X, Iterable):
-            raise TypeError(f"documents must be a list of str, got {type(X).__name__}")
+            raise TypeError(f"documents must be a list of str; got {type(X).__name__}")
         texts = list(X)
         wrong = next((text for text in texts if not isinstance(text, str)), None)
         if wrong is not None:
-            raise TypeError(f"each document must be a str, got {type(wrong).__name__}")
+            raise TypeError(f"each document must be a str; got {type(wrong).__name__}")
         pattern = re.compile(self.token_pattern)
         if pattern.groups > 1:
             raise ValueError("token_pattern has several groups; write the others as (?:...)")

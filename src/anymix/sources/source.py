@@ -124,8 +124,8 @@ class Source:
         method = getattr(self.predictor, name, self.predictor)
         if not callable(method):
             raise TypeError(
-                f"source {self.name!r}: {type(self.predictor).__name__} has no {name} and is no "
-                "function; choose another predictor, or wrap it (CalibratedClassifierCV gives "
+                f"source {self.name!r}: {type(self.predictor).__name__} has no {name} and is not "
+                "a function; choose another predictor, or wrap it (CalibratedClassifierCV gives "
                 "probabilities to any classifier)."
             )
         return method
@@ -136,7 +136,7 @@ class Source:
         out = np.asarray(values, dtype=float)
         if out.shape != shape:
             raise ValueError(
-                f"source {self.name!r}: {part} returned shape {out.shape} where {shape} was due."
+                f"source {self.name!r}: {part} returned shape {out.shape}; {shape} is expected."
             )
         bad = ~np.isfinite(out) & (out != allow)
         if bad.any():
@@ -154,8 +154,8 @@ class Source:
             return
         given, due = [str(c) for c in X.columns], [str(c) for c in names]
         if given != due:
-            how = "in another order" if sorted(given) == sorted(due) else "other"
+            how = "them in another order" if sorted(given) == sorted(due) else "others"
             raise ValueError(
-                f"source {self.name!r} expects the features {due}; X has {how} ones: {given}. "
+                f"source {self.name!r} expects the features {due}; X has {how}: {given}. "
                 f"Select them with X[{due}]."
             )

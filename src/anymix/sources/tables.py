@@ -1,4 +1,4 @@
-"""Tables: what p sources say at m points.  Each source is touched once; nothing else ever is."""
+"""Tables: what p sources say at m points.  Each source is asked once, and never again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from anymix.core import (
 )
 from anymix.sources.source import Source
 
-# Large enough that what a model spends on each call is not seen, whatever it is.
+# Large enough that what a model spends on each call does not show, whatever the model.
 CHUNK_ROWS = 50_000
 
 
