@@ -46,8 +46,8 @@ def test_damaged_folders(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("attack", "words"),
     [
-        (hostile.loop_in_graph, "uses what no earlier node gives"),
-        (hostile.external_data, "lie outside of the file"),
+        (hostile.loop_in_graph, "uses a value that no earlier node gives"),
+        (hostile.external_data, "lie outside the file"),
         (hostile.bad_weights, "not finite"),
         (hostile.nested_graph, "holds a graph"),
         (hostile.foreign_operator, "is not allowed|version 1 of|cannot be trusted"),

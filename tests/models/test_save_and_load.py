@@ -214,7 +214,7 @@ def changed(folder, tmp_path, change):
         (lambda r: r["combination"].update(rule="joint"), "rule must be"),
         (lambda r: r["combination"].pop("z"), "lacks 'z'"),
         (lambda r: r.update(loss={"name": "accuracy"}), "unknown loss 'accuracy'"),
-        (lambda r: r.update(names=["a"]), "not as many as"),
+        (lambda r: r.update(names=["a"]), "not as many sources as"),
         (lambda r: r.update(schema=3), "has schema 3; this version reads 1 and 2"),
         (lambda r: r.update(kind="recipe"), "is not the record of a model"),
         (lambda r: r["solution"].update(z="high"), "not sound|wrong kind"),

@@ -66,7 +66,7 @@ def graphs_of(source: Source, n_features: int, text: bool, dtype: str) -> list[O
 
 
 def _from_estimator(model: Any, n_features: int, dtypes: Sequence[str]) -> list[bytes]:
-    """Convert to each dtype; the last failure is told if there is nothing else."""
+    """Convert to each dtype; the last failure is reported if none succeeds."""
     if is_classifier(model) and not hasattr(model, "predict_proba"):
         raise NoSafeGraph(model, "it gives no probabilities")
     graphs, failure = [], None
@@ -157,7 +157,7 @@ def _use_plain_locale(graph: Any) -> None:
 def safe_graphs(
     source: Source, graphs: Sequence[OnnxPredictor], n_features: int
 ) -> list[OnnxPredictor]:
-    """Keep the graphs that a reader would trust; an estimator is not to blame for intentions."""
+    """Keep the graphs that a reader would trust; one from an estimator is not called hostile."""
     classes, name = classes_of(source), f"the predictor of {source.name!r}"
     n_columns = 1 if classes is None else len(classes)
     sent: list[Predictor] = [
@@ -190,8 +190,8 @@ def nearest_graph(
 ) -> OnnxPredictor:
     """Return the graph whose largest difference from the estimator at these rows is least.
 
-    A form that says something else than the estimator is refused.  What is no estimator, or takes
-    documents, is not compared.
+    A form that answers differently from the estimator is refused.  What is not an estimator, or
+    takes documents, is not compared.
     """
     model = source.predictor
     if rows is None and len(graphs) > 1:

@@ -1,7 +1,7 @@
 """What can travel: everything exported from the densities that has a `kind`.
 
 A new density that packs itself needs its file and its line in `anymix.densities.__all__`; nothing
-here has to be told of it.
+here has to be changed.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def _check_tensor(tensor: Any, name: str) -> None:
     from onnx import TensorProto, numpy_helper
 
     if tensor.external_data or tensor.data_location != TensorProto.DEFAULT:
-        raise Refused(f"the weights {name!r:.60} lie outside of the file")
+        raise Refused(f"the weights {name!r:.60} lie outside the file")
     try:
         # Dimensions first: an array is made only of bytes that are there.
         size = math.prod(tensor.dims)
@@ -122,9 +122,9 @@ def _check_nodes(graph: Any) -> None:
         if node.op_type not in OPERATORS.get(domain, ()):
             raise Refused(f"the operator {node.op_type!r:.60} is not allowed")
         if not known.issuperset(node.input):
-            raise Refused(f"the node {node.name!r:.60} uses what no earlier node gives")
+            raise Refused(f"the node {node.name!r:.60} uses a value that no earlier node gives")
         if known.intersection(node.output) - {""}:
-            raise Refused(f"the node {node.name!r:.60} gives what is there already")
+            raise Refused(f"the node {node.name!r:.60} gives a value that is there already")
         known.update(node.output)
         for attribute in node.attribute:
             _check_attribute(attribute, node.name)

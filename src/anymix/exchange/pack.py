@@ -144,7 +144,7 @@ def _check_density(source: Source, without_density: bool) -> None:
     if hasattr(source.density, "log_responsibilities"):
         raise InputError(
             f"a {type(source.density).__name__}",
-            "has seen the rows of all sources, so it is no part of one source; pack a "
+            "has seen the rows of all sources, so it cannot be part of one source; pack a "
             f"{names_of_densities()}",
         )
     check_travels(source.density)

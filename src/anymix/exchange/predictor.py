@@ -68,7 +68,7 @@ def audit_predictors(predictors: Sequence[Predictor]) -> None:
 def verdicts(predictors: Sequence[Predictor]) -> Iterator[str | None]:
     """Inspect and try predictors in a process with little memory: None, or what is wrong with each.
 
-    The process is the same for all, but for those that come after one that it died of.
+    One process serves all; if a predictor kills it, a new one goes on with the next.
     """
     judged = 0
     while judged < len(predictors):
@@ -98,5 +98,5 @@ def _answers(predictors: Sequence[Predictor]) -> list[str | None]:
         said = done.stdout
     except subprocess.TimeoutExpired as late:
         said = late.stdout or b""
-    # A line that the process died in is no answer.
+    # A line that the process died in is not an answer.
     return [json.loads(line) for line in said.splitlines(keepends=True) if line.endswith(b"\n")]

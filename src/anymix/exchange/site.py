@@ -167,9 +167,9 @@ def _head(head: Any, path: Path) -> tuple[str, str, tuple[str, ...], tuple[str, 
         for key in ("sources", "fingerprints")
     )
     if not lists or head.get("schema") != 1 or head.get("loss") not in LOSSES.values():
-        raise AuditError(path, "has no sound head")
+        raise AuditError(path, "has no sound header")
     if head.get("site") not in head["sources"]:
-        raise AuditError(path, "is of a site that is none of its sources")
+        raise AuditError(path, "is from a site that is not one of its sources")
     return head["site"], head["loss"], tuple(head["sources"]), tuple(head["fingerprints"])
 
 
@@ -185,7 +185,7 @@ def _check_numbers(table: SiteTable, path: Path) -> None:
         sound = sound and outcomes.min() > 0 and outcomes.max() <= 1 + 1e-9
     bad_total = total is not None and (np.isnan(total).any() or total.max() == np.inf)
     if not sound or not np.isfinite(outcomes).all() or bad_total:
-        raise AuditError(path, "has numbers that are no responsibilities or no outcomes")
+        raise AuditError(path, "has numbers that cannot be responsibilities or outcomes")
 
 
 def join_sites(sites: Sequence[SiteTable], received: Sequence[ReceivedSource]) -> Tables:

@@ -229,7 +229,7 @@ def _restore(folder: Path, record: dict[str, Any]) -> tuple[Any, list[ReceivedSo
         model.router_ = read_router(path, record["router"], model.n_features_in_)
     name_columns(model)
     if len(received) != len(model.source_names_):
-        raise AuditError(folder / RECORD, "has not as many sources as names")
+        raise AuditError(folder / RECORD, "does not have as many sources as names")
     return model, received
 
 
@@ -253,12 +253,12 @@ def _restore_learned(folder: Path, record: dict[str, Any]) -> Any:
 def plain_name(name: str) -> str:
     """Refuse a part that does not lie in the folder itself."""
     if Path(name).name != name or name.startswith("."):
-        raise AuditError(RECORD, f"names the part {name!r:.60}, which lies outside of its folder")
+        raise AuditError(RECORD, f"names the part {name!r:.60}, which lies outside its folder")
     return name
 
 
 def summarise_folder(folder: str | Path, name: str | None = None) -> dict[str, Any]:
-    """Return what a report tells of a model folder; no source is read or run.
+    """Return what a report says of a model folder; no source is read or run.
 
     Records of new rows that were kept there take the place of those of fit.
     """

@@ -28,7 +28,7 @@ TASKS = {
     "regression": DistributionWeightedRegressor,
     "classification": DistributionWeightedClassifier,
 }
-# What is told of a model with several sources, and the record that each attribute is.
+# What is recorded of a model with several sources, and the record that each attribute is.
 LEARNED: dict[str, Any] = {
     "certificate": Certificate,
     "solution": Solution,
@@ -89,7 +89,7 @@ def model_from_dict(record: dict[str, Any]) -> Any:
     model.combination_ = combination
     model.source_names_ = np.asarray(record["names"])
     if len(model.source_names_) != combination.z.size:
-        raise ValueError("the sources are not as many as the weights z.")
+        raise ValueError("there are not as many sources as weights z.")
     if record["classes"] is not None:
         model.classes_ = np.asarray(record["classes"])
     if record["features"]["n"] is not None:

@@ -62,7 +62,7 @@ def _fingerprints(tables: Tables, k: int) -> Counter[bytes]:
 def _outcomes(tables: Tables) -> FloatArray:
     """What each source gives the label that occurred, or by how much its number is wrong: (p, m).
 
-    That is what sites tell, and what whole tables hold, too.
+    That is what sites send, and what whole tables hold, too.
     """
     h, y = tables.predictions, np.asarray(tables.targets)
     return np.asarray(h[:, np.arange(y.size), y] if h.ndim == 3 else h - y)
