@@ -25,7 +25,7 @@ def test_finds_the_mixture_and_stays_quiet(monitor, planar):
 def test_rings_and_says_so(monitor):
     report = monitor.estimate(np.random.default_rng(1).normal(7.0, size=(500, 2)))
     assert report.alarm.rings
-    assert "no mixture of the sources" in report.sentence
+    assert "not a mixture of the sources" in report.sentence
 
 
 def test_names_and_positions_are_the_same_sources(monitor, planar):

@@ -20,7 +20,7 @@ from anymix.core.guarantees import (
     worst_mean_upper_bound,
 )
 
-# `x as x`: for the other rooms of the house, and no part of the public face.
+# `x as x`: for the other rooms of the house, and not part of the public interface.
 from anymix.core.guarantees import hoelder as hoelder
 from anymix.core.guarantees import n_rounded as n_rounded
 from anymix.core.judgement import Judgement as Judgement

@@ -20,7 +20,7 @@ class Calibration(Record):
     temperature, offset : array (p,)
         T_k > 0 and b_k, of each source.
     floor : float
-        Log-responsibilities below it, −inf included, are heard as this value.
+        Log-responsibilities below it, −inf included, count as this value.
     sharpness : float
         s > 0; above 1 the likeliest source gets more than calibration alone would give it.
     """

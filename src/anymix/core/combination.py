@@ -194,7 +194,7 @@ def source_weights(
             p = log_d.shape[0]
             U = logsumexp(log_d, axis=0) - np.log(p) if log_reference is None else log_reference
             log_w = np.logaddexp(log_w, np.log(eta / p) + _log_table(U, "log_reference"))
-    # A point that no source with weight can have produced tells nothing: all sources alike.
+    # A point that no source with weight can have produced says nothing: all sources alike.
     log_w[:, np.isneginf(log_w).all(axis=0)] = 0.0
     return np.asarray(softmax(log_w, axis=0))
 

@@ -21,8 +21,8 @@ from anymix.core.measures import Measure
 class Judgement:
     """The points, and what is measured there for one z; see `Problem` for the parameters.
 
-    A certificate needs no more.  A subclass may predict otherwise than by J_z/K_z (`ratio`); what
-    can be solved for z is a `Problem`, which has derivatives, too.
+    A certificate needs nothing else.  A subclass may predict in another way than by J_z/K_z
+    (`ratio`); what can be solved for z is a `Problem`, which has derivatives, too.
     """
 
     def __init__(

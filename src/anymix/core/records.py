@@ -111,7 +111,7 @@ def _optional(field: dataclasses.Field[Any]) -> bool:
     return not field.init or any(default is not dataclasses.MISSING for default in given)
 
 
-# Arrays have no truth of equality: without eq=False, == and hash() of a record would raise.
+# Equality of arrays is not one truth value: without eq=False, == and hash() would raise.
 @dataclass(frozen=True, eq=False)
 class Record:
     """A frozen answer that can be written down."""
@@ -157,7 +157,7 @@ class Solution(Record):
     shrinkage : float
         ρ, the amount of the penalty ρ KL(prior ‖ z).
     trace : tuple of Step
-        One entry an evaluation.
+        One entry for each evaluation.
     """
 
     z: FloatArray

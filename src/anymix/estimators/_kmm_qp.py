@@ -1,6 +1,6 @@
 """Kernel mean matching as a quadratic program, and a solver that works where the answer lives.
 
-    minimise 1/2 b'Kb - kappa'b   subject to   0 <= b_i <= B,   |sum_i b_i - n| <= n eps
+    minimise 1/2 b'Kb - kappa'b   subject to   0 <= b_i <= B,   |Σ_i b_i - n| <= n eps
 
 Most weights are 0 at the answer, so accelerated projected gradient runs on the kernel of a small
 working set, and the whole kernel is touched only to renew that set.
@@ -32,7 +32,7 @@ SMALL = float(np.finfo(np.float32).tiny)
 
 @dataclass(frozen=True)
 class BoxAndBand:
-    """The feasible set {b : 0 <= b_i <= upper, low <= sum_i b_i <= high}."""
+    """The feasible set {b : 0 <= b_i <= upper, low <= Σ_i b_i <= high}."""
 
     upper: float
     low: float
@@ -134,7 +134,7 @@ def mean_matching_weights(
 def kernel_blocks(
     X: Any, Y: Any, kernel: Kernel, gamma: float | None
 ) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield k(X[rows], Y) for blocks of rows, so that no more than a block is held at once."""
+    """Yield k(X[rows], Y) for blocks of rows, so that at most one block is held at once."""
     fast = kernel == "rbf" and not (sparse.issparse(X) or sparse.issparse(Y))
     block = _rbf_of(X, Y, gamma) if fast else _pairwise_of(X, Y, kernel, gamma)
     for start in range(0, X.shape[0], BLOCK_ROWS):

@@ -41,7 +41,7 @@ class ReweightedEstimator(MetaEstimatorMixin, BaseEstimator):
         return fit_with_weight(self.estimator, X, y, weights)
 
     def _rows(self, X: Any, reset: bool = False) -> Any:
-        """Return X as an array or sparse matrix; whether NaN is allowed is the inner one's say."""
+        """Return X as an array or sparse matrix; whether NaN is allowed is up to the inner one."""
         if reset:
             check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
         else:

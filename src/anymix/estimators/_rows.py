@@ -64,7 +64,7 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
     """Validate numbers as scikit-learn does.
 
     Text passes untouched, and so do DataFrames once their names are checked: an estimator inside
-    may want the columns by name.  Without rows there was nothing to remember: see `fit_tables`.
+    may need the columns by name.  Without rows there was nothing to remember: see `fit_tables`.
     """
     if is_text(X) or not (reset or hasattr(estimator, "n_features_in_")):
         return X

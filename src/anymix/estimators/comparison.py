@@ -1,7 +1,7 @@
 """Methods against target mixtures: one table, with intervals, the worst mixture, and who cheats.
 
-Everything is made from a table of losses, one row a method and one column a point.  `compare` asks
-fitted models for it, `compare_tables` what the sources have said already.
+Everything is made from a table of losses, one row per method and one column per point.  `compare`
+asks fitted models for it, `compare_tables` what the sources have said already.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _usual_loss(models: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class _Mixtures:
-    """Mixtures of named domains: weights (t, p), the domains alone not among them by need."""
+    """Mixtures of named domains: weights (t, p), which need not include each domain alone."""
 
     names: tuple[str, ...]
     weights: FloatArray

@@ -15,7 +15,7 @@ from anymix.estimators._reweighted import ReweightedEstimator
 class GroupDRO(ReweightedEstimator):
     """One model, trained to make the loss on its worst source small (Sagawa et al. 2020).
 
-    The game min_h max_q sum_g q_g L_g(h) over group weights q is played in rounds: the estimator
+    The game min_h max_q Σ_g q_g L_g(h) over group weights q is played in rounds: the estimator
     is fitted with weight q_g / n_g on each row of group g, then the groups with large loss gain,
 
         q_g <- q_g exp(step_size L_g / max_j L_j) / (normaliser),
@@ -72,7 +72,7 @@ class GroupDRO(ReweightedEstimator):
         """
         rows = self._rows(X, reset=True)
         if self.n_rounds < 1:
-            raise ValueError(f"n_rounds must be at least 1, not {self.n_rounds}.")
+            raise ValueError(f"n_rounds must be at least 1; got {self.n_rounds}.")
         domain = np.zeros(rows.shape[0], dtype=int) if sample_domain is None else sample_domain
         check_consistent_length(rows, domain)
         self.groups_, group = np.unique(np.asarray(domain), return_inverse=True)

@@ -17,8 +17,8 @@ class KernelMeanMatching(ReweightedEstimator):
 
     The weights b of the n training rows x_i, given m target rows t_j, minimise
 
-        1/2 b'Kb - kappa'b,  K_ij = k(x_i, x_j),  kappa_i = (n / m) sum_j k(x_i, t_j),
-        0 <= b_i <= B,  |sum_i b_i - n| <= n eps,
+        1/2 b'Kb - kappa'b,  K_ij = k(x_i, x_j),  kappa_i = (n / m) Σ_j k(x_i, t_j),
+        0 <= b_i <= B,  |Σ_i b_i - n| <= n eps,
 
     which is n^2 / 2 times the squared distance between the kernel means, up to a constant.  It is a
     privileged baseline: it sees target rows, and has to be trained again for every target.

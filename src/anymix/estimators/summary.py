@@ -52,7 +52,7 @@ def summarise(
     (['north', 'south'], [60, 60], [1.0, 1.0])
     """
     if isinstance(model, Pipeline):
-        model = model[-1]  # what is told are held-out tables, which steps before have seen
+        model = model[-1]  # the report is on held-out tables, which earlier steps have seen
     check_is_fitted(model, "z_")
     if not hasattr(model, "tables_"):
         raise ValueError("a report compares sources: fit the model with at least two of them.")

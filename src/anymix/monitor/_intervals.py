@@ -1,4 +1,4 @@
-"""How narrow may an interval for a share be?  Few rows resampled look surer than they are."""
+"""How narrow may an interval for a share be?  A few rows, resampled, look surer than they are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def worth(r: FloatArray, C: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
     """How much of a row that names its source a row of traffic is worth for each share, in [0, 1].
 
     With C[:, k] the mean of r over rows of source k, λ̂ = C⁻¹ mean r has at the even mixture the
-    variance [C⁻¹ Cov(r) C⁻ᵀ]_kk a row; it would be (1/p)(1 − 1/p) if rows named their sources.
+    variance [C⁻¹ Cov(r) C⁻ᵀ]_kk per row; it would be (1/p)(1 − 1/p) if rows named their sources.
 
     Examples
     --------

@@ -29,7 +29,7 @@ def adapt_z(
 
     On traffic of mixture λ, z = λ loses at most Σ_k λ_k ε_k + ηM: less than the robust z need lose
     there.  A wrong λ̂ has no such guarantee, and an interval from 0 to 1 says nothing, so z moves
-    as far as the interval is narrow.
+    further the narrower the interval is.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class Alarm(Record):
     Attributes
     ----------
     rings : bool
-        Whether p_value ≤ level: the traffic is no mixture of the sources.
+        Whether p_value ≤ level: the traffic is not a mixture of the sources.
     p_value : float
         How often traffic that is a mixture looks as strange.
     level : float
@@ -83,7 +83,7 @@ def mixture_alarm(
 
     Examples
     --------
-    Sources at −1 and 1; traffic at 0 looks like an even mixture to every mean, and is none.
+    Sources at −1 and 1; traffic at 0 looks like an even mixture to every mean, and is not one.
 
     >>> rng = np.random.default_rng(0)
     >>> def evidence(centre):

@@ -40,7 +40,7 @@ class TrafficReport(Record):
     estimate : MixtureEstimate
         λ̂ with its intervals.
     alarm : Alarm
-        Whether the traffic is no mixture of the sources.
+        Whether the traffic is not a mixture of the sources.
     source_names : tuple of str
         In the order of λ̂.
     sentence : str
@@ -85,8 +85,8 @@ class Monitor:
     >>> report = monitor.estimate(rng.normal(rng.choice([-1.0, 1.0], 1000, p=[0.2, 0.8]), 0.5))
     >>> report.estimate.mixture.round(1), report.alarm.rings
     (array([0.2, 0.8]), False)
-    >>> monitor.estimate(rng.normal(5.0, size=1000)).sentence
-    'These 1000 rows are no mixture of the sources (p = 0.002): do not trust λ̂ or the model here.'
+    >>> print(monitor.estimate(rng.normal(5.0, size=1000)).sentence)
+    These 1000 rows are not a mixture of the sources (p = 0.002): do not trust λ̂ or the model here.
     """
 
     def __init__(
@@ -156,9 +156,9 @@ class Monitor:
     def adapt(self, X: Any, y: ArrayLike | None = None, rng: int | np.random.Generator = 0) -> Any:
         """Return a copy of the model whose z suits the traffic X, with or without its labels.
 
-        Without labels z moves to λ̂ as far as its interval is narrow (`adapt_z`); with labels it is
-        then learned from them, held near that (`adapt_labelled`).  The certificate is for the old z
-        and does not go with it: `certificate_` is None.
+        Without labels z moves towards λ̂, further the narrower its interval is (`adapt_z`); with
+        labels it is then learned from them, held near that (`adapt_labelled`).  The certificate is
+        for the old z and does not go with it: `certificate_` is None.
         """
         report = self.estimate(X, rng)
         model: Any = self.model
@@ -187,8 +187,8 @@ def describe(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[str]) -> s
     """
     if alarm.rings:
         return (
-            f"These {estimate.n} rows are no mixture of the sources (p = {alarm.p_value:.2g}): do "
-            "not trust λ̂ or the model here."
+            f"These {estimate.n} rows are not a mixture of the sources (p = {alarm.p_value:.2g}): "
+            "do not trust λ̂ or the model here."
         )
     order = np.argsort(-estimate.mixture, kind="stable")
     shares = ", ".join(

@@ -75,7 +75,7 @@ def _figures(found: Data) -> list[str]:
     """Set what was measured above what is guaranteed."""
     figures = [
         ("Worst loss, measured", "robust_loss", "loss_upper", False),
-        ("Most above a source’s own model, measured", "regret", "regret_upper", True),
+        ("Largest excess over a source’s own model, measured", "regret", "regret_upper", True),
     ]
     parts = []
     for title, measured, upper, sign in figures:

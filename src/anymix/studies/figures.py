@@ -33,7 +33,7 @@ def _legend(axes: Any) -> None:
 
 
 def draw_domains(domains: MixtureDomains, n: int, path: Path, seed: int = 0) -> None:
-    """Draw n points of each domain of the plane: a colour a domain, a mark a class.
+    """Draw n points of each domain of the plane: a colour per domain, a mark per class.
 
     Paper: Fig. 3.
     """

@@ -21,7 +21,7 @@ class MeanMatcher:
     Parameters
     ----------
     view : View
-    train, target : sequence of rows, one entry a domain
+    train, target : sequence of rows, one entry per domain
         A quarter of each domain's training rows are weighted, as many in all as one domain has;
         the target rows are used without their ratings.
     """

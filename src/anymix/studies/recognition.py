@@ -1,7 +1,7 @@
 """What the recognition studies share: sources fitted on rows, and all rows of Tables 3 and 4.
 
 as published    raw kernel densities, η → 0, γ → 0 by the DC algorithm over the pooled rows
-clean           raw kernel densities, z by regret, held the nearer to 1/p the fewer rows there are;
+clean           raw kernel densities, z by regret, held nearer to 1/p the fewer rows there are;
                 and z with γ = 0 exactly, to show what that costs
 beyond          the same with calibrated responsibilities: the library's default; or with those of
                 a classifier of domains, as DMSA has them
@@ -63,7 +63,7 @@ class Setting(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """One source a domain, and one classifier of domains."""
+    """One source for each domain, and one classifier of domains."""
 
     sources: list[Source]
     router: DomainClassifier

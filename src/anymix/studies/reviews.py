@@ -130,7 +130,7 @@ class HeldOut(NamedTuple):
 
 
 def fit_bigrams(view: View, parts: Sequence[Rows]) -> list[BigramModel]:
-    """Train one language model a domain, all over the same words.
+    """Train one language model for each domain, all over the same words.
 
     Paper: App. E.2.
     """

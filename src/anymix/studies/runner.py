@@ -33,7 +33,7 @@ from anymix.core import Record
 Setup = Literal["as published", "clean", "beyond"]
 Progress = Callable[[int, int, str], None]
 
-# The one list of studies: name -> how many seeds are usual.  The module of that name is imported
+# The one list of studies: name -> its usual number of seeds.  The module of that name is imported
 # when its study is run.
 STUDIES = {
     "artificial": 10,
@@ -118,7 +118,7 @@ def run_study(
 
 
 def rehearse_study(name: str, n_seeds: int = 1, progress: Progress | None = None) -> list[Result]:
-    """Run a study on little made-up data: all its tables in seconds, with numbers of no meaning.
+    """Run a study on little made-up data: all its tables in seconds, with meaningless numbers.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def header(
 ) -> dict[str, Any]:
     """Say how the records were made, without naming the machine.
 
-    Processor seconds tell what a study costs on a machine that others use as well.
+    Processor seconds show what a study costs on a machine that others use as well.
     """
     return {
         "study": name,
@@ -157,7 +157,7 @@ def header(
 
 
 def write_records(path: Path | str, head: dict[str, Any], results: Iterable[Result]) -> None:
-    """Write the header and one JSON object a line."""
+    """Write the header and one JSON object per line."""
     lines = [json.dumps(head), *(result.to_json() for result in results)]
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -55,7 +55,7 @@ def paper_regression_domains() -> MixtureDomains:
 
 
 def paper_classification_domains(rng: np.random.Generator, p: int = 3) -> MixtureDomains:
-    """Three classes at random means, turned by a random orthonormal map a domain; .05, .05, .3.
+    """Three classes at random means, turned by a random orthonormal map per domain; .05, .05, .3.
 
     Paper: App. E.1.
     """

@@ -95,14 +95,14 @@ class Assumptions(Record):
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         divergences = {k: v for k, v in given.items() if k.endswith("divergence") and v is not None}
         if divergences and self.alpha is None:
-            raise ValueError(f"{next(iter(divergences))} needs alpha: state of which order it is.")
+            raise ValueError(f"{next(iter(divergences))} needs alpha, its order; state both.")
         if self.alpha is not None and not self.alpha > 1:
             raise ValueError(f"alpha must be above 1; got {self.alpha}.")
         for name, value in divergences.items():
             if not np.all(np.asarray(value, dtype=float) >= 1 - 1e-9):
                 raise ValueError(f"{name} is the exponential of a divergence, so ≥ 1; got {value}.")
         if (self.mass_floor is None) != (self.n_classes is None):
-            raise ValueError("mass_floor and n_classes go together: state both or none.")
+            raise ValueError("mass_floor and n_classes go together: state both or neither.")
         for name in ("loss_bound", "mass_floor", "n_classes"):
             if given[name] is not None and not 0 < given[name] < np.inf:
                 raise ValueError(f"{name} must be positive and finite; got {given[name]}.")

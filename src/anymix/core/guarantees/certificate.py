@@ -133,8 +133,8 @@ def certify(
         Probability that `loss_upper` and `regret_upper` both hold; None leaves them out.
     method : "auto", "betting", "bernstein", "hoeffding" or "student"
         See `anymix.core.guarantees.confidence`.  "auto" bets where M is stated and the points
-        have equal weights, and is Student's otherwise: the largest loss seen is no bound on the
-        largest there is.
+        have equal weights, and is Student's otherwise: the largest loss seen is not a bound on
+        the largest there is.
     held_out : bool, optional
         Whether the points are new to z.  By default they are unless z is a Solution of this very
         problem.  A z fitted here is rounded (log z to steps of 0.2), and the confidence is spread
@@ -262,7 +262,7 @@ def _reference_mass(problem: Judgement) -> float:
 
 
 def _lowest(problem: Judgement, z: FloatArray, given: Assumptions) -> float:
-    """min(0, least loss of h_z): Jensen's step wants losses ≥ 0, and shifts those that are not."""
+    """min(0, least loss of h_z): Jensen's step needs losses ≥ 0, and shifts those that are not."""
     lowest = float(problem.loss.value(problem.ratio(z)[0], problem.targets).min())
     # A loss that is a difference of logarithms can miss its zero by a rounding error.
     if lowest > -1e-9:

@@ -81,7 +81,7 @@ def sampled_renyi_ratio(log_p: ArrayLike, log_q: ArrayLike, alpha: float) -> Est
     """d_α(P ‖ Q) from log-densities of both at draws from P, with a standard error.
 
     [mean w]^(1/(α−1)), w = (P/Q)^(α−1), and by the delta method its standard error
-    d_α se(w) / (|α − 1| mean w).  Heavy tails of P/Q make it too low, the more so the larger α.
+    d_α se(w) / (|α − 1| mean w).  Heavy tails of P/Q make it too low, and more so the larger α is.
 
     Examples
     --------

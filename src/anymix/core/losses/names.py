@@ -66,7 +66,7 @@ def losses_at(h: FloatArray, y: NDArray[Any], loss: str | Loss) -> FloatArray:
 
 
 def loss_to_dict(loss: str | Loss) -> dict[str, Any]:
-    """Write a loss of the library by its name and parameters; the user's own has none to tell.
+    """Write a loss of the library by its name and parameters; the user's own has no name here.
 
     >>> loss_to_dict(Pinball(0.3))
     {'name': 'pinball', 'quantile': 0.3}

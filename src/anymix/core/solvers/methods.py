@@ -34,7 +34,7 @@ MANY_POINTS = 40_000
 # gamma cost up to four times the evaluations.
 THINNING, THINNING_FOR_STARTS = 10, 20
 # A part of the points differs from all by far more than this; and should its answer not do as a
-# start, no more than so many evaluations are lost.
+# start, at most this many evaluations are lost.
 ROUGH_TOL, POLISH_BUDGET = 1e-6, 25
 # The given start, then random ones; on 150 random problems the first was enough.
 GAMMA_STARTS = 4

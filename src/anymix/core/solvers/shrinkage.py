@@ -1,7 +1,7 @@
 """How much to hold z near a prior when it is learned from few held-out points.
 
-z that minimises an average over n_k points chases their noise.  ρ KL(u ‖ z) holds it back, with ρ
-three times the largest standard error of what is being minimised, measured at z = u.
+A z that minimises an average over n_k points chases their noise.  ρ KL(u ‖ z) holds it back, with
+ρ three times the largest standard error of what is being minimised, measured at z = u.
 """
 
 from __future__ import annotations
