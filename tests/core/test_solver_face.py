@@ -1,7 +1,6 @@
 """What solvers ask of a problem, what they hand back, and the table that names them."""
 
 import ast
-import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -134,7 +133,7 @@ def test_every_method_answers_with_one_record(objective):
         assert found.value == pytest.approx(of[objective](found.z), abs=1e-12), method
         assert found.status in ("converged", "stationary"), method
         assert found.n_evaluations >= len(found.trace) > 0, method
-        with pytest.raises(dataclasses.FrozenInstanceError):
+        with pytest.raises(AttributeError):
             found.z = prior
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,9 +21,7 @@ LEAST_SHARE = 1e-3
 NONE = np.empty(0)
 
 
-# Arrays have no truth of equality: without eq=False, == and hash() of a record would raise.
-@dataclass(frozen=True, eq=False)
-class Found:
+class Found(NamedTuple):
     """A solver's z, what it minimised there, and how it ended.
 
     `value` is γ, or the largest of the functions and the penalty; `optimality` is what is left of
@@ -34,7 +32,7 @@ class Found:
     value: float
     optimality: float
     status: str
-    multipliers: FloatArray = field(default_factory=lambda: NONE)
+    multipliers: FloatArray = NONE
     n_evaluations: float = 0.0
     n_hessians: float = 0.0
     trace: tuple[Step, ...] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -43,7 +42,7 @@ class Solvable(SumOverPoints, Protocol):
         """ε_k, the baseline of "regret", shape (p,)."""
 
     def thin(self, n: int, rng: np.random.Generator) -> Solvable:
-        """Return the problem on about n of the points; asked only where there are many."""
+        """Return the problem on about n of the points; only asked for where there are many."""
 
 
 def baseline(problem: Solvable, objective: str) -> FloatArray:
@@ -87,8 +86,7 @@ class Oracle:
     def billed(self, found: Found) -> Found:
         """Clean z, and add what it cost here and at the helper, which sees part of the points."""
         oracles = [self] if self.helper is None else [self, self.helper]
-        return replace(
-            found,
+        return found._replace(
             z=clean(found.z),
             n_evaluations=sum(oracle.n_evaluations for oracle in oracles),
             n_hessians=sum(oracle.n_hessians for oracle in oracles),
