@@ -69,7 +69,7 @@ def named_sources(sample_domain: ArrayLike, names: Sequence[Any]) -> IntArray:
     found, codes = np.unique(np.asarray(sample_domain), return_inverse=True)
     known = [str(name) for name in names]
     position = {name: k for k, name in enumerate(known)}
-    if found.dtype.kind in "iu" and not set(found.astype(str)) <= set(known):
+    if found.dtype.kind in "iu" and not any(name.lstrip("-").isdigit() for name in known):
         position = {str(k): k for k in range(len(known))}
     unknown = [str(d) for d in found.astype(str) if d not in position]
     if unknown:

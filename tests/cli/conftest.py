@@ -55,16 +55,3 @@ def numbers(tmp_path_factory):
 def audits():
     with remembered_audits():
         yield
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command and return its exit code and what it printed."""
-
-    def call(*arguments):
-        capsys.readouterr()
-        status = main([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        return SimpleNamespace(status=status, out=said.out, err=said.err)
-
-    return call

@@ -14,10 +14,10 @@ def draw(name, n, rng):
     return X, y
 
 
-def write_csv(path, X, y=None):
+def write_csv(path, X, y=None, names=("a", "b")):
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["a", "b"] + ["y"] * (y is not None))
+        writer.writerow([*names] + ["y"] * (y is not None))
         columns = [*X.T.tolist(), *([] if y is None else [y.tolist()])]
         writer.writerows(zip(*columns, strict=True))
     return str(path)

@@ -132,3 +132,19 @@ def test_numbers_that_no_fit_can_have_found_are_refused(change, words):
 def test_records_of_strangers_are_read_strictly(data, words):
     with pytest.raises(ValueError, match=words):
         Combination.from_dict(data)
+
+
+@pytest.mark.parametrize("eta", [0.0, 1e-3])
+def test_points_that_only_sources_without_weight_explain_are_shared(eta):
+    log_masses, h = np.array([[-np.inf], [0.0]]), np.array([[1.0], [2.0]])
+    used = Combination(np.array([1.0, 0.0]), eta)
+    np.testing.assert_allclose(
+        used.predict(log_masses, h), combine(log_masses, h, used.z, eta), rtol=1e-12
+    )
+    assert np.isfinite(used.predict(log_masses, h)).all()
+
+
+@pytest.mark.parametrize("skip_below", [-0.1, 1.0, 3.0, np.nan])
+def test_skipping_everything_is_refused(skip_below):
+    with pytest.raises(ValueError, match="skip_below must be"):
+        mix(np.full((2, 1), 0.5), np.ones((2, 1)), skip_below)

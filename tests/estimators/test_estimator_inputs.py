@@ -95,7 +95,9 @@ def test_features_in_another_order():
         Source(n, m, lambda X: -(X["u"] ** 2).to_numpy()) for n, m in zip("ab", models, strict=True)
     ]
     model = DistributionWeightedRegressor.from_sources(given)
-    with pytest.raises(ValueError, match=r"expects the features \['u', 'v'\]; X has in another or"):
+    with pytest.raises(
+        ValueError, match=r"expects the features \['u', 'v'\]; X has them in another or"
+    ):
         model.fit(frame[["v", "u"]], YR, np.repeat(["a", "b"], 12))
     assert model.fit(frame, YR, np.repeat(["a", "b"], 12)).predict(frame).shape == (24,)
 

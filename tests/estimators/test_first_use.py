@@ -44,7 +44,7 @@ def test_columns_of_other_scales_are_named_once_at_the_line_of_the_user():
     X = np.c_[X, np.random.default_rng(1).normal(50_000, 20_000, len(X))]
     sentences, files = said(lambda: DistributionWeightedRegressor(random_state=0).fit(X, y, d))
     assert len(sentences) == 1
-    assert "next to column 2" in sentences[0]
+    assert "beside column 2" in sentences[0]
     assert files == {__file__}
 
 

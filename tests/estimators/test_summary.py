@@ -83,3 +83,10 @@ def test_mean_weights_sum_to_one_on_each_domain(seed):
     domain = np.r_[0, 1, 2, rng.integers(0, 3, 20)]
     found = mean_weights(rng.dirichlet(np.ones(3), domain.size).T, domain)
     np.testing.assert_allclose(found.sum(axis=0), 1.0)
+
+
+def test_a_row_that_all_call_impossible_spoils_no_other_bin():
+    log_masses = np.array([[0.0, -9.0, -np.inf], [-9.0, 0.0, -np.inf]])
+    bins = reliability(log_masses, np.array([0, 1, 0]))
+    assert all(np.isfinite(list(one.values())).all() for one in bins)
+    assert sum(one["share"] for one in bins) == pytest.approx(1.0)

@@ -17,6 +17,8 @@ def test_positions_of_labels_in_any_order_of_classes(classes, labels):
 def test_names_come_before_positions():
     assert named_sources([2, 1, 1], [1, 2]).tolist() == [1, 0, 0]
     assert named_sources([0, 1, 1], ["a", "b"]).tolist() == [0, 1, 1]
+    with pytest.raises(ValueError, match="names '1', but the sources are"):
+        named_sources([1, 1], [0, 2])
 
 
 @pytest.mark.parametrize(

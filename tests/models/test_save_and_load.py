@@ -149,6 +149,10 @@ class MyLoss(Loss):
         return 2 * ((predictions - targets) ** 2).max(axis=0)
 
 
+class Stubborn(DistributionWeightedRegressor):
+    """Answers otherwise than its class, which no folder can tell."""
+
+
 def given(predictor, density):
     sources = [Source("north", predictor, density), Source("south", Ridge().fit(XR, YR), KDE)]
     KDE.fit(XR)
@@ -172,7 +176,16 @@ def given(predictor, density):
             "MyLoss is your own Python class",
         ),
         (lambda: DistributionWeightedRegressor(), "not fitted"),
-        (lambda: Ridge().fit(XR, YR), "not fitted|only a DistributionWeighted"),
+        (lambda: Ridge().fit(XR, YR), "only a DistributionWeighted.*got Ridge"),
+        (lambda: make_pipeline(StandardScaler(), Ridge()).fit(XR, YR), "save its last step"),
+        (lambda: Stubborn(density=KDE, cv=2).fit(XR, YR, DR), "got Stubborn"),
+        (lambda: DistributionWeightedClassifier(cv=2).fit(X, Y[0] == Y, D), "classes of the type"),
+        (
+            lambda: DistributionWeightedRegressor(density=KDE, cv=2).fit(
+                XR, YR, np.where(DR == "north", np.datetime64("2026-01-01"), np.datetime64("2026"))
+            ),
+            "cannot be written as JSON",
+        ),
     ],
 )
 def test_what_cannot_be_in_a_folder_is_refused_before_anything_is_written(model, words, tmp_path):
@@ -187,6 +200,33 @@ def test_a_folder_that_is_no_model_is_not_replaced(tmp_path):
     with pytest.raises(ValueError, match="is not a model folder"):
         anymix.save(fitted(CASES["router"][0]), tmp_path / "m")
     assert (tmp_path / "m" / "letter.txt").read_text() == "mine"
+
+
+def test_files_of_the_user_are_never_removed(tmp_path):
+    mine = tmp_path / "m" / "sources" / "thesis"
+    mine.mkdir(parents=True)
+    (mine / "chapter.txt").write_text("mine")
+    model = fitted(CASES["router"][0])
+    with pytest.raises(ValueError, match="is not a model folder"):
+        anymix.save(model, tmp_path / "m")
+    anymix.save(model, tmp_path / "n")
+    (tmp_path / "n" / "sources" / ".DS_Store").write_text("system")
+    (tmp_path / "n" / "sources" / "notes").mkdir()
+    (tmp_path / "n" / ".x.tmp").mkdir()
+    anymix.save(fitted(CASES["labels"][0]), tmp_path / "n")
+    left = {path.name for path in (tmp_path / "n" / "sources").iterdir()}
+    assert {".DS_Store", "notes"} < left
+    assert len(left) == 5
+    assert (mine / "chapter.txt").read_text() == "mine"
+
+
+def test_frames_are_taken_as_the_fitted_model_takes_them(tmp_path):
+    model = fitted(CASES["labels"][0])
+    again = through_a_folder(model, tmp_path)
+    frame = pd.DataFrame(X, columns=["age", "dose"])
+    with pytest.warns(UserWarning, match="fitted without feature names"):
+        found = again.predict_proba(frame)
+    np.testing.assert_allclose(found, model.predict_proba(X), rtol=1e-11)
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +260,18 @@ def changed(folder, tmp_path, change):
         (lambda r: r["solution"].update(z="high"), "not sound|wrong kind"),
         (lambda r: r["tables"].update(size=1), "bytes; the manifest says 1"),
         (lambda r: r.pop("settings"), "lacks 'settings'"),
+        (lambda r: r["settings"].update(confidence={}), "where a number is expected"),
+        (lambda r: r["settings"].update(skip_below=3.0), "setting skip_below"),
+        (lambda r: r["settings"].update(objective="best"), "setting objective"),
+        (lambda r: r.update(classes=["a", "a", "b"]), "list of different labels"),
+        (lambda r: r.update(classes="abc"), "list of different labels"),
+        (lambda r: r["certificate"].update(z=0.3), "where a list of numbers is expected"),
+        (lambda r: r["certificate"].update(own_losses=[0.1]), "the certificate"),
+        (lambda r: r["cross_loss"].update(mean=[[0.1, 0.2]]), "the cross losses"),
+        (lambda r: r["certificate"].update(robust_loss=[1.0]), "where a number is expected"),
+        (lambda r: r["combination"].update(eta=10**400), "wrong kind"),
+        (lambda r: r["tables"].update(file="tables-000000000000.safetensors"), "lacks a part"),
+        (lambda r: r["names"].reverse(), "does not name the sources"),
     ],
 )
 def test_a_record_that_was_changed_is_refused_in_a_sentence(folder, tmp_path, change, words):

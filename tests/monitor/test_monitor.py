@@ -2,7 +2,10 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
+from anymix import DistributionWeightedRegressor, Source
+from anymix.densities import GaussianKDE
 from anymix.monitor import Monitor
 
 DOMAIN = np.repeat([0, 1, 2], 150)
@@ -59,3 +62,20 @@ def test_the_report_is_json(monitor, planar):
 def test_an_unknown_source_gets_a_sentence(planar):
     with pytest.raises(ValueError, match="names 'south', but the sources are"):
         Monitor(planar, np.zeros((2, 2)), ["north", "south"]).estimate(np.zeros((3, 2)))
+
+
+def test_held_out_tables_are_not_mistaken_for_names():
+    """Sources called "1" and "0" are at positions 0 and 1: a number in tables is a position."""
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(-2, 1, (80, 1)), rng.normal(2, 1, (80, 1))]
+    sources = [
+        Source(name, Ridge().fit(X, X[:, 0]), GaussianKDE(0.5).fit(part))
+        for name, part in (("1", X[:80]), ("0", X[80:]))
+    ]
+    domain = np.repeat(["1", "0"], 80)
+    model = DistributionWeightedRegressor.from_sources(sources).fit(X, X[:, 0], domain)
+    traffic = rng.normal(-2, 1, (200, 1))
+    by_rows = Monitor(model, X, domain, n_bootstrap=50, level=0.05).estimate(traffic)
+    by_tables = Monitor.from_tables(model, n_bootstrap=50, level=0.05).estimate(traffic)
+    assert by_rows.estimate.mixture[0] > 0.8
+    assert by_tables.estimate.mixture[0] > 0.8

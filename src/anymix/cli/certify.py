@@ -34,6 +34,11 @@ def run(args: Namespace, console: Console) -> int:
     if not args.held_out and not args.from_sites:
         _check_no_wishes(args)
         found = read_record(args.model)["certificate"]
+        if found is None:
+            raise ValueError(
+                f"{args.model} has no certificate: it is of one source, or z was adapted to "
+                "traffic; give new rows with --held-out."
+            )
         console.result(str(found["sentence"]), found)
         return 0
     saved = read_model(args.model)

@@ -8,7 +8,7 @@ from anymix.cli.argument_types import share
 from anymix.cli.console import Console
 from anymix.cli.held_out import add_held_out, held_out_sites
 from anymix.exchange import read_alike
-from anymix.models import check_place, fit_sites, write_model
+from anymix.models import check_place, fit_folder
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -38,7 +38,8 @@ def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     replaced = check_place(args.out)
     received = read_alike(args.sources)
-    model = fit_sites(
+    model, record = fit_folder(
+        args.out,
         received,
         held_out_sites(args, received, console),
         objective=args.objective,
@@ -46,7 +47,6 @@ def run(args: Namespace, console: Console) -> int:
         confidence=args.confidence,
         calibrate=not args.no_calibration,
     )
-    record = write_model(args.out, model, received)
     wrote = f"wrote {args.out}" + ", in place of the model that was there" * replaced
     console.result(f"{model.describe()}\n\n{wrote}", record)
     return 0

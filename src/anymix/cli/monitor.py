@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, console: Console) -> int:
     """Run the command; 1 means that the alarm rings."""
     saved = read_model(args.model)
-    if saved.model.novelty_ is None:
+    if getattr(saved.model, "novelty_", None) is None:
         raise ValueError(
             f"{args.model} was fitted from responsibilities alone; monitoring needs densities."
         )

@@ -33,7 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     saved = read_model(args.model)
-    if args.novelty and saved.model.novelty_ is None:
+    if args.novelty and getattr(saved.model, "novelty_", None) is None:
         raise ValueError(
             f"{args.model} was fitted from responsibilities alone, so it has no novelty; leave "
             "--novelty out."

@@ -15,8 +15,9 @@ the masses are known and solvers ask for many z.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,6 +73,13 @@ class Combination(Record):
         if self.calibration is not None:
             self.calibration.check(self.z.size)
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the combination that `to_dict` wrote, or say what is wrong with it."""
+        found = super().from_dict(data)
+        found.check()
+        return found
+
     def log_responsibilities(self, log_masses: FloatArray) -> FloatArray:
         """log q_k from log D_k or log r_k, both (p, n)."""
         return log_responsibilities(log_masses, self.calibration)
@@ -85,7 +93,11 @@ class Combination(Record):
 
         Paper: Eq. 1, Eq. 2.
         """
-        return _shares(self.responsibilities(log_masses), self.z, self.eta)
+        log_q = self.log_responsibilities(log_masses)
+        # Where η keeps every weight above zero no logarithms are needed.
+        return (
+            _shares(np.exp(log_q), self.z, self.eta) if self.eta else source_weights(log_q, self.z)
+        )
 
     def predict(
         self, log_masses: FloatArray, predictions: FloatArray | Ask, skip_below: float = 0.0
@@ -116,6 +128,8 @@ def mix(weights: FloatArray, predictions: FloatArray | Ask, skip_below: float = 
     array([3., 3.])
     """
     p, n = weights.shape
+    if not 0 <= skip_below < 1:
+        raise ValueError(f"skip_below must be 0 or more and below 1; got {skip_below}.")
     if skip_below > 0:
         weights = np.where(weights < skip_below / p, 0.0, weights)
         weights /= weights.sum(axis=0)

@@ -161,7 +161,8 @@ class Judgement:
     def cross_losses(self) -> tuple[FloatArray, FloatArray]:
         """L(D_j, h_k), each source's predictor k on each source j, and its standard error: (p, p).
 
-        With weights w of sum 1 the error of Σ w ℓ is √Σ w² (ℓ − mean)².
+        With weights w of sum 1 the error of Σ w ℓ is √(n/(n−1) Σ w² (ℓ − mean)²), n = 1/Σ w²: for
+        equal weights the standard deviation over √n.
         """
         losses = np.stack([self.loss.value(h, self.targets) for h in self.predictions])
         mean, error = np.empty((2, self.n_sources, self.n_sources))
@@ -169,7 +170,8 @@ class Judgement:
             points, w = self.measure.take(j)
             mean[:, j] = losses[:, points] @ w
             spread = losses[:, points] - mean[:, j : j + 1]
-            error[:, j] = np.sqrt(((w * spread) ** 2).sum(axis=1))
+            n = 1.0 / float(w @ w)
+            error[:, j] = np.sqrt(n / max(n - 1.0, 1.0) * ((w * spread) ** 2).sum(axis=1))
         return mean, error
 
     @cached_property

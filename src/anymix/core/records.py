@@ -62,6 +62,8 @@ def restored(kind: Any, value: Any) -> Any:
         known = [option for option in inner if option is not type(None)]
         return restored(known[0], value) if len(known) == 1 and value is not None else value
     if origin is np.ndarray:
+        if not isinstance(value, list):
+            raise ValueError(f"{value!r:.60} stands where a list of numbers is expected.")
         return np.array(_floats(value), dtype=float)
     if origin is tuple:
         return tuple(restored(inner[0], item) for item in value)
@@ -70,6 +72,8 @@ def restored(kind: Any, value: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, tuple):
         return kind(**_fields(kind, value))
     if kind is float:
+        if isinstance(value, list | dict):
+            raise ValueError(f"{value!r:.60} stands where a number is expected.")
         return _floats(value)
     if kind in (int, str, bool) and type(value) is not kind:
         raise ValueError(f"{value!r:.60} stands where a value of type {kind.__name__} is expected.")

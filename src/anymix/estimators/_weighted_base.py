@@ -86,7 +86,8 @@ class DistributionWeighting(Questions):
 
         def __getattr__(self, name: str) -> Any:
             kind = type(self).__name__
-            if name in LEARNED_FROM_SEVERAL and "combination_" in self.__dict__:
+            names = self.__dict__.get("source_names_", ())
+            if name in LEARNED_FROM_SEVERAL and len(names) == 1:
                 raise AttributeError(
                     f"this {kind} has no {name}: it was fitted with one source, which leaves "
                     "nothing to combine or certify; fit it with sample_domain, the source of each "
@@ -105,7 +106,7 @@ class DistributionWeighting(Questions):
 
     def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
         if len(self.sources_) == 1:
-            self.combination_ = Combination(np.ones(1), self.eta)
+            self.combination_ = Combination(np.ones(1), self.eta, None, self.rule)
             for learned in LEARNED_FROM_SEVERAL:
                 self.__dict__.pop(learned, None)
             return
@@ -131,6 +132,8 @@ class DistributionWeighting(Questions):
             )
         self.sources_, self.router_ = list(self.sources), None
         self.source_names_ = np.asarray([source.name for source in self.sources_])
+        for stale in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(stale, None)
         columns = self.sources_[0].feature_names
         if columns is not None:
             self.n_features_in_ = len(columns)

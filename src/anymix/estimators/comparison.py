@@ -21,6 +21,8 @@ from anymix.estimators._format import lay_out, number
 from anymix.estimators._rows import check_domains
 from anymix.sources import PROBABILITY_FLOOR, Tables
 
+Method = Combination | int | FloatArray
+
 
 @dataclass(frozen=True)
 class Comparison(Record):
@@ -112,7 +114,7 @@ def compare(
 
 def compare_tables(
     tables: Tables,
-    methods: Mapping[str, Combination | ArrayLike],
+    methods: Mapping[str, Method],
     names: Iterable[str],
     loss: str | Loss,
     mixtures: Mapping[str, ArrayLike] | None = None,
@@ -124,7 +126,8 @@ def compare_tables(
     ----------
     tables : Tables
         With targets and the domain of each point.
-    methods : mapping of names to a Combination or to weights (p, m) of the sources at the points
+    methods : mapping of names to a Combination, to the number of a source that is taken alone, or
+        to weights (p, m) of the sources at the points
     names : of the sources
     loss : str or Loss
         What is said at the label that occurred is enough, as combinations are averages.
@@ -143,6 +146,10 @@ def compare_tables(
     average      0.2500      0.2500      0.2500      0.2500
     weighed      0.0000      0.0000      0.0000      0.0000
     """
+    if tables.targets is None or tables.sample_domain is None:
+        raise ValueError("tables need targets and sample_domain to be compared on.")
+    for method in methods.values():
+        tables.check_loss(loss, getattr(method, "rule", "marginal"))
     targets = np.asarray(tables.targets)
     losses = {
         name: losses_at(_predicted(method, tables), targets, loss)[None]
@@ -154,22 +161,21 @@ def compare_tables(
 
 def usual_methods(
     tables: Tables, combination: Combination, names: Iterable[str]
-) -> dict[str, Combination | FloatArray]:
+) -> dict[str, Method]:
     """Name each source alone, their average, the likeliest source, and the combination."""
     p, m = tables.log_masses.shape
-    alone = np.eye(p)
-    methods: dict[str, Combination | FloatArray] = {
-        name: np.repeat(alone[:, k : k + 1], m, axis=1) for k, name in enumerate(names)
-    }
+    methods: dict[str, Method] = {name: k for k, name in enumerate(names)}
     methods["uniform"] = np.full((p, m), 1.0 / p)
-    methods["likeliest source"] = alone[:, tables.log_masses.argmax(axis=0)]
+    methods["likeliest source"] = np.eye(p)[:, tables.log_masses.argmax(axis=0)]
     methods["anymix"] = combination
     return methods
 
 
-def _predicted(method: Combination | ArrayLike, tables: Tables) -> FloatArray:
+def _predicted(method: Method, tables: Tables) -> FloatArray:
     if isinstance(method, Combination):
         return method.predict(tables.log_masses, tables.predictions)
+    if isinstance(method, int):
+        return np.asarray(tables.predictions[method])
     return mix(np.asarray(method, dtype=float), tables.predictions)
 
 
@@ -216,8 +222,10 @@ class _Mixtures:
         shape = (len(losses), p + len(lam), p)
         L, se = np.empty(shape), np.empty(shape)
         for a, values in enumerate(losses.values()):
-            for k in range(p):
+            for k, name in enumerate(self.domains):
                 own = values[:, domain == k]
+                if not own.shape[1]:
+                    raise ValueError(f"there are no rows of the source {name!r} to compare on.")
                 L[a, :, k] = own.mean(axis=1)
                 se[a, :, k] = own.std(axis=1) / np.sqrt(max(own.shape[1] - 1, 1))
         alone = np.diagonal(L[:, :p], axis1=1, axis2=2)

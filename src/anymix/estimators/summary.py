@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray
 from anymix._version import __version__
-from anymix.core import Combination, Record, plain
+from anymix.core import Combination, Record, log_responsibilities, plain
 from anymix.densities import CalibrationReport, balanced_weights
 from anymix.sources import Tables
 
@@ -124,7 +123,7 @@ def reliability(
     >>> [bin["accuracy"] for bin in reliability(log_r, np.array([0, 1]))]
     [0.5]
     """
-    log_r = log_softmax(log_masses, axis=0)
+    log_r = log_responsibilities(log_masses)
     weight = balanced_weights(domain, np.ones(domain.size), len(log_r))
     sure, right = np.exp(log_r.max(axis=0)), log_r.argmax(axis=0) == domain
     bins = np.minimum((sure * n_bins).astype(np.intp), n_bins - 1)

@@ -22,7 +22,6 @@ from anymix.exchange.read import check_alike as check_alike
 from anymix.exchange.read import read_alike as read_alike
 from anymix.exchange.site import MIN_ROWS as MIN_ROWS
 from anymix.exchange.site import SiteTable, evaluate_site, join_sites, read_site
-from anymix.exchange.site import all_classes as all_classes
 from anymix.exchange.tensors import density_from_arrays as density_from_arrays
 from anymix.exchange.tensors import density_to_arrays as density_to_arrays
 from anymix.exchange.tensors import dump as dump

@@ -52,16 +52,17 @@ class SiteTable:
 
     def tables(self) -> Tables:
         """Return the rows as tables, of the loss's own kind."""
-        log_masses, known = self.log_responsibilities, self.log_total is not None
+        log_masses = self.log_responsibilities
+        known = self.log_total is not None
         if self.log_total is not None:
             log_masses = log_masses + self.log_total
         m, k = log_masses.shape[1], self.sources.index(self.site)
         domain = np.full(m, k, dtype=np.intp)
         if self.loss == "squared":
-            return Tables(log_masses, self.outcomes, np.zeros(m), domain, has_densities=known)
+            return Tables(log_masses, self.outcomes, np.zeros(m), domain, None, None, known, True)
         # The label that occurred is the one class of which anything is known.
         outcomes, labels = self.outcomes[:, :, None], np.zeros(m, dtype=np.intp)
-        return Tables(log_masses, outcomes, labels, domain, has_densities=known)
+        return Tables(log_masses, outcomes, labels, domain, None, None, known, True)
 
     def write(self, path: str | Path) -> None:
         """Write one file, whole or not at all."""

@@ -3,14 +3,14 @@
 The format is described in docs/format.md.
 """
 
-from anymix.models.folder import SavedModel, check_place, load, read_model, read_record, save
+from anymix.models.folder import SavedModel, load, read_model, read_record, save
+from anymix.models.folder import check_several as check_several
 from anymix.models.folder import summarise_folder as summarise_folder
-from anymix.models.folder import write_model as write_model
+from anymix.models.place import check_place
 from anymix.models.saved_records import add_record as add_record
 from anymix.models.seen_rows import note_on as note_on
-from anymix.models.seen_rows import seen_sources as seen_sources
 from anymix.models.sites import certify_sites as certify_sites
 from anymix.models.sites import compare_sites as compare_sites
-from anymix.models.sites import fit_sites as fit_sites
+from anymix.models.sites import fit_folder as fit_folder
 
 __all__ = ["SavedModel", "check_place", "load", "read_model", "read_record", "save"]

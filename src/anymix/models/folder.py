@@ -13,7 +13,6 @@ were kept beside the old model go just before that: a new model never stands bes
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +26,23 @@ from anymix._files import read_file, replacing, write_folder
 from anymix.core import plain
 from anymix.estimators import summarise
 from anymix.exchange import FileFacts, ReceivedSource, parse_json, part_of, read_sources
-from anymix.models.parts import described, name_columns, pack_sources, read_router, router_to_arrays
-from anymix.models.record import KIND, SCHEMA, model_from_dict, model_to_dict
+from anymix.models.parts import (
+    described,
+    name_columns,
+    nameless,
+    pack_sources,
+    read_router,
+    router_to_arrays,
+)
+from anymix.models.place import check_place, clean, source_folder
+from anymix.models.record import (
+    KIND,
+    SCHEMA,
+    check_kind,
+    check_learned,
+    model_from_dict,
+    model_to_dict,
+)
 from anymix.models.saved_records import drop_records, read_records
 from anymix.models.tables_file import read_tables, tables_to_arrays
 from anymix.models.upgrade import upgraded
@@ -83,6 +97,7 @@ def save(model: Any, folder: str | Path) -> None:
     >>> again.certificate_.sentence == model.certificate_.sentence
     True
     """
+    check_kind(model)
     check_is_fitted(model, "combination_")
     check_place(folder)
     record = model_to_dict(model)
@@ -103,19 +118,24 @@ def write_model(
     parts = {stem: part_of(stem, found) for stem, found in arrays.items() if found is not None}
     record |= dict.fromkeys(arrays)
     record |= {stem: {"file": part.name, **vars(part.facts)} for stem, part in parts.items()}
-    names = [_store_source(folder / "sources", one) for one in received]
+    names = [source_folder(one) for one in received]
     record["sources"] = [described(one, name) for one, name in zip(received, names, strict=True)]
     record["has_densities"] = vars(model).get("novelty_") is not None
+    record["at_label"] = "tables_" in vars(model) and model.tables_.at_label
     record = plain(record, exact=True)
+    written = _json(record)
+    for name, one in zip(names, received, strict=True):
+        if not (folder / "sources" / name).exists():
+            write_folder(folder / "sources" / name, one.files)
     for part in parts.values():
         with replacing(folder / part.name) as temporary:
             temporary.write_bytes(part.content)
     with replacing(folder / RECORD) as temporary:
-        temporary.write_text(json.dumps(record, indent=1, allow_nan=False), "utf-8")
+        temporary.write_text(written, "utf-8")
         # Before the new model and not after: killed between the two, an old model lacks a record,
         # which can be made again; a new one would show the certificate of another.
         drop_records(folder)
-    _clean(folder, {*names, *(part.name for part in parts.values())})
+    clean(folder, {*names, *(part.name for part in parts.values())})
     return record
 
 
@@ -124,34 +144,14 @@ def _tables(model: Any) -> dict[str, NDArray[Any]] | None:
     return None if tables is None else tables_to_arrays(tables)
 
 
-def check_place(folder: str | Path) -> bool:
-    """Return whether a model is there to be replaced; refuse a place that holds other things."""
-    folder = Path(folder)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file; choose another name for the model folder.")
-    if folder.exists() and any(folder.iterdir()) and not (folder / RECORD).exists():
-        ours = ("tables-", "router-")
-        seen = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
-        if not all(name == "sources" or name.startswith(ours) for name in seen):
-            raise ValueError(f"{folder} exists and is not a model folder; choose another name.")
-    return (folder / RECORD).exists()
-
-
-def _store_source(folder: Path, one: ReceivedSource) -> str:
-    name = f"{one.manifest.name}-{one.sha256[:12]}"
-    if not (folder / name).exists():
-        write_folder(folder / name, one.files)
-    return name
-
-
-def _clean(folder: Path, kept: set[str]) -> None:
-    """Remove what an older model, or a run that was killed, has left."""
-    for path in [*folder.glob("tables-*"), *folder.glob("router-*"), *folder.glob(".*.tmp*")]:
-        if path.name not in kept:
-            path.unlink()
-    for path in (folder / "sources").iterdir():
-        if path.name not in kept:
-            shutil.rmtree(path)
+def _json(record: dict[str, Any]) -> str:
+    try:
+        return json.dumps(record, indent=1, allow_nan=False)
+    except TypeError as error:
+        raise ValueError(
+            f"the model cannot be written as JSON ({error}); name domains and classes by strings "
+            "or whole numbers."
+        ) from error
 
 
 def read_record(folder: str | Path) -> dict[str, Any]:
@@ -190,7 +190,9 @@ def _audited(folder: Path, build: Any, *given: Any) -> Any:
         raise
     except KeyError as error:
         raise AuditError(folder / RECORD, f"lacks {error}") from error
-    except (TypeError, AttributeError, IndexError) as error:
+    except OSError as error:
+        raise AuditError(folder, f"lacks a part: {error.strerror} ({error.filename})") from error
+    except (TypeError, AttributeError, IndexError, OverflowError) as error:
         raise AuditError(folder / RECORD, "has an entry of the wrong kind") from error
     except ValueError as error:
         raise AuditError(folder / RECORD, f"is not sound: {str(error).rstrip('.')}") from error
@@ -221,15 +223,15 @@ def _restore(folder: Path, record: dict[str, Any]) -> tuple[Any, list[ReceivedSo
     for one, entry in zip(received, entries, strict=True):
         if one.sha256 != entry["sha256"]:
             raise AuditError(one.folder, "is not the source that the model was made of")
-    model.sources = [one.source for one in received]
+    model.sources = [nameless(one.source) for one in received]
     model.sources_ = list(model.sources)
     model.router_ = None
     if record["router"] is not None:
         path = folder / plain_name(record["router"]["file"])
         model.router_ = read_router(path, record["router"], model.n_features_in_)
     name_columns(model)
-    if len(received) != len(model.source_names_):
-        raise AuditError(folder / RECORD, "does not have as many sources as names")
+    if [source.name for source in model.sources] != [str(n) for n in model.source_names_]:
+        raise AuditError(folder / RECORD, "does not name the sources as their manifests do")
     return model, received
 
 
@@ -243,9 +245,9 @@ def _restore_learned(folder: Path, record: dict[str, Any]) -> Any:
         FileFacts(stated["size"], stated["sha256"]),
         classes=getattr(model, "classes_", None),
         has_densities=bool(record["has_densities"]),
+        at_label=bool(record["at_label"]),
     )
-    if len(model.tables_.log_masses) != len(model.source_names_):
-        raise AuditError(folder / RECORD, "has tables of another number of sources")
+    check_learned(model)
     model.novelty_ = Novelty.from_tables(model.tables_) if record["has_densities"] else None
     return model
 
@@ -265,5 +267,12 @@ def summarise_folder(folder: str | Path, name: str | None = None) -> dict[str, A
     folder = Path(folder)
     record = read_record(folder)
     model = _audited(folder, _restore_learned, folder, record)
+    check_several(folder, model)
     shown = summarise(model, model.comparison_, name=name or folder.resolve().name)
     return shown | read_records(folder)
+
+
+def check_several(folder: str | Path, model: Any) -> None:
+    """Refuse a model of one source where sources are compared."""
+    if len(model.source_names_) < 2:
+        raise ValueError(f"{folder} is a model of one source: there is nothing to compare.")

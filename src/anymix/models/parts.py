@@ -22,6 +22,7 @@ from anymix.exchange import (
     pack_source,
     read_sources,
 )
+from anymix.sources import Source
 
 ROUTER_LIMIT = 2**28
 # At so many rows a graph is compared with the estimator that it stands for.
@@ -59,6 +60,12 @@ def _typical_rows(model: Any) -> FloatArray | None:
     router = density_to_arrays(model.router_)[1] if len(model.sources_) > 1 else {}
     noise = np.random.default_rng(0).standard_normal((N_ROWS, d))
     return np.asarray(router.get("mean", 0.0) + router.get("scale", 1.0) * noise)
+
+
+def nameless(source: Source) -> Source:
+    """Take the names of columns off a source that were only made up to pack it: x0, x1, ..."""
+    made_up = [f"x{i}" for i in range(len(source.feature_names or ()))]
+    return replace(source, feature_names=None) if source.feature_names == made_up else source
 
 
 def name_columns(model: Any) -> None:

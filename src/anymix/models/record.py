@@ -37,19 +37,29 @@ LEARNED: dict[str, Any] = {
 }
 
 
-def model_to_dict(model: Any) -> dict[str, Any]:
-    """Name all that makes a fitted model; what cannot be written is refused in one sentence.
+def check_kind(model: Any) -> None:
+    """Refuse what is not a model of this library, or a subclass that may answer otherwise.
 
-    >>> model_to_dict(object())
+    >>> check_kind(object())
     Traceback (most recent call last):
     ...
     ValueError: only a DistributionWeightedRegressor or -Classifier can be saved; got object.
     """
-    task = next((name for name, kind in TASKS.items() if isinstance(model, kind)), None)
-    if task is None:
+    if type(model) not in TASKS.values():
+        last = "; save its last step, and keep the others" if hasattr(model, "steps") else ""
         raise ValueError(
             "only a DistributionWeightedRegressor or -Classifier can be saved; got "
-            f"{type(model).__name__}."
+            f"{type(model).__name__}{last}."
+        )
+
+
+def model_to_dict(model: Any) -> dict[str, Any]:
+    """Name all that makes a fitted model; what cannot be written is refused in one sentence."""
+    task = next(name for name, kind in TASKS.items() if isinstance(model, kind))
+    if task == "classification" and model.classes_.dtype.kind not in "iuUO":
+        raise ValueError(
+            f"classes of the type {model.classes_.dtype} cannot be saved; label the rows by "
+            "strings or whole numbers."
         )
     learned = {name: vars(model).get(f"{name}_") for name in LEARNED}
     return {
@@ -81,8 +91,8 @@ def model_from_dict(record: dict[str, Any]) -> Any:
     if record["task"] not in TASKS:
         raise ValueError(f"the task {record['task']!r:.60} is not known.")
     combination = Combination.from_dict(record["combination"])
-    combination.check()
     settings = {name: record["settings"][name] for name in SETTINGS}
+    _check_settings(settings)
     if record["task"] == "classification":
         settings["rule"] = combination.rule
     model = TASKS[record["task"]](loss=_loss(record["loss"]), **settings)
@@ -90,8 +100,8 @@ def model_from_dict(record: dict[str, Any]) -> Any:
     model.source_names_ = np.asarray(record["names"])
     if len(model.source_names_) != combination.z.size:
         raise ValueError("there are not as many sources as weights z.")
-    if record["classes"] is not None:
-        model.classes_ = np.asarray(record["classes"])
+    if record["task"] == "classification":
+        model.classes_ = _labels(record["classes"])
     if record["features"]["n"] is not None:
         model.n_features_in_ = int(record["features"]["n"])
     if record["features"]["names"] is not None:
@@ -113,3 +123,46 @@ def _restore_learned(model: Any, record: dict[str, Any]) -> None:
         if told is not None:
             told = restored(kind, told)
         setattr(model, f"{name}_", told)
+
+
+def _check_settings(given: dict[str, Any]) -> None:
+    """Settings are numbers within their ranges, or the words that may stand for them."""
+    ranges = {"eta": (0.0, np.inf), "confidence": (0.0, 1.0), "skip_below": (0.0, 1.0)}
+    for name, (least, most) in ranges.items():
+        value = restored(float, given[name])
+        if not least <= value < most:
+            raise ValueError(f"the setting {name} is {value!r:.60}")
+    if given["shrinkage"] != "auto" and not restored(float, given["shrinkage"]) >= 0:
+        raise ValueError(f"the setting shrinkage is {given['shrinkage']!r:.60}")
+    if given["objective"] not in ("regret", "robust", "gamma"):
+        raise ValueError(f"the setting objective is {given['objective']!r:.60}")
+    restored(int, given["cv"])
+    restored(bool, given["calibrate"])
+
+
+def _labels(given: Any) -> Any:
+    """Classes are a list of different strings, or of different whole numbers."""
+    sound = isinstance(given, list) and {type(label) for label in given} in ({str}, {int})
+    if not sound or len(set(given)) < len(given):
+        raise ValueError("the classes are not a list of different labels")
+    return np.asarray(given)
+
+
+def check_learned(model: Any) -> None:
+    """Every record and table is of as many sources as the model."""
+    p = len(model.source_names_)
+    shapes = {
+        "the tables": (model.tables_.log_masses.shape[0], p),
+        "the solution": (model.solution_.z.shape, (p,)),
+        "the cross losses": (
+            {getattr(model.cross_loss_, name).shape for name in ("mean", "lower", "upper")},
+            {(p, p)},
+        ),
+    }
+    if model.certificate_ is not None:
+        found = model.certificate_
+        own = found.z.shape, found.source_losses.shape, found.own_losses.shape
+        shapes["the certificate"] = (set(own), {(p,)})
+    for what, (shape, expected) in shapes.items():
+        if shape != expected:
+            raise ValueError(f"{what} are not of {p} sources")

@@ -11,9 +11,9 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
 
 from anymix._arrays import FloatArray
+from anymix.core import log_responsibilities
 from anymix.sources import Tables
 
 # Digits after the point: more than chance can match, fewer than two machines differ in.
@@ -50,9 +50,7 @@ def note_on(seen: list[str]) -> str:
 
 def _fingerprints(tables: Tables, k: int) -> Counter[bytes]:
     rows = np.asarray(tables.sample_domain) == k
-    # A row that is impossible under all sources has log-masses of -inf: no responsibilities.
-    with np.errstate(invalid="ignore"):
-        log_r = np.nan_to_num(log_softmax(tables.log_masses[:, rows], axis=0))
+    log_r = log_responsibilities(tables.log_masses[:, rows])
     outcomes = _outcomes(tables)[:, rows]
     # Adding 0 turns -0 into 0, which has other bytes.
     found = np.round(np.concatenate([log_r, outcomes]), DIGITS) + 0.0

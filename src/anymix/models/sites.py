@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from anymix.core import Assumptions, Certificate, n_rounded
 from anymix.estimators import Comparison, compare_tables, usual_methods
 from anymix.exchange import ReceivedSource, SiteTable, join_sites
-from anymix.models.folder import SavedModel
+from anymix.models.folder import SavedModel, check_several, write_model
 from anymix.models.record import TASKS
 from anymix.models.seen_rows import seen_sources
 from anymix.sources import certify_tables
@@ -23,10 +24,22 @@ def fit_sites(
     return model.fit_tables(join_sites(sites, received))
 
 
+def fit_folder(
+    folder: str | Path,
+    received: Sequence[ReceivedSource],
+    sites: Sequence[SiteTable],
+    **settings: Any,
+) -> tuple[Any, dict[str, Any]]:
+    """Learn a model as `fit_sites` does, and write it; return it with its record."""
+    model = fit_sites(received, sites, **settings)
+    return model, write_model(folder, model, received)
+
+
 def compare_sites(
     saved: SavedModel, sites: Sequence[SiteTable], confidence: float = 0.95
 ) -> tuple[Comparison, list[str]]:
     """Put a model beside its sources on new rows; name the sources whose rows are not new."""
+    check_several(saved.path, saved.model)
     tables, model = join_sites(sites, saved.received), saved.model
     names = [str(name) for name in model.source_names_]
     methods = usual_methods(tables, model.combination_, names)
@@ -45,6 +58,7 @@ def certify_sites(
     On the rows that z was learned from the error is shared among all that fit could choose: each
     rounded z with each calibration, of which fit has kept the number.
     """
+    check_several(saved.path, saved.model)
     tables, model = join_sites(sites, saved.received), saved.model
     seen, p = seen_sources(tables, model), len(saved.received)
     found = certify_tables(
@@ -53,7 +67,15 @@ def certify_sites(
         model.loss,
         confidence=confidence,
         held_out=not seen,
-        choices=max(1.0, model.certificate_.n_candidates / n_rounded(p)) if seen else 1,
+        choices=max(1.0, _n_candidates(model) / n_rounded(p)) if seen else 1,
         assumptions=Assumptions(loss_bound=loss_bound),
     )
     return found, seen
+
+
+def _n_candidates(model: Any) -> float:
+    if model.certificate_ is None:
+        raise ValueError(
+            "z was adapted to traffic, so these rows cannot certify it; give new rows."
+        )
+    return float(model.certificate_.n_candidates)

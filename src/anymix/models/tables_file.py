@@ -42,6 +42,8 @@ def read_tables(path: Path, stated: FileFacts, **known: Any) -> Tables:
     _check_shapes(path, arrays)
     if "targets" not in arrays:
         _complete(arrays, known.get("classes") is not None)
+    if known.get("classes") is not None:
+        _check_labels(path, arrays, len(known["classes"]))
     domain = arrays["sample_domain"].astype(np.intp)
     return Tables(
         arrays["log_masses"],
@@ -54,14 +56,35 @@ def read_tables(path: Path, stated: FileFacts, **known: Any) -> Tables:
 
 
 def _check_shapes(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    log_masses, domain = arrays["log_masses"], arrays["sample_domain"]
-    if log_masses.ndim != 2 or arrays["predictions"].shape[:2] != log_masses.shape:
+    log_masses, h = arrays["log_masses"], arrays["predictions"]
+    if log_masses.ndim != 2 or h.ndim > 3 or h.shape[:2] != log_masses.shape:
         raise AuditError(path, "has tables of different shapes")
     for name in ("targets", "sample_domain", "sample_weight"):
         if name in arrays and arrays[name].shape != log_masses.shape[1:]:
             raise AuditError(path, f"has {name} of the wrong length")
-    if domain.size and not 0 <= domain.min() <= domain.max() < len(log_masses):
-        raise AuditError(path, "names a source that is not there")
+    numbers = [array for name, array in arrays.items() if name != "log_masses"]
+    # A density may be zero, and its logarithm then -inf; nothing else is not finite.
+    impossible = np.isnan(log_masses).any() or (log_masses == np.inf).any()
+    if impossible or not all(np.isfinite(array).all() for array in numbers):
+        raise AuditError(path, "has numbers that are not finite")
+    domain, weight = arrays["sample_domain"], arrays.get("sample_weight")
+    every = np.array_equal(np.unique(domain), np.arange(len(log_masses)))
+    if domain.dtype != np.int64 or not every:
+        raise AuditError(path, "does not have rows of every source, and of no other")
+    if weight is not None and weight.min() < 0:
+        raise AuditError(path, "has a negative weight")
+
+
+def _check_labels(path: Path, arrays: dict[str, NDArray[Any]], n_classes: int) -> None:
+    """Probabilities are some of all classes, or of the one that occurred; labels are among them."""
+    h, y = arrays["predictions"], arrays["targets"]
+    columns = h.shape[2] if h.ndim == 3 else 0
+    if columns not in (1, n_classes) or y.dtype != np.int64:
+        raise AuditError(path, "has predictions or targets that are not of the model's classes")
+    if y.min() < 0 or y.max() >= columns or h.min() < 0 or h.max() > 1 + 1e-9:
+        raise AuditError(
+            path, "has labels that are not there, or numbers that are not probabilities"
+        )
 
 
 def _complete(arrays: dict[str, NDArray[Any]], classification: bool) -> None:

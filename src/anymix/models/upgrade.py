@@ -40,6 +40,7 @@ def upgraded(old: dict[str, Any]) -> dict[str, Any]:
         "calibration_report": calibration and calibration["report"],
         "tables": {name: old["tables"][name] for name in ("file", "size", "sha256")},
         "has_densities": old["tables"]["densities"],
+        "at_label": True,
         "router": None,
         **{name: old[name] for name in ("certificate", "solution", "cross_loss", "comparison")},
         "sources": old["sources"],

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from anymix._arrays import FloatArray, n_rows, named_sources
+from anymix._arrays import FloatArray, IntArray, n_rows, named_sources
 from anymix.core import Record
 from anymix.monitor.adapt import adapt_labelled, adapt_z
 from anymix.monitor.alarm import Alarm, Scores, mixture_alarm
@@ -93,7 +93,7 @@ class Monitor:
         self,
         model: Watched,
         X_reference: Any,
-        sample_domain: ArrayLike,
+        sample_domain: Any,
         *,
         method: str = "inversion",
         confidence: float = 0.95,
@@ -115,12 +115,13 @@ class Monitor:
         tables are those that the model was learned from, unless others are given; `settings` are
         method, confidence, level and n_bootstrap.
         """
-        tables = model.tables_ if tables is None else tables
-        if model.novelty_ is None:
+        if getattr(model, "novelty_", None) is None:
             raise ValueError(
                 "monitoring needs a density of each source; this model has responsibilities alone."
             )
-        monitor = cls(model, None, np.asarray(tables.sample_domain), **settings)
+        tables = model.tables_ if tables is None else tables
+        monitor = cls(model, None, None, **settings)
+        monitor.domain = np.asarray(tables.sample_domain)
         log_masses = tables.log_masses
         monitor.reference = Scores(
             model.combination_.log_responsibilities(log_masses), model.novelty_.score(log_masses)
@@ -136,11 +137,16 @@ class Monitor:
         """The held-out rows, evaluated once."""
         return self.scores(self.X_reference)
 
+    @cached_property
+    def domain(self) -> IntArray:
+        """The source 0..p−1 of each held-out row."""
+        return named_sources(self.sample_domain, self.model.source_names_)
+
     def estimate(self, X: Any, rng: int | np.random.Generator = 0) -> TrafficReport:
         """Return the mixture of the rows X, the alarm, and a sentence."""
         rng = np.random.default_rng(rng)
         names = tuple(str(name) for name in self.model.source_names_)
-        traffic, domain = self.scores(X), named_sources(self.sample_domain, names)
+        traffic, domain = self.scores(X), self.domain
         estimate = estimate_mixture(
             traffic.log_r,
             self.reference.log_r,

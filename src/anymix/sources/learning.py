@@ -18,7 +18,6 @@ from anymix.core import (
     Objective,
     Solution,
     certify,
-    get_loss,
     solve,
 )
 from anymix.densities import CalibrationReport, fit_temperatures
@@ -81,7 +80,7 @@ def learn(tables: Tables, goal: Goal) -> Learned:
     >>> learned.combination.predict(log_masses, tables.predictions).round(1)
     array([0., 0., 1., 1.])
     """
-    _check(tables, goal)
+    tables.check_loss(goal.loss, goal.rule)
     tried = []
     for calibration, report in _calibrations(tables, goal.calibrate):
         problem = tables.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
@@ -98,17 +97,6 @@ def learn(tables: Tables, goal: Goal) -> Learned:
     used = Combination(certificate.z, goal.eta, calibration, goal.rule)
     novelty = Novelty.from_tables(tables) if tables.has_densities else None
     return Learned(used, certificate, solution, report, novelty, judged.cross_losses())
-
-
-def _check(tables: Tables, goal: Goal) -> None:
-    """Refuse a loss of another kind or an unknown rule, before anything is learned."""
-    if goal.rule not in ("marginal", "normalised"):
-        raise ValueError(f"rule must be 'marginal' or 'normalised'; got {goal.rule!r}.")
-    classification = tables.classes is not None
-    if (get_loss(goal.loss).takes != "number") != classification:
-        kind = "'cross_entropy' or 'brier'" if classification else "a loss of numbers"
-        task = "a classification" if classification else "a regression"
-        raise ValueError(f"{task} needs {kind}; got loss={goal.loss!r}.")
 
 
 def _calibrations(

@@ -33,9 +33,10 @@ class Tables:
     """log_masses (p, m) and predictions (p, m[, c]), with what is known of the m points.
 
     targets are numbers, or positions in `classes`; sample_domain (m,) says which source each point
-    was drawn from; without `has_densities` the log-masses are responsibilities alone, which say
-    nothing of how likely a point is.  Nothing in here is a feature: tables may travel where rows
-    may not.
+    was drawn from.  Without `has_densities` the log-masses are responsibilities alone, which say
+    nothing of how likely a point is.  With `at_label` the predictions are what sites tell: the
+    probability of the label that occurred, or the error h − y of a number.  Nothing in here is a
+    feature: tables may travel where rows may not.
 
     Examples
     --------
@@ -54,6 +55,7 @@ class Tables:
     sample_weight: FloatArray | None = None
     classes: NDArray[Any] | None = None
     has_densities: bool = True
+    at_label: bool = False
 
     @property
     def n_points(self) -> int:
@@ -93,6 +95,7 @@ class Tables:
 
     def judgement(self, loss: str | Loss, eta: float, rule: str = "marginal") -> Judgement:
         """Build what judges the rule's own predictions at these points: a problem, or Thm 3's."""
+        self.check_loss(loss, rule)
         if rule != "normalised":
             return self.problem(loss, eta, rule)
         given = self._judged(loss, eta, "marginal")
@@ -110,6 +113,24 @@ class Tables:
             log_d = log_joint[:, np.arange(self.n_points), self.targets]
         known = self.sample_domain, self.sample_weight
         return log_d, self.predictions, self.targets, loss, eta, *known
+
+    def check_loss(self, loss: str | Loss, rule: str = "marginal") -> None:
+        """Refuse a loss of another kind, and what needs more than these tables hold."""
+        if rule not in ("marginal", "normalised"):
+            raise ValueError(f"rule must be 'marginal' or 'normalised'; got {rule!r}.")
+        known, classification = get_loss(loss), self.classes is not None
+        if (known.takes != "number") != classification:
+            kind = "'cross_entropy' or 'brier'" if classification else "a loss of numbers"
+            task = "a classification" if classification else "a regression"
+            raise ValueError(f"{task} needs {kind}; got loss={loss!r}.")
+        enough = rule == "marginal" and (known.takes == "label" or known.of_error)
+        if self.at_label and not enough:
+            what = f"the loss {loss!r}" if rule == "marginal" else f"the rule {rule!r}"
+            raise ValueError(
+                f"{what} needs all predictions and targets, but these tables hold what was said at "
+                "the label, or its error, alone; judge rows in Python with model.certify or "
+                "anymix.compare."
+            )
 
     def point_losses(self, loss: str | Loss) -> FloatArray:
         """ℓ(h_k(x_i), y_i), shape (p, m)."""
@@ -147,6 +168,7 @@ class Tables:
             sample_domain=joined("sample_domain", 0),
             sample_weight=joined("sample_weight", 0),
             has_densities=all(part.has_densities for part in parts),
+            at_label=any(part.at_label for part in parts),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from anymix.core.losses.base import Loss
 class Pinball(Loss):
     """max(q(y − h), (q − 1)(y − h)): the loss of the q-th quantile."""
 
+    of_error: ClassVar[bool] = True
     quantile: float = 0.5
     lipschitz: float | None = field(init=False, default=None, repr=False)
 
@@ -39,6 +41,7 @@ class Pinball(Loss):
 class Absolute(Loss):
     """|h − y|."""
 
+    of_error: ClassVar[bool] = True
     lipschitz: float | None = field(init=False, default=1.0, repr=False)
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
@@ -58,6 +61,7 @@ class Absolute(Loss):
 class Huber(Loss):
     """(h − y)²/2 up to |h − y| = δ, then δ(|h − y| − δ/2)."""
 
+    of_error: ClassVar[bool] = True
     delta: float = 1.0
     lipschitz: float | None = field(init=False, default=None, repr=False)
 

@@ -24,6 +24,8 @@ class Squared(Loss):
     Paper: Prop. 5.
     """
 
+    of_error: ClassVar[bool] = True
+
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """(h − y)²."""
         r = h - y

@@ -1,0 +1,111 @@
+"""The command on every kind of folder that save can write: a right answer, or a sentence."""
+
+import numpy as np
+import pytest
+
+import anymix
+from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
+from anymix.densities import DomainClassifier, GaussianKDE
+from anymix.exchange import evaluate_site
+from anymix.models import certify_sites, compare_sites, read_model
+from anymix.monitor import Monitor
+from tests.cli.organisations import write_csv
+from tests.estimators.several_sources import classification, regression
+
+KDE = GaussianKDE(bandwidth=0.8)
+LABELS, NUMBERS = classification(25), regression(25)
+NEW = {"labels": classification(20, seed=4), "numbers": regression(20, seed=4)}
+
+
+def labels(**settings):
+    settings = {"density": KDE, "cv": 2, "random_state": 0} | settings
+    return DistributionWeightedClassifier(**settings).fit(*LABELS)
+
+
+def numbers(loss, y=NUMBERS[1]):
+    model = DistributionWeightedRegressor(density=KDE, loss=loss, cv=2, random_state=0)
+    return model.fit(NUMBERS[0], y, NUMBERS[2])
+
+
+FROM_SITES = {
+    "cross-entropy": ("labels", lambda: labels()),
+    "brier": ("labels", lambda: labels(loss="brier")),
+    "normalised": ("labels", lambda: labels(rule="normalised")),
+    "squared": ("numbers", lambda: numbers("squared")),
+    "absolute": ("numbers", lambda: numbers("absolute")),
+    "huber": ("numbers", lambda: numbers("huber")),
+    "pinball": ("numbers", lambda: numbers("pinball")),
+    "poisson_log": ("numbers", lambda: numbers("poisson_log", np.abs(NUMBERS[1]))),
+}
+REFUSED = {"brier", "normalised", "poisson_log"}
+
+
+@pytest.mark.parametrize("name", FROM_SITES)
+def test_what_sites_tell_certifies_as_the_rows_do_or_is_refused(name, tmp_path):
+    """A loss of whole vectors judged by one column would be wrong, and nobody would see it."""
+    task, make = FROM_SITES[name]
+    model = make()
+    anymix.save(model, tmp_path / "m")
+    saved = read_model(tmp_path / "m")
+    X, y, d = NEW[task]
+    y = np.abs(y) if name == "poisson_log" else y
+    sites = [
+        evaluate_site(saved.received, one, X[d == one], y[d == one], min_rows=2)
+        for one in np.unique(d).tolist()
+    ]
+    if name in REFUSED:
+        for verb in (certify_sites, compare_sites):
+            with pytest.raises(ValueError, match="needs all predictions and targets"):
+                verb(saved, sites)
+        return
+    found, seen = certify_sites(saved, sites)
+    assert not seen
+    np.testing.assert_allclose(found.source_losses, model.certify(X, y, d).source_losses, rtol=1e-6)
+    losses = compare_sites(saved, sites)[0].loss[-1, : len(sites)]
+    np.testing.assert_allclose(losses, found.source_losses, rtol=1e-6)
+
+
+def adapted():
+    model = labels()
+    return Monitor.from_tables(model, n_bootstrap=50, level=0.05).adapt(LABELS[0][:40])
+
+
+FOLDERS = {
+    "one source": lambda: DistributionWeightedClassifier(cv=2).fit(
+        LABELS[0], LABELS[1], np.full(len(LABELS[1]), "a")
+    ),
+    "adapted": adapted,
+    "router": lambda: labels(density=DomainClassifier()),
+    "normalised": lambda: labels(rule="normalised"),
+    "brier": lambda: labels(loss="brier"),
+}
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_every_command_answers_in_an_answer_or_a_sentence(kind, run, tmp_path):
+    folder, table = tmp_path / "m", tmp_path / "t.csv"
+    anymix.save(FOLDERS[kind](), folder)
+    X, y, d = NEW["labels"]
+    columns = [f"x{i}" for i in range(X.shape[1])]
+    write_csv(table, X, names=columns)
+    held = [
+        f"{one}={write_csv(tmp_path / f'{one}.csv', X[d == one], y[d == one], names=columns)}"
+        for one in np.unique(d).tolist()
+    ]
+    commands = [
+        ["predict", folder, table, "--out", tmp_path / "p.csv", "--weights"],
+        ["predict", folder, table, "--out", tmp_path / "q.csv", "--novelty"],
+        ["certify", folder],
+        ["certify", folder, "--held-out", *held],
+        ["compare", folder, "--held-out", *held],
+        ["monitor", folder, table],
+        ["report", folder, "--out", tmp_path / "r.html"],
+        ["export", folder, tmp_path / "m.onnx"],
+    ]
+    for words in commands:
+        said = run(*words)
+        assert said.status in (0, 1, 2), words
+        assert said.status < 2 or said.err.count("\n") == 1, (words, said.err)
+    assert run(*commands[0]).status == 0
+    if kind != "one source":
+        assert run("report", folder, "--out", tmp_path / "r.html").status == 0
