@@ -5,13 +5,45 @@ from __future__ import annotations
 from typing import Any
 
 
+def visible(text: object) -> str:
+    r"""Write every character that cannot be seen as its escape, so that a name stays a name.
+
+    Control characters, line breaks, marks that turn the direction of text and halves of
+    characters could else forge a line of their own, or set a terminal to work.
+
+    Examples
+    --------
+    >>> print(visible("north\x1b[2J\u202e\n"))
+    north\x1b[2J\u202e\n
+    """
+    found = str(text)
+    if found.isprintable():
+        return found
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in found)
+
+
+def one_line(text: object) -> str:
+    r"""Join the lines of a message, and write what cannot be seen as its escape.
+
+    Examples
+    --------
+    >>> print(one_line("it failed\n  because of \x07 this"))
+    it failed because of \x07 this
+    """
+    return visible(" ".join(str(text).split()))
+
+
+class UsageError(ValueError):
+    """A command line that cannot be understood, whatever stands in the files that it names."""
+
+
 class _Located(ValueError):
     """`where` and `cause`, which together are a sentence without its full stop."""
 
     def __init__(self, where: Any, cause: str):
         super().__init__(where, cause)
-        self.where = str(where)
-        self.cause = cause
+        self.where = visible(where)
+        self.cause = one_line(cause)
 
     def __str__(self) -> str:
         return f"{self.where} {self.cause}."
@@ -27,6 +59,16 @@ class AuditError(_Located):
     north/manifest.json has schema 99; this version reads 1.
     >>> error.where
     'north/manifest.json'
+    """
+
+
+class MissingError(AuditError):
+    """A file or folder that is not there: most likely a name mistyped, and no danger.
+
+    Examples
+    --------
+    >>> print(MissingError("nroth", "does not exist; give a folder that is there"))
+    nroth does not exist; give a folder that is there.
     """
 
 

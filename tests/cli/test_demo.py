@@ -36,7 +36,7 @@ def test_the_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
     assert (folder / "upright" / "manifest.json").exists()
     assert not (folder / "mirrored").exists()
     monkeypatch.setattr(demo, "commands", lambda: [["source", "show", "nowhere"]])
-    assert main(words) == 2
+    assert main(words) == 3
 
 
 def test_room_is_made_for_a_second_demo_alone(tmp_path):

@@ -70,7 +70,7 @@ def test_every_folder_gets_its_verdict(world, run, tmp_path):
     (bad / "predictor.onnx").write_bytes(b"no")
     folders = [tmp_path / "nowhere", world.sources[0], bad, world.sources[2]]
     said = run("source", "check", *folders)
-    assert said.status == 2
+    assert said.status == 4
     assert f"{world.sources[0]}: sound (north)\n{world.sources[2]}: sound (west)\n" == said.out
     first, second = said.err.splitlines()
     assert f"{tmp_path / 'nowhere'} does not exist" in first

@@ -48,7 +48,7 @@ def pack(run, tmp_path):
 )
 def test_faults_of_the_table_name_the_table(pack, tmp_path, text, words):
     said = pack(text)
-    assert said.status == 2
+    assert said.status == 3
     assert words in said.err
     assert str(tmp_path / "rows.csv") in said.err
     assert "manifest" not in said.err
@@ -68,7 +68,7 @@ def test_files_that_are_no_tables(run, tmp_path, name, content, words):
     (tmp_path / name).write_bytes(content)
     command = ["source", "pack", tmp_path / "out", "--name", "n", "--task", "classification"]
     said = run(*command, "--rows", tmp_path / name)
-    assert said.status == 2
+    assert said.status == 3
     assert words in said.err
     assert str(tmp_path / name) in said.err
 

@@ -4,12 +4,32 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from anymix._errors import UsageError
 from anymix._version import __version__
+from anymix.cli.exit_codes import (
+    MEANINGS,
+    SUCCESS,
+    USAGE,
+    Terminated,
+    code_of,
+    ending_tidily,
+    sentence_of,
+)
+from anymix.cli.streams import (
+    complain,
+    debugging,
+    hold_standard_files,
+    legible,
+    say,
+    show_warning,
+    whisper,
+)
 
 # Modules are entered when their command is asked for, so that `anymix --help` is quick.
 COMMANDS = {
@@ -53,7 +73,12 @@ class _Parser(argparse.ArgumentParser):
     """Complains in one sentence, as the commands do."""
 
     def error(self, message: str) -> NoReturn:
-        raise ValueError(f"{message}; {self.prog} --help shows what it takes.")
+        raise UsageError(f"{message}; {self.prog} --help shows what it takes.")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print the help; argparse would leave a broken pipe to the end of Python."""
+        if message:
+            say(message)
 
 
 def build_parser(command: str) -> argparse.ArgumentParser:
@@ -91,59 +116,67 @@ def overview() -> str:
     lines = ["usage: anymix COMMAND ...", ""]
     lines += ["One model from several sources, good on any mix of them, with a certificate.", ""]
     lines += [f"  {command:<15} {what}" for command, what in COMMANDS.items()]
+    lines += ["", "exit codes:"]
+    lines += [f"  {code:<15} {meaning}" for code, meaning in MEANINGS.items()]
     return "\n".join([*lines, "", "anymix COMMAND --help says more about each."])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command: 0 is success, 1 an alarm, 2 an error that was said in one sentence."""
+    """Run a command, say in one sentence what went wrong, and return the exit code."""
+    hold_standard_files()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if not words or words[0] in ("-h", "--help"):
-        sys.stdout.write(overview() + "\n")
-        return 0 if words else 2
+    with warnings.catch_warnings(), ending_tidily():
+        warnings.showwarning = show_warning
+        try:
+            return _run(words)
+        # At the door whatever happened becomes a sentence; ANYMIX_DEBUG shows the rest.
+        except (Exception, KeyboardInterrupt, Terminated) as error:  # noqa: BLE001
+            return _explain(error)
+
+
+def _explain(error: BaseException) -> int:
+    """Say what went wrong, and return its code."""
+    if debugging():
+        whisper(legible("".join(traceback.format_exception(error))))
+    complain(sentence_of(error))
+    return code_of(error)
+
+
+def _run(words: list[str]) -> int:
+    if not words:
+        say(overview() + "\n")
+        return USAGE
+    if words[0] in ("-h", "--help"):
+        say(overview() + "\n")
+        return SUCCESS
     if words[0] == "--version":
-        sys.stdout.write(f"anymix {__version__}\n")
-        return 0
+        say(f"anymix {__version__}\n")
+        return SUCCESS
     n = 2 if " ".join(words[:2]) in COMMANDS else 1
     command = " ".join(words[:n])
     verbs = [other.split()[1] for other in COMMANDS if other.startswith(f"{command} ")]
     if verbs:
-        return _explain(command, verbs, words[1:])
+        return _list_verbs(command, verbs, words[1:])
     if command not in COMMANDS:
-        return _complain(f"no command {command!r}; anymix --help lists them.")
-    return _run(command, words[n:])
+        raise UsageError(f"no command {command!r:.60}; anymix --help lists them.")
+    return _run_command(command, words[n:])
 
 
-def _explain(noun: str, verbs: list[str], rest: list[str]) -> int:
+def _list_verbs(noun: str, verbs: list[str], rest: list[str]) -> int:
     """Name the commands that begin with a word that is not one by itself."""
     if rest and rest[0] in ("-h", "--help"):
         lines = [f"  {noun} {verb:<10} {COMMANDS[f'{noun} {verb}']}" for verb in verbs]
-        sys.stdout.write("\n".join([f"usage: anymix {noun} COMMAND ...", "", *lines]) + "\n")
-        return 0
-    return _complain(
+        say("\n".join([f"usage: anymix {noun} COMMAND ...", "", *lines]) + "\n")
+        return SUCCESS
+    raise UsageError(
         f"{noun} is followed by {' or '.join(verbs)}, such as anymix {noun} {verbs[0]}; "
         f"anymix {noun} --help says more."
     )
 
 
-def _run(command: str, rest: list[str]) -> int:
-    with warnings.catch_warnings():
-        warnings.showwarning = _show_warning
-        try:
-            from anymix.cli.console import Console
+def _run_command(command: str, rest: list[str]) -> int:
+    from anymix.cli.console import Console
 
-            args = build_parser(command).parse_args(rest)
-            status: int = _part(command, "run")(args, Console(args.json, args.quiet))
-            return status
-        except (ValueError, OSError, ImportError) as error:
-            return _complain(str(error))
-        except KeyboardInterrupt:
-            return _complain("stopped.", 130)
-
-
-def _complain(text: str, status: int = 2) -> int:
-    sys.stderr.write(f"anymix: {' '.join(text.split())}\n")
+    args = build_parser(command).parse_args(rest)
+    status: int = _part(command, "run")(args, Console(args.json, args.quiet))
     return status
-
-
-def _show_warning(message: Any, *_: Any, **__: Any) -> None:
-    sys.stderr.write(f"anymix: warning: {message}\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from anymix._errors import UsageError
 from anymix.cli.argument_types import positive, share
 from anymix.cli.console import Console
 from anymix.cli.held_out import add_held_out, held_out_sites
@@ -60,7 +61,7 @@ def _check_no_wishes(args: Namespace) -> None:
     }
     for option, given in wishes.items():
         if given:
-            raise ValueError(
+            raise UsageError(
                 f"{option} needs new rows; give them with --held-out or --from-sites, or leave "
                 f"{option} out to see what fit has certified."
             )

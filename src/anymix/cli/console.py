@@ -7,6 +7,7 @@ import sys
 import time
 from typing import Any
 
+from anymix.cli.streams import complain, legible, say, whisper
 from anymix.core import plain
 
 QUIET_SECONDS = 2.0
@@ -23,13 +24,15 @@ class Console:
     def result(self, text: str, record: Any) -> None:
         """Say the result, as text or as one JSON object."""
         if self.as_json:
-            sys.stdout.write(json.dumps(plain(record), allow_nan=False) + "\n")
+            # json leaves DEL alone, which some terminals obey
+            whole = json.dumps(plain(record), allow_nan=False).replace("\x7f", "\\u007f")
+            say(whole + "\n")
         elif not self.quiet:
-            sys.stdout.write(text + "\n")
+            say(legible(text) + "\n")
 
     def complain(self, text: str) -> None:
         """Say in one line what went wrong."""
-        sys.stderr.write(f"anymix: {' '.join(text.split())}\n")
+        complain(text)
 
     def progress(self, task: str) -> Progress:
         """Start reporting how far a task is."""
@@ -54,18 +57,17 @@ class Progress:
         now = time.monotonic()
         if self.silent or now < self.next_word or share <= 0:
             return
-        moving = sys.stderr.isatty()
+        moving = sys.stderr is not None and sys.stderr.isatty()
         left = (now - self.started) * (1 - share) / share
         text = f"{self.task}: {100 * share:.0f} %, {_duration(left)} left"
-        sys.stderr.write(f"\r{text:<78}" if moving else text + "\n")
-        sys.stderr.flush()
+        whisper(f"\r{text:<78}" if moving else text + "\n")
         self.spoken = self.spoken or moving
         self.next_word = now + (0.2 if moving else LINE_SECONDS)
 
     def done(self) -> float:
         """End the line, and return the seconds that the task took."""
         if self.spoken:
-            sys.stderr.write("\r" + " " * 78 + "\r")
+            whisper("\r" + " " * 78 + "\r")
         return time.monotonic() - self.started
 
 

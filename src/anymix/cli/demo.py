@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import shutil
-import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from anymix._files import read_file, replacing
 from anymix.cli.console import Console
+from anymix.cli.streams import say
 from anymix.core import plain
 from anymix.exchange import LIMITS, parse_json
 
@@ -53,8 +53,7 @@ def run(args: Namespace, console: Console) -> int:
     try:
         for words in commands():
             if talk:
-                sys.stdout.write(f"\n$ anymix {shlex.join(words)}\n")
-                sys.stdout.flush()
+                say(f"\n$ anymix {shlex.join(words)}\n")
             status = main(words if talk else [*words, "--quiet"])
             if status:
                 return status

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from anymix._errors import InputError
+from anymix._errors import InputError, UsageError
 from anymix.cli.console import Console
 from anymix.cli.table_reader import Columns, read_rows
 from anymix.exchange import ReceivedSource, SiteTable, evaluate_site, read_site
@@ -41,11 +41,11 @@ def pairs(given: Sequence[str]) -> dict[str, str]:
     for entry in given:
         name, equals, path = entry.partition("=")
         if not equals or not path:
-            raise ValueError(
+            raise UsageError(
                 f"--held-out takes NAME=TABLE, such as north=north.csv; got {entry!r}."
             )
         if name in found:
-            raise ValueError(f"--held-out names {name!r} twice; join its tables.")
+            raise UsageError(f"--held-out names {name!r} twice; join its tables.")
         found[name] = path
     return found
 
@@ -55,7 +55,7 @@ def held_out_sites(
 ) -> list[SiteTable]:
     """Return what each site says, from rows that are here or from the files of the sites."""
     if bool(args.held_out) == bool(args.from_sites):
-        raise ValueError(
+        raise UsageError(
             "give held-out rows with --held-out, or the sites' files with --from-sites."
         )
     if args.from_sites:

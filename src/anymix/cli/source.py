@@ -11,6 +11,7 @@ from anymix._errors import InputError
 from anymix._files import check_new
 from anymix.cli.argument_types import natural
 from anymix.cli.console import Console
+from anymix.cli.exit_codes import SUCCESS, UNSAFE
 from anymix.cli.packing import (
     check_labels,
     classes_of,
@@ -114,7 +115,7 @@ def run_check(args: Namespace, console: Console) -> int:
         console.result(text, record)
     for fault in faults.values():
         console.complain(fault)
-    return 2 if faults else 0
+    return UNSAFE if faults else SUCCESS
 
 
 def _audit(folders: Sequence[str]) -> tuple[list[ReceivedSource], dict[str, str]]:

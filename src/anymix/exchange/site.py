@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from anymix._arrays import FloatArray, positions
-from anymix._errors import AuditError, InputError
+from anymix._errors import AuditError, InputError, MissingError
 from anymix._files import read_file, replacing
 from anymix.exchange.manifest import parse_json
 from anymix.exchange.read import ReceivedSource
@@ -148,7 +148,7 @@ def read_site(path: str | Path) -> SiteTable:
     try:
         arrays = load(read_file(path, LIMIT), str(path))
     except FileNotFoundError as error:
-        raise AuditError(path, "does not exist") from error
+        raise MissingError(path, "does not exist") from error
     if not ARRAYS <= set(arrays) <= ARRAYS | {"log_total"}:
         raise AuditError(path, f"is not a site's file: it must hold {sorted(ARRAYS)}")
     head = parse_json(arrays["site"].tobytes(), str(path))

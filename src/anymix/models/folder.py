@@ -21,7 +21,7 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from anymix._errors import AuditError
+from anymix._errors import AuditError, MissingError
 from anymix._files import read_file, replacing, write_folder
 from anymix.core import plain
 from anymix.estimators import summarise
@@ -162,11 +162,11 @@ def read_record(folder: str | Path) -> dict[str, Any]:
     >>> read_record("nowhere")
     Traceback (most recent call last):
     ...
-    anymix._errors.AuditError: nowhere does not exist; give a model folder, which anymix fit writes.
+    anymix._errors.MissingError: nowhere does not exist; give a model folder...
     """
     folder = Path(folder)
     if not folder.exists():
-        raise AuditError(folder, "does not exist; give a model folder, which anymix fit writes")
+        raise MissingError(folder, "does not exist; give a model folder, which anymix fit writes")
     if not (folder / RECORD).is_file():
         raise AuditError(folder, f"is not a model folder: it has no {RECORD}")
     record = parse_json(read_file(folder / RECORD, RECORD_LIMIT), str(folder / RECORD))

@@ -1,0 +1,99 @@
+"""Words on standard output and standard error: legible, at once, and without a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from typing import Any, TextIO
+
+from anymix._errors import one_line, visible
+
+
+class StreamClosed(OSError):
+    """Nobody reads what the command has to say."""
+
+
+def say(text: str) -> None:
+    """Write whole lines to standard output; a StreamClosed tells that they did not arrive."""
+    if sys.stdout is None:
+        raise StreamClosed("standard output is closed; use --quiet if nothing is to be said.")
+    try:
+        _write(sys.stdout, text)
+    except (OSError, ValueError) as error:
+        _forget(sys.stdout)
+        cause = one_line(getattr(error, "strerror", None) or error).lower()
+        raise StreamClosed(
+            f"standard output takes no more ({cause}), so not all was said; use --quiet if "
+            "nothing is to be said."
+        ) from error
+
+
+def whisper(text: str) -> None:
+    """Write to standard error; if that is closed there is nobody left to be told."""
+    if sys.stderr is None:
+        return
+    try:
+        _write(sys.stderr, text)
+    except (OSError, ValueError):
+        _forget(sys.stderr)
+
+
+def complain(text: object) -> None:
+    """Say in one line what went wrong."""
+    whisper(f"anymix: {one_line(text)}\n")
+
+
+def debugging() -> bool:
+    """Whether the user has set ANYMIX_DEBUG."""
+    return os.environ.get("ANYMIX_DEBUG", "0") not in ("", "0")
+
+
+def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Pass on in one line what a user may act on.
+
+    Warnings of other kinds are for programmers, and so is what follows the first line of the long
+    texts of other libraries.
+    """
+    if issubclass(category, UserWarning) or debugging():
+        first = (str(message).strip().splitlines() or [""])[0]
+        whisper(f"anymix: warning: {one_line(first).rstrip(':')}\n")
+
+
+def legible(text: str) -> str:
+    r"""Keep the lines of a text, and write all else that cannot be seen as its escape.
+
+    Examples
+    --------
+    >>> legible("one\ntwo\x1b")
+    'one\ntwo\\x1b'
+    """
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def hold_standard_files() -> None:
+    """Put the null device where a standard file is closed.
+
+    Else the next file that is opened would take its number, and what a library prints there would
+    get into that file.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def _forget(stream: Any) -> None:
+    """Let what is left in a broken stream go nowhere; Python would try again as it ends."""
+    with suppress(OSError, ValueError, AttributeError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+        stream.flush()
