@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._files import plain_json
+from anymix._json import plain_json
 from anymix.densities._base import Arrays, check_arrays, check_shapes, refuse_unless
 from anymix.densities._bigram_table import BigramTable
 from anymix.densities.arpa import SUM_TOLERANCE, UNKNOWN
