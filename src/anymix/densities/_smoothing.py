@@ -22,6 +22,7 @@ to, and OpenGrm gives its lambda_h to the end of the document; here it is shared
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
 from anymix.densities._bigram_table import BigramTable
@@ -64,14 +65,23 @@ def smooth(
     array([0.44])
     """
     keys, counts = np.unique(steps[0] * size + steps[1], return_counts=True)
+    return smooth_counts(keys, counts, size, smoothing, counts >= min_count)
+
+
+def smooth_counts(
+    keys: IntArray, counts: IntArray, size: int, smoothing: str, listed: NDArray[np.bool_]
+) -> BigramTable:
+    """Return the smoothed model of pairs (h, w), given as h size + w, and how often they were met.
+
+    Pairs that are not to be `listed` give their probability to the back-off.
+    """
     contexts, nexts = np.divmod(keys, size)
-    seen = np.bincount(nexts if smoothing == "kneser_ney" else steps[1], minlength=size)
-    weights = np.maximum(seen, UNSEEN_COUNT)
+    often = None if smoothing == "kneser_ney" else counts
+    weights = np.maximum(np.bincount(nexts, often, size), UNSEEN_COUNT)
     kept = SMOOTHINGS[smoothing](counts, contexts, size)
     if smoothing != "katz":
         reserved = 1.0 - np.bincount(contexts, kept, size)
         kept = kept + reserved[contexts] * (weights / weights.sum())[nexts]
-    listed = counts >= min_count
     return _backoff_form(keys[listed], kept[listed], weights)
 
 

@@ -16,7 +16,8 @@ from anymix._arrays import FloatArray, IntArray
 from anymix.densities._base import Arrays, Travels
 from anymix.densities._bigram_arrays import from_arrays, to_arrays
 from anymix.densities._bigram_table import BigramTable
-from anymix.densities._smoothing import SMOOTHINGS, smooth
+from anymix.densities._common_words import MIN_DOCUMENTS, PairCounts, count_pairs, named
+from anymix.densities._smoothing import SMOOTHINGS, smooth_counts
 from anymix.densities._tokens import flatten, known_ids, unflatten
 from anymix.densities.arpa import BEGIN, END, UNKNOWN, read_arpa, write_arpa
 
@@ -73,6 +74,9 @@ class BigramModel(Travels, BaseEstimator):
 
     vocabulary_: list[str]
     table_: BigramTable
+    # What was counted, if this model was fitted here, and whether rare words were left out.
+    _pairs: PairCounts | None = None
+    _is_common: bool = False
 
     def __init__(
         self,
@@ -101,9 +105,14 @@ class BigramModel(Travels, BaseEstimator):
         if len(bounds) == 1:
             raise ValueError("the corpus is empty; give at least one document to learn from")
         self.vocabulary_ = self._words(tokens)
-        steps, _ = self._steps(tokens, bounds)
-        self.table_ = smooth(steps, len(self.vocabulary_) + 1, self.smoothing, self.min_count)
+        steps, starts = self._steps(tokens, bounds)
+        pairs = count_pairs(steps, starts, len(self.vocabulary_) + 1)
+        self._learn(pairs, pairs.counts >= self.min_count)
         return self
+
+    def _learn(self, pairs: PairCounts, listed: NDArray[np.bool_]) -> None:
+        self.table_ = smooth_counts(*pairs[:2], pairs.size, self.smoothing, listed)
+        self._pairs = pairs
 
     def score_samples(self, X: Documents) -> FloatArray:
         """Return the natural log-probability of each whole document, (m,)."""
@@ -170,10 +179,42 @@ class BigramModel(Travels, BaseEstimator):
 
     def reveals(self) -> str:
         """Say how many words and pairs of words are revealed, and how rare they may be."""
-        return (
-            f"{len(self.vocabulary_)} words and {len(self.table_.keys)} pairs of words, each pair "
-            f"met {self.min_count} time(s) or more in training."
-        )
+        said = f"{len(self.vocabulary_)} words and {len(self.table_.keys)} pairs of words, "
+        if self._is_common:
+            return f"{said}each met in {MIN_DOCUMENTS} documents or more, or in none."
+        if self._pairs is None:
+            return f"{said}of which it is not known how often they were met."
+        return f"{said}each pair met {self.min_count} time(s) or more in training."
+
+    def shareable(self) -> Self:
+        """Leave out words and pairs of words that stand in fewer than five documents.
+
+        A rare word is dropped, or counts as unknown if unknown words are mapped. A vocabulary that
+        was given stays whole, so that sources can be compared: a rare word of it counts as one
+        that was never met.
+        """
+        check_is_fitted(self)
+        if self._pairs is None or self._is_common:
+            return self
+        words, rare = self.vocabulary_, self._pairs.is_rare()
+        rare[-1] = False  # the boundary
+        instead = words.index(UNKNOWN) if self.unknown == "map" else None
+        if instead is not None:
+            rare[instead] = False
+        pairs = self._pairs.without(rare, instead)
+        if self.vocabulary is None:
+            pairs, words = pairs.renumbered(~rare), named(words, ~rare)
+        if not words or not len(pairs.keys):
+            raise ValueError(
+                f"no word stands in {MIN_DOCUMENTS} documents, so that each would tell of a single "
+                "one; learn the model from more documents, or keep the words as they are"
+            )
+        shared = type(self)(**{**self.get_params(), "vocabulary": words})
+        shared.vocabulary_ = words
+        common = (pairs.documents >= MIN_DOCUMENTS) & (pairs.counts >= self.min_count)
+        shared._learn(pairs, common)
+        shared._is_common = True
+        return shared
 
     def _check_parameters(self) -> None:
         for name, allowed in (("smoothing", tuple(SMOOTHINGS)), ("unknown", ("drop", "map"))):

@@ -17,10 +17,10 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from anymix._arrays import FloatArray, IntArray
 from anymix.densities._base import GraphBuilder
-from anymix.densities._kernel_sums import Frame, log_densities
+from anymix.densities._kernel_sums import Factor, Frame, log_densities
 from anymix.densities.bandwidth import merge_repeats
 
-MIN_ROWS = 5  # a centre that stood for one row would give that row away
+MIN_ROWS = 5  # distinct ones: a centre that stood for one row, met ten times, would be that row
 CHUNK = 2**20  # pairs held at a time
 
 
@@ -38,11 +38,12 @@ class Kernels(NamedTuple):
         frame = Frame.of(self.centres, bandwidths)
         size = max(1, CHUNK // len(self.weights))
         chunks = [queries[a : a + size] for a in range(0, len(queries), size)]
-        return np.concatenate([self._log_densities(chunk, frame) for chunk in chunks], axis=1)
-
-    def _log_densities(self, queries: FloatArray, frame: Frame) -> FloatArray:
-        left = frame.factor(queries, "float64", "left")
         right = frame.factor(self.centres, "float64", "right")
+        parts = [self._log_densities(chunk, frame, right) for chunk in chunks]
+        return np.concatenate(parts, axis=1)
+
+    def _log_densities(self, queries: FloatArray, frame: Frame, right: Factor) -> FloatArray:
+        left = frame.factor(queries, "float64", "left")
         halves = frame.products(left, right) * frame.bandwidths.max() ** 2
         logs = np.empty((len(frame.bandwidths), len(queries)))
         for i, h in enumerate(frame.bandwidths):
@@ -50,6 +51,22 @@ class Kernels(NamedTuple):
             heights = np.log(self.weights) - queries.shape[1] / 2 * np.log(2 * np.pi * variances)
             logs[i] = logsumexp(heights + halves / variances, axis=1)
         return logs
+
+    def reveals(self, least: int | None) -> str:
+        """Say what centres tell, of which each stands for `least` distinct rows or more.
+
+        Examples
+        --------
+        >>> Kernels(np.eye(2), np.full(2, 0.5), np.ones(2)).reveals(5)
+        '2 centres, each the mean of 5 distinct rows or more.'
+        """
+        n = len(self.weights)
+        if not self.variances.any():
+            return f"{n} training rows, exactly as they are."
+        means = "1 centre, the mean" if n == 1 else f"{n} centres, each the mean"
+        if least is None:
+            return f"{means} of rows; of how many is not known."
+        return f"{means} of {least} distinct rows or more."
 
     def log_density_graph(self, graph: GraphBuilder, bandwidth: float) -> str:
         """log Σ_j exp(a_j + x'c_j/v_j − |x|²/2v_j), x and c about the centres' mean, (n, 1)."""
@@ -69,8 +86,8 @@ def cluster(
 ) -> Kernels:
     """Cluster the rows with k-means and keep the centre, weight and variance of each cluster.
 
-    Clusters of fewer than five rows are shared out among the others; if all are that small, they
-    become one.
+    Clusters of fewer than five distinct rows are shared out among the others; if all are that
+    small, they become one.
 
     Examples
     --------
@@ -81,9 +98,13 @@ def cluster(
     """
     if n_centres < 1:
         raise ValueError(f"centres must be at least 1; got {n_centres}.")
-    n_centres = min(n_centres, len(merge_repeats(rows, weights)[0]))
+    distinct = merge_repeats(rows, weights)[0]
+    n_centres = min(n_centres, len(distinct))
     means = KMeans(n_centres, random_state=rng).fit(rows, sample_weight=weights)
-    labels = _share_out(rows, means.labels_, means.cluster_centers_)
+    # Equal rows are in one cluster.
+    counted = means.labels_ if len(distinct) == len(rows) else means.predict(distinct)
+    counts = np.bincount(counted, minlength=n_centres)
+    labels = _share_out(rows, means.labels_, means.cluster_centers_, counts)
     mass = np.bincount(labels, weights)
     member = csr_array((weights / mass[labels], (labels, np.arange(len(rows)))))
     centres = member @ rows
@@ -91,9 +112,10 @@ def cluster(
     return Kernels(centres, mass / mass.sum(), variances)
 
 
-def _share_out(rows: FloatArray, labels: IntArray, centres: FloatArray) -> IntArray:
+def _share_out(
+    rows: FloatArray, labels: IntArray, centres: FloatArray, counts: IntArray
+) -> IntArray:
     """Labels, without gaps, after rows of small clusters have gone to the nearest large one."""
-    counts = np.bincount(labels, minlength=len(centres))
     large = np.flatnonzero(counts >= MIN_ROWS)
     if not len(large):
         return np.zeros_like(labels)

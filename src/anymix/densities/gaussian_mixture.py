@@ -19,12 +19,16 @@ from anymix.densities._base import (
     RandomState,
     Travels,
     check_arrays,
+    check_cost,
     check_shapes,
     check_weights,
     refuse_unless,
 )
 from anymix.densities._gaussians import Gaussians, factors_of, full_covariances
 from anymix.densities.bandwidth import merge_repeats, spread
+
+# Operations a row for each entry of a covariance, building it included, and for each component.
+PER_ENTRY, PER_COMPONENT = 4, 3000
 
 
 class GaussianMixtureDensity(Travels, Density):
@@ -128,7 +132,9 @@ class GaussianMixtureDensity(Travels, Density):
         check_arrays(arrays, {"weights", "means", "covariances"})
         n, covariances = check_weights(arrays["weights"]), arrays["covariances"]
         check_shapes(arrays, means=(n, n_features), covariances=(n, n_features, n_features))
-        symmetric = np.allclose(covariances, covariances.mT)
+        cost = n * (PER_ENTRY * n_features**2 + PER_COMPONENT)
+        check_cost(cost, f"{n} components in {n_features} dimensions")
+        symmetric = all(np.allclose(covariance, covariance.T) for covariance in covariances)
         refuse_unless(symmetric, "has covariances that are not symmetric")
         mixture = GaussianMixture(n)
         mixture.weights_, mixture.means_ = arrays["weights"], arrays["means"]
@@ -144,8 +150,9 @@ class GaussianMixtureDensity(Travels, Density):
         return density
 
     def reveals(self) -> str:
-        """Say that means and covariances are revealed, and no row."""
-        return f"means and covariances of {self.n_components_} groups of rows; no row."
+        """Say of how many groups of rows means and covariances are revealed."""
+        n = self.n_components_
+        return f"means and covariances of {n} group{'s' * (n > 1)} of rows."
 
     def log_density_graph(self, graph: GraphBuilder) -> str:
         """log Σ_j exp(a_j − |(x − m_j)'P_j|²/2), all components in one product, (n, 1)."""

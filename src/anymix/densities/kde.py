@@ -17,6 +17,7 @@ from anymix.densities._base import (
     RandomState,
     Travels,
     check_arrays,
+    check_cost,
     check_shapes,
     check_weights,
     refuse_unless,
@@ -33,9 +34,11 @@ from anymix.densities.bandwidth import (
     spread,
     wide_grid,
 )
-from anymix.densities.centres import Kernels, cluster
+from anymix.densities.centres import MIN_ROWS, Kernels, cluster
 
 LEAST_WEIGHT = 1e-30  # of the largest; float32 sums cannot tell it from zero
+# Operations a row for each kernel beside its distance: kernels of one width share their tables.
+ONE_WIDTH, OWN_WIDTH = 50, 400
 RULES = {"scott": scott, "silverman": silverman}
 
 
@@ -50,9 +53,8 @@ class GaussianKDE(Travels, Density):
 
     With `centres` the estimate keeps k-means centres in place of the rows, each with its weight and
     the variance s_j^2 within its cluster, and h^2 + s_j^2 takes the place of h^2. Every centre is
-    the mean of at least five rows (of all rows, if there are fewer), so no row is handed over as it
-    is. That is good manners, not a formal guarantee: anyone who knows the other rows of a cluster
-    can work out the last one.
+    the mean of at least five distinct rows (of all rows, if there are fewer). That is good manners,
+    not a formal guarantee: anyone who knows the other rows of a cluster can work out the last one.
 
     Parameters
     ----------
@@ -94,6 +96,7 @@ class GaussianKDE(Travels, Density):
     """
 
     kind = "gaussian_kernels"
+    _least_distinct: int | None = None  # rows behind a centre; None if centres are all we have
 
     def __init__(
         self,
@@ -130,6 +133,7 @@ class GaussianKDE(Travels, Density):
         rng = check_random_state(self.random_state)
         self.bandwidth_ = self._choose_bandwidth(rows, weights, rng)
         self.centres_, self.weights_, self.variances_ = self._kernels(rows, weights, rng)
+        self._least_distinct = min(MIN_ROWS, len(merge_repeats(rows, weights)[0]))
         return self
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
@@ -179,6 +183,8 @@ class GaussianKDE(Travels, Density):
         check_arrays(arrays, {"centres", "weights", "variances", "bandwidth"})
         n, variances = check_weights(arrays["weights"]), arrays["variances"]
         check_shapes(arrays, centres=(n, n_features), variances=(n,), bandwidth=(1,))
+        per_kernel = 2 * n_features + (OWN_WIDTH if variances.any() else ONE_WIDTH)
+        check_cost(n * per_kernel, f"{n} kernels in {n_features} dimensions")
         bandwidth = float(arrays["bandwidth"][0])
         refuse_unless(variances.min() >= 0 and bandwidth > 1e-50, "has a bandwidth of zero or less")
         return cls._of(Kernels(arrays["centres"], arrays["weights"], variances), bandwidth)
@@ -192,22 +198,23 @@ class GaussianKDE(Travels, Density):
 
     def reveals(self) -> str:
         """Say whether the arrays hold the rows or means of them."""
-        n = len(self.weights_)
-        if self.variances_.any():
-            return f"{n} centres, each the mean of five rows or more; no row as it is."
-        return f"{n} training rows, exactly as they are."
+        kernels = Kernels(self.centres_, self.weights_, self.variances_)
+        return kernels.reveals(self._least_distinct)
 
     def shareable(self, n_centres: int | None = None, seed: int = 0) -> Self:
-        """Replace the rows by k-means centres of five rows or more, or keep centres as they are.
+        """Replace the rows by k-means centres of five distinct rows or more; keep given centres.
 
-        By default one centre for every ten rows, but 500 at most.
+        By default one centre for every ten distinct rows, but 500 at most.
         """
         check_is_fitted(self)
         if self.variances_.any():
             return self
-        n = n_centres or min(500, max(1, len(self.weights_) // 10))
+        n_distinct = len(merge_repeats(self.centres_, self.weights_)[0])
+        n = n_centres or min(500, max(1, n_distinct // 10))
         kernels = cluster(self.centres_, self.weights_, n, np.random.RandomState(seed))
-        return self._of(kernels, self.bandwidth_)
+        shared = self._of(kernels, self.bandwidth_)
+        shared._least_distinct = min(MIN_ROWS, n_distinct)
+        return shared
 
     def log_density_graph(self, graph: GraphBuilder) -> str:
         """Write the estimate into an ONNX graph, (n, 1)."""
