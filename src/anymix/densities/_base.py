@@ -20,6 +20,8 @@ Arrays = Mapping[str, NDArray[Any]]
 
 TYPES = (np.float64, np.int64, np.uint8)
 LARGEST = 1e100  # of a number that travels: its square is still finite
+# What a density of strangers may cost for each row that it scores: some milliseconds.
+MOST_OPERATIONS = 50_000_000
 
 
 class Density(DensityMixin, BaseEstimator):
@@ -92,6 +94,23 @@ def refuse_unless(condition: Any, cause: str) -> None:
     """
     if not condition:
         raise ValueError(cause)
+
+
+def check_cost(operations: int, what: str) -> None:
+    """Refuse a density, before it is built, that would take too long for each row.
+
+    Examples
+    --------
+    >>> check_cost(10**9, "6000000 kernels")
+    Traceback (most recent call last):
+    ...
+    ValueError: has 6000000 kernels, some 1e+09 operations for each row, where 5e+07 are allowed
+    """
+    refuse_unless(
+        operations <= MOST_OPERATIONS,
+        f"has {what}, some {operations:.0e} operations for each row, where {MOST_OPERATIONS:.0e} "
+        "are allowed",
+    )
 
 
 def check_arrays(arrays: Arrays, names: Collection[str], logs: Collection[str] = ()) -> None:

@@ -14,7 +14,9 @@ from anymix.densities._bigram_table import BigramTable
 from anymix.densities.arpa import SUM_TOLERANCE, UNKNOWN
 
 LOGS = {"log_unigram", "log_backoff", "log_listed"}
-LONGEST_WORD = 200  # characters
+# Of what strangers hand over: characters of a word, words, bytes of them all, pairs of words.
+LONGEST_WORD, MOST_WORDS, MOST_BYTES, MOST_PAIRS = 200, 1_000_000, 2**26, 8_000_000
+MARKS_OF_A_WORD = 3  # two quotes and a comma
 
 
 def to_arrays(words: list[str], unknown: str, table: BigramTable) -> dict[str, NDArray[Any]]:
@@ -44,6 +46,12 @@ def from_arrays(arrays: Arrays) -> tuple[list[str], str, BigramTable]:
     check_arrays(arrays, {*LOGS, "keys", "words"}, logs=LOGS)
     text = arrays["words"].dtype == np.uint8 and arrays["words"].ndim == 1
     refuse_unless(text, "has words that are not text")
+    n_bytes, n_pairs = arrays["words"].size, arrays["keys"].size
+    refuse_unless(
+        n_bytes <= MOST_BYTES and n_pairs <= MOST_PAIRS,
+        f"has {n_bytes} bytes of words and {n_pairs} pairs of them, where {MOST_BYTES} and "
+        f"{MOST_PAIRS} are allowed; ask for a model with fewer, as min_count=2 makes it",
+    )
     words, unknown = _words(arrays["words"].tobytes())
     size, keys = len(words) + 1, arrays["keys"]
     check_shapes(arrays, log_unigram=(size,), log_backoff=(size,), log_listed=(keys.size,))
@@ -58,7 +66,7 @@ def from_arrays(arrays: Arrays) -> tuple[list[str], str, BigramTable]:
 
 def _words(content: bytes) -> tuple[list[str], str]:
     try:
-        data = plain_json(content)
+        data = plain_json(content, MARKS_OF_A_WORD * MOST_WORDS)
     except ValueError as error:
         raise ValueError(f"has a list of words that {error}") from error
     sound = isinstance(data, dict) and set(data) == {"words", "unknown"}

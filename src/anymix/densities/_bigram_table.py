@@ -9,6 +9,7 @@ V w w w V w w V, and each of its steps is one transition.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -64,12 +65,13 @@ class BigramTable:
 
     def log_prob(self, contexts: IntArray, nexts: IntArray) -> FloatArray:
         """Return log P(next | context) of each transition."""
-        excess: FloatArray = self._excess()[contexts, nexts]
+        excess: FloatArray = self._excess[contexts, nexts]
         return self._backed_off(contexts, nexts) + excess
 
     def _backed_off(self, contexts: IntArray, nexts: IntArray) -> FloatArray:
         return self.log_backoff[contexts] + self.log_unigram[nexts]
 
+    @cached_property
     def _excess(self) -> csr_array:
         """Return log P(w | h) - log (backoff_h P(w)), which is 0 for pairs that are not listed.
 

@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 from anymix._arrays import FloatArray
 
 BLOCK = 512  # rows whose differences stay in a core's cache
+CHUNK = 2**23  # numbers held at a time, 64 MB: rows times components, or times features
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +37,42 @@ class Gaussians:
         >>> one.log_density(np.zeros((1, 2))).round(4)
         array([-1.8379])
         """
+        size = max(1, CHUNK // max(self.means.shape))
+        heights = self.log_determinants(), np.log(self.weights)
+        logs = np.empty(len(rows))
+        for start in range(0, len(rows), size):
+            chunk = slice(start, start + size)
+            logs[chunk] = self._log_density(rows[chunk], *heights)
+        return logs
+
+    def _log_density(
+        self, rows: FloatArray, log_determinants: FloatArray, log_weights: FloatArray
+    ) -> FloatArray:
+        logs = self._squares(rows)
+        logs += rows.shape[1] * np.log(2 * np.pi)
+        logs *= -0.5
+        logs += log_determinants
+        logs += log_weights
+        return np.asarray(logsumexp(logs, axis=1))
+
+    def _squares(self, rows: FloatArray) -> FloatArray:
+        """|(x − m_j)'P_j|² of each row and component, (n, k)."""
         squares = np.empty((len(rows), len(self.weights)))
-        for j, (mean, factor) in enumerate(zip(self.means, self.factors, strict=True)):
-            squares[:, j] = _squares(rows, mean, factor)
-        logs = -0.5 * (rows.shape[1] * np.log(2 * np.pi) + squares) + self.log_determinants()
-        return np.asarray(logsumexp(logs + np.log(self.weights), axis=1))
+        diagonal = []
+        for j, factor in enumerate(self.factors):
+            if factor.ndim == 1:
+                diagonal.append(j)
+            else:
+                apart = rows @ factor - self.means[j] @ factor
+                squares[:, j] = np.sum(np.square(apart), axis=1)
+        for start in range(0, len(rows) if diagonal else 0, BLOCK):
+            block = rows[start : start + BLOCK]
+            apart = np.empty_like(block)
+            for j in diagonal:
+                np.subtract(block, self.means[j], out=apart)
+                apart *= self.factors[j]
+                np.einsum("ij,ij->i", apart, apart, out=squares[start : start + BLOCK, j])
+        return squares
 
     def log_determinants(self) -> FloatArray:
         """Return log det P_j, (k,)."""
@@ -50,18 +82,6 @@ class Gaussians:
     def full_factors(self) -> FloatArray:
         """Return the factors as (k, d, d)."""
         return np.stack([f if f.ndim == 2 else np.diag(f) for f in self.factors])
-
-
-def _squares(rows: FloatArray, mean: FloatArray, factor: FloatArray) -> FloatArray:
-    """|(x − m)'P|² of each row."""
-    if factor.ndim == 2:
-        return np.sum(np.square(rows @ factor - mean @ factor), axis=1)
-    squares = np.empty(len(rows))
-    for start in range(0, len(rows), BLOCK):
-        apart = rows[start : start + BLOCK] - mean
-        apart *= factor
-        np.einsum("ij,ij->i", apart, apart, out=squares[start : start + BLOCK])
-    return squares
 
 
 def full_covariances(covariances: FloatArray, shape: str, means: FloatArray) -> FloatArray:

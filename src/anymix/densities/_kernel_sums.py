@@ -10,9 +10,10 @@ Products round: |x|^2 + |c|^2 - 2 x.c loses what the norms and the distance shar
 float32 and go on to float64 and to plain differences only where the promised accuracy needs it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from threading import Event
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -183,7 +184,7 @@ def _query_sums(
     right = frame.factor(centres, precision, "right")
     result = np.full((len(frame.bandwidths), len(queries)), -np.inf)
 
-    def work(parts: Sequence[slice]) -> None:
+    def work(parts: Iterable[slice]) -> None:
         for block in parts:
             left = frame.factor(queries[block], precision, "left")
             for other in blocks(len(centres)):
@@ -204,7 +205,7 @@ def _pair_sums(
     left, right = (frame.factor(rows, precision, side)[order] for side in ("left", "right"))
     w = weights[order]
 
-    def work(tiles: Sequence[Tile]) -> FloatArray:
+    def work(tiles: Iterable[Tile]) -> FloatArray:
         sums = np.full((len(frame.bandwidths), len(rows)), -np.inf)
         for a, b in tiles:
             products = frame.products(left[a], right[b])
@@ -236,12 +237,27 @@ def _pair_tiles(folds: Folds, n_rows: int) -> list[Tile]:
     ]
 
 
-def _in_threads(work: Callable[[Sequence[T]], R], tasks: Sequence[T]) -> list[R]:
-    """Share the tasks among as many threads as BLAS may use, each with products of its own."""
+def _in_threads(work: Callable[[Iterable[T]], R], tasks: Sequence[T]) -> list[R]:
+    """Share the tasks among as many threads as BLAS may use, each with products of its own.
+
+    Ctrl-C reaches this thread alone; the others then stop at their next task.
+    """
     if len(tasks) < 2:
         return [work(tasks)]
     blas = ThreadpoolController().select(user_api="blas")
     allowed = max((library.num_threads for library in blas.lib_controllers), default=1)
     n_threads = min(allowed, len(tasks))
+    stopped = Event()
     with blas.limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(work, [tasks[k::n_threads] for k in range(n_threads)]))
+        try:
+            shares = [_until(stopped, tasks[k::n_threads]) for k in range(n_threads)]
+            return list(pool.map(work, shares))
+        finally:
+            stopped.set()
+
+
+def _until(stopped: Event, tasks: Sequence[T]) -> Iterator[T]:
+    for task in tasks:
+        if stopped.is_set():
+            return
+        yield task

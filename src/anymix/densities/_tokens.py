@@ -1,11 +1,34 @@
 """Lists of lists as one list and its boundaries, and tokens as ids: no loop over tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise, repeat
 
 import numpy as np
 
 from anymix._arrays import IntArray
+
+TOKENS = 2**20  # held at a time
+
+
+def blocks_of(lists: Iterable[Sequence[str]], most: int = TOKENS) -> Iterator[list[Sequence[str]]]:
+    """Cut a sequence of lists into blocks of at most so many items; a longer list stands alone.
+
+    Examples
+    --------
+    >>> list(blocks_of([["a"], ["b", "c", "d"], [], ["e"]], most=2))
+    [[['a']], [['b', 'c', 'd'], []], [['e']]]
+    """
+    block: list[Sequence[str]] = []
+    n = 0
+    for one in lists:
+        size = len(one) if hasattr(one, "__len__") else 0
+        if block and size and n + size > most:
+            yield block
+            block, n = [], 0
+        block.append(one)
+        n += size
+    if block:
+        yield block
 
 
 def flatten(lists: Sequence[Sequence[str]]) -> tuple[list[str], IntArray]:

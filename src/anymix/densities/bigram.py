@@ -18,7 +18,7 @@ from anymix.densities._bigram_arrays import from_arrays, to_arrays
 from anymix.densities._bigram_table import BigramTable
 from anymix.densities._common_words import MIN_DOCUMENTS, PairCounts, count_pairs, named
 from anymix.densities._smoothing import SMOOTHINGS, smooth_counts
-from anymix.densities._tokens import flatten, known_ids, unflatten
+from anymix.densities._tokens import blocks_of, flatten, known_ids, unflatten
 from anymix.densities.arpa import BEGIN, END, UNKNOWN, read_arpa, write_arpa
 
 Documents = Iterable[Sequence[str]]
@@ -117,10 +117,9 @@ class BigramModel(Travels, BaseEstimator):
     def score_samples(self, X: Documents) -> FloatArray:
         """Return the natural log-probability of each whole document, (m,)."""
         check_is_fitted(self)
-        steps, starts = self._steps(*flatten(_check_documents(X)))
-        if not len(starts):
-            return np.empty(0)
-        return np.add.reduceat(self.table_.log_prob(*steps), starts)
+        _check_iterable(X)
+        parts = [self._scores(_check_documents(block)) for block in blocks_of(X)]
+        return np.concatenate([np.empty(0), *parts])
 
     def perplexity(self, X: Documents) -> float:
         """Return exp(-mean log P(w | h)) over all words and ends of the documents."""
@@ -242,6 +241,10 @@ class BigramModel(Travels, BaseEstimator):
         adds_unknown = self.unknown == "map" and UNKNOWN not in words
         return [*words, UNKNOWN] if adds_unknown else words
 
+    def _scores(self, docs: list[Sequence[str]]) -> FloatArray:
+        steps, starts = self._steps(*flatten(docs))
+        return np.add.reduceat(self.table_.log_prob(*steps), starts)
+
     def _steps(
         self, tokens: list[str], bounds: IntArray
     ) -> tuple[tuple[IntArray, IntArray], IntArray]:
@@ -253,13 +256,17 @@ class BigramModel(Travels, BaseEstimator):
         return (stream[:-1], stream[1:]), bounds[:-1] + np.arange(len(bounds) - 1)
 
 
-def _check_documents(docs: Documents) -> list[Sequence[str]]:
-    """Return the documents as a list, or say what is wrong with them."""
+def _check_iterable(docs: Documents) -> None:
     if isinstance(docs, str | bytes) or not isinstance(docs, Iterable):
         raise TypeError(
             f"documents must be a list of lists of tokens; got {type(docs).__name__}: "
             "split each text into words first"
         )
+
+
+def _check_documents(docs: Documents) -> list[Sequence[str]]:
+    """Return the documents as a list, or say what is wrong with them."""
+    _check_iterable(docs)
     docs = list(docs)
     wrong = next((doc for doc in docs if not isinstance(doc, list | tuple | np.ndarray)), None)
     if wrong is not None:

@@ -34,6 +34,7 @@ from anymix.densities._base import (
 FLOATS = [np.float64, np.float32]
 # Products with a few columns are so short below this many entries that threads mostly wait.
 ONE_THREAD = 10_000_000
+MOST_DOMAINS = 500  # of a classifier that travels: every row costs a number for each
 
 
 class DomainClassifier(Travels, BaseEstimator):
@@ -171,6 +172,7 @@ class DomainClassifier(Travels, BaseEstimator):
         check_arrays(arrays, names | ({"mean", "scale"} if scaler else set()))
         log_prior = arrays["log_prior"]
         p = check_weights(np.exp(log_prior.astype(np.float64, copy=False)))
+        refuse_unless(p <= MOST_DOMAINS, f"tells {p} domains apart; {MOST_DOMAINS} are allowed")
         # With two classes scikit-learn keeps the coefficients of the second alone.
         rows = {1: 0, 2: 1}.get(p, p)
         shapes = {"coefficients": (rows, n_features), "intercepts": (rows,), "log_prior": (p,)}
