@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from anymix._errors import AuditError, InputError
-from anymix._files import plain_json
+from anymix._json import MOST_MARKS, plain_json
 from anymix.core import Record
 from anymix.exchange.kinds import NONE, density_kinds, takes_words
 
@@ -21,7 +21,11 @@ DTYPES = ("float32", "float64", "string")
 PREDICTOR, DENSITY, MANIFEST = "predictor.onnx", "density.safetensors", "manifest.json"
 # Bytes that a file may have.  A reader may refuse more before it has read anything.
 LIMITS = {MANIFEST: 2**20, PREDICTOR: 100 * 2**20, DENSITY: 200 * 2**20}
+HARMLESS = re.compile(r"[\w .,%/+=<>@-]*")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}")
+# Names of rows and columns that stand beside those of the sources in comparisons and reports.
+RESERVED = ("all", "anymix", "likeliest source", "uniform", "worst")
+MOST_CLASSES = 1000  # every row of a table costs a number for each, and for each source
 
 
 @dataclass(frozen=True)
@@ -103,12 +107,16 @@ def check_name(name: str) -> None:
             "cannot name a source; use 1 to 64 letters, digits, spaces, dots, underscores or "
             "hyphens, and begin with a letter or digit",
         )
+    if name.lower().strip() in RESERVED:
+        raise InputError(
+            shown(name), "cannot name a source: it has a meaning of its own in tables; use another"
+        )
 
 
-def parse_json(content: bytes, where: str) -> Any:
-    """Read JSON that a stranger wrote; see `anymix._files.plain_json`."""
+def parse_json(content: bytes, where: str, most_marks: int = MOST_MARKS) -> Any:
+    """Read JSON that a stranger wrote, within a budget; see `anymix._json.plain_json`."""
     try:
-        return plain_json(content)
+        return plain_json(content, most_marks)
     except ValueError as error:
         raise AuditError(where, str(error)) from error
 
@@ -126,11 +134,11 @@ def parse_manifest(content: bytes) -> Manifest:
     data = parse_json(content, MANIFEST)
     check(isinstance(data, dict), "is not a JSON object")
     check(
-        data.get("schema") == SCHEMA,
+        type(data.get("schema")) is int and data["schema"] == SCHEMA,
         f"has schema {shown(data.get('schema'))}; this version reads {SCHEMA}",
     )
     fields = _exact(data, Manifest)
-    check(is_text(fields["name"]) and NAME.fullmatch(fields["name"]), "has no usable name")
+    _check_source_name(fields["name"])
     check(fields["task"] in TASKS, f"names the task {shown(fields['task'])}; known are {TASKS}")
     kind, known = fields["density"], (*sorted(density_kinds()), NONE)
     check(kind in known, f"names the density {shown(kind)}; known are {known}")
@@ -142,6 +150,14 @@ def parse_manifest(content: bytes) -> Manifest:
     check(rows is None or _count(rows), f"has n_rows {shown(rows)}")
     fields["files"] = _files(fields["files"])
     return Manifest(**fields)
+
+
+def _check_source_name(name: Any) -> None:
+    check(isinstance(name, str), "has no usable name")
+    try:
+        check_name(name)
+    except InputError as error:
+        raise AuditError(MANIFEST, f"has no usable name: {error}".rstrip(".")) from error
 
 
 def check(condition: Any, complaint: str) -> None:
@@ -173,6 +189,19 @@ def is_text(value: Any, longest: int = 200) -> bool:
     return isinstance(value, str) and 0 < len(value) <= longest and value.isprintable()
 
 
+def is_label(value: Any) -> bool:
+    """Whether a text may be a label: one that a spreadsheet would run as a formula may not.
+
+    Signs before words and numbers are harmless; it takes brackets, bars or quotes to do more.
+
+    Examples
+    --------
+    >>> is_label("+ve"), is_label("-1.5"), is_label("="), is_label('=HYPERLINK("http://x")')
+    (True, True, True, False)
+    """
+    return is_text(value) and (value[0] not in "=+-@" or bool(HARMLESS.fullmatch(value)))
+
+
 def _count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**62
 
@@ -186,11 +215,12 @@ def _classes(classes: Any, task: str) -> tuple[str | int, ...] | None:
     if task == "regression":
         check(classes is None, "has classes, but its task is regression")
         return None
-    check(isinstance(classes, list) and 2 <= len(classes) <= 10_000, "must list 2 to 10000 classes")
+    listed = isinstance(classes, list) and 2 <= len(classes) <= MOST_CLASSES
+    check(listed, f"must list 2 to {MOST_CLASSES} classes")
     kinds = {type(label) for label in classes}
     check(kinds in ({str}, {int}), "must have classes that are all strings or all integers")
     check(
-        all(is_text(c) if kinds == {str} else abs(c) < 2**62 for c in classes),
+        all(is_label(c) if kinds == {str} else abs(c) < 2**62 for c in classes),
         "has an invalid class",
     )
     check(len(set(classes)) == len(classes), "has a class twice")

@@ -17,6 +17,7 @@ from anymix.exchange.manifest import DENSITY, FileFacts, facts_of, shown
 
 Tensors = dict[str, NDArray[Any]]
 TOKEN = re.compile("[a-z']+")
+LONGEST_SAMPLE = 30
 
 
 class TextDensity:
@@ -29,9 +30,16 @@ class TextDensity:
 
     def score_samples(self, X: Any) -> FloatArray:
         """Log-probability of each document, (n,)."""
-        return np.asarray(
-            self.model.score_samples([TOKEN.findall(str(text).lower()) for text in X])
-        )
+        tokens = (TOKEN.findall(str(text).lower()) for text in X)
+        return np.asarray(self.model.score_samples(tokens))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
+        """Draw documents of known words in random order: lengths are bounded, whoever fitted it."""
+        rng = np.random.default_rng(random_state)
+        words = np.asarray(self.model.vocabulary_, dtype=object)
+        lengths = rng.integers(1, LONGEST_SAMPLE, n_samples)
+        texts = [" ".join(words[rng.integers(words.size, size=n)]) for n in lengths]
+        return np.array(texts, dtype=object)
 
     @property
     def kind(self) -> str:
