@@ -46,7 +46,7 @@ docs: $(VENV)/.stamp-test
 DATA ?= ../shared/data
 SEEDS ?=
 study-%: $(VENV)/.stamp-test
-	$(BIN)/anymix study $* --data $(DATA) $(if $(SEEDS),--seeds $(SEEDS)) --out results/$*.jsonl
+	$(BIN)/anymix study $* --data $(DATA) $(if $(SEEDS),--seeds $(SEEDS)) --out results/$*.jsonl --force
 
 format: $(VENV)/.stamp-test
 	$(BIN)/ruff check --fix .

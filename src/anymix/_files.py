@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import json
+import errno
 import os
+import re
+import secrets
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from anymix._errors import AuditError
+from anymix._errors import AuditError, InputError, MissingError
+
+# What a run that was killed may leave beside a file that it was writing.
+TEMPORARY = re.compile(r"\.(.{1,80})-([0-9a-f]{16}|[a-z0-9_]{8})\.tmp(\.\w+)?")
+STREAM = re.compile("/dev/(stdin|stdout|stderr)|/(?:dev|proc/self)/fd/([0-9]{1,6})")
 
 
 def read_folder(folder: str | Path, limits: Mapping[str, int]) -> dict[str, bytes]:
@@ -24,7 +29,7 @@ def read_folder(folder: str | Path, limits: Mapping[str, int]) -> dict[str, byte
     """
     folder = Path(folder)
     if not folder.exists():
-        raise AuditError(folder, "does not exist; give a folder that is there")
+        raise MissingError(folder, "does not exist; give a folder that is there")
     if not folder.is_dir():
         raise AuditError(folder, "is not a folder")
     with os.scandir(folder) as entries:
@@ -42,49 +47,31 @@ def read_file(path: Path, limit: int) -> bytes:
     """Read a plain file of at most `limit` bytes; links, pipes and devices are refused."""
     if not stat.S_ISREG(os.lstat(path).st_mode):
         raise AuditError(path, "is not a plain file")
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        if os.fstat(file.fileno()).st_size > limit:
-            raise AuditError(path, f"is larger than the {limit} bytes that are allowed")
-        return file.read(limit)
-
-
-def plain_json(content: bytes) -> Any:
-    """Read JSON without NaN, infinities, repeated keys or bottomless nesting.
-
-    A ValueError says what is wrong, in words that can follow the name of a file.
-
-    Examples
-    --------
-    >>> plain_json(b'{"a": [1]}')
-    {'a': [1]}
-    >>> plain_json(b'{"a": NaN}')
-    Traceback (most recent call last):
-    ...
-    ValueError: is not plain JSON: NaN is not a number
-    """
+    # Another thing may have been put there since: it is neither followed nor waited for.
+    flags = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
     try:
-        return json.loads(
-            content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_no_repeats
-        )
-    except (ValueError, RecursionError) as error:
-        cause = str(error).split("\n")[0][:200].rstrip(".")
-        raise ValueError(f"is not plain JSON: {cause}") from error
-
-
-def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is not a number")
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return dict(pairs)
+        descriptor = os.open(path, os.O_RDONLY | flags)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise AuditError(path, "is not a plain file") from error
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise AuditError(path, "is not a plain file")
+        content = b"" if found.st_size > limit else file.read(limit + 1)
+    if found.st_size > limit or len(content) > limit:
+        raise AuditError(path, f"is larger than the {limit} bytes that are allowed")
+    return content
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replacing(path: str | Path, new: bool = False, suffix: str = "") -> Iterator[Path]:
     """Yield a temporary name beside `path`; move it into place when the block ends well.
+
+    The file that it replaces keeps its mode and owner; with `new` there must be none.  Folders and
+    links are never replaced, nor a file that changed since the block began.  Pipes and devices are
+    written to, once all is there; `suffix` is that of the temporary name where they have none.
 
     Examples
     --------
@@ -95,26 +82,116 @@ def replacing(path: str | Path) -> Iterator[Path]:
     'whole'
     """
     path = Path(path)
+    if is_stream(path):
+        with _streaming(path, path.suffix or suffix) as temporary:
+            yield temporary
+        return
+    before = _replaceable(path, new)
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(
-        prefix=f".{path.stem}-", suffix=f".tmp{path.suffix}", dir=path.parent
-    )
-    os.close(descriptor)
-    temporary = Path(name)
+    temporary = _temporary(path, path.stem, path.suffix)
+    # A file that others may not read is not readable for them while it is written, either.
+    mode = 0o666 if before is None else 0o600
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
         yield temporary
         _to_disk(temporary)
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
+        _publish(temporary, path, before)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    # Temporary files are private; the file that takes their place has the usual permissions.
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def is_stream(path: str | Path) -> bool:
+    """Whether a pipe, a terminal or the like has this name, which is written to, not replaced."""
+    if _descriptor(path) is not None:
+        return True
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+
+
+def _descriptor(path: str | Path) -> int | None:
+    """Return the number of a stream that this process has open, such as 1 for /dev/stdout."""
+    found = STREAM.fullmatch(str(path))
+    if found is None:
+        return None
+    named = {"stdin": 0, "stdout": 1, "stderr": 2}
+    return named[found[1]] if found[1] else int(found[2])
+
+
+@contextmanager
+def _streaming(path: Path, suffix: str) -> Iterator[Path]:
+    number = _descriptor(path)
+    with tempfile.TemporaryDirectory() as folder:
+        temporary = Path(folder, f"output{suffix}")
+        temporary.touch()
+        yield temporary
+        with (
+            open(path if number is None else os.dup(number), "wb") as stream,
+            open(temporary, "rb") as file,
+        ):
+            shutil.copyfileobj(file, stream)
+
+
+def _replaceable(path: Path, new: bool) -> os.stat_result | None:
+    """Return what is known of the file that is to be replaced, if any; refuse all else."""
+    found = _look(path)
+    if found is None:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise InputError(path, "is a folder; give the name of a file")
+    if stat.S_ISLNK(found.st_mode):
+        raise InputError(path, "is a link, through which nothing is written; give the file itself")
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(path, "is not a plain file; choose another name")
+    if new:
+        raise InputError(path, "exists already; choose another name or remove it first")
+    return found
+
+
+def _look(path: Path) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _publish(temporary: Path, path: Path, before: os.stat_result | None) -> None:
+    now = _look(path)
+    if now is not None and _identity(now) != (before and _identity(before)):
+        raise InputError(path, "was changed by others meanwhile and is left as it is; run again")
+    if before is not None and now is not None:
+        _take_after(temporary, before)
+        temporary.replace(path)
+        return
+    try:
+        # Unlike a rename, this fails if a file of that name has come into being.
+        os.link(temporary, path)
+    except FileExistsError as error:
+        raise InputError(
+            path, "was made by others meanwhile and is left as it is; choose another name"
+        ) from error
+    except OSError:  # a disk without hard links
+        temporary.rename(path)
+
+
+def _identity(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _take_after(temporary: Path, before: os.stat_result) -> None:
+    """Give a file the owner and the mode of the one that it replaces, as far as one may."""
+    now = os.stat(temporary)
+    if hasattr(os, "chown") and (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        with suppress(PermissionError):
+            os.chown(temporary, before.st_uid, before.st_gid)
+    temporary.chmod(stat.S_IMODE(before.st_mode))
+
+
+def _temporary(path: Path, stem: str, suffix: str) -> Path:
+    """Name a file beside another as no other file is named; TEMPORARY knows such names."""
+    return path.with_name(f".{stem[:40]}-{secrets.token_hex(8)}.tmp{suffix}")
 
 
 def _to_disk(path: Path) -> None:
@@ -125,9 +202,9 @@ def _to_disk(path: Path) -> None:
 def check_new(folder: str | Path) -> None:
     """Refuse a name that is taken."""
     folder = Path(folder)
-    if folder.exists():
-        raise ValueError(
-            f"{folder.absolute()} exists already; choose another name or remove it first."
+    if os.path.lexists(folder):
+        raise InputError(
+            folder.absolute(), "exists already; choose another name or remove it first"
         )
 
 
@@ -136,12 +213,12 @@ def write_folder(folder: str | Path, files: Mapping[str, bytes]) -> None:
     folder = Path(folder)
     check_new(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".tmp", dir=folder.parent))
+    temporary = _temporary(folder, folder.name, "")
+    temporary.mkdir()
     try:
         for name, content in files.items():
             (temporary / name).write_bytes(content)
             _to_disk(temporary / name)
-        temporary.chmod(0o777 & ~_umask())
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -28,14 +28,14 @@ def test_the_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
     shown = json.loads((folder / "model" / "certificate.json").read_text(encoding="utf-8"))
     assert shown["n_candidates"] == 1
     # A second demo clears the sources of the first, which `source pack` would not replace.
-    monkeypatch.setattr(demo, "commands", lambda: list(commands())[:1])
+    monkeypatch.setattr(demo, "commands", lambda again: list(commands(again))[:1])
     assert main(words) == 0, capsys.readouterr().err
     said = capsys.readouterr().out
     assert "$ anymix source pack upright" in said
     assert "All of it took" in said
     assert (folder / "upright" / "manifest.json").exists()
     assert not (folder / "mirrored").exists()
-    monkeypatch.setattr(demo, "commands", lambda: [["source", "show", "nowhere"]])
+    monkeypatch.setattr(demo, "commands", lambda _: [["source", "show", "nowhere"]])
     assert main(words) == 3
 
 
@@ -64,3 +64,10 @@ def test_the_demo_touches_nothing_that_it_has_not_made(tmp_path):
     (tmp_path / NOTE).write_text("[]")
     with pytest.raises(ValueError, match="is not the demo's note"):
         make_room(tmp_path)
+
+
+def test_a_second_demo_forces_what_the_first_one_wrote():
+    writing = [words for words in commands(True) if words[0] in ("fit", "predict", "export")]
+    assert len(writing) == 3
+    assert all("--force" in words for words in writing)
+    assert not any("--force" in words for words in commands())

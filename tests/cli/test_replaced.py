@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from anymix.models import folder, summarise_folder
+from anymix.models import summarise_folder, writing
 from anymix.models.saved_records import FILES as SAVED
 
 
@@ -13,9 +13,8 @@ def fit(world, run, tmp_path):
     """Fit into a folder, and save all records of its model."""
 
     def call(*options):
-        return run(
-            *["fit", *world.sources, "--held-out", *world.held, "--out", tmp_path / "m", *options]
-        )
+        arguments = ["fit", *world.sources, "--held-out", *world.held, "--out", tmp_path / "m"]
+        return run(*arguments, *options, "--force")
 
     assert call().status == 0
     for command in ("certify", "compare"):
@@ -41,7 +40,7 @@ def test_a_fit_that_fails_leaves_model_and_records(fit, tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError("no space left on the disk")
 
-    monkeypatch.setattr(folder, "model_to_dict", full)
+    monkeypatch.setattr(writing, "model_to_dict", full)
     assert "no space left" in fit("--objective", "robust").err
     monkeypatch.undo()
     assert {path.name: path.read_bytes() for path in (tmp_path / "m").glob("*.json")} == old

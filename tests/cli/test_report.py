@@ -35,7 +35,11 @@ def test_saved_records_take_their_place(world, run, tmp_path):
     run("monitor", world.model, world.test[0].split("=")[1], "--save")
     found = summarise_folder(world.model)
     with open(f"{world.model}/comparison.json") as file:
-        assert found["comparison"] == json.load(file)
+        kept = json.load(file)
+    assert set(kept) - set(found["comparison"]) == {"model", "date"}
+    assert found["comparison"] == {name: kept[name] for name in found["comparison"]}
+    assert found["recorded"] == {part: kept["date"] for part in found["recorded"]}
+    assert {"comparison", "traffic"} <= set(found["recorded"])
     assert found["traffic"]["source_names"] == list(NAMES)
 
 

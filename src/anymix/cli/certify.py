@@ -8,7 +8,8 @@ from anymix._errors import UsageError
 from anymix.cli.argument_types import positive, share
 from anymix.cli.console import Console
 from anymix.cli.held_out import add_held_out, held_out_sites
-from anymix.models import add_record, certify_sites, note_on, read_model, read_record
+from anymix.cli.outputs import saving
+from anymix.models import add_record, certify_sites, note_on, read_certificate, read_model
 
 CONFIDENCE = 0.95
 
@@ -34,20 +35,21 @@ def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     if not args.held_out and not args.from_sites:
         _check_no_wishes(args)
-        found = read_record(args.model)["certificate"]
+        found = read_certificate(args.model)
         if found is None:
             raise ValueError(
                 f"{args.model} has no certificate: it is of one source, or z was adapted to "
                 "traffic; give new rows with --held-out."
             )
-        console.result(str(found["sentence"]), found)
+        console.result(found.sentence, found)
         return 0
-    saved = read_model(args.model)
-    sites = held_out_sites(args, saved.received, console)
     confidence = CONFIDENCE if args.confidence is None else args.confidence
-    certificate, seen = certify_sites(saved, sites, confidence, args.loss_bound)
-    if args.save:
-        add_record(args.model, "certificate", certificate)
+    with saving(args.model, args.save):
+        saved = read_model(args.model)
+        sites = held_out_sites(args, saved.received, console)
+        certificate, seen = certify_sites(saved, sites, confidence, args.loss_bound)
+        if args.save:
+            add_record(args.model, "certificate", certificate, saved.sha256)
     console.result(certificate.sentence + note_on(seen), certificate)
     return 0
 

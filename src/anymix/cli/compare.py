@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from anymix.cli.argument_types import share
 from anymix.cli.console import Console
 from anymix.cli.held_out import add_held_out, held_out_sites
+from anymix.cli.outputs import saving
 from anymix.models import add_record, compare_sites, note_on, read_model
 
 
@@ -22,10 +23,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
-    saved = read_model(args.model)
-    sites = held_out_sites(args, saved.received, console)
-    comparison, seen = compare_sites(saved, sites, args.confidence)
-    if args.save:
-        add_record(args.model, "comparison", comparison)
+    with saving(args.model, args.save):
+        saved = read_model(args.model)
+        sites = held_out_sites(args, saved.received, console)
+        comparison, seen = compare_sites(saved, sites, args.confidence)
+        if args.save:
+            add_record(args.model, "comparison", comparison, saved.sha256)
     console.result(comparison.table() + note_on(seen), comparison)
     return 0

@@ -45,13 +45,13 @@ def run(args: Namespace, console: Console) -> int:
     from anymix.cli import main
 
     folder, started = Path(args.out).resolve(), time.monotonic()
-    make_room(folder)
+    again = make_room(folder)
     write_tables(folder)
     talk = not (args.json or args.quiet)
     here = Path.cwd()
     os.chdir(folder)  # so that the commands read as they would be typed
     try:
-        for words in commands():
+        for words in commands(again):
             if talk:
                 say(f"\n$ anymix {shlex.join(words)}\n")
             status = main(words if talk else [*words, "--quiet"])
@@ -71,11 +71,11 @@ def products() -> tuple[str, ...]:
     return (*tables, *SITES, "model", "predictions.csv", "robust.onnx", PAGE)
 
 
-def make_room(folder: Path) -> None:
-    """Remove the sources of a former demo; refuse to touch what no demo made."""
+def make_room(folder: Path) -> bool:
+    """Remove the sources of a former demo, if there was one; refuse to touch what no demo made."""
     made = _made(folder / NOTE)
     for name in products():
-        if (folder / name).exists() and name not in made:
+        if os.path.lexists(folder / name) and name not in made:
             raise ValueError(
                 f"{folder / name} exists and is not the demo's; choose another folder with --out."
             )
@@ -85,6 +85,7 @@ def make_room(folder: Path) -> None:
     # Written before the products, so that a demo that was stopped can be run again.
     with replacing(folder / NOTE) as temporary:
         temporary.write_text(json.dumps({"made": plain(products())}), "utf-8")
+    return bool(made)
 
 
 def _made(note: Path) -> list[str]:
@@ -92,13 +93,15 @@ def _made(note: Path) -> list[str]:
         return []
     found = parse_json(read_file(note, NOTE_LIMIT), str(note))
     made = found.get("made") if isinstance(found, dict) else None
-    if not isinstance(made, list):
+    if not isinstance(made, list) or not set(map(str, made)) <= set(products()):
         raise ValueError(f"{note} is not the demo's note; choose another folder with --out.")
     return made
 
 
 def _remove_source(folder: Path) -> None:
     """Remove a source folder, unless it holds anything else."""
+    if folder.is_symlink() or not folder.is_dir():
+        raise ValueError(f"{folder} is not the demo's; choose another folder with --out.")
     strange = sorted({path.name for path in folder.iterdir()} - set(LIMITS))
     if strange:
         raise ValueError(
@@ -108,21 +111,25 @@ def _remove_source(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def commands() -> Iterator[list[str]]:
-    """Pack three sources, check them, learn, judge on new rows, predict, export, report."""
+def commands(again: bool = False) -> Iterator[list[str]]:
+    """Pack three sources, check them, learn, judge on new rows, predict, export, report.
+
+    What an earlier demo wrote is replaced by --force, as a user would have to.
+    """
+    force = ["--force"] * again
     task = ["--task", "classification"]
     for site, kind in SITES.items():
         tables = ["--rows", f"{site}-train.csv", "--held-out", f"{site}-held-out.csv"]
         yield ["source", "pack", site, "--name", site, *tables, *task, "--estimator", kind]
     yield ["source", "check", *SITES]
     held_out = [f"{site}={site}-held-out.csv" for site in SITES]
-    yield ["fit", *SITES, "--held-out", *held_out, "--out", "model"]
+    yield ["fit", *SITES, "--held-out", *held_out, "--out", "model", *force]
     new = [f"{site}={site}-new.csv" for site in SITES]
     yield ["certify", "model", "--held-out", *new, "--save"]
     yield ["compare", "model", "--held-out", *new, "--save"]
-    yield ["predict", "model", "upright-new.csv", "--out", "predictions.csv", "--weights"]
-    yield ["export", "model", "robust.onnx"]
-    yield ["report", "model", "--out", PAGE, "--title", "Digits from three sites"]
+    yield ["predict", "model", "upright-new.csv", "--out", "predictions.csv", "--weights", *force]
+    yield ["export", "model", "robust.onnx", *force]
+    yield ["report", "model", "--out", PAGE, "--title", "Digits from three sites", *force]
 
 
 def views() -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]:
@@ -142,7 +149,8 @@ def write_tables(folder: Path) -> None:
     for k, name in enumerate(SITES):
         own = np.flatnonzero(site == k)
         for part, rows in zip(PARTS, np.array_split(own, 3), strict=True):
-            with (folder / f"{name}-{part}.csv").open("w", newline="", encoding="utf-8") as file:
+            path = folder / f"{name}-{part}.csv"
+            with replacing(path) as place, place.open("w", newline="", encoding="utf-8") as file:
                 out = csv.writer(file)
                 out.writerow([*(f"pixel{i}" for i in range(64)), "y"])
                 out.writerows([*images[i].ravel().tolist(), f"digit {y[i]}"] for i in rows)

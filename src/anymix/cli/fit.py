@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from anymix._errors import InputError
 from anymix.cli.argument_types import share
 from anymix.cli.console import Console
-from anymix.cli.held_out import add_held_out, held_out_sites
+from anymix.cli.held_out import add_held_out, held_out_sites, tables_of
+from anymix.cli.outputs import add_force, check_apart
 from anymix.exchange import read_alike
-from anymix.models import check_place, fit_folder
+from anymix.models import fit_folder, reserved
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -32,21 +34,28 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-calibration", action="store_true", help="use the densities as they come"
     )
+    add_force(parser, "a model folder")
 
 
 def run(args: Namespace, console: Console) -> int:
-    """Run the command."""
-    replaced = check_place(args.out)
-    received = read_alike(args.sources)
-    model, record = fit_folder(
-        args.out,
-        received,
-        held_out_sites(args, received, console),
-        objective=args.objective,
-        eta=args.eta,
-        confidence=args.confidence,
-        calibrate=not args.no_calibration,
-    )
+    """Run the command; the place for the model is taken before the long work."""
+    check_apart(args.out, [*args.sources, *tables_of(args)])
+    with reserved(args.out) as place:
+        if place.record is not None and not args.force:
+            raise InputError(
+                args.out, "holds a model; choose another name, or replace it by --force"
+            )
+        received = read_alike(args.sources)
+        model, record = fit_folder(
+            place,
+            received,
+            held_out_sites(args, received, console),
+            objective=args.objective,
+            eta=args.eta,
+            confidence=args.confidence,
+            calibrate=not args.no_calibration,
+        )
+    replaced = place.record is not None
     wrote = f"wrote {args.out}" + ", in place of the model that was there" * replaced
     console.result(f"{model.describe()}\n\n{wrote}", record)
     return 0

@@ -6,9 +6,10 @@ from argparse import ArgumentParser, Namespace
 
 from anymix.cli.argument_types import natural, share
 from anymix.cli.console import Console
+from anymix.cli.outputs import saving
 from anymix.cli.table_reader import Columns, read_rows
 from anymix.models import add_record, read_model
-from anymix.monitor import Monitor
+from anymix.monitor import Monitor, TrafficReport
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -25,6 +26,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command; 1 means that the alarm rings."""
+    with saving(args.model, args.save):
+        report = watch(args)
+    console.result(report.sentence, report)
+    return int(report.alarm.rings)
+
+
+def watch(args: Namespace) -> TrafficReport:
+    """Look at the rows, and keep what was found if that is asked for."""
     saved = read_model(args.model)
     if getattr(saved.model, "novelty_", None) is None:
         raise ValueError(
@@ -34,6 +43,5 @@ def run(args: Namespace, console: Console) -> int:
     monitor = Monitor.from_tables(saved.model, confidence=args.confidence, level=args.level)
     report = monitor.estimate(X, rng=args.seed)
     if args.save:
-        add_record(args.model, "traffic", report)
-    console.result(report.sentence, report)
-    return int(report.alarm.rings)
+        add_record(args.model, "traffic", report, saved.sha256)
+    return report

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anymix._errors import InputError
+from anymix._files import is_stream
 from anymix.cli.argument_types import count
 from anymix.cli.console import Console
+from anymix.cli.outputs import add_force, is_prediction, output
 from anymix.cli.table_reader import CHUNK_ROWS, Columns, read_chunks
-from anymix.cli.table_writer import writing
+from anymix.cli.table_writer import WRITERS, writing
 from anymix.models import read_model
 
 
@@ -28,10 +31,26 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--chunk-rows", type=count, default=CHUNK_ROWS, help="rows held in memory at a time"
     )
+    add_force(parser, "a table of predictions")
 
 
 def run(args: Namespace, console: Console) -> int:
-    """Run the command."""
+    """Run the command; whether the output may be written is said first."""
+    if Path(args.out).suffix not in WRITERS and not is_stream(args.out):
+        raise InputError(
+            args.out, "is not a table that can be written; give .csv, .parquet or .npz"
+        )
+    inputs = [args.model, args.table]
+    with output(args.out, inputs, args.force, is_prediction, suffix=".csv") as temporary:
+        n, seconds = predict(args, console, temporary)
+    speed = n / max(seconds, 1e-9)
+    text = f"predicted {n} rows ({speed:.0f} a second); wrote {args.out}"
+    console.result(text, {"rows": n, "rows_per_second": speed, "out": args.out})
+    return 0
+
+
+def predict(args: Namespace, console: Console, path: Path) -> tuple[int, float]:
+    """Write the predictions; return how many rows there were, and how long they took."""
     saved = read_model(args.model)
     if args.novelty and getattr(saved.model, "novelty_", None) is None:
         raise ValueError(
@@ -40,18 +59,14 @@ def run(args: Namespace, console: Console) -> int:
         )
     columns = Columns.of(saved.received[0].manifest)
     progress, n = console.progress("predicting"), 0
-    with writing(args.out) as out:
+    with writing(path) as out:
         for chunk in read_chunks(args.table, columns, args.chunk_rows):
             out.write(answers(saved.model, chunk.X, args.weights, args.novelty))
             n += len(chunk.X)
             progress.update(chunk.share)
         if n == 0:
             raise InputError(args.table, "has no rows")
-    seconds = progress.done()
-    speed = n / max(seconds, 1e-9)
-    text = f"predicted {n} rows ({speed:.0f} a second); wrote {args.out}"
-    console.result(text, {"rows": n, "rows_per_second": speed, "out": args.out})
-    return 0
+    return n, progress.done()
 
 
 def answers(model: Any, X: Any, weights: bool, novelty: bool) -> dict[str, NDArray[Any]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 from anymix.cli.console import Console
+from anymix.cli.outputs import add_force, is_page, output
 from anymix.models import summarise_folder
 from anymix.report import render
 
@@ -15,12 +15,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("model", help="model folder")
     parser.add_argument("--out", default="report.html", metavar="FILE", help="page to write")
     parser.add_argument("--title", help="title of the page (default: the name of the folder)")
+    add_force(parser, "a page")
 
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
-    record = summarise_folder(args.model, args.title)
-    Path(args.out).parent.mkdir(parents=True, exist_ok=True)
-    path = render(record, args.out)
-    console.result(f"wrote {path}", record)
+    with output(args.out, [args.model], args.force, is_page) as temporary:
+        record = summarise_folder(args.model, args.title)
+        render(record, temporary)
+    console.result(f"wrote {args.out}", record)
     return 0

@@ -26,6 +26,7 @@ from anymix.core.guarantees import n_rounded as n_rounded
 from anymix.core.judgement import Judgement as Judgement
 from anymix.core.losses import LOSSES, Loss, get_loss
 from anymix.core.losses import loss_from_dict as loss_from_dict
+from anymix.core.losses import loss_name as loss_name
 from anymix.core.losses import loss_to_dict as loss_to_dict
 from anymix.core.losses import losses_at as losses_at
 from anymix.core.normalised import NormalisedRule as NormalisedRule

@@ -10,6 +10,9 @@ from scipy.special import log_softmax
 from anymix._arrays import FloatArray
 from anymix.core.records import Record
 
+# Far beyond what is ever learned, and far below where numbers overflow.
+SHARPEST, LARGEST = 1e3, 1e200
+
 
 @dataclass(frozen=True, eq=False)
 class Calibration(Record):
@@ -39,6 +42,14 @@ class Calibration(Record):
             raise ValueError("a calibration has a number that is not finite.")
         if not (self.temperature > 0).all() or not self.sharpness > 0:
             raise ValueError("a calibration has a temperature or sharpness that is not positive.")
+        if self.floor > 0 or self.sharpness > SHARPEST:
+            raise ValueError(
+                f"a calibration has a floor above 0 or a sharpness above {SHARPEST:g}."
+            )
+        with np.errstate(over="ignore"):
+            largest = self.sharpness * (np.abs(self.offset) - self.floor / self.temperature)
+        if not (largest < LARGEST).all():
+            raise ValueError("a calibration has a temperature or an offset that is out of bounds.")
 
 
 def log_responsibilities(

@@ -29,6 +29,8 @@ from anymix.core.calibration import Calibration, log_responsibilities
 from anymix.core.records import Record
 
 RULES = ("marginal", "regression", "joint", "normalised")
+# Of what is read from files: long before it the weights are all alike.
+LARGEST_ETA = 1e6
 
 # Asks source k about some of the points, by their numbers, or about all of them: None.
 Ask = Callable[[int, IntArray | None], FloatArray]
@@ -68,6 +70,8 @@ class Combination(Record):
         """Raise a ValueError, in one sentence, for numbers that no fit can have found."""
         simplex.check(self.z, np.size(self.z))
         _check_eta(self.eta)
+        if self.eta > LARGEST_ETA:
+            raise ValueError(f"eta must be at most {LARGEST_ETA:g}; got {self.eta:g}.")
         if self.rule not in ("marginal", "normalised"):
             raise ValueError(f"rule must be 'marginal' or 'normalised'; got {self.rule!r}.")
         if self.calibration is not None:

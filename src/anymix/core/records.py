@@ -14,6 +14,8 @@ import numpy as np
 from anymix._arrays import FloatArray
 
 Objective = Literal["regret", "robust", "gamma"]
+# Beyond it there is no float.
+MOST = int(np.finfo(float).max)
 
 
 class SolverWarning(UserWarning):
@@ -60,16 +62,14 @@ def restored(kind: Any, value: Any) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         known = [option for option in inner if option is not type(None)]
-        return restored(known[0], value) if len(known) == 1 and value is not None else value
+        if value is None:
+            return None
+        return restored(known[0], value) if len(known) == 1 else _floats(value)
     if origin is np.ndarray:
-        if not isinstance(value, list):
-            raise ValueError(f"{value!r:.60} stands where a list of numbers is expected.")
-        return np.array(_floats(value), dtype=float)
+        return np.array(_floats(_listed(value)), dtype=float)
     if origin is tuple:
-        return tuple(restored(inner[0], item) for item in value)
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return kind(**_fields(kind, value))
-    if isinstance(kind, type) and issubclass(kind, tuple):
+        return tuple(restored(inner[0], item) for item in _listed(value))
+    if isinstance(kind, type) and (dataclasses.is_dataclass(kind) or issubclass(kind, tuple)):
         return kind(**_fields(kind, value))
     if kind is float:
         if isinstance(value, list | dict):
@@ -77,15 +77,28 @@ def restored(kind: Any, value: Any) -> Any:
         return _floats(value)
     if kind in (int, str, bool) and type(value) is not kind:
         raise ValueError(f"{value!r:.60} stands where a value of type {kind.__name__} is expected.")
+    if origin is Literal and value not in inner:
+        raise ValueError(f"{value!r:.60} stands where one of {inner} is expected.")
     return value
 
 
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple | np.ndarray):
+        raise ValueError(f"{value!r:.60} stands where a list is expected.")
+    return list(value)
+
+
 def _floats(value: Any) -> Any:
-    if isinstance(value, list):
+    """Turn numbers, the words that `plain` writes for what is not finite, and lists of them."""
+    if isinstance(value, list | tuple | np.ndarray):
         return [_floats(item) for item in value]
-    if isinstance(value, bool):
-        raise ValueError(f"{value!r} stands where a number is expected.")
-    return np.nan if value is None else float(value)
+    if value is None or value in ("nan", "inf", "-inf"):
+        return np.nan if value is None else float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise ValueError(f"{value!r:.60} stands where a number is expected.")
+    if isinstance(value, int) and abs(value) > MOST:
+        raise ValueError(f"{value!r:.60} is too large for a number.")
+    return float(value)
 
 
 def _fields(kind: type, value: Any) -> dict[str, Any]:
@@ -151,8 +164,9 @@ class Solution(Record):
         γ(z), max_k L_k(z) and max_k (L_k(z) − ε_k).
     source_losses, own_losses : array (p,)
         L_k(z) and ε_k.
-    status : "converged", "stationary", "stalled" or "out of evaluations"
+    status : "converged", "stationary", "stalled", "out of evaluations" or "budget"
         "stationary" is the DCA's own word: no step of it helps, though γ need not be zero.
+        "budget": `solve` has spent all that it was given, and this is the best z it met.
     optimality : float
         What is left, relative to the losses: γ, or the decrease that the model still promises.
     n_evaluations, n_hessians : float

@@ -174,6 +174,8 @@ def _finish(
     whole = make.make_graph(graph.nodes, "anymix", [given], results, graph.weights)
     versions = {"": OPSETS[""], "ai.onnx.ml": graph.ml_version}
     opsets = [make.make_opsetid(domain, version) for domain, version in versions.items()]
-    model = make.make_model(whole, opset_imports=opsets, ir_version=10)
+    model = make.make_model(
+        whole, producer_name="anymix", opset_imports=opsets, ir_version=10
+    )
     onnx.checker.check_model(model)
     return bytes(model.SerializeToString())

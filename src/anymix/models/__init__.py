@@ -3,14 +3,19 @@
 The format is described in docs/format.md.
 """
 
-from anymix.models.folder import SavedModel, load, read_model, read_record, save
+from anymix.models.folder import SavedModel, load, read_model, read_record
 from anymix.models.folder import check_several as check_several
+from anymix.models.folder import read_certificate as read_certificate
 from anymix.models.folder import summarise_folder as summarise_folder
+from anymix.models.place import Place as Place
 from anymix.models.place import check_place
+from anymix.models.place import held as held
+from anymix.models.place import reserved as reserved
 from anymix.models.saved_records import add_record as add_record
 from anymix.models.seen_rows import note_on as note_on
 from anymix.models.sites import certify_sites as certify_sites
 from anymix.models.sites import compare_sites as compare_sites
 from anymix.models.sites import fit_folder as fit_folder
+from anymix.models.writing import save
 
 __all__ = ["SavedModel", "check_place", "load", "read_model", "read_record", "save"]

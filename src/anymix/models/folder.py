@@ -1,157 +1,44 @@
-"""The model folder: model.json, the sources it was made of, and the tables it was learned from.
+"""Read a model folder as a stranger's: parse, audit, build.
 
-    model.json                      everything that was learned, as one JSON object
-    sources/<name>-<digits>/        the source folders
-    tables-<digits>.safetensors     what the sources said of held-out rows; no features
-    router-<digits>.safetensors     a classifier of sources, where it took the place of densities
-
-Parts are named by their SHA-256 and written first; model.json, which names them, is replaced at
-the end in one step.  So a run that is killed leaves the old model whole.  Records of new rows that
-were kept beside the old model go just before that: a new model never stands beside them.
+Whatever the record says is checked: its entries one by one, the sources by their manifests, and
+what was learned by the tables beside it, which must give it again.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from typing import Any, TypeVar
 
 from anymix._errors import AuditError, MissingError
-from anymix._files import read_file, replacing, write_folder
-from anymix.core import plain
+from anymix._files import read_file
+from anymix.core import Certificate, plain, restored
 from anymix.estimators import summarise
-from anymix.exchange import FileFacts, ReceivedSource, parse_json, part_of, read_sources
-from anymix.models.parts import (
-    described,
-    name_columns,
-    nameless,
-    pack_sources,
-    read_router,
-    router_to_arrays,
-)
-from anymix.models.place import check_place, clean, source_folder
-from anymix.models.record import (
-    KIND,
-    SCHEMA,
-    check_kind,
-    check_learned,
-    model_from_dict,
-    model_to_dict,
-)
-from anymix.models.saved_records import drop_records, read_records
-from anymix.models.tables_file import read_tables, tables_to_arrays
+from anymix.exchange import FileFacts, ReceivedSource, facts_of, parse_json, read_sources
+from anymix.models.claims import check_alone, check_learned, check_loss, check_sources
+from anymix.models.parts import name_columns, nameless, read_router
+from anymix.models.place import PART, RECORD, RECORD_LIMIT, SOURCE, is_own
+from anymix.models.record import KIND, SCHEMA, model_from_dict
+from anymix.models.saved_records import Saved, read_records
+from anymix.models.tables_file import read_tables
 from anymix.models.upgrade import upgraded
-from anymix.sources import Novelty, Tables
+from anymix.sources import Novelty
 
-RECORD = "model.json"
-RECORD_LIMIT = 64 * 2**20
+T = TypeVar("T")
+# How often a reader may meet a writer and read again.
+TRIES = 20
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model folder that was read: where, the fitted model, its record and its sources."""
+    """A model folder that was read: where, the model, its record, its sources, and its SHA-256."""
 
     path: Path
     model: Any
     record: dict[str, Any]
     received: list[ReceivedSource]
-
-
-def save(model: Any, folder: str | Path) -> None:
-    """Write a fitted model into a folder: sources, densities and all that was learned.
-
-    Predictors are written as ONNX graphs, densities as plain numbers, so that the folder can be
-    read where nothing but anymix is trusted.  A kernel density *is* its training rows, and they
-    are in the folder; so are the targets of the held-out rows.  The folder replaces a model that
-    is there, and nothing else.
-
-    Parameters
-    ----------
-    model : DistributionWeightedRegressor or DistributionWeightedClassifier
-        Fitted.
-    folder : path
-
-    Raises
-    ------
-    ValueError
-        If a part cannot be written, such as a Python function; nothing is written then.
-
-    Examples
-    --------
-    >>> import tempfile, numpy as np
-    >>> from anymix import DistributionWeightedRegressor, load, save
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.r_[rng.normal(-2, 1, (60, 1)), rng.normal(2, 1, (60, 1))]
-    >>> y, d = np.abs(X[:, 0]), np.repeat(["north", "south"], 60)
-    >>> model = DistributionWeightedRegressor(random_state=0).fit(X, y, sample_domain=d)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(model, folder + "/model")
-    ...     again = load(folder + "/model")
-    >>> bool(np.allclose(again.predict(X), model.predict(X), rtol=1e-12))
-    True
-    >>> again.certificate_.sentence == model.certificate_.sentence
-    True
-    """
-    check_kind(model)
-    check_is_fitted(model, "combination_")
-    check_place(folder)
-    record = model_to_dict(model)
-    write_model(folder, model, pack_sources(model), record)
-
-
-def write_model(
-    folder: str | Path,
-    model: Any,
-    received: Sequence[ReceivedSource],
-    record: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Write a fitted model whose sources are in folders already; return its record."""
-    folder = Path(folder)
-    check_place(folder)
-    record = model_to_dict(model) if record is None else record
-    arrays = {"tables": _tables(model), "router": router_to_arrays(model)}
-    parts = {stem: part_of(stem, found) for stem, found in arrays.items() if found is not None}
-    record |= dict.fromkeys(arrays)
-    record |= {stem: {"file": part.name, **vars(part.facts)} for stem, part in parts.items()}
-    names = [source_folder(one) for one in received]
-    record["sources"] = [described(one, name) for one, name in zip(received, names, strict=True)]
-    record["has_densities"] = vars(model).get("novelty_") is not None
-    record["at_label"] = "tables_" in vars(model) and model.tables_.at_label
-    record = plain(record, exact=True)
-    written = _json(record)
-    for name, one in zip(names, received, strict=True):
-        if not (folder / "sources" / name).exists():
-            write_folder(folder / "sources" / name, one.files)
-    for part in parts.values():
-        with replacing(folder / part.name) as temporary:
-            temporary.write_bytes(part.content)
-    with replacing(folder / RECORD) as temporary:
-        temporary.write_text(written, "utf-8")
-        # Before the new model and not after: killed between the two, an old model lacks a record,
-        # which can be made again; a new one would show the certificate of another.
-        drop_records(folder)
-    clean(folder, {*names, *(part.name for part in parts.values())})
-    return record
-
-
-def _tables(model: Any) -> dict[str, NDArray[Any]] | None:
-    tables: Tables | None = vars(model).get("tables_")
-    return None if tables is None else tables_to_arrays(tables)
-
-
-def _json(record: dict[str, Any]) -> str:
-    try:
-        return json.dumps(record, indent=1, allow_nan=False)
-    except TypeError as error:
-        raise ValueError(
-            f"the model cannot be written as JSON ({error}); name domains and classes by strings "
-            "or whole numbers."
-        ) from error
+    sha256: str = ""
 
 
 def read_record(folder: str | Path) -> dict[str, Any]:
@@ -162,27 +49,32 @@ def read_record(folder: str | Path) -> dict[str, Any]:
     >>> read_record("nowhere")
     Traceback (most recent call last):
     ...
-    anymix._errors.MissingError: nowhere does not exist; give a model folder...
+    anymix._errors.MissingError: nowhere does not exist; give a model folder, which anymix fit writes.
     """
-    folder = Path(folder)
+    return _open(Path(folder))[0]
+
+
+def _open(folder: Path) -> tuple[dict[str, Any], str]:
+    """Return the record and the SHA-256 of model.json."""
     if not folder.exists():
-        raise MissingError(folder, "does not exist; give a model folder, which anymix fit writes")
+        raise MissingError(
+            folder, "does not exist; give a model folder, which anymix fit writes"
+        )
     if not (folder / RECORD).is_file():
         raise AuditError(folder, f"is not a model folder: it has no {RECORD}")
-    record = parse_json(read_file(folder / RECORD, RECORD_LIMIT), str(folder / RECORD))
+    content = read_file(folder / RECORD, RECORD_LIMIT)
+    record, digest = parse_json(content, str(folder / RECORD)), facts_of(content).sha256
+    if is_own(record):
+        return (_audited(folder, upgraded, record) if record["schema"] == 1 else record), digest
     if not isinstance(record, dict) or record.get("kind") != KIND:
         raise AuditError(folder / RECORD, "is not the record of a model")
-    schema = record.get("schema")
-    if schema == 1:
-        return _audited(folder, upgraded, record)
-    if schema != SCHEMA:
-        raise AuditError(
-            folder / RECORD, f"has schema {schema!r:.20}; this version reads 1 and {SCHEMA}"
-        )
-    return record
+    raise AuditError(
+        folder / RECORD,
+        f"has schema {record.get('schema')!r:.20}; this version reads 1 and {SCHEMA}",
+    )
 
 
-def _audited(folder: Path, build: Any, *given: Any) -> Any:
+def _audited(folder: Path, build: Callable[..., T], *given: Any) -> T:
     """Build from a record that may be wrong in any way; say in a sentence what is wrong."""
     try:
         return build(*given)
@@ -198,11 +90,26 @@ def _audited(folder: Path, build: Any, *given: Any) -> Any:
         raise AuditError(folder / RECORD, f"is not sound: {str(error).rstrip('.')}") from error
 
 
+def _settled(folder: Path, build: Callable[[Path, dict[str, Any], str], T]) -> T:
+    """Build from the record and its parts; again if a writer has replaced the model meanwhile.
+
+    Parts are named by their content, so that what was read is of one model or not at all.
+    """
+    record, digest = _open(folder)
+    for _ in range(TRIES):
+        try:
+            return _audited(folder, build, folder, record, digest)
+        except AuditError:
+            record, now = _open(folder)
+            if now == digest:
+                raise
+            digest = now
+    return _audited(folder, build, folder, record, digest)
+
+
 def read_model(folder: str | Path) -> SavedModel:
     """Read a model folder; its sources are audited as if they came from strangers."""
-    folder, record = Path(folder), read_record(folder)
-    model, received = _audited(folder, _restore, folder, record)
-    return SavedModel(folder, model, record, received)
+    return _settled(Path(folder), _restore)
 
 
 def load(folder: str | Path) -> Any:
@@ -213,7 +120,7 @@ def load(folder: str | Path) -> Any:
     return read_model(folder).model
 
 
-def _restore(folder: Path, record: dict[str, Any]) -> tuple[Any, list[ReceivedSource]]:
+def _restore(folder: Path, record: dict[str, Any], digest: str) -> SavedModel:
     model = _restore_learned(folder, record)
     entries = record["sources"]
     folders = [folder / "sources" / plain_name(entry["folder"]) for entry in entries]
@@ -223,40 +130,62 @@ def _restore(folder: Path, record: dict[str, Any]) -> tuple[Any, list[ReceivedSo
     for one, entry in zip(received, entries, strict=True):
         if one.sha256 != entry["sha256"]:
             raise AuditError(one.folder, "is not the source that the model was made of")
+    check_sources(model, received, entries)
     model.sources = [nameless(one.source) for one in received]
     model.sources_ = list(model.sources)
     model.router_ = None
     if record["router"] is not None:
-        path = folder / plain_name(record["router"]["file"])
-        model.router_ = read_router(path, record["router"], model.n_features_in_)
+        path, facts = _part(folder, record["router"])
+        model.router_ = read_router(path, facts, len(received[0].manifest.features))
     name_columns(model)
-    if [source.name for source in model.sources] != [str(n) for n in model.source_names_]:
-        raise AuditError(folder / RECORD, "does not name the sources as their manifests do")
-    return model, received
+    return SavedModel(folder, model, record, received, digest)
 
 
-def _restore_learned(folder: Path, record: dict[str, Any]) -> Any:
+def _restore_learned(folder: Path, record: dict[str, Any], *_: Any) -> Any:
     """Return the model without its sources, which no table asks for."""
-    model, stated = model_from_dict(record), record["tables"]
-    if stated is None:
+    model = model_from_dict(record)
+    check_loss(model)
+    if len(record["sources"]) != len(model.source_names_):
+        raise ValueError("there are not as many sources as names")
+    for entry in ("has_densities", "at_label"):
+        restored(bool, record[entry])
+    if len(model.source_names_) == 1:
+        check_alone(record)
         return model
+    path, facts = _part(folder, record["tables"])
     model.tables_ = read_tables(
-        folder / plain_name(stated["file"]),
-        FileFacts(stated["size"], stated["sha256"]),
+        path,
+        facts,
         classes=getattr(model, "classes_", None),
-        has_densities=bool(record["has_densities"]),
-        at_label=bool(record["at_label"]),
+        has_densities=record["has_densities"],
+        at_label=record["at_label"],
     )
-    check_learned(model)
+    check_learned(model, record)
     model.novelty_ = Novelty.from_tables(model.tables_) if record["has_densities"] else None
     return model
 
 
+def _part(folder: Path, stated: Any) -> tuple[Path, FileFacts]:
+    """Return where a part is, and its facts; it lies in the folder and is named by its SHA-256."""
+    if not isinstance(stated, dict) or set(stated) != {"file", "size", "sha256"}:
+        raise ValueError("a part is not described by file, size and sha256")
+    facts = FileFacts(restored(int, stated["size"]), restored(str, stated["sha256"]))
+    return folder / plain_name(stated["file"]), facts
+
+
 def plain_name(name: str) -> str:
     """Refuse a part that does not lie in the folder itself."""
-    if Path(name).name != name or name.startswith("."):
+    if isinstance(name, str) and Path(name).name != name:
         raise AuditError(RECORD, f"names the part {name!r:.60}, which lies outside its folder")
+    if not isinstance(name, str) or not (PART.fullmatch(name) or SOURCE.fullmatch(name)):
+        raise AuditError(RECORD, f"names the part {name!r:.60}, which is no name of a part")
     return name
+
+
+def read_certificate(folder: str | Path) -> Certificate | None:
+    """Return what fit certified, if the tables in the folder give it again; no source is read."""
+    model = _settled(Path(folder), _restore_learned)
+    return None if len(model.source_names_) < 2 else model.certificate_
 
 
 def summarise_folder(folder: str | Path, name: str | None = None) -> dict[str, Any]:
@@ -265,11 +194,19 @@ def summarise_folder(folder: str | Path, name: str | None = None) -> dict[str, A
     Records of new rows that were kept there take the place of those of fit.
     """
     folder = Path(folder)
-    record = read_record(folder)
-    model = _audited(folder, _restore_learned, folder, record)
+    model, saved = _settled(folder, _restore_all)
     check_several(folder, model)
     shown = summarise(model, model.comparison_, name=name or folder.resolve().name)
-    return shown | read_records(folder)
+    if "certificate" in saved:
+        shown["adapted"] = None
+    shown["recorded"] = {part: one.day or "a day not stated" for part, one in saved.items()}
+    return shown | {part: plain(one.record) for part, one in saved.items()}
+
+
+def _restore_all(folder: Path, record: dict[str, Any], digest: str) -> tuple[Any, dict[str, Saved]]:
+    model = _restore_learned(folder, record)
+    several = len(model.source_names_) > 1
+    return model, read_records(folder, model, digest) if several else {}
 
 
 def check_several(folder: str | Path, model: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix._files import read_file
+from anymix._errors import AuditError
+from anymix._files import read_file, read_folder, write_folder
 from anymix.exchange import (
+    LIMITS,
     FileFacts,
     ReceivedSource,
     check_facts,
@@ -84,6 +87,23 @@ def described(one: ReceivedSource, folder: str) -> dict[str, Any]:
     return {"folder": folder, "sha256": one.sha256, **vars(one.manifest)}
 
 
+def write_source(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write a source folder, unless it is there and the same, byte by byte.
+
+    One that has its name and other content is of a model that was changed or broken, and goes.
+    """
+    if folder.exists():
+        try:
+            if read_folder(folder, LIMITS) == files:
+                return
+        except AuditError:
+            pass
+        for name in LIMITS:
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
+    write_folder(folder, files)
+
+
 def router_to_arrays(model: Any) -> dict[str, NDArray[Any]] | None:
     """Write the classifier of sources that took the place of densities; None if there is none."""
     several = len(model.sources_) > 1
@@ -92,9 +112,9 @@ def router_to_arrays(model: Any) -> dict[str, NDArray[Any]] | None:
     return density_to_arrays(model.router_)[1]
 
 
-def read_router(path: Path, stated: dict[str, Any], n_features: int) -> Any:
+def read_router(path: Path, stated: FileFacts, n_features: int) -> Any:
     """Read the classifier of sources that the record states."""
     content = read_file(path, ROUTER_LIMIT)
-    check_facts(path, content, FileFacts(stated["size"], stated["sha256"]))
+    check_facts(path, content, stated)
     arrays = load(content, str(path))
     return density_from_arrays("domain_classifier", arrays, n_features, str(path))

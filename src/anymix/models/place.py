@@ -1,18 +1,34 @@
-"""Where a model may be written, and what of an older one may be removed: nothing of the user's."""
+"""Where a model may be written, and what of an older one may be removed: nothing of the user's.
+
+A folder is a model's if model.json is a record of ours and lists every part that is there.  Beside
+them only what a run that was killed has left may lie there, and it proves itself: parts are named
+by their SHA-256, temporary files as no one else names files.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
-import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from anymix.exchange import ReceivedSource
+from anymix._errors import AuditError, InputError
+from anymix._files import TEMPORARY, read_file
+from anymix._lock import LOCK, locked
+from anymix.exchange import LIMITS, ReceivedSource, parse_json
+from anymix.models.record import KIND, SCHEMA
+from anymix.models.saved_records import FILES, RECORD, RECORD_LIMIT, is_record
 
-RECORD = "model.json"
+SCHEMAS = (1, SCHEMA)
 # Names that only a model's own parts have: twelve digits of a SHA-256.
-SOURCE = re.compile(r".+-[0-9a-f]{12}")
-PART = re.compile(r"(tables|router)-[0-9a-f]{12}\.safetensors")
-TEMPORARY = re.compile(r"\..*\.tmp(\..*)?")
+SOURCE = re.compile(r"[^.].*-([0-9a-f]{12})", re.DOTALL)
+PART = re.compile(r"(?:tables|router)-([0-9a-f]{12})\.safetensors")
+WRITTEN = re.compile(r"model|certificate|comparison|traffic|(tables|router)-[0-9a-f]{12}")
 
 
 def source_folder(one: ReceivedSource) -> str:
@@ -20,35 +36,183 @@ def source_folder(one: ReceivedSource) -> str:
     return f"{one.manifest.name}-{one.sha256[:12]}"
 
 
-def check_place(folder: str | Path) -> bool:
-    """Return whether a model is there to be replaced; refuse a place that holds other things."""
+@dataclass(frozen=True)
+class Place:
+    """A folder that this process alone may write to, and the record of the model in it, if any."""
+
+    folder: Path
+    record: dict[str, Any] | None
+
+
+@contextmanager
+def reserved(folder: str | Path) -> Iterator[Place]:
+    """Check a place for a model and hold it until the model is written; see `check_place`."""
     folder = Path(folder)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file; choose another name for the model folder.")
-    if (folder / RECORD).exists():
+    check_place(folder)
+    with locked(folder):
+        # Again, as another writer may have been at work until now.
+        check_place(folder)
+        yield Place(folder, _own_record(folder))
+
+
+@contextmanager
+def held(folder: str | Path) -> Iterator[None]:
+    """Hold a model folder while a record is made for it, so that no writer comes between."""
+    if not (Path(folder) / RECORD).is_file():
+        yield  # whoever reads the folder says what is wrong with it
+        return
+    with locked(folder):
+        yield
+
+
+def check_place(folder: str | Path) -> bool:
+    """Return whether a model is there to be replaced; refuse a place that holds other things.
+
+    Examples
+    --------
+    >>> check_place("a folder that does not exist")
+    False
+    """
+    folder = Path(folder)
+    if folder.is_symlink():
+        raise InputError(folder, "is a link; give the folder itself, or another name")
+    if not folder.exists():
+        return False
+    if not folder.is_dir():
+        raise InputError(folder, "is a file; choose another name for the model folder")
+    record = _own_record(folder)
+    strange = _contents(folder, record).strange
+    if strange is None:
+        return record is not None
+    if record is None:
+        raise InputError(folder, f"is not a model folder: it holds {strange}; choose another name")
+    raise InputError(
+        folder, f"holds {strange}, which is no part of its model; move that, or choose another name"
+    )
+
+
+def _own_record(folder: Path) -> dict[str, Any] | None:
+    """Read the record of the model that is there; refuse one that is not ours."""
+    path = folder / RECORD
+    if not os.path.lexists(path):
+        return None
+    try:
+        found = parse_json(read_file(path, RECORD_LIMIT), str(path))
+    except AuditError:
+        found = None
+    if not is_own(found):
+        raise InputError(folder, f"has a {RECORD} that anymix did not write; choose another name")
+    return dict(found)
+
+
+def is_own(record: Any) -> bool:
+    """Whether a record says that it is one of a model, in a format that is known."""
+    return (
+        isinstance(record, dict)
+        and record.get("kind") == KIND
+        and type(record.get("schema")) is int
+        and record["schema"] in SCHEMAS
+    )
+
+
+@dataclass
+class _Contents:
+    """What lies in a model folder: parts that may be removed, and the first strange thing."""
+
+    parts: list[Path] = field(default_factory=list)
+    sources: list[Path] = field(default_factory=list)
+    strange: str | None = None
+
+
+def _contents(folder: Path, record: dict[str, Any] | None) -> _Contents:
+    listed, found = _listed(record), _Contents()
+    for path in sorted(folder.iterdir()):
+        if path.name == "sources" and _is_folder(path):
+            for inner in sorted(path.iterdir()):
+                if _is_source(inner, listed):
+                    found.sources.append(inner)
+                else:
+                    found.strange = found.strange or f"sources/{inner.name}"
+        elif _is_removable(path, listed):
+            found.parts.append(path)
+        elif not _is_fixed(path, record is not None):
+            found.strange = found.strange or path.name
+    return found
+
+
+def _listed(record: dict[str, Any] | None) -> set[str]:
+    """Names of the parts that a record lists; a name that no part has is none."""
+    if record is None:
+        return set()
+    entries = record.get("sources")
+    entries = entries if isinstance(entries, list) else []
+    names = [(entry, "folder", SOURCE) for entry in entries]
+    names += [(record.get(stem), "file", PART) for stem in ("tables", "router")]
+    told = [(one.get(key), known) for one, key, known in names if isinstance(one, dict)]
+    return {name for name, known in told if isinstance(name, str) and known.fullmatch(name)}
+
+
+def _is_fixed(path: Path, has_record: bool) -> bool:
+    """Whether this is a file that each model has under the same name."""
+    if not _is_file(path):
+        return False
+    if path.name == LOCK:
+        return path.stat().st_size == 0
+    if path.name == RECORD:
+        return has_record
+    return path.name in FILES.values() and is_record(path)
+
+
+def _is_removable(path: Path, listed: set[str]) -> bool:
+    """Whether this is a part, listed or with the SHA-256 that it is named by, or a temporary."""
+    if not _is_file(path):
+        return False
+    temporary, part = TEMPORARY.fullmatch(path.name), PART.fullmatch(path.name)
+    if temporary:
+        return bool(WRITTEN.fullmatch(temporary[1]))
+    return bool(part and (path.name in listed or _digest(path).startswith(part[1])))
+
+
+def _is_source(path: Path, listed: set[str]) -> bool:
+    if not _is_folder(path) or not all(p.name in LIMITS and _is_file(p) for p in path.iterdir()):
+        return False
+    named = SOURCE.fullmatch(path.name)
+    if path.name in listed or (TEMPORARY.fullmatch(path.name) and path.name.endswith(".tmp")):
         return True
-    if folder.exists() and not all(map(_is_left_over, folder.iterdir())):
-        raise ValueError(f"{folder} exists and is not a model folder; choose another name.")
-    return False
+    manifest = path / "manifest.json"
+    return bool(named and manifest.exists() and _digest(manifest).startswith(named[1]))
 
 
-def _is_left_over(path: Path) -> bool:
-    """Whether a run that was killed may have left this."""
-    if path.name == "sources" and path.is_dir():
-        return all(_is_source(inner) or TEMPORARY.fullmatch(inner.name) for inner in path.iterdir())
-    return bool(PART.fullmatch(path.name) or TEMPORARY.fullmatch(path.name))
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _is_source(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink() and bool(SOURCE.fullmatch(path.name))
+def _is_file(path: Path) -> bool:
+    return stat.S_ISREG(path.lstat().st_mode)
 
 
-def clean(folder: Path, kept: set[str]) -> None:
-    """Remove what an older model, or a run that was killed, has left; nothing else is touched."""
-    for path in folder.iterdir():
-        ours = PART.fullmatch(path.name) or TEMPORARY.fullmatch(path.name)
-        if ours and path.is_file() and path.name not in kept:
-            path.unlink()
-    for path in (folder / "sources").iterdir():
-        if _is_source(path) and path.name not in kept:
-            shutil.rmtree(path)
+def _is_folder(path: Path) -> bool:
+    return stat.S_ISDIR(path.lstat().st_mode)
+
+
+def clean(folder: Path, record: dict[str, Any] | None, kept: set[str]) -> None:
+    """Remove what the older model of this record, or a run that was killed, has left.
+
+    Nothing else is touched, and no folder that holds anything else goes.
+    """
+    found = _contents(folder, record)
+    for path in found.parts:
+        if path.name not in kept:
+            path.unlink(missing_ok=True)
+    for path in found.sources:
+        if path.name not in kept:
+            remove_source(path)
+
+
+def remove_source(folder: Path) -> None:
+    """Remove the files of a source folder and, if nothing else is in it, the folder."""
+    for name in LIMITS:
+        (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()

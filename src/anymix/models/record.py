@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from anymix.estimators import (
     DistributionWeightedClassifier,
     DistributionWeightedRegressor,
 )
+from anymix.exchange import is_text
 
 KIND, SCHEMA = "anymix model", 2
 SETTINGS = ("objective", "shrinkage", "eta", "calibrate", "cv", "confidence", "skip_below")
@@ -35,6 +37,22 @@ LEARNED: dict[str, Any] = {
     "cross_loss": CrossLoss,
     "calibration_report": CalibrationReport,
 }
+# z that was adapted has no certificate, and densities need not be calibrated.
+NEEDED = ("solution", "cross_loss")
+# All that stands in a record, after `write_model` has added the parts.
+ENTRIES = (
+    *("kind", "schema", "anymix", "task", "loss", "settings", "classes", "names", "features"),
+    *("combination", *LEARNED, "comparison"),
+    *("sources", "tables", "router", "has_densities", "at_label"),
+)
+RANGES = {
+    "eta": (0.0, 1e6),
+    "confidence": (0.0, 1.0),
+    "skip_below": (0.0, 1.0 - 1e-9),
+    "shrinkage": (0.0, 1e12),
+    "cv": (1, 10**6),
+}
+MOST_FEATURES = 100_000
 
 
 def check_kind(model: Any) -> None:
@@ -88,55 +106,105 @@ def _features(model: Any) -> dict[str, Any]:
 
 def model_from_dict(record: dict[str, Any]) -> Any:
     """Return the model without its sources and tables; a ValueError says what is wrong."""
-    if record["task"] not in TASKS:
-        raise ValueError(f"the task {record['task']!r:.60} is not known.")
+    _check_entries(record, ENTRIES, "the record")
+    task = record["task"]
+    if not isinstance(task, str) or task not in TASKS:
+        raise ValueError(f"the task {task!r:.60} is not known.")
+    if not is_text(record["anymix"], 60):
+        raise ValueError("the version of anymix is not a word")
     combination = Combination.from_dict(record["combination"])
-    settings = {name: record["settings"][name] for name in SETTINGS}
-    _check_settings(settings)
-    if record["task"] == "classification":
+    _check_settings(record["settings"])
+    settings = dict(record["settings"])
+    if task == "classification":
         settings["rule"] = combination.rule
-    model = TASKS[record["task"]](loss=_loss(record["loss"]), **settings)
+    elif combination.rule != "marginal":
+        raise ValueError("a regression has the rule 'marginal'")
+    model = TASKS[task](loss=_loss(record["loss"]), **settings)
     model.combination_ = combination
-    model.source_names_ = np.asarray(record["names"])
-    if len(model.source_names_) != combination.z.size:
-        raise ValueError("there are not as many sources as weights z.")
-    if record["task"] == "classification":
+    model.source_names_ = _names(record["names"], combination.z.size)
+    if task == "classification":
         model.classes_ = _labels(record["classes"])
-    if record["features"]["n"] is not None:
-        model.n_features_in_ = int(record["features"]["n"])
-    if record["features"]["names"] is not None:
-        model.feature_names_in_ = np.asarray(record["features"]["names"], dtype=object)
-    if combination.z.size > 1:
-        _restore_learned(model, record)
+    elif record["classes"] is not None:
+        raise ValueError("a regression has no classes")
+    _restore_features(model, record["features"])
+    _restore_learned(model, record)
     return model
 
 
-def _loss(record: dict[str, Any]) -> Any:
+def _check_entries(given: Any, names: Sequence[str], what: str) -> None:
+    """An object has the entries that are known, and no other."""
+    if not isinstance(given, dict):
+        raise ValueError(f"{what} is not an object")
+    missing, unknown = sorted(set(names) - set(given)), sorted(set(given) - set(names))
+    if missing:
+        raise ValueError(f"{what} lacks {missing[0]!r}")
+    if unknown:
+        raise ValueError(f"{what} has the unknown entry {unknown[0]!r:.60}")
+
+
+def _names(given: Any, p: int) -> Any:
+    """Names of sources are different strings or numbers, one for each weight z."""
+    if not isinstance(given, list) or not {type(name) for name in given} <= {str, int, float, bool}:
+        raise ValueError("the names are not a list of names")
+    if len(given) != p:
+        raise ValueError("there are not as many sources as weights z")
+    if len({str(name) for name in given}) < p:
+        raise ValueError("two sources have one name")
+    return np.asarray(given)
+
+
+def _restore_features(model: Any, given: Any) -> None:
+    _check_entries(given, ("n", "names"), "features")
+    n, names = given["n"], given["names"]
+    if n is not None:
+        if not 0 < restored(int, n) <= MOST_FEATURES:
+            raise ValueError(f"there are {n!r:.60} features")
+        model.n_features_in_ = n
+    if names is None:
+        return
+    if not isinstance(names, list) or len(names) != n or len({*map(str, names)}) < len(names):
+        raise ValueError("the names of the features are not as many different names")
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("the name of a feature is not a string")
+    model.feature_names_in_ = np.asarray(names, dtype=object)
+
+
+def _loss(record: Any) -> Any:
     """Return the name of a loss that has no parameters, as it was given, or the loss."""
-    loss = loss_from_dict(record)
+    if not isinstance(record, dict) or not isinstance(record.get("name"), str):
+        raise ValueError("the loss has no name")
+    given = {name: restored(float, value) for name, value in record.items() if name != "name"}
+    if not all(0 < value < np.inf for value in given.values()):
+        raise ValueError("the loss has a parameter that is not positive and finite")
+    loss = loss_from_dict({"name": record["name"], **given})
     return record["name"] if len(record) == 1 else loss
 
 
 def _restore_learned(model: Any, record: dict[str, Any]) -> None:
+    several = len(model.source_names_) > 1
     for name, kind in LEARNED.items():
         told = record[name]
-        if told is not None:
-            told = restored(kind, told)
-        setattr(model, f"{name}_", told)
+        if not several and told is not None:
+            raise ValueError(f"a model of one source has the entry {name!r}")
+        if name in NEEDED and several and told is None:
+            raise ValueError(f"the {name} is missing")
+        if several:
+            setattr(model, f"{name}_", None if told is None else restored(kind, told))
 
 
-def _check_settings(given: dict[str, Any]) -> None:
+def _check_settings(given: Any) -> None:
     """Settings are numbers within their ranges, or the words that may stand for them."""
-    ranges = {"eta": (0.0, np.inf), "confidence": (0.0, 1.0), "skip_below": (0.0, 1.0)}
-    for name, (least, most) in ranges.items():
-        value = restored(float, given[name])
-        if not least <= value < most:
+    _check_entries(given, SETTINGS, "settings")
+    for name, (least, most) in RANGES.items():
+        if name == "shrinkage" and given[name] == "auto":
+            continue
+        value = restored(int if name == "cv" else float, given[name])
+        if value is None or not least <= value <= most:
             raise ValueError(f"the setting {name} is {value!r:.60}")
-    if given["shrinkage"] != "auto" and not restored(float, given["shrinkage"]) >= 0:
-        raise ValueError(f"the setting shrinkage is {given['shrinkage']!r:.60}")
+    if given["confidence"] in (0, 1):
+        raise ValueError("the setting confidence is not between 0 and 1")
     if given["objective"] not in ("regret", "robust", "gamma"):
         raise ValueError(f"the setting objective is {given['objective']!r:.60}")
-    restored(int, given["cv"])
     restored(bool, given["calibrate"])
 
 
@@ -145,24 +213,6 @@ def _labels(given: Any) -> Any:
     sound = isinstance(given, list) and {type(label) for label in given} in ({str}, {int})
     if not sound or len(set(given)) < len(given):
         raise ValueError("the classes are not a list of different labels")
+    if isinstance(given[0], int) and max(map(abs, given)) >= 2**62:
+        raise ValueError("a class is too large a number")
     return np.asarray(given)
-
-
-def check_learned(model: Any) -> None:
-    """Every record and table is of as many sources as the model."""
-    p = len(model.source_names_)
-    shapes = {
-        "the tables": (model.tables_.log_masses.shape[0], p),
-        "the solution": (model.solution_.z.shape, (p,)),
-        "the cross losses": (
-            {getattr(model.cross_loss_, name).shape for name in ("mean", "lower", "upper")},
-            {(p, p)},
-        ),
-    }
-    if model.certificate_ is not None:
-        found = model.certificate_
-        own = found.z.shape, found.source_losses.shape, found.own_losses.shape
-        shapes["the certificate"] = (set(own), {(p,)})
-    for what, (shape, expected) in shapes.items():
-        if shape != expected:
-            raise ValueError(f"{what} are not of {p} sources")

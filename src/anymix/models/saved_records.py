@@ -1,14 +1,25 @@
-"""Records of new rows, kept beside a model for those who read it later."""
+"""Records of new rows, kept beside a model for those who read it later.
+
+No table of these rows is in the folder, so that their numbers cannot be found again: they are
+checked against the model and against each other, and shown as what the folder says.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from anymix._errors import AuditError, InputError
 from anymix._files import read_file, replacing
-from anymix.core import plain
-from anymix.exchange import parse_json
+from anymix.core import Certificate, Record, get_loss, loss_name, plain, simplex
+from anymix.estimators import Comparison
+from anymix.exchange import facts_of, parse_json
+from anymix.monitor import TrafficReport, describe
 
 # Parts of the report that a record of new rows replaces, and the file that keeps each.
 FILES = {
@@ -16,19 +27,152 @@ FILES = {
     "comparison": "comparison.json",
     "traffic": "traffic.json",
 }
+KINDS: dict[str, type[Record]] = {
+    "certificate": Certificate,
+    "comparison": Comparison,
+    "traffic": TrafficReport,
+}
+RECORD, RECORD_LIMIT = "model.json", 64 * 2**20
 LIMIT = 64 * 2**20
 
 
-def add_record(folder: str | Path, part: str, record: Any) -> None:
-    """Write a record beside model.json: "certificate", "comparison" or "traffic"."""
-    with replacing(Path(folder) / FILES[part]) as temporary:
-        temporary.write_text(json.dumps(plain(record), indent=1, allow_nan=False), "utf-8")
+class Saved(NamedTuple):
+    """A record, the SHA-256 of the model.json that it is of, and the day; None if not stated."""
+
+    record: Any
+    model: str | None
+    day: str | None
 
 
-def read_records(folder: Path) -> dict[str, Any]:
-    """Return the records that are there."""
-    there = {part: folder / name for part, name in FILES.items() if (folder / name).exists()}
-    return {part: parse_json(read_file(path, LIMIT), str(path)) for part, path in there.items()}
+def add_record(folder: str | Path, part: str, record: Any, model: str | None = None) -> None:
+    """Write a record beside model.json: "certificate", "comparison" or "traffic".
+
+    `model` is the SHA-256 of the model.json that it is of; a folder that has another one by now is
+    refused.
+    """
+    folder = Path(folder)
+    now = facts_of(read_file(folder / RECORD, RECORD_LIMIT)).sha256
+    if model not in (None, now):
+        raise InputError(folder, "was given another model meanwhile; run again")
+    day = datetime.now(UTC).date().isoformat()
+    found = {"model": now, "date": day, **plain(record, exact=True)}
+    with replacing(folder / FILES[part]) as temporary:
+        temporary.write_text(json.dumps(found, indent=1, allow_nan=False), "utf-8")
+
+
+def is_record(path: Path) -> bool:
+    """Whether a file of such a name is one of these records."""
+    part = next(part for part, name in FILES.items() if name == path.name)
+    try:
+        _read(part, path)
+    except AuditError:
+        return False
+    return True
+
+
+def _read(part: str, path: Path) -> Saved:
+    found = parse_json(read_file(path, LIMIT), str(path))
+    if not isinstance(found, dict):
+        raise AuditError(path, "is not a JSON object")
+    model, day = found.pop("model", None), found.pop("date", None)
+    try:
+        if model is not None and not isinstance(model, str):
+            raise ValueError("it does not name its model")
+        if day is not None:
+            day = date.fromisoformat(day).isoformat()
+        return Saved(KINDS[part].from_dict(found), model, day)
+    except (ValueError, TypeError) as error:
+        raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error
+
+
+def read_records(folder: Path, model: Any, sha256: str) -> dict[str, Saved]:
+    """Return the records that are there, if they can be of this model."""
+    there = {part: folder / name for part, name in FILES.items()}
+    return {
+        part: _checked(part, path, model, sha256)
+        for part, path in there.items()
+        if os.path.lexists(path)
+    }
+
+
+def _checked(part: str, path: Path, model: Any, sha256: str) -> Saved:
+    saved = _read(part, path)
+    if saved.model not in (None, sha256):
+        raise AuditError(path, "is of another model; remove it, or make it again with --save")
+    try:
+        record = CHECKS[part](saved.record, model)
+    except (ValueError, TypeError) as error:
+        raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error
+    return saved._replace(record=record)
+
+
+def _check(sound: Any, what: str) -> None:
+    if not sound:
+        raise ValueError(what)
+
+
+def _check_certificate(found: Certificate, model: Any) -> Certificate:
+    used, p = model.combination_, len(model.source_names_)
+    own, L = found.own_losses, found.source_losses
+    _check(own.shape == L.shape == found.z.shape == (p,), f"it is not of {p} sources")
+    measured = [found.epsilon, found.robust_loss, found.regret]
+    again = [own.max(), L.max(), (L - own).max()]
+    _check(np.isfinite([*own, *L]).all(), "its losses are not finite")
+    _check(np.allclose(measured, again, rtol=1e-9), "its numbers do not agree with each other")
+    _check(
+        np.allclose(found.z, used.z, atol=1e-9) and found.eta == used.eta,
+        "it is of another z or eta than the model's",
+    )
+    _check(found.loss == loss_name(get_loss(model.loss)), "it is of another loss than the model's")
+    bounds = found.loss_upper, found.regret_upper
+    sure = found.confidence is not None
+    _check(
+        all((bound is not None) == sure for bound in bounds),
+        "its bounds and its confidence do not go together",
+    )
+    _check(not sure or 0 < (found.confidence or 0) < 1, "its confidence is not between 0 and 1")
+    return found
+
+
+def _check_comparison(found: Comparison, model: Any) -> Comparison:
+    names = tuple(str(name) for name in model.source_names_)
+    shape = len(found.methods), len(found.mixtures)
+    tables = found.loss, found.lower, found.upper
+    _check(found.sources == names, "it is of other sources than the model")
+    _check(all(table.shape == shape for table in tables), "its tables have wrong shapes")
+    _check(len(found.privileged) == len(found.worst_mixture) == shape[0], "it lacks methods")
+    _check(found.worst.shape == shape[:1], "it lacks methods")
+    _check(found.mixture_weights.shape == (shape[1], len(names)), "it lacks mixtures")
+    _check(np.isfinite(found.loss).all(), "its losses are not finite")
+    _check(
+        (found.lower <= found.loss).all() and (found.loss <= found.upper).all(),
+        "its intervals do not hold its losses",
+    )
+    for weights in found.mixture_weights:
+        simplex.check(weights, len(names), "a mixture")
+    return found
+
+
+def _check_traffic(found: TrafficReport, model: Any) -> TrafficReport:
+    names = tuple(str(name) for name in model.source_names_)
+    estimate, alarm = found.estimate, found.alarm
+    _check(found.source_names == names, "it is of other sources than the model")
+    simplex.check(estimate.mixture, len(names), "the mixture")
+    for bound in (estimate.lower, estimate.upper):
+        inside = bound.shape == (len(names),) and ((bound >= 0) & (bound <= 1)).all()
+        _check(inside, "its intervals are not shares of the sources")
+    shares = alarm.p_value, alarm.level, estimate.confidence
+    _check(all(0 <= share <= 1 for share in shares), "it has a share that is not between 0 and 1")
+    _check(alarm.rings == (alarm.p_value <= alarm.level), "its alarm is not that of its p-value")
+    # The sentence is made anew, never read.
+    return TrafficReport(estimate, alarm, names, describe(estimate, alarm, names))
+
+
+CHECKS: dict[str, Any] = {
+    "certificate": _check_certificate,
+    "comparison": _check_comparison,
+    "traffic": _check_traffic,
+}
 
 
 def drop_records(folder: Path) -> None:

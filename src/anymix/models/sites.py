@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from anymix.core import Assumptions, Certificate, n_rounded
 from anymix.estimators import Comparison, compare_tables, usual_methods
 from anymix.exchange import ReceivedSource, SiteTable, join_sites
-from anymix.models.folder import SavedModel, check_several, write_model
+from anymix.models.folder import SavedModel, check_several
+from anymix.models.place import Place
 from anymix.models.record import TASKS
 from anymix.models.seen_rows import seen_sources
+from anymix.models.writing import write_model
 from anymix.sources import certify_tables
 
 
@@ -25,14 +26,14 @@ def fit_sites(
 
 
 def fit_folder(
-    folder: str | Path,
+    place: Place,
     received: Sequence[ReceivedSource],
     sites: Sequence[SiteTable],
     **settings: Any,
 ) -> tuple[Any, dict[str, Any]]:
     """Learn a model as `fit_sites` does, and write it; return it with its record."""
     model = fit_sites(received, sites, **settings)
-    return model, write_model(folder, model, received)
+    return model, write_model(place, model, received)
 
 
 def compare_sites(

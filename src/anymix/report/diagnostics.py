@@ -18,6 +18,7 @@ from anymix.report.markup import (
     section,
     table,
 )
+from anymix.report.record import recorded
 
 Data = dict[str, Any]
 
@@ -159,7 +160,7 @@ def traffic(record: Data) -> str:
     body += table("Mixture of the traffic", ["Source", "share", interval, ""], rows)
     lead = (
         f"{estimate['n']} unlabelled rows, set beside the held-out rows of the sources. Alarm at "
-        f"p ≤ {alarm['level']:g}; here p = {alarm['p_value']:.2g}."
+        f"p ≤ {alarm['level']:g}; here p = {alarm['p_value']:.2g}.{recorded(record, 'traffic')}"
     )
     return section("traffic", "Today’s traffic", lead, body)
 

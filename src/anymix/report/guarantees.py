@@ -19,7 +19,7 @@ from anymix.report.markup import (
     significant,
     table,
 )
-from anymix.report.record import OURS, corner_losses
+from anymix.report.record import OURS, corner_losses, recorded
 
 Data = dict[str, Any]
 
@@ -57,6 +57,7 @@ def certificate(record: Data) -> str:
         f"{_bounds(found)}"
     )
     lead = "What holds for every mixture of the sources, whichever one the future brings."
+    lead += recorded(record, "certificate")
     return section("certificate", "Certificate", lead, body)
 
 
@@ -170,6 +171,7 @@ def comparison(record: Data) -> str:
         "Loss of each method on each mixture, with its interval; the lowest is bold. The worst "
         "domain is the worst of all mixtures for a model that is the same on each."
     )
+    lead += recorded(record, "comparison")
     title = "anymix beside the alternatives"
     return section("comparison", title, lead, table(title, head, rows) + note)
 

@@ -50,6 +50,9 @@ class ReportRecord(TypedDict, total=False):
         A `Solution`, with its trace.
     traffic : dict
         A `TrafficReport`.
+    recorded : dict of str
+        For each of certificate, comparison and traffic that no table could show anew, the day on
+        which it was recorded; the page says so.
     """
 
     name: Required[str]
@@ -67,6 +70,7 @@ class ReportRecord(TypedDict, total=False):
     calibration: dict[str, Any] | None
     solution: dict[str, Any] | None
     traffic: dict[str, Any] | None
+    recorded: dict[str, str] | None
 
 
 def checked(record: ReportRecord | dict[str, Any]) -> dict[str, Any]:
@@ -113,6 +117,9 @@ def _check_kinds(found: dict[str, Any]) -> None:
         if not isinstance(found.get(field, {}), dict):
             raise ValueError(f"the report's {field} is not a record: give its to_dict().")
     _check_adapted(found)
+    days = found.get("recorded", {})
+    if not isinstance(days, dict) or not all(isinstance(day, str) for day in days.values()):
+        raise ValueError("the report's recorded does not name days.")
     comparison = found.get("comparison")
     if comparison is None:
         return
@@ -168,6 +175,16 @@ def _check_shape(found: dict[str, Any], where: str, shape: tuple[int, ...]) -> N
     if array.shape != shape:
         remedy = "give one entry for each source" if len(shape) == 1 else "see ReportRecord"
         raise ValueError(f"the report's {where} has shape {array.shape} and not {shape}: {remedy}.")
+
+
+def recorded(record: dict[str, Any], part: str) -> str:
+    """Say that a part stands as the folder has it, where no table shows it anew.
+
+    >>> recorded({"recorded": {"traffic": "2026-03-01"}}, "traffic")
+    ' As recorded in the folder on 2026-03-01, of rows that are not in it.'
+    """
+    day = record.get("recorded", {}).get(part)
+    return f" As recorded in the folder on {day}, of rows that are not in it." if day else ""
 
 
 def corner_losses(record: dict[str, Any]) -> list[dict[str, Any]]:

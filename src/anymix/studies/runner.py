@@ -26,6 +26,7 @@ from typing import Any, Literal, TextIO
 
 import numpy as np
 
+from anymix._files import replacing
 from anymix._version import __version__
 from anymix.core import Record
 
@@ -159,8 +160,8 @@ def header(
 def write_records(path: Path | str, head: dict[str, Any], results: Iterable[Result]) -> None:
     """Write the header and one JSON object per line."""
     lines = [json.dumps(head), *(result.to_json() for result in results)]
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with replacing(path) as temporary:
+        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def read_records(path: Path | str) -> tuple[dict[str, Any], list[Result]]:

@@ -1,0 +1,137 @@
+"""The model folder: model.json, the sources it was made of, and the tables it was learned from.
+
+    model.json                      everything that was learned, as one JSON object
+    sources/<name>-<digits>/        the source folders
+    tables-<digits>.safetensors     what the sources said of held-out rows; no features
+    router-<digits>.safetensors     a classifier of sources, where it took the place of densities
+
+Parts are named by their SHA-256 and written first; model.json, which names them, is replaced at
+the end in one step.  So a run that is killed leaves the old model whole.  Records of new rows that
+were kept beside the old model go just before that: a new model never stands beside them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from anymix._errors import AuditError
+from anymix._files import read_file, read_folder, replacing
+from anymix.core import plain
+from anymix.exchange import LIMITS, Part, ReceivedSource, check_facts, part_of
+from anymix.models.parts import described, pack_sources, router_to_arrays, write_source
+from anymix.models.place import RECORD, Place, check_place, clean, reserved, source_folder
+from anymix.models.record import check_kind, model_to_dict
+from anymix.models.saved_records import drop_records
+from anymix.models.tables_file import tables_to_arrays
+from anymix.sources import Tables
+
+
+def save(model: Any, folder: str | Path) -> None:
+    """Write a fitted model into a folder: sources, densities and all that was learned.
+
+    Predictors are written as ONNX graphs, densities as plain numbers, so that the folder can be
+    read where nothing but anymix is trusted.  A kernel density *is* its training rows, and they
+    are in the folder; so are the targets of the held-out rows.  The folder replaces a model that
+    is there, and nothing else.
+
+    Parameters
+    ----------
+    model : DistributionWeightedRegressor or DistributionWeightedClassifier
+        Fitted.
+    folder : path
+
+    Raises
+    ------
+    ValueError
+        If a part cannot be written, such as a Python function; nothing is written then.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from anymix import DistributionWeightedRegressor, load, save
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.r_[rng.normal(-2, 1, (60, 1)), rng.normal(2, 1, (60, 1))]
+    >>> y, d = np.abs(X[:, 0]), np.repeat(["north", "south"], 60)
+    >>> model = DistributionWeightedRegressor(random_state=0).fit(X, y, sample_domain=d)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, folder + "/model")
+    ...     again = load(folder + "/model")
+    >>> bool(np.allclose(again.predict(X), model.predict(X), rtol=1e-12))
+    True
+    >>> again.certificate_.sentence == model.certificate_.sentence
+    True
+    """
+    check_kind(model)
+    check_is_fitted(model, "combination_")
+    check_place(folder)
+    record = model_to_dict(model)
+    received = pack_sources(model)
+    with reserved(folder) as place:
+        write_model(place, model, received, record)
+
+
+def write_model(
+    place: Place,
+    model: Any,
+    received: Sequence[ReceivedSource],
+    record: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Write a fitted model whose sources are in folders already; return its record."""
+    folder = place.folder
+    record = model_to_dict(model) if record is None else record
+    arrays = {"tables": _tables(model), "router": router_to_arrays(model)}
+    parts = {stem: part_of(stem, found) for stem, found in arrays.items() if found is not None}
+    record |= dict.fromkeys(arrays)
+    record |= {stem: {"file": part.name, **vars(part.facts)} for stem, part in parts.items()}
+    names = [source_folder(one) for one in received]
+    record["sources"] = [described(one, name) for one, name in zip(received, names, strict=True)]
+    record["has_densities"] = vars(model).get("novelty_") is not None
+    record["at_label"] = "tables_" in vars(model) and model.tables_.at_label
+    record = plain(record, exact=True)
+    written = _json(record)
+    sources = {folder / "sources" / n: one for n, one in zip(names, received, strict=True)}
+    for path, one in sources.items():
+        write_source(path, one.files)
+    for part in parts.values():
+        with replacing(folder / part.name) as temporary:
+            temporary.write_bytes(part.content)
+    with replacing(folder / RECORD) as temporary:
+        temporary.write_text(written, "utf-8")
+        _check_written(folder, sources, parts.values())
+        # Before the new model and not after: killed between the two, an old model lacks a record,
+        # which can be made again; a new one would show the certificate of another.
+        drop_records(folder)
+    clean(folder, place.record, {*names, *(part.name for part in parts.values())})
+    return record
+
+
+def _check_written(
+    folder: Path, sources: Mapping[Path, ReceivedSource], parts: Iterable[Part]
+) -> None:
+    """Every part is there as it was meant to be, just before the record comes to name it."""
+    for part in parts:
+        check_facts(folder / part.name, read_file(folder / part.name, part.facts.size), part.facts)
+    for path, one in sources.items():
+        if read_folder(path, LIMITS) != one.files:
+            raise AuditError(path, "was changed by others while the model was written; run again")
+
+
+def _tables(model: Any) -> dict[str, NDArray[Any]] | None:
+    tables: Tables | None = vars(model).get("tables_")
+    return None if tables is None else tables_to_arrays(tables)
+
+
+def _json(record: dict[str, Any]) -> str:
+    try:
+        return json.dumps(record, indent=1, allow_nan=False)
+    except TypeError as error:
+        raise ValueError(
+            f"the model cannot be written as JSON ({error}); name domains and classes by strings "
+            "or whole numbers."
+        ) from error
