@@ -11,7 +11,6 @@ from anymix import Source
 from anymix.cli import main
 from anymix.densities import GaussianKDE, GaussianMixtureDensity
 from anymix.exchange import pack_source
-from tests.audits import remembered_audits
 from tests.cli.organisations import NAMES, draw, label, write_csv
 
 
@@ -49,9 +48,3 @@ def world(tmp_path_factory):
 @pytest.fixture(scope="session")
 def numbers(tmp_path_factory):
     return _build(tmp_path_factory.mktemp("numbers"), "regression")
-
-
-@pytest.fixture(scope="package", autouse=True)
-def audits():
-    with remembered_audits():
-        yield

@@ -29,18 +29,11 @@ from anymix.exchange import (
 )
 from anymix.exchange.kinds import density_kinds
 from anymix.exchange.onnx_graph import Graph
-from tests.audits import remembered_audits
 from tests.densities import density_checks
 from tests.densities.density_cases import cases, training_rows
 from tests.exchange.hostile_folders import edit_arrays
 
 TRAVELLERS = [case for case in cases() if hasattr(case.make(1), "kind")]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def audits():
-    with remembered_audits():
-        yield
 
 
 def by_name(cases):

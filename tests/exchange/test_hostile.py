@@ -9,9 +9,8 @@ import pytest
 pytest.importorskip("skl2onnx")
 pytest.importorskip("onnxruntime")
 
-from anymix.exchange import AuditError, read, read_source
+from anymix.exchange import AuditError, read_source
 from anymix.exchange.manifest import parse_manifest
-from anymix.exchange.predictor import verdicts
 from tests.exchange import hostile_folders as hostile
 
 
@@ -24,23 +23,13 @@ def test_the_undamaged_folder_passes(good):
     assert read_source(good).name == "north"
 
 
-def test_damaged_folders(tmp_path, monkeypatch):
-    """Two hundred folders; their predictors go through one audit together."""
-    waiting, seen = [], set()
-    monkeypatch.setattr(read, "audit_predictors", waiting.extend)
+def test_damaged_folders(tmp_path):
+    seen = set()
     for name, folder in hostile.hostile_folders(tmp_path, 200):
-        before = len(waiting)
         answer = hostile.verdict_of_reading(folder)
-        if len(waiting) > before:
-            waiting[-1] = (name, *waiting[-1][1:])
-        elif answer == "passed":
-            assert name in hostile.MAY_PASS
+        assert answer == "refused" or name in hostile.MAY_PASS, name
         seen.add(name)
     assert len(seen) == len(hostile.ATTACKS)
-    assert len(waiting) > 50
-    for (name, _, _), verdict in zip(waiting, verdicts(waiting), strict=True):
-        assert verdict is not None or name in hostile.MAY_PASS, name
-        assert verdict is None or "\n" not in verdict
 
 
 @pytest.mark.parametrize(
@@ -72,11 +61,10 @@ def test_a_bomb_stays_in_the_audit(tmp_path):
 def test_predictors_after_one_that_kills_its_process_are_judged(good, tmp_path):
     folder = hostile.good_folder(tmp_path / "north")
     hostile.edit_graph(folder, lambda m: hostile.swell(m, 2**22))
-    takes = {"dtype": "float32", "n_features": 3, "n_columns": 2}
-    bomb, sound = ((f / "predictor.onnx").read_bytes() for f in (folder, good))
-    first, second, third = verdicts([("a", sound, takes), ("b", bomb, takes), ("c", sound, takes)])
-    assert (first, third) == (None, None)
-    assert second
+    for _ in range(2):
+        assert read_source(good).name == "north"
+        with pytest.raises(AuditError, match="cannot be trusted"):
+            read_source(folder)
 
 
 def test_links_are_not_followed(good, tmp_path):

@@ -24,7 +24,6 @@ from anymix._errors import InputError
 from anymix.densities import GaussianKDE
 from anymix.exchange import AuditError, NoSafeGraph, pack_source, read_source, read_sources
 from anymix.exchange import conversion as conversion_module
-from tests.audits import remembered_audits
 from tests.exchange.hostile_folders import edit_arrays, edit_manifest
 
 RNG = np.random.default_rng(0)
@@ -32,12 +31,6 @@ X = RNG.normal(size=(200, 3)) * [1, 10, 100]
 Y = X @ [1.0, 0.2, 0.03]
 LABEL = np.where(Y > 0, "yes", "no")
 KDE = GaussianKDE(0.5).fit(X / X.std(axis=0))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def audits():
-    with remembered_audits():
-        yield
 
 
 def bare(model, **more):
@@ -199,7 +192,7 @@ def test_a_predictor_that_changed_its_mind_is_told(tmp_path):
     """A graph that was asked with one row alone may still give another number of rows."""
     pack_source(bare(Ridge().fit(X, Y), density=KDE), tmp_path / "a")
     source = read_source(tmp_path / "a")
-    source.predictor._session = _Deaf()
+    source.predictor.in_process, source.predictor._session = True, _Deaf()
     with pytest.raises(AuditError, match="the predictor cannot be used: its output must hold"):
         source.predict(X)
 

@@ -14,7 +14,8 @@ MAY_ENTER = {
     "core": set(),
     "densities": set(),
     "sources": {"core", "densities"},
-    "exchange": BELOW,
+    "sandbox": set(),
+    "exchange": BELOW | {"sandbox"},
     "estimators": BELOW,
     "monitor": {"core", "sources"},
     "models": BELOW | {"exchange", "estimators", "monitor"},
@@ -27,8 +28,7 @@ PICKLES = {"pickle", "dill", "cloudpickle", "shelve", "marshal", "joblib"}
 HEAVY = {"onnx", "onnxruntime", "safetensors", "dask", "flwr", "torch", "matplotlib", "pandas"}
 # Libraries that one room alone may ask for.
 AT_ONE_DOOR = {
-    "onnx": "exchange",
-    "onnxruntime": "exchange",
+    "onnxruntime": "sandbox",
     "safetensors": "exchange",
     "skl2onnx": "exchange",
     "torch": "studies",

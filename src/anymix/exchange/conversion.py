@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, is_classifier
 from anymix._arrays import FloatArray, n_rows
 from anymix._errors import AuditError, InputError
 from anymix.exchange._optional import need
-from anymix.exchange.predictor import OnnxPredictor, Predictor, verdicts
+from anymix.exchange.predictor import Expected, OnnxPredictor, audit
+from anymix.sandbox import Refused
 from anymix.sources import Source
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
@@ -160,16 +161,18 @@ def safe_graphs(
     """Keep the graphs that a reader would trust; one from an estimator is not called hostile."""
     classes, name = classes_of(source), f"the predictor of {source.name!r}"
     n_columns = 1 if classes is None else len(classes)
-    sent: list[Predictor] = [
-        (name, g.content, {"dtype": g.dtype, "n_features": n_features, "n_columns": n_columns})
-        for g in graphs
-    ]
-    found = list(verdicts(sent))
-    kept = [graph for graph, verdict in zip(graphs, found, strict=True) if verdict is None]
+    kept: list[OnnxPredictor] = []
+    reasons: list[str] = []
+    for graph in graphs:
+        expected = Expected(graph.dtype, n_features, n_columns, classes is not None)
+        try:
+            kept.append(audit(graph.content, expected))
+        except Refused as refusal:
+            reasons.append(str(refusal))
     if not kept and isinstance(source.predictor, BaseEstimator):
-        raise NoSafeGraph(source.predictor, str(found[0]))
+        raise NoSafeGraph(source.predictor, reasons[0])
     if not kept:
-        raise AuditError(name, f"cannot be trusted: {found[0]}")
+        raise AuditError(name, f"cannot be trusted: {reasons[0]}")
     return kept
 
 

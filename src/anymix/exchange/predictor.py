@@ -1,102 +1,157 @@
-"""A predictor that came as an ONNX file: audited elsewhere, then run in onnxruntime."""
+"""A predictor that came as an ONNX file: audited, written anew, and run where it can do no harm."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix._errors import AuditError
-from anymix.exchange import onnx_audit
 from anymix.exchange._optional import need
+from anymix.sandbox import (
+    Refused,
+    ask_in_blocks,
+    limited_process,
+    open_session,
+    rows_from_bytes,
+    rows_to_bytes,
+)
 
-# A name, the file, and what is expected of it: dtype, n_features and n_columns.
-Predictor = tuple[str, bytes, dict[str, Any]]
-DIED = "trying it out took too much memory or time, or crashed"
+BLOCK_ROWS = 4096
+REQUEST_BYTES = 2**23
+# Documents of a block are filled up to the longest, so their letters count, and not their number.
+BLOCK_LETTERS = 2**22
+
+
+class Expected(NamedTuple):
+    """What a predictor takes and gives, as its manifest says."""
+
+    dtype: str
+    n_features: int
+    n_columns: int
+    classes: bool
 
 
 class OnnxPredictor:
-    """An ONNX graph as a function of rows, on one thread, in blocks of 4096 rows.
+    """An ONNX graph as a function of rows.
+
+    It is run in the limited process, which has little memory and time and no files; threads wait
+    for each other there.  `in_process` runs it here, for graphs of one's own.
+
+    Parameters
+    ----------
+    content : bytes
+        A graph that `audit` has written.
+    dtype : "float32", "float64" or "string"
+        Of the rows that it takes.
+    block, request : int
+        At most so many rows are run at once, and asked about in one message.
+    in_process : bool
+    """
+
+    def __init__(
+        self,
+        content: bytes,
+        dtype: str = "float32",
+        block: int = BLOCK_ROWS,
+        request: int = BLOCK_ROWS,
+        in_process: bool = False,
+    ):
+        self.content = content
+        self.dtype = dtype
+        self.block = block
+        self.request = request
+        self.in_process = in_process
+        self._session: Any = None
+        self._name = sha256(content).hexdigest()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A session cannot be copied, and is opened again where it is needed.
+        return vars(self) | {"_session": None}
+
+    def __call__(self, X: Any) -> FloatArray:
+        """Return numbers (n, columns)."""
+        rows = _typed(X, self.dtype)
+        try:
+            parts = [self._ask(rows[a:b]) for a, b in self._requests(rows)]
+        except Refused as refusal:
+            raise AuditError("the predictor", f"cannot be used: {refusal}") from refusal
+        return np.concatenate(parts).astype(float)
+
+    def judge(self, X: Any, classes: bool) -> None:
+        """Refuse a predictor whose answers at these rows depend on their company, or are none."""
+        described, content = rows_to_bytes(_typed(X, self.dtype))
+        self._send({"do": "judge", "rows": described, "classes": classes}, content)
+
+    def _ask(self, rows: Any) -> Any:
+        if self.in_process:
+            if self._session is None:
+                self._session = open_session(self.content)
+            return ask_in_blocks(self._session, rows, self.block)
+        described, content = rows_to_bytes(rows)
+        return rows_from_bytes(*self._send({"do": "ask", "rows": described}, content))
+
+    def _send(self, message: dict[str, Any], content: Any) -> tuple[dict[str, Any], bytes]:
+        """Ask the limited process; where it does not know the graph yet, send that first."""
+        process = limited_process()
+        message |= {"name": self._name, "block": self.block}
+        answer = process.ask(message, content)
+        if "unknown" in answer[0]:
+            process.ask({"do": "open", "name": self._name}, self.content)
+            answer = process.ask(message, content)
+        return answer
+
+    def _requests(self, rows: Any) -> Iterator[tuple[int, int]]:
+        """Yield where requests begin and end; there is one of no rows if there are none."""
+        if self.dtype != "string" or not len(rows):
+            fits = max(REQUEST_BYTES // max(rows[:1].nbytes, 1), 1)
+            n = min(self.request, fits)
+            yield from ((a, a + n) for a in range(0, max(len(rows), 1), n))
+            return
+        start = longest = 0
+        for i, text in enumerate(rows[:, 0]):
+            longest = max(longest, len(str(text)))
+            if i > start and ((i + 1 - start) * longest > BLOCK_LETTERS or i - start == self.block):
+                yield start, i
+                start, longest = i, len(str(text))
+        yield start, len(rows)
+
+
+def audit(content: bytes, expected: Expected, own: Any = (), others: Any = ()) -> OnnxPredictor:
+    """Have a file checked, tried and written anew in the limited process.
 
     Parameters
     ----------
     content : bytes
         The file.
-    dtype : "float32", "float64" or "string"
-        Of the rows that it takes.
+    expected : Expected
+    own, others : rows, optional
+        Rows of the kind that the predictor is for, where its answers must be finite, and
+        probabilities if it is a classifier; and further ones.  At all of them an answer must not
+        depend on the other rows.
+
+    Raises
+    ------
+    Refused
+        With what is wrong.
     """
-
-    def __init__(self, content: bytes, dtype: str = "float32"):
-        self.content = content
-        self.dtype = dtype
-        self._session: Any = None
-
-    def __call__(self, X: Any) -> FloatArray:
-        """Return numbers (n, columns)."""
-        if self._session is None:
-            need("onnxruntime")
-            self._session = onnx_audit.open_session(self.content)
-        rows = self._rows(X)
-        blocks = range(0, max(len(rows), 1), onnx_audit.BLOCK_ROWS)
-        try:
-            parts = [
-                onnx_audit.ask(self._session, rows[a : a + onnx_audit.BLOCK_ROWS]) for a in blocks
-            ]
-        except onnx_audit.Refused as refusal:
-            raise AuditError("the predictor", f"cannot be used: {refusal}") from refusal
-        return np.concatenate(parts).astype(float)
-
-    def _rows(self, X: Any) -> Any:
-        if self.dtype == "string":
-            return np.asarray(list(X), dtype=object).reshape(-1, 1)
-        return np.ascontiguousarray(X, dtype=self.dtype)
-
-
-def audit_predictors(predictors: Sequence[Predictor]) -> None:
-    """Refuse the first predictor that cannot be trusted, by its name."""
-    for (name, _, _), verdict in zip(predictors, verdicts(predictors), strict=True):
-        if verdict is not None:
-            raise AuditError(name, f"cannot be trusted: {verdict}")
-
-
-def verdicts(predictors: Sequence[Predictor]) -> Iterator[str | None]:
-    """Inspect and try predictors in a process with little memory: None, or what is wrong with each.
-
-    One process serves all; if a predictor kills it, a new one goes on with the next.
-    """
-    judged = 0
-    while judged < len(predictors):
-        answers = _answers(predictors[judged:])
-        yield from answers
-        judged += len(answers)
-        if judged < len(predictors):
-            yield DIED
-            judged += 1
-
-
-def _answers(predictors: Sequence[Predictor]) -> list[str | None]:
-    """Return what the process said, as far as it came."""
     for library in ("onnx", "onnxruntime"):
         need(library)
-    sent = b"".join(
-        onnx_audit.frame(json.dumps(expected).encode()) + onnx_audit.frame(content)
-        for _, content, expected in predictors
-    )
-    command = [sys.executable, "-P", onnx_audit.__file__]
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    seconds = onnx_audit.SECONDS * (1 + len(predictors))
-    try:
-        done = subprocess.run(
-            command, input=sent, capture_output=True, env=environment, timeout=seconds, check=False
-        )
-        said = done.stdout
-    except subprocess.TimeoutExpired as late:
-        said = late.stdout or b""
-    # A line that the process died in is not an answer.
-    return [json.loads(line) for line in said.splitlines(keepends=True) if line.endswith(b"\n")]
+    described, sent = None, content
+    rows = [_typed(part, expected.dtype) for part in (own, others) if len(part)]
+    if rows:
+        described, first = rows_to_bytes(np.concatenate(rows))
+        sent = bytes(memoryview(first)) + content
+        described |= {"size": len(sent) - len(content), "own": len(own)}
+    message = {"do": "audit", "expected": expected._asdict(), "rows": described}
+    answer, graph = limited_process().ask(message, sent)
+    return OnnxPredictor(graph, expected.dtype, answer["block"], answer["request"])
+
+
+def _typed(rows: Any, dtype: str) -> Any:
+    if dtype == "string":
+        return np.asarray(list(rows), dtype=object).reshape(-1, 1)
+    return np.ascontiguousarray(rows, dtype=dtype)

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from anymix._errors import AuditError, InputError
 from anymix._files import read_folder
 from anymix.exchange.kinds import NONE, takes_words
@@ -20,9 +23,16 @@ from anymix.exchange.manifest import (
     facts_of,
     parse_manifest,
 )
-from anymix.exchange.predictor import OnnxPredictor, audit_predictors
+from anymix.exchange.predictor import Expected, OnnxPredictor, audit
 from anymix.exchange.tensors import TextDensity, density_from_arrays, load
+from anymix.sandbox import Refused
 from anymix.sources import Source
+
+# So many rows are drawn from each density to try predictors at, and so many in all.
+OWN_ROWS, ALL_ROWS = 64, 512
+# Rows beyond are not tried for their answers: float32 does not hold what is made of them.
+FAR = 1e15
+Opened = tuple[Path, dict[str, bytes], Manifest]
 
 
 @dataclass(frozen=True)
@@ -40,14 +50,15 @@ class ReceivedSource:
 
 
 def read_sources(
-    folders: Sequence[str | Path], *, without_density: bool = False
+    folders: Sequence[str | Path], *, without_density: bool = False, in_process: bool = False
 ) -> list[ReceivedSource]:
     """Read source folders that strangers made.
 
     Everything is checked before anything is built: names, kinds and sizes of the files, hashes,
     manifest, operators and weights of the predictor, arrays of the density.  Predictors are
-    parsed and tried in a process with little memory.  Folders without a density are refused, unless
-    `without_density` allows them.
+    parsed, tried at rows drawn from all densities, and run in a process that has little memory and
+    time and no files; `in_process` runs them here instead, a little faster, and is for folders of
+    one's own.  Folders without a density are refused, unless `without_density` allows them.
 
     Raises
     ------
@@ -56,10 +67,13 @@ def read_sources(
     """
     opened = [_open(Path(folder)) for folder in folders]
     densities = [_density(*parts, without_density) for parts in opened]
-    audit_predictors(
-        [(str(f / PREDICTOR), content[PREDICTOR], expected(m)) for f, content, m in opened]
-    )
-    return [_build(*parts, density) for parts, density in zip(opened, densities, strict=True)]
+    rows = [_typical_rows(*pair) for pair in zip(densities, opened, strict=True)]
+    built = []
+    for k, (parts, density) in enumerate(zip(opened, densities, strict=True)):
+        predictor = _predictor(*parts, rows[k], _others(rows, k))
+        predictor.in_process = in_process
+        built.append(_build(*parts, density, predictor))
+    return built
 
 
 def read_source(folder: str | Path) -> Source:
@@ -67,7 +81,7 @@ def read_source(folder: str | Path) -> Source:
     return read_sources([folder])[0].source
 
 
-def _open(folder: Path) -> tuple[Path, dict[str, bytes], Manifest]:
+def _open(folder: Path) -> Opened:
     content = read_folder(folder, LIMITS)
     try:
         manifest = parse_manifest(content[MANIFEST])
@@ -78,13 +92,42 @@ def _open(folder: Path) -> tuple[Path, dict[str, bytes], Manifest]:
     return folder, content, manifest
 
 
-def expected(manifest: Manifest) -> dict[str, Any]:
+def expected(manifest: Manifest) -> Expected:
     """Say what the predictor of this manifest takes and gives."""
-    return {
-        "dtype": manifest.features[0].dtype,
-        "n_features": len(manifest.features),
-        "n_columns": 1 if manifest.classes is None else len(manifest.classes),
-    }
+    return Expected(
+        manifest.features[0].dtype,
+        len(manifest.features),
+        1 if manifest.classes is None else len(manifest.classes),
+        manifest.classes is not None,
+    )
+
+
+def _predictor(
+    folder: Path, content: dict[str, bytes], manifest: Manifest, own: Any, others: Any
+) -> OnnxPredictor:
+    try:
+        return audit(content[PREDICTOR], expected(manifest), own, others)
+    except Refused as refusal:
+        raise AuditError(folder / PREDICTOR, f"cannot be trusted: {refusal}") from refusal
+
+
+def _typical_rows(density: Any, opened: Opened) -> NDArray[Any]:
+    """Draw rows, or documents, as the density has them; none without a density."""
+    if density is None:
+        return np.zeros((0, len(opened[2].features)))
+    rows = density.sample(OWN_ROWS, random_state=0)
+    if rows.dtype == object:
+        return np.asarray(rows)
+    return np.asarray(rows[(np.abs(rows) < FAR).all(axis=1)])
+
+
+def _others(rows: Sequence[NDArray[Any]], k: int) -> NDArray[Any]:
+    """Return some rows of the other sources, as far as they have the same columns."""
+    alike = [
+        r for j, r in enumerate(rows) if j != k and r.shape[1:] == rows[k].shape[1:] and len(r)
+    ]
+    some = max(ALL_ROWS // max(len(alike), 1), 1)
+    return np.concatenate([rows[k][:0], *(r[:some] for r in alike)])[:ALL_ROWS]
 
 
 def _density(folder: Path, content: dict[str, bytes], manifest: Manifest, may_lack: bool) -> Any:
@@ -101,12 +144,16 @@ def _density(folder: Path, content: dict[str, bytes], manifest: Manifest, may_la
 
 
 def _build(
-    folder: Path, content: dict[str, bytes], manifest: Manifest, density: Any
+    folder: Path,
+    content: dict[str, bytes],
+    manifest: Manifest,
+    density: Any,
+    predictor: OnnxPredictor,
 ) -> ReceivedSource:
     own = manifest.own_loss
     source = Source(
         manifest.name,
-        OnnxPredictor(content[PREDICTOR], manifest.features[0].dtype),
+        predictor,
         density,
         own_loss=None if own is None else own.value,
         classes=manifest.classes,

@@ -1,0 +1,171 @@
+"""Rules of operators that compute: each number by itself, sums of a row, layers of networks."""
+
+from __future__ import annotations
+
+from anymix.sandbox.node import Node, Rule, along, place
+from anymix.sandbox.shapes import N, Refused, Shape, Size, broadcast, fixed, one_row_axis
+
+
+def same(node: Node) -> list[Shape]:
+    """Each number by itself."""
+    return [node.first.shape] * node.n_outputs
+
+
+def together(node: Node) -> list[Shape]:
+    """Numbers that stand at the same place, with numpy's broadcasting."""
+    return [broadcast(*(value.shape for value in node.there()))]
+
+
+def matmul(node: Node) -> list[Shape]:
+    """(..., i, j) @ (..., j, k), or (..., j) @ (j,)."""
+    a, b = node.first.shape, node.given(1).shape
+    if not a or not b or fixed(a[-1:]) != fixed(b[-2:-1] or b):
+        raise Refused("MatMul joins sizes that differ")
+    if len(b) == 1:
+        return [a[:-1]]
+    if len(a) == 1:
+        raise Refused("MatMul of a vector from the left is not allowed")
+    return [one_row_axis((*broadcast(a[:-2], b[:-2]), a[-2], b[-1]))]
+
+
+def gemm(node: Node) -> list[Shape]:
+    """A B + C of two matrices, each turned if asked for."""
+    a, b = node.first.shape, node.given(1).shape
+    a = a[::-1] if node.attributes.get("transA", 0) else a
+    b = b[::-1] if node.attributes.get("transB", 0) else b
+    if len(a) != 2 or len(b) != 2 or fixed(a[1:]) != fixed(b[:1]):
+        raise Refused("Gemm joins sizes that differ")
+    out = one_row_axis((a[0], b[1]))
+    if len(node.there()) > 2 and broadcast(out, node.given(2).shape) != out:
+        raise Refused("Gemm adds what is larger than its product")
+    return [out]
+
+
+def reduce(node: Node) -> list[Shape]:
+    """Sums and the like along named axes."""
+    shape, axes = node.first.shape, node.option("axes", 1)
+    if axes is None or axes == []:
+        if node.attributes.get("noop_with_empty_axes", 0):
+            return [shape]
+        axes = list(range(len(shape)))
+    chosen = {along(shape, place(axis, len(shape))) for axis in axes}
+    keep = node.attributes.get("keepdims", 1)
+    out: list[Size] = [1 if i in chosen else size for i, size in enumerate(shape)]
+    return [tuple(size for i, size in enumerate(out) if keep or i not in chosen)]
+
+
+def arg_reduce(node: Node) -> list[Shape]:
+    """The place of the largest or smallest along one axis."""
+    shape = node.first.shape
+    axis = along(shape, node.axis(0))
+    middle: Shape = (1,) if node.attributes.get("keepdims", 1) else ()
+    return [(*shape[:axis], *middle, *shape[axis + 1 :])]
+
+
+def top_k(node: Node) -> list[Shape]:
+    """The k largest along one axis, and their places."""
+    shape = node.first.shape
+    axis, k = along(shape, node.axis(-1)), node.option("k", 1)
+    k = k[0] if isinstance(k, list) else k
+    if not 0 < k <= fixed(shape[axis : axis + 1]):
+        raise Refused("TopK asks for more than there is")
+    return [(*shape[:axis], k, *shape[axis + 1 :])] * 2
+
+
+def softmax(node: Node) -> list[Shape]:
+    """Shares along one axis; before opset 13 along all axes from there on."""
+    shape = node.first.shape
+    axis = node.axis(-1 if node.opset >= 13 else 1)
+    for i in (axis,) if node.opset >= 13 else range(axis, len(shape)):
+        along(shape, i)
+    return [shape]
+
+
+def layer_norm(node: Node) -> list[Shape]:
+    """Scaled to mean 0 and variance 1 over the axes from there on."""
+    shape = node.first.shape
+    for i in range(node.axis(-1), len(shape)):
+        along(shape, i)
+    return [shape] * node.n_outputs
+
+
+def image(node: Node) -> list[Shape]:
+    """Refuse anything but rows of channels and places: (N, C, ...)."""
+    shape = node.first.shape
+    if len(shape) < 3 or shape[0] != N or any(value.has_rows for value in node.there()[1:]):
+        raise Refused(f"{node.operator} must have rows first, and constant weights")
+    return [shape]
+
+
+def window(node: Node) -> list[Shape]:
+    """Sliding windows: convolution and pooling."""
+    shape = image(node)[0]
+    if node.n_outputs > 1:
+        raise Refused(f"{node.operator} tells at which row of the batch it stands")
+    channels = shape[1]
+    kernel = node.attributes.get("kernel_shape")
+    if node.operator == "Conv":
+        weights = node.given(1).shape
+        channels, kernel = weights[0], list(weights[2:])
+    n, get = len(shape) - 2, node.attributes.get
+    strides, dilations = get("strides") or [1] * n, get("dilations") or [1] * n
+    pads, auto = get("pads") or [0] * (2 * n), get("auto_pad", "NOTSET")
+    if kernel is None or not len(kernel) == len(strides) == len(dilations) == n == len(pads) // 2:
+        raise Refused(f"{node.operator} has settings of another number of axes")
+    out: list[Size] = []
+    for i, size in enumerate(shape[2:]):
+        step, wide = strides[i], dilations[i] * (kernel[i] - 1) + 1
+        if auto in ("SAME_UPPER", "SAME_LOWER"):
+            out.append(-(-fixed([size]) // step))
+            continue
+        room = fixed([size]) + pads[i] + pads[n + i] - wide
+        out.append((-(-room // step) if get("ceil_mode", 0) else room // step) + 1)
+    return [(N, channels, *out)]
+
+
+def whole_image(node: Node) -> list[Shape]:
+    """One number for each channel."""
+    shape = image(node)[0]
+    return [(*shape[:2], *(1,) * (len(shape) - 2))]
+
+
+def batch_norm(node: Node) -> list[Shape]:
+    """Scaled by constants, never by the batch."""
+    if node.attributes.get("training_mode", 0) or node.n_outputs > 1:
+        raise Refused("BatchNormalization in training mode mixes rows")
+    if any(value.has_rows for value in node.there()[1:]) or node.first.shape[:1] != (N,):
+        raise Refused("BatchNormalization must have rows first, and constant weights")
+    return [node.first.shape]
+
+
+def dropout(node: Node) -> list[Shape]:
+    """Nothing: it only acts in training."""
+    if node.option("training_mode", 2):
+        raise Refused("Dropout in training mode is random")
+    return [node.first.shape] * node.n_outputs
+
+
+_EACH = """
+    Abs Cast Ceil Cos Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity LeakyRelu Log Neg Not
+    Reciprocal Relu Round Selu Sigmoid Sign Sin Softplus Sqrt Tanh"""
+_TOGETHER = """
+    Add And Clip Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min Mul Or Pow PRelu Sub
+    Sum Where Xor"""
+_REDUCE = "L1 L2 LogSumExp Max Mean Min Prod Sum SumSquare"
+
+ARITHMETIC: dict[str, Rule] = {
+    **dict.fromkeys(_EACH.split(), same),
+    **dict.fromkeys(_TOGETHER.split(), together),
+    **dict.fromkeys((f"Reduce{name}" for name in _REDUCE.split()), reduce),
+    **dict.fromkeys(("ArgMax", "ArgMin"), arg_reduce),
+    **dict.fromkeys(("Softmax", "LogSoftmax"), softmax),
+    **dict.fromkeys(("Conv", "MaxPool", "AveragePool"), window),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), whole_image),
+    "BatchNormalization": batch_norm,
+    "Dropout": dropout,
+    "Gemm": gemm,
+    "InstanceNormalization": image,
+    "LayerNormalization": layer_norm,
+    "MatMul": matmul,
+    "TopK": top_k,
+}

@@ -1,0 +1,104 @@
+"""Rules of the operators of classical models: linear ones, trees, support vectors, encoders."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anymix.sandbox.arithmetic import same
+from anymix.sandbox.layout import feature_extractor
+from anymix.sandbox.node import Node, Rule
+from anymix.sandbox.shapes import N, Refused, Shape, fixed
+
+
+def columns(node: Node) -> int:
+    """Return how many columns the rows have; each row must be one vector of numbers."""
+    shape = node.first.shape
+    if len(shape) != 2 or shape[0] != N:
+        raise Refused(f"{node.operator} must have one vector a row")
+    return fixed(shape[1:])
+
+
+def by_column(node: Node) -> list[Shape]:
+    """Each number by itself, or by its column."""
+    columns(node)
+    return [node.first.shape]
+
+
+def n_classes(node: Node) -> int:
+    """Return how many labels a classifier names."""
+    named = ("classlabels_int64s", "classlabels_ints", "classlabels_strings")
+    return max(len(node.attributes.get(name, ())) for name in named)
+
+
+def classifier(node: Node) -> list[Shape]:
+    """A label and a score of each class."""
+    columns(node)
+    return [(N,), (N, n_classes(node))][: max(node.n_outputs, 1)]
+
+
+def regressor(node: Node) -> list[Shape]:
+    """Some numbers for each row."""
+    columns(node)
+    if node.operator == "SVMRegressor":
+        return [(N, 1)]
+    name = "n_targets" if node.operator == "TreeEnsembleRegressor" else "targets"
+    return [(N, node.attributes.get(name, 1))]
+
+
+def trees(node: Node) -> list[Shape]:
+    """Trees that are trees: each node has one parent at most and the root none, so no walk ends."""
+    d, get = columns(node), node.attributes.get
+    tree, name = np.array(get("nodes_treeids", ())), np.array(get("nodes_nodeids", ()))
+    yes, no = np.array(get("nodes_truenodeids", ())), np.array(get("nodes_falsenodeids", ()))
+    feature, modes = np.array(get("nodes_featureids", ())), np.array(get("nodes_modes", ()))
+    if len({a.size for a in (tree, name, yes, no, feature, modes)}) != 1 or not tree.size:
+        raise Refused(f"{node.operator} has lists of different lengths")
+    branch = modes != "LEAF"
+    if feature[branch].size and not (feature[branch].min() >= 0 and feature[branch].max() < d):
+        raise Refused(f"{node.operator} asks for a column that is not there")
+    first = np.flatnonzero(np.r_[True, tree[1:] != tree[:-1]])
+    roots = np.c_[tree[first], name[first]]
+    children = np.r_[np.c_[tree, yes][branch], np.c_[tree, no][branch]]
+    reached = np.r_[roots, children]
+    if len(np.unique(reached, axis=0)) < len(reached):
+        raise Refused(f"{node.operator} has a node with two parents")
+    _check_leaves(node)
+    return classifier(node) if "Classifier" in node.operator else regressor(node)
+
+
+def _check_leaves(node: Node) -> None:
+    """What a leaf adds to is there."""
+    get = node.attributes.get
+    kind = "class" if "Classifier" in node.operator else "target"
+    ids = np.array(get(f"{kind}_ids", ()))
+    most = n_classes(node) if kind == "class" else get("n_targets", 1)
+    if not ids.size or ids.min() < 0 or ids.max() >= most:
+        raise Refused(f"{node.operator} adds to a {kind} that is not there")
+
+
+def one_hot(node: Node) -> list[Shape]:
+    """A column for each category."""
+    categories = max(len(node.attributes.get(n, ())) for n in ("cats_int64s", "cats_strings"))
+    return [(*node.first.shape, categories)]
+
+
+def side_by_side(node: Node) -> list[Shape]:
+    """Columns of several inputs."""
+    sizes = [fixed(value.shape[1:]) for value in node.there()]
+    if any(len(v.shape) != 2 or v.shape[0] != N for v in node.there()):
+        raise Refused("FeatureVectorizer must have one vector a row")
+    if list(node.attributes.get("inputdimensions", ())) != sizes:
+        raise Refused("FeatureVectorizer states sizes that are not those of its inputs")
+    return [(N, sum(sizes))]
+
+
+CLASSICAL: dict[str, Rule] = {
+    **dict.fromkeys(("Binarizer", "Imputer", "Normalizer", "Scaler"), by_column),
+    **dict.fromkeys(("TreeEnsembleClassifier", "TreeEnsembleRegressor"), trees),
+    **dict.fromkeys(("LinearClassifier", "SVMClassifier"), classifier),
+    **dict.fromkeys(("LinearRegressor", "SVMRegressor"), regressor),
+    "ArrayFeatureExtractor": feature_extractor,
+    "FeatureVectorizer": side_by_side,
+    "LabelEncoder": same,
+    "OneHotEncoder": one_hot,
+}

@@ -1,0 +1,201 @@
+"""A stranger's ONNX file becomes a graph of our own: parsed, checked, folded, written anew.
+
+What runs is what was checked: the file itself is never given to onnxruntime, only the graph that
+`rewritten` builds field by field from what it has understood.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anymix.sandbox.node import Node
+from anymix.sandbox.operators import RULES
+from anymix.sandbox.reading import (
+    MAX_NUMBERS,
+    Array,
+    Known,
+    checked_head,
+    checked_input,
+    domain_of,
+    is_sound,
+    needed,
+    understood,
+)
+from anymix.sandbox.session import open_session
+from anymix.sandbox.shapes import N, Refused, Shape, Value, W, is_stacked, numbers
+from anymix.sandbox.sizes import sizes_after
+from anymix.sandbox.texts import OF_WORDS
+
+BLOCK_ROWS, REQUEST_ROWS = 4096, 2**17
+# What a block of rows may take: numbers that are there at once.  What a request may: products.
+BLOCK_NUMBERS, REQUEST_PRODUCTS = 2**23, 2**34
+
+
+class Graph(NamedTuple):
+    """A graph that may be run, as bytes; the shape of each value.
+
+    `block` rows are run at once, so that memory suffices; `request` rows may be asked about in one
+    message, so that time does.
+    """
+
+    content: bytes
+    block: int
+    request: int
+    shapes: dict[str, Shape]
+
+
+def rewritten(content: bytes, dtype: str, n_features: int, n_columns: int) -> Graph:
+    """Check a file and write its graph anew; `Refused` says what is wrong."""
+    import onnx
+
+    try:
+        model = onnx.load_model_from_string(content)
+    except Exception as error:
+        raise Refused("it is not an ONNX file") from error
+    opsets = checked_head(model)
+    given = checked_input(model.graph, dtype, n_features)
+    known = _folded(model, understood(model.graph, given), opsets)
+    out = model.graph.output[0].name
+    shapes, products = _walk(known, {given: (N, n_features)}, opsets)
+    if shapes.get(out) not in ((N, n_columns), (N,) if n_columns == 1 else None):
+        found = shapes.get(out, "no shape")
+        raise Refused(f"its output has the shape {found} where (n, {n_columns}) is expected")
+    widest = max(numbers(shape) for shape in shapes.values())
+    request = min(REQUEST_ROWS, REQUEST_PRODUCTS // max(products, 1))
+    block = min(BLOCK_ROWS, BLOCK_NUMBERS // widest, request)
+    if block < 1:
+        raise Refused("one row alone needs too much memory or time")
+    return Graph(_written(model, known, (given, n_features), opsets), block, request, shapes)
+
+
+def _folded(model: Any, known: Known, opsets: dict[str, int]) -> Known:
+    """Compute once what depends on no row, so that only constants and rows are left."""
+    fixed: set[str] = {"", *known.constants}
+    early = []
+    for node, attributes in known.nodes:
+        if fixed.issuperset(node.input):
+            fixed.update(node.output)
+            early.append((node, attributes))
+    if not early:
+        return known
+    late = [(node, a) for node, a in known.nodes if not fixed.issuperset(node.output)]
+    made = {name for node, _ in early for name in node.output if name}
+    wanted = sorted(made.intersection(name for node, _ in late for name in node.input))
+    first = Known(early, known.constants)
+    found = _run_constants(_written(model, first, None, opsets, wanted), wanted) if wanted else {}
+    return needed(Known(late, known.constants | found), model.graph.output[0].name)
+
+
+def _run_constants(content: bytes, wanted: list[str]) -> dict[str, Array]:
+    try:
+        arrays = open_session(content).run(wanted, {})
+    except Exception as error:
+        raise Refused("its constants cannot be computed") from error
+    whole = [np.asarray(array) for array in arrays]
+    if sum(array.size for array in whole) > MAX_NUMBERS or not all(map(is_sound, whole)):
+        raise Refused("its constants are too large or not finite numbers")
+    return dict(zip(wanted, whole, strict=True))
+
+
+def _walk(
+    known: Known, given: dict[str, Shape], opsets: dict[str, int]
+) -> tuple[dict[str, Shape], int]:
+    """Return the shape of each value that has rows, and the multiplications for one row."""
+    values = {name: Value(shape) for name, shape in given.items()}
+    values |= {name: Value(array.shape, array) for name, array in known.constants.items()}
+    shapes, products = dict(given), 0
+    filled: set[str] = set()
+    for raw, attributes in known.nodes:
+        domain = domain_of(raw)
+        if domain not in opsets:
+            raise Refused(f"it states no version of the operators {domain!r:.60}")
+        inputs = tuple(values[name] if name else None for name in raw.input)
+        node = Node(raw.op_type, attributes, inputs, len(raw.output), opsets[domain])
+        if _is_size(node):
+            sizes = sizes_after(node)
+            values[raw.output[0]] = Value(sizes.shape, None, sizes)
+            continue
+        filled |= _check_words(node, filled)
+        found = RULES[domain][raw.op_type](node)
+        for name, shape in zip(raw.output, found, strict=False):
+            if N not in shape and not is_stacked(shape):
+                raise Refused(f"{raw.op_type} loses the rows")
+            values[name], shapes[name] = Value(shape), shape
+        products += _products(node, found[0])
+    return shapes, products
+
+
+def _is_size(node: Node) -> bool:
+    """Whether a node computes with shapes; to shape rows by them is no computation."""
+    used = node.inputs[:1] if node.operator in ("Reshape", "Expand") else node.inputs
+    return node.operator == "Shape" or any(v is not None and v.sizes is not None for v in used)
+
+
+def _check_words(node: Node, filled: set[str]) -> set[str]:
+    """Words that only fill up must not be counted; return what this node fills up with."""
+    if node.operator == "Tokenizer":
+        return {node.attributes.get("pad_value", "")}
+    if node.operator != "Reshape" and any(is_stacked(value.shape) for value in node.there()):
+        raise Refused(f"{node.operator} works on rows that stand one below the other")
+    if any(W in value.shape for value in node.there()):
+        if node.operator not in OF_WORDS:
+            raise Refused(f"{node.operator} works on words that stand there only to fill up")
+        if filled.intersection(node.attributes.get("pool_strings", ())):
+            raise Refused("TfIdfVectorizer counts the words that stand there only to fill up")
+    return set()
+
+
+def _products(node: Node, out: Shape) -> int:
+    """Multiplications for one row: every number of the result, times what it is a sum of."""
+    weights = [value.shape for value in node.there() if not value.has_rows]
+    if node.operator in ("MatMul", "Gemm"):
+        return numbers(out) * numbers(node.first.shape[-1:])
+    if node.operator == "Conv":
+        return numbers(out) * numbers(weights[0][1:])
+    lists = sum(len(v) for v in node.attributes.values() if isinstance(v, list))
+    # A row passes one path of a tree; of other models every number counts.
+    return numbers(out) + (lists // 64 if "Tree" in node.operator else lists)
+
+
+def _written(
+    model: Any,
+    known: Known,
+    given: tuple[str, int] | None,
+    opsets: dict[str, int],
+    outputs: list[str] | None = None,
+) -> bytes:
+    """Build the graph from what was understood, and from nothing else of the file."""
+    from onnx import helper, numpy_helper
+
+    source, made = model.graph, []
+    for node, attributes in known.nodes:
+        new = helper.make_node(
+            node.op_type, list(node.input), list(node.output), domain=domain_of(node)
+        )
+        kinds = {a.name: a.type for a in node.attribute}
+        for name, value in attributes.items():
+            tensor = numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+            new.attribute.append(helper.make_attribute(name, tensor, attr_type=kinds[name]))
+        made.append(new)
+    kind = source.input[0].type.tensor_type.elem_type if given is None else _kind(source, given[0])
+    rows = [helper.make_tensor_value_info(given[0], kind, ["n", given[1]])] if given else []
+    weights = [numpy_helper.from_array(array, name) for name, array in known.constants.items()]
+    graph = helper.make_graph(made, "graph", rows, _outputs(source, outputs), weights)
+    versions = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    whole = helper.make_model(graph, opset_imports=versions, ir_version=model.ir_version)
+    return bytes(whole.SerializeToString())
+
+
+def _kind(graph: Any, name: str) -> int:
+    return next(v.type.tensor_type.elem_type for v in graph.input if v.name == name)
+
+
+def _outputs(graph: Any, names: list[str] | None) -> list[Any]:
+    from onnx import ValueInfoProto, helper
+
+    if names is None:
+        out = graph.output[0]
+        return [helper.make_tensor_value_info(out.name, out.type.tensor_type.elem_type, None)]
+    return [ValueInfoProto(name=name) for name in names]

@@ -1,0 +1,103 @@
+"""The limited process, seen from outside: started when first asked, killed when it is late."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import selectors
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from anymix.sandbox.messages import receive, send
+from anymix.sandbox.shapes import Refused
+
+SECONDS = 60
+DIED = "it took too much memory or time, or crashed"
+# One thread each: the libraries would start as many as there are cores.
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+class LimitedProcess:
+    """One process that strangers' graphs run in; threads wait for each other.
+
+    One that dies of a request is replaced at the next.  Requests that were given up, as by Ctrl-C,
+    end it too: the next would read the answer of the last.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def ask(self, message: dict[str, Any], content: Any = b"") -> tuple[dict[str, Any], bytes]:
+        """Send a message and return the answer; `Refused` if the process refuses or dies."""
+        with self._lock:
+            child, answer = self._running(), None
+            try:
+                answer = _exchange(child, message, content)
+            finally:
+                if answer is None:
+                    self._end()
+        if answer is None:
+            raise Refused(DIED)
+        if "refused" in answer[0]:
+            raise Refused(answer[0]["refused"])
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            self._end()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._child is not None and self._child.poll() is not None:
+            self._end()
+        if self._child is None:
+            self._child = _start()
+        return self._child
+
+    def _end(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+            self._child.communicate()
+            self._child = None
+
+
+def _start() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-P", str(Path(__file__).with_name("__main__.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **ONE_THREAD},
+        # Ctrl-C is for the process that asks; this one ends with it.
+        start_new_session=True,
+    )
+
+
+def _exchange(
+    child: subprocess.Popen[bytes], message: dict[str, Any], content: Any
+) -> tuple[dict[str, Any], bytes] | None:
+    """Return the answer; None if the process died or is late."""
+    incoming = cast(BinaryIO, child.stdout)
+    try:
+        send(cast(BinaryIO, child.stdin), message, content)
+    except BrokenPipeError:
+        return None
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(incoming, selectors.EVENT_READ)
+        return receive(incoming) if waiting.select(SECONDS) else None
+
+
+_PROCESSES: dict[int, LimitedProcess] = {}
+
+
+def limited_process() -> LimitedProcess:
+    """Return the limited process of this one; a fork has another than its parent."""
+    own = os.getpid()
+    if own not in _PROCESSES:
+        _PROCESSES[own] = LimitedProcess()
+        atexit.register(_PROCESSES[own].close)
+    return _PROCESSES[own]

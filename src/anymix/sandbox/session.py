@@ -1,0 +1,50 @@
+"""onnxruntime on one thread, quietly; one block of rows at a time."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anymix.sandbox.shapes import Refused
+
+
+def open_session(content: bytes) -> Any:
+    """Start onnxruntime on a graph that was checked, as protobuf and as nothing else."""
+    onnxruntime = import_module("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.log_severity_level = 4
+    # A file may be read as a second format, in which it may be another graph.
+    options.add_session_config_entry("session.load_model_format", "ONNX")
+    # A process that keeps an arena never gives back what its largest block took.
+    options.enable_cpu_mem_arena = False
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
+def ask(session: Any, rows: Any) -> NDArray[Any]:
+    """Run one block of rows, and return numbers (n, columns)."""
+    try:
+        out = session.run(None, {session.get_inputs()[0].name: rows})[0]
+    except Exception as error:
+        raise Refused(f"it does not run: {cause_of(error)}") from error
+    if not isinstance(out, np.ndarray) or out.dtype.kind != "f" or out.shape[:1] != (len(rows),):
+        raise Refused("its output must hold numbers, one row for each row of the input")
+    if out.ndim > 2:
+        raise Refused(f"its output has the shape {out.shape}; it must be (rows, columns)")
+    return out.reshape(len(rows), -1)
+
+
+def ask_in_blocks(session: Any, rows: Any, block: int) -> NDArray[Any]:
+    """Run rows, so many at once; there is one block of no rows if there are none."""
+    starts = range(0, max(len(rows), 1), block)
+    return np.concatenate([ask(session, rows[a : a + block]) for a in starts])
+
+
+def cause_of(error: Exception) -> str:
+    """Return the end of what onnxruntime says, on one line and printable."""
+    text = str(error).split("\n")[0].split(" : ")[-1][-160:].rstrip(".")
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -1,0 +1,146 @@
+"""Inside the limited process: graphs are checked, tried and run, and nothing else can be done.
+
+Before the first message it loads what it needs, then gives up what it does not: no further file or
+socket can be opened, little memory can be taken, and each request has some seconds of processor.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import OrderedDict
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from anymix.sandbox.graph import rewritten
+from anymix.sandbox.messages import receive, rows_from_bytes, rows_to_bytes, send
+from anymix.sandbox.session import ask_in_blocks, open_session
+from anymix.sandbox.shapes import Refused
+from anymix.sandbox.trial import judge, try_out
+
+try:
+    import resource
+except ImportError:  # there is none on Windows, where the other side's clock alone stops a bomb
+    resource = None  # type: ignore[assignment]
+
+MEMORY = 900 * 2**20
+SECONDS = 40
+# Graphs that are kept open together may have so many bytes.
+OPEN = 200 * 2**20
+
+
+class Graphs:
+    """Sessions by the name of their graph; those that were not asked for long are closed."""
+
+    def __init__(self) -> None:
+        self.sessions: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+
+    def add(self, name: str, content: bytes) -> None:
+        """Open a graph."""
+        self.sessions[name] = open_session(content), len(content)
+        while len(self.sessions) > 1 and sum(size for _, size in self.sessions.values()) > OPEN:
+            self.sessions.popitem(last=False)
+
+    def get(self, name: str) -> Any:
+        """Return a session, or None if it is not open."""
+        if name not in self.sessions:
+            return None
+        self.sessions.move_to_end(name)
+        return self.sessions[name][0]
+
+
+def answer(graphs: Graphs, message: dict[str, Any], content: bytes) -> tuple[dict[str, Any], Any]:
+    """Do what a message asks."""
+    if message["do"] == "audit":
+        return audit(message["expected"], content, message.get("rows"))
+    if message["do"] == "open":
+        graphs.add(message["name"], content)
+        return {}, b""
+    session = graphs.get(message["name"])
+    if session is None:
+        return {"unknown": message["name"]}, b""
+    rows = rows_from_bytes(message["rows"], content)
+    if message["do"] == "judge":
+        judge(session, rows, message["block"], len(rows), message["classes"])
+        return {}, b""
+    return rows_to_bytes(ask_in_blocks(session, rows, message["block"]))
+
+
+def audit(
+    expected: dict[str, Any], content: bytes, rows: dict[str, Any] | None
+) -> tuple[dict[str, Any], bytes]:
+    """Check and try a file; rows to try it at come first, if there are some."""
+    given, own = None, 0
+    if rows is not None:
+        size, own = rows["size"], rows["own"]
+        given, content = rows_from_bytes(rows, content[:size]), content[size:]
+    takes = expected["dtype"], expected["n_features"]
+    graph = rewritten(content, *takes, expected["n_columns"])
+    try_out(graph, *takes, given, own, expected["classes"])
+    return {"block": graph.block, "request": graph.request}, graph.content
+
+
+def serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
+    """Answer messages until the other side is gone."""
+    graphs = Graphs()
+    while (request := receive(incoming)) is not None:
+        _allow_seconds()
+        try:
+            message, content = answer(graphs, *request)
+        except Refused as refusal:
+            message, content = {"refused": str(refusal)}, b""
+        except MemoryError:
+            message, content = {"refused": "it needs too much memory"}, b""
+        except Exception as error:  # noqa: BLE001  a graph that no rule has thought of is refused
+            message, content = {"refused": f"it is not understood ({type(error).__name__})"}, b""
+        send(outgoing, message, content)
+
+
+def _allow_seconds() -> None:
+    """Give this request its seconds of processor; at the end of them the process is killed."""
+    if resource is None:
+        return
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most = int(used.ru_utime + used.ru_stime) + SECONDS + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
+
+
+def _warm_up() -> None:
+    """Load all that checking and running need, while files can still be opened."""
+    import numpy.ma  # noqa: F401  numpy loads it when `unique` is first called
+    from onnx import TensorProto, helper, numpy_helper
+
+    given = helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n", 1])
+    out = helper.make_tensor_value_info("Y", TensorProto.FLOAT, ["n", 1])
+    weight = numpy_helper.from_array(np.ones((1, 1), dtype=np.float32), "w")
+    node = helper.make_node("MatMul", ["X", "w"], ["Y"])
+    graph = helper.make_graph([node], "warm", [given], [out], [weight])
+    opset = [helper.make_opsetid("", 17)]
+    content = helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
+    checked = rewritten(content, "float32", 1, 1)
+    try_out(checked, "float32", 1, np.ones((2, 1), dtype=np.float32))
+
+
+def _give_up() -> None:
+    """Give up files, sockets, further processes and memory."""
+    if resource is None:
+        return
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    # Each open file or socket needs a number below this.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+
+
+def main() -> None:
+    """Serve the process that started this one, by descriptors that nothing else writes to."""
+    incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nowhere, standard)
+    _warm_up()
+    _give_up()
+    serve(incoming, outgoing)
+    sys.exit(0)

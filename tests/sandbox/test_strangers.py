@@ -1,0 +1,101 @@
+"""Graphs of strangers: what they may not do, and that what runs is what was checked."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+from onnx import load_model_from_string
+
+from anymix.exchange.predictor import Expected, OnnxPredictor, audit
+from anymix.sandbox import Refused
+from tests.sandbox import graphs
+
+NUMBER = Expected("float32", 2, 1, False)
+ROWS = np.random.default_rng(0).normal(size=(50, 2))
+
+
+def test_an_honest_graph_passes_and_answers():
+    predictor = audit(graphs.linear(), NUMBER, ROWS)
+    np.testing.assert_allclose(predictor(ROWS)[:, 0], ROWS.sum(axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", graphs.lies())
+def test_lies_are_refused(name):
+    with pytest.raises(Refused) as caught:
+        audit(graphs.lies()[name], NUMBER, ROWS)
+    assert "not understood" not in str(caught.value)
+    assert "crashed" not in str(caught.value)
+
+
+def test_scores_are_no_probabilities():
+    scores = graphs.graph(
+        [graphs.node("MatMul", ["X", "w"], ["Y"])], [("w", np.eye(2, dtype=np.float32))], columns=2
+    )
+    with pytest.raises(Refused, match="scores, not probabilities"):
+        audit(scores, Expected("float32", 2, 2, True), ROWS)
+
+
+def test_what_runs_is_what_was_read(tmp_path):
+    """To onnxruntime this file is a graph of random numbers, to onnx a sum."""
+    noise = graphs.graph(
+        [
+            graphs.node("RandomNormalLike", ["X"], ["R"]),
+            graphs.node("ReduceSum", ["R", "axis"], ["Y"], keepdims=1),
+        ],
+        [graphs.AXIS],
+    )
+    both = graphs.two_in_one(graphs.linear(), graphs.as_runtime_format(noise, tmp_path))
+    assert both[4:8] == b"ORTM"
+    predictor = audit(both, NUMBER)
+    np.testing.assert_array_equal(predictor(np.ones((3, 2))), np.full((3, 1), 2.0))
+    assert len(predictor.content) < 500
+    assert b"ORTM" not in predictor.content
+
+
+def test_the_graph_of_a_graph_is_itself():
+    once = audit(graphs.linear(), NUMBER).content
+    assert audit(once, NUMBER).content == once
+
+
+def test_nothing_of_the_file_is_kept_that_was_not_understood():
+    model = load_model_from_string(graphs.linear())
+    model.doc_string = model.graph.doc_string = "secret"
+    model.graph.node[0].doc_string = model.producer_name = "secret"
+    model.graph.value_info.extend(model.graph.output)
+    written = audit(model.SerializeToString(), NUMBER).content
+    assert b"secret" not in written
+
+
+def test_constants_are_computed_once():
+    twice = graphs.graph(
+        [
+            graphs.node("Add", ["w", "w"], ["v"]),
+            graphs.node("Transpose", ["v"], ["t"], perm=[1, 0]),
+            graphs.node("Transpose", ["t"], ["u"], perm=[1, 0]),
+            graphs.node("MatMul", ["X", "u"], ["Y"]),
+        ],
+        [("w", np.ones((2, 1), np.float32))],
+    )
+    predictor = audit(twice, NUMBER)
+    assert [n.op_type for n in load_model_from_string(predictor.content).graph.node] == ["MatMul"]
+    np.testing.assert_array_equal(predictor(np.ones((1, 2))), [[4.0]])
+
+
+def test_blocks_are_smaller_where_a_row_is_wide():
+    wide = graphs.graph(
+        [
+            graphs.node("MatMul", ["X", "w"], ["h"]),
+            graphs.node("ReduceSum", ["h", "axis"], ["Y"], keepdims=1),
+        ],
+        [("w", np.ones((2, 20_000), np.float32)), graphs.AXIS],
+    )
+    predictor = audit(wide, NUMBER)
+    assert predictor.block == 2**23 // 20_000
+    np.testing.assert_allclose(predictor(np.ones((1000, 2))), 40_000.0)
+
+
+def test_in_process_gives_the_same_numbers():
+    predictor = audit(graphs.linear(), NUMBER)
+    here = OnnxPredictor(predictor.content, in_process=True)
+    np.testing.assert_array_equal(predictor(ROWS), here(ROWS))
