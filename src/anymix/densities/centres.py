@@ -112,6 +112,14 @@ def cluster(
     return Kernels(centres, mass / mass.sum(), variances)
 
 
+def share(
+    rows: FloatArray, weights: FloatArray, n_centres: int | None, rng: np.random.RandomState
+) -> Kernels:
+    """Return centres for rows: by default one for every ten distinct ones, but 500 at most."""
+    n_distinct = len(merge_repeats(rows, weights)[0])
+    return cluster(rows, weights, n_centres or min(500, max(1, n_distinct // 10)), rng)
+
+
 def _share_out(
     rows: FloatArray, labels: IntArray, centres: FloatArray, counts: IntArray
 ) -> IntArray:

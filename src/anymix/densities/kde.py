@@ -34,7 +34,7 @@ from anymix.densities.bandwidth import (
     spread,
     wide_grid,
 )
-from anymix.densities.centres import MIN_ROWS, Kernels, cluster
+from anymix.densities.centres import MIN_ROWS, Kernels, cluster, share
 
 LEAST_WEIGHT = 1e-30  # of the largest; float32 sums cannot tell it from zero
 # Operations a row for each kernel beside its distance: kernels of one width share their tables.
@@ -190,10 +190,11 @@ class GaussianKDE(Travels, Density):
         return cls._of(Kernels(arrays["centres"], arrays["weights"], variances), bandwidth)
 
     @classmethod
-    def _of(cls, kernels: Kernels, bandwidth: float) -> Self:
+    def _of(cls, kernels: Kernels, bandwidth: float, least: int | None = None) -> Self:
         density = cls(bandwidth, centres=len(kernels.weights) if kernels.variances.any() else None)
         density.centres_, density.weights_, density.variances_ = kernels
         density.bandwidth_, density.n_features_in_ = bandwidth, kernels.centres.shape[1]
+        density._least_distinct = least
         return density
 
     def reveals(self) -> str:
@@ -202,19 +203,12 @@ class GaussianKDE(Travels, Density):
         return kernels.reveals(self._least_distinct)
 
     def shareable(self, n_centres: int | None = None, seed: int = 0) -> Self:
-        """Replace the rows by k-means centres of five distinct rows or more; keep given centres.
-
-        By default one centre for every ten distinct rows, but 500 at most.
-        """
+        """Replace rows by centres of five distinct rows or more, by default one for every ten."""
         check_is_fitted(self)
         if self.variances_.any():
             return self
-        n_distinct = len(merge_repeats(self.centres_, self.weights_)[0])
-        n = n_centres or min(500, max(1, n_distinct // 10))
-        kernels = cluster(self.centres_, self.weights_, n, np.random.RandomState(seed))
-        shared = self._of(kernels, self.bandwidth_)
-        shared._least_distinct = min(MIN_ROWS, n_distinct)
-        return shared
+        shared = share(self.centres_, self.weights_, n_centres, np.random.RandomState(seed))
+        return self._of(shared, self.bandwidth_, self._least_distinct)
 
     def log_density_graph(self, graph: GraphBuilder) -> str:
         """Write the estimate into an ONNX graph, (n, 1)."""
