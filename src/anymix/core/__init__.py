@@ -21,6 +21,7 @@ from anymix.core.guarantees import (
 )
 
 # `x as x`: for the other rooms of the house, and not part of the public interface.
+from anymix.core.guarantees import check_number as check_number
 from anymix.core.guarantees import hoelder as hoelder
 from anymix.core.guarantees import n_rounded as n_rounded
 from anymix.core.judgement import Judgement as Judgement
@@ -37,7 +38,7 @@ from anymix.core.records import Record as Record
 from anymix.core.records import Solution, SolverWarning
 from anymix.core.records import plain as plain
 from anymix.core.records import restored as restored
-from anymix.core.solvers import solve
+from anymix.core.solvers import Budget, solve
 from anymix.core.solvers.dca import dca as dca
 from anymix.core.solvers.minimax import Penalty as Penalty
 
@@ -45,6 +46,7 @@ __all__ = [
     "LOSSES",
     "Assumptions",
     "Bound",
+    "Budget",
     "Calibration",
     "Certificate",
     "Combination",

@@ -12,6 +12,9 @@ from anymix._arrays import FloatArray, IntArray
 from anymix.core.losses import Loss
 from anymix.core.measures import DenseMeasure, Measure, OwnMeasure
 
+# Nothing has a loss beyond it; sums and squares of losses up to it are finite numbers.
+LARGEST_LOSS = 1e30
+
 
 def finite(values: ArrayLike, name: str) -> FloatArray:
     """Return a float array without NaN or infinity."""
@@ -78,7 +81,23 @@ def outcomes(
     if y.shape != h.shape[1:]:
         raise ValueError(f"targets have shape {y.shape}; they must have shape {h.shape[1:]}.")
     loss.check(h, y)
+    check_losses(h, y, loss)
     return h, y
+
+
+def check_losses(h: FloatArray, y: FloatArray, loss: Loss) -> None:
+    """Refuse losses that overflow, or would in the sums and squares that are made of them."""
+    # A convex loss of numbers is largest at the ends of what the sources say.
+    ends = h if h.ndim == 3 else (h.min(axis=0), h.max(axis=0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        if all((np.abs(loss.value(end, y)) <= LARGEST_LOSS).all() for end in ends):
+            return
+        losses = np.abs([loss.value(one, y) for one in h])
+    k, i = np.argwhere(~(losses <= LARGEST_LOSS))[0]
+    raise ValueError(
+        f"source {k} has a loss of {losses[k, i]:.3g} at point {i}, which is beyond "
+        f"{LARGEST_LOSS:g} and cannot be averaged; leave the point out, or repair the source."
+    )
 
 
 def at_label(predictions: FloatArray, labels: ArrayLike | None) -> FloatArray:

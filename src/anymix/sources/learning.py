@@ -18,6 +18,7 @@ from anymix.core import (
     Objective,
     Solution,
     certify,
+    check_number,
     solve,
 )
 from anymix.densities import CalibrationReport, fit_temperatures
@@ -80,6 +81,7 @@ def learn(tables: Tables, goal: Goal) -> Learned:
     >>> learned.combination.predict(log_masses, tables.predictions).round(1)
     array([0., 0., 1., 1.])
     """
+    check_number(len(tables.log_masses))
     tables.check_loss(goal.loss, goal.rule)
     tried = []
     for calibration, report in _calibrations(tables, goal.calibrate):

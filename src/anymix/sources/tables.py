@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from anymix._arrays import FloatArray, n_rows, positions
+from anymix._errors import InputError
 from anymix.core import (
     Calibration,
     Judgement,
@@ -24,6 +25,10 @@ from anymix.core import (
 )
 from anymix.sources.source import Source
 
+# Of numbers that sources give: beyond, losses overflow.
+LARGEST = 1e30
+# Numbers of the classes that a source gives at a time, 32 MB, and bytes of a table of all of them.
+CHUNK_NUMBERS, TABLE_BYTES = 2**22, 2**30
 # Large enough that what a model spends on each call does not show, whatever the model.
 CHUNK_ROWS = 50_000
 
@@ -207,16 +212,43 @@ def evaluate(
     n = n_rows(X)
     labels = None if classes is None else np.asarray(classes)
     shape = (len(sources), n) if labels is None else (len(sources), n, labels.size)
+    _check_size(shape)
     log_masses, predictions = np.empty(shape[:2]), np.empty(shape)
-    for start in range(0, n, chunk_rows):
-        block = slice(start, min(start + chunk_rows, n))
-        rows = X if n <= chunk_rows else _safe_indexing(X, block)
+    size = min(chunk_rows, max(1, CHUNK_NUMBERS // shape[2])) if labels is not None else chunk_rows
+    for start in range(0, n, size):
+        block = slice(start, min(start + size, n))
+        rows = X if n <= size else _safe_indexing(X, block)
         log_masses[:, block] = masses_of(sources, rows, responsibilities)
         for k, source in enumerate(sources):
             predictions[k, block] = (
-                source.predict(rows) if labels is None else source.predict_proba(rows, labels)
+                _numbers(source, rows, start)
+                if labels is None
+                else source.predict_proba(rows, labels)
             )
     return Tables(log_masses, predictions, classes=labels, has_densities=responsibilities is None)
+
+
+def _check_size(shape: tuple[int, ...]) -> None:
+    """Refuse a table of classes that would not fit into memory beside all else."""
+    if len(shape) == 3 and 8 * np.prod(shape, dtype=float) > TABLE_BYTES:
+        raise InputError(
+            f"a table of {shape[0]} sources, {shape[1]} rows and {shape[2]} classes",
+            f"takes more than {TABLE_BYTES // 2**20} MB; give fewer rows, or sources of fewer "
+            "classes",
+        )
+
+
+def _numbers(source: Source, rows: Any, start: int) -> FloatArray:
+    """Return the numbers of a regressor, or name the row whose number cannot be judged."""
+    found = source.predict(rows)
+    if found.size and not (found.min() >= -LARGEST and found.max() <= LARGEST):
+        row = int(np.abs(found).argmax())
+        raise InputError(
+            f"source {source.name!r}",
+            f"predicts {found[row]:.3g} for row {start + row}; beyond {LARGEST:g} no loss can be "
+            "averaged: leave the row out, or repair the source",
+        )
+    return found
 
 
 def masses_of(sources: Sequence[Source], X: Any, responsibilities: Any = None) -> FloatArray:

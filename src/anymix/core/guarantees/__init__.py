@@ -1,7 +1,7 @@
 """The answer: theorems as numbers, bounds with confidence, divergences, the certificate."""
 
 from anymix.core.guarantees.bounds import Assumptions, Bound, hoelder
-from anymix.core.guarantees.candidates import n_rounded
+from anymix.core.guarantees.candidates import check_number, n_rounded
 from anymix.core.guarantees.certificate import Certificate, certify
 from anymix.core.guarantees.confidence import mean_upper_bound, worst_mean_upper_bound
 from anymix.core.guarantees.divergence import (
@@ -16,6 +16,7 @@ __all__ = [
     "Bound",
     "Certificate",
     "certify",
+    "check_number",
     "gaussian_renyi_ratio",
     "hoelder",
     "mean_upper_bound",

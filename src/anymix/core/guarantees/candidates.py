@@ -29,14 +29,31 @@ def rounded(z: FloatArray) -> FloatArray:
     return simplex.clean(np.where(steps < N_LEVELS, np.exp(-LOG_STEP * steps), 0.0))
 
 
+# More rounded z than this many sources have are too many to count, and to spread an error over.
+MOST_SOURCES = 150
+
+
+def check_number(p: int) -> None:
+    """Refuse more sources than a z can be certified for on the points that it is fitted on.
+
+    >>> check_number(200)
+    Traceback (most recent call last):
+    ...
+    ValueError: 200 sources are too many: z can be certified on the points it is learned from for
+    150 at most; leave some out, pool those that are alike, or certify on held-out points.
+    """
+    if p > MOST_SOURCES:
+        raise ValueError(
+            f"{p} sources are too many: z can be certified on the points it is learned from for "
+            f"{MOST_SOURCES} at most; leave some out, pool those that are alike, or certify on "
+            "held-out points."
+        )
+
+
 def n_rounded(p: int) -> float:
     """Return how many rounded z there are at most, p·52^(p−1).
 
     p choices of the largest entry, and 51 levels or zero for each of the others.
     """
-    if p > 150:
-        raise ValueError(
-            f"{p} sources are too many to certify z on the points it was fitted on; "
-            "certify on held-out points."
-        )
+    check_number(p)
     return p * float(N_LEVELS + 1) ** (p - 1)

@@ -16,6 +16,7 @@ from anymix._arrays import FloatArray
 from anymix.core.problem import Problem, gap
 from anymix.core.records import Step
 from anymix.core.simplex import uniform
+from anymix.core.solvers.budget import Meter
 from anymix.core.solvers.decomposition import Decomposition, decompose
 from anymix.core.solvers.found import TINY, TOL, Found
 from anymix.core.solvers.interior import Hessian, Model, minimise_max
@@ -38,6 +39,7 @@ def dca(
     tol: float = TOL,
     max_iter: int = MAX_STEPS,
     constant: str = "pointwise",
+    meter: Meter | None = None,
 ) -> Found:
     """Run the DCA on max_k (L_k − b_k) − [Σ_k z_k (L_k − b_k)]; b = own losses for "regret".
 
@@ -48,10 +50,12 @@ def dca(
 
     Paper: Eq. 5, Eq. 6.
     """
-    parts = decompose(problem, objective, constant)
+    parts, meter = decompose(problem, objective, constant), meter or Meter()
     b = baseline(problem, objective)
     z = uniform(problem.n_sources) if start is None else start
+    meter.pay()
     f = problem.source_losses(z) - b
+    meter.note(f, z)
     trace, left = [Step(1, gap(f, z), float(f.max()))], np.inf
     scale = max(float(np.abs(f + b).max()), TINY)
     passes: float = 1
@@ -63,9 +67,11 @@ def dca(
         v, slope = parts.v(z)
         # Below the rounding of u − v no step can be told from another.
         rounding = EPSILON * float(np.abs(v).max())
-        model = _convexified(parts, z, v + b, slope)
+        model = _convexified(parts, z, v + b, slope, meter)
         inner = minimise_max(model, z, tol=max(INNER_SHARE * tol, INNER_TOL, rounding))
+        meter.pay(2)
         f = problem.source_losses(inner.z) - b
+        meter.note(f, inner.z)
         # v and the losses once each, beside the inner method's passes for u.
         passes += inner.n_evaluations + 2
         step = Step(passes, gap(f, inner.z), float(f.max()))
@@ -84,10 +90,13 @@ def dca(
     return Found(z, value, float(left), status, n_evaluations=passes, trace=tuple(trace))
 
 
-def _convexified(parts: Decomposition, z0: FloatArray, v0: FloatArray, slope: FloatArray) -> Model:
+def _convexified(
+    parts: Decomposition, z0: FloatArray, v0: FloatArray, slope: FloatArray, meter: Meter
+) -> Model:
     """u_k(z) − v0_k − (z − z0)·∇v_k(z0), with its derivatives."""
 
     def model(z: FloatArray) -> tuple[FloatArray, FloatArray, Hessian]:
+        meter.pay()
         u, G, hessian = parts.u(z)
         return u - v0 - slope @ (z - z0), G - slope, hessian
 

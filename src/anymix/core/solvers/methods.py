@@ -21,6 +21,7 @@ from anymix._arrays import FloatArray
 from anymix.core import simplex
 from anymix.core.problem import Problem, gap
 from anymix.core.records import Objective, Solution, SolverWarning
+from anymix.core.solvers.budget import Budget, Meter, SpentError
 from anymix.core.solvers.dca import dca
 from anymix.core.solvers.equilibrium import brouwer_map, find_equilibrium
 from anymix.core.solvers.found import TINY, TOL, Found, judged
@@ -57,6 +58,7 @@ class Request(NamedTuple):
     n_starts: int
     tol: float
     rng: np.random.Generator
+    meter: Meter | None = None
 
     @property
     def first(self) -> FloatArray:
@@ -75,6 +77,7 @@ def solve(
     prior: ArrayLike | None = None,
     start: ArrayLike | None = None,
     n_starts: int = N_STARTS,
+    budget: Budget | None = None,
 ) -> Solution:
     """Find z.
 
@@ -102,6 +105,9 @@ def solve(
         same baseline, and points near corners of the simplex, at most p + 2.  Problems with
         several minima are rare but real; all starts are followed to the end, since the first
         steps do not tell which will come lowest.
+    budget : Budget, optional
+        Evaluations and seconds after which the search ends, with status "budget" and the best z
+        so far; by default far more than honest problems need.
 
     Returns
     -------
@@ -126,8 +132,14 @@ def solve(
     z0 = None if start is None else simplex.check(start, p, "start")
     rho = _amount(problem, objective, method, shrinkage, u)
     rng = np.random.default_rng(rng)
-    request = Request(problem, objective, Penalty(rho, u), z0, n_starts, tol, rng)
-    found = METHODS[objective, method](request)
+    penalty = Penalty(rho, u)
+    meter = Meter(budget, gap if objective == "gamma" else penalty.worst)
+    request = Request(problem, objective, penalty, z0, n_starts, tol, rng, meter)
+    try:
+        found = METHODS[objective, method](request)
+    except SpentError:
+        best = request.first if meter.best is None else meter.best
+        found = Found(simplex.clean(best), np.inf, np.inf, "budget", n_evaluations=meter.spent)
     return _solution(request, method, found)
 
 
@@ -164,10 +176,10 @@ def _tables(problem: Solvable, what: str) -> Problem:
 def _oracles(request: Request, thinning: int) -> tuple[Oracle, Oracle | None]:
     """The losses at all points and, where these are many, at one in so many on the same bill."""
     problem, objective = request.problem, request.objective
-    oracle = Oracle(problem, baseline(problem, objective))
+    oracle = Oracle(problem, baseline(problem, objective), 1.0, request.meter)
     if problem.n_points >= MANY_POINTS:
         few = problem.thin(problem.n_points // thinning, request.rng)
-        oracle.helper = Oracle(few, baseline(few, objective), 1 / thinning)
+        oracle.helper = Oracle(few, baseline(few, objective), 1 / thinning, request.meter)
     return oracle, oracle.helper
 
 
@@ -215,12 +227,13 @@ def _starts(request: Request, oracle: Oracle) -> Iterator[FloatArray]:
 def _run_dca(request: Request) -> Found:
     """Eq. (6) from one start."""
     problem = _tables(request.problem, "method='dca'")
-    return dca(problem, request.objective, request.first, request.tol)
+    return dca(problem, request.objective, request.first, request.tol, meter=request.meter)
 
 
 def _iterate_map(request: Request) -> Found:
     """Lemma 4's map until γ ≤ tol."""
-    oracle, z, left, gamma = Oracle(request.problem, 0.0), request.first, np.inf, np.inf
+    oracle = Oracle(request.problem, 0.0, 1.0, request.meter)
+    z, left, gamma = request.first, np.inf, np.inf
     for _ in range(MAP_STEPS):
         f = oracle.losses(z)
         gamma = gap(f, z)
@@ -242,17 +255,24 @@ METHODS: dict[tuple[str, str], Callable[[Request], Found]] = {
 }
 
 
+def _shortfall(found: Found, objective: str) -> str:
+    if found.status == "budget":
+        return (
+            f"solve stopped with status 'budget' after {found.n_evaluations:.0f} evaluations, with "
+            "the best z so far; give a larger budget, fewer sources or points, or raise tol."
+        )
+    return (
+        f"solve stopped with status {found.status!r}: {objective} is optimal only to "
+        f"{found.optimality:.1e} of the losses; raise n_starts, give a start, or raise tol."
+    )
+
+
 def _solution(request: Request, method: str, found: Found) -> Solution:
     """Recompute every loss from the tables and warn if the answer falls short."""
     problem, objective = request.problem, request.objective
     L = problem.source_losses(found.z)
     if not found.converged and not (found.status == "stationary" and objective != "gamma"):
-        warnings.warn(
-            f"solve stopped with status {found.status!r}: {objective} is optimal only to "
-            f"{found.optimality:.1e} of the losses; raise n_starts, give a start, or raise tol.",
-            SolverWarning,
-            stacklevel=3,
-        )
+        warnings.warn(_shortfall(found, objective), SolverWarning, stacklevel=3)
     return Solution(
         z=found.z,
         objective=objective,

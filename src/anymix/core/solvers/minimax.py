@@ -60,6 +60,10 @@ class Penalty(NamedTuple):
             return np.inf
         return self.rho * float(self.prior[on] @ np.log(self.prior[on] / z[on]))
 
+    def worst(self, f: FloatArray, z: FloatArray) -> float:
+        """max_k f_k and the penalty."""
+        return float(f.max()) + self.value(z)
+
     def slope(self, z: FloatArray) -> FloatArray:
         """−ρ u/z."""
         return -self.rho * self.prior / z
@@ -129,7 +133,7 @@ def _trial(
 
 def _evaluate(oracle: Oracle, z: FloatArray, penalty: Penalty) -> _Iterate:
     f, G = oracle.losses_and_jacobian(z)
-    return _Iterate(z, f, G, float(f.max()) + penalty.value(z))
+    return _Iterate(z, f, G, penalty.worst(f, z))
 
 
 def _soft_worst(f: FloatArray, width: float) -> FloatArray:

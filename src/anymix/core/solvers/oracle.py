@@ -10,6 +10,7 @@ from anymix._arrays import FloatArray
 from anymix.core.problem import gap
 from anymix.core.records import Step
 from anymix.core.simplex import clean
+from anymix.core.solvers.budget import Meter
 from anymix.core.solvers.found import Found
 
 
@@ -51,10 +52,20 @@ def baseline(problem: Solvable, objective: str) -> FloatArray:
 
 
 class Oracle:
-    """L_k − b_k and derivatives, each pass counted as `share` of a pass over all points."""
+    """L_k − b_k and derivatives, each pass counted as `share` of a pass over all points.
 
-    def __init__(self, problem: SumOverPoints, baseline: FloatArray | float, share: float = 1.0):
+    The meter ends the search where too much is spent.
+    """
+
+    def __init__(
+        self,
+        problem: SumOverPoints,
+        baseline: FloatArray | float,
+        share: float = 1.0,
+        meter: Meter | None = None,
+    ):
         self.problem = problem
+        self.meter = meter or Meter()
         self.p = problem.n_sources
         self.baseline = np.broadcast_to(np.asarray(baseline, dtype=float), (self.p,))
         self.share = share
@@ -67,14 +78,17 @@ class Oracle:
         self.n_evaluations += self.share
         f = np.asarray(losses - self.baseline)
         self.trace.append(Step(self.n_evaluations, gap(f, z), float(f.max())))
+        self.meter.note(f, z, self.share)
         return f
 
     def losses(self, z: FloatArray) -> FloatArray:
         """Return f = L(z) − b."""
+        self.meter.pay(self.share)
         return self._note(self.problem.source_losses(z), z)
 
     def losses_and_jacobian(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f = L(z) − b and its Jacobian."""
+        self.meter.pay(self.share)
         L, G = self.problem.losses_and_jacobian(z)
         return self._note(L, z), G
 
