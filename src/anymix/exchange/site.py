@@ -1,10 +1,14 @@
 """What a site hands over in place of its rows: one small table that z can be learned from.
 
 For each held-out row, in random order: which source it looks like, and how each source's predictor
-does there.  Neither features nor labels are in it.
+does there.
 
     cross-entropy     outcome_k = h_k(x, y), the probability of the label that occurred
     squared loss      outcome_k = h_k(x) − y; since Σ_k w_k = 1, h_z − y = Σ_k w_k (h_k − y)
+
+Features and labels are not in it, but exact numbers would let anyone who has the sources solve for
+them.  What is written is therefore rounded to a grid that tells little of a row, and enough of all
+rows together; docs/security.md says what is left to infer.
 """
 
 from __future__ import annotations
@@ -22,14 +26,15 @@ from scipy.special import logsumexp
 from anymix._arrays import FloatArray, positions
 from anymix._errors import AuditError, InputError, MissingError
 from anymix._files import read_file, replacing
-from anymix.exchange.manifest import parse_json
+from anymix.exchange.manifest import MOST_CLASSES
 from anymix.exchange.read import ReceivedSource
+from anymix.exchange.rounding import round_outcomes, round_responsibilities, round_total
+from anymix.exchange.site_checks import LOSSES, check_site, site_head
 from anymix.exchange.tensors import dump, load
 from anymix.sources import Tables, evaluate
 
-LOSSES = {"classification": "cross_entropy", "regression": "squared"}
 MIN_ROWS = 20
-LIMIT = 2**30
+LIMIT = 2**28  # bytes: reading takes four times as much
 ARRAYS = {"site", "log_responsibilities", "outcomes"}
 
 
@@ -64,8 +69,28 @@ class SiteTable:
         outcomes, labels = self.outcomes[:, :, None], np.zeros(m, dtype=np.intp)
         return Tables(log_masses, outcomes, labels, domain, None, None, known, True)
 
-    def write(self, path: str | Path) -> None:
-        """Write one file, whole or not at all."""
+    def rounded(self) -> SiteTable:
+        """Return what may be handed over: each number on a coarse grid.
+
+        Examples
+        --------
+        >>> half = np.log([[0.6], [0.4]])
+        >>> table = SiteTable("a", "squared", ("a", "b"), ("", ""), half, np.array([[0.9], [-3.3]]))
+        >>> table.rounded().outcomes.tolist()
+        [[1.0], [-4.0]]
+        """
+        total = self.log_total
+        return replace(
+            self,
+            log_responsibilities=round_responsibilities(self.log_responsibilities),
+            outcomes=round_outcomes(self.outcomes, self.loss),
+            log_total=None if total is None else round_total(total),
+        )
+
+    def write(self, path: str | Path, exact: bool = False) -> None:
+        """Write one file, whole or not at all; rounded unless the exact numbers are asked for."""
+        if not exact:
+            return self.rounded().write(path, exact=True)
         head = {
             "schema": 1,
             "site": self.site,
@@ -125,7 +150,13 @@ def all_classes(received: Sequence[ReceivedSource]) -> NDArray[Any] | None:
     """Return the labels that any source knows, sorted; None for a regression."""
     if received[0].manifest.classes is None:
         return None
-    return np.unique(np.concatenate([np.asarray(one.manifest.classes) for one in received]))
+    found = np.unique(np.concatenate([np.asarray(one.manifest.classes) for one in received]))
+    if found.size > MOST_CLASSES:
+        raise InputError(
+            f"sources of {found.size} classes together",
+            f"cannot be combined, but of {MOST_CLASSES} at most; leave the one out that has most",
+        )
+    return found
 
 
 def _outcomes(found: Tables, y: NDArray[Any], classes: NDArray[Any] | None) -> FloatArray:
@@ -133,7 +164,8 @@ def _outcomes(found: Tables, y: NDArray[Any], classes: NDArray[Any] | None) -> F
         return np.asarray(found.predictions - y.astype(float))
     unknown = np.flatnonzero(~np.isin(y, classes))
     if unknown.size:
-        label, known = y[unknown].tolist()[0], ", ".join(map(str, classes.tolist()))
+        some = [*map(str, classes[:20].tolist()), *["others"] * (classes.size > 20)]
+        label, known = y[unknown].tolist()[0], ", ".join(some)
         raise InputError(
             f"row {unknown[0] + 1}",
             f"has the label {label!r}, which no source knows (they know {known}); leave such rows "
@@ -151,42 +183,10 @@ def read_site(path: str | Path) -> SiteTable:
         raise MissingError(path, "does not exist") from error
     if not ARRAYS <= set(arrays) <= ARRAYS | {"log_total"}:
         raise AuditError(path, f"is not a site's file: it must hold {sorted(ARRAYS)}")
-    head = parse_json(arrays["site"].tobytes(), str(path))
-    table = SiteTable(
-        *_head(head, path),
-        arrays["log_responsibilities"],
-        arrays["outcomes"],
-        arrays.get("log_total"),
-    )
-    _check_numbers(table, path)
-    return table
-
-
-def _head(head: Any, path: Path) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
-    lists = isinstance(head, dict) and all(
-        isinstance(head.get(key), list) and all(isinstance(item, str) for item in head[key])
-        for key in ("sources", "fingerprints")
-    )
-    if not lists or head.get("schema") != 1 or head.get("loss") not in LOSSES.values():
-        raise AuditError(path, "has no sound header")
-    if head.get("site") not in head["sources"]:
-        raise AuditError(path, "is from a site that is not one of its sources")
-    return head["site"], head["loss"], tuple(head["sources"]), tuple(head["fingerprints"])
-
-
-def _check_numbers(table: SiteTable, path: Path) -> None:
-    log_r, outcomes, total = table.log_responsibilities, table.outcomes, table.log_total
-    p = len(table.sources)
-    shapes = log_r.ndim == 2 and log_r.shape[0] == p and log_r.shape == outcomes.shape
-    floats = shapes and {log_r.dtype, outcomes.dtype} == {np.dtype(float)} and log_r.size > 0
-    if not floats or (total is not None and total.shape != log_r.shape[1:]):
-        raise AuditError(path, "has arrays of wrong shapes")
-    sound = not np.isnan(log_r).any() and np.abs(logsumexp(log_r, axis=0)).max() < 1e-6
-    if table.loss == "cross_entropy":
-        sound = sound and outcomes.min() > 0 and outcomes.max() <= 1 + 1e-9
-    bad_total = total is not None and (np.isnan(total).any() or total.max() == np.inf)
-    if not sound or not np.isfinite(outcomes).all() or bad_total:
-        raise AuditError(path, "has numbers that cannot be responsibilities or outcomes")
+    site, loss, names, fingerprints = site_head(arrays["site"], path)
+    check_site(arrays, len(names), loss, path)
+    tables = arrays["log_responsibilities"], arrays["outcomes"], arrays.get("log_total")
+    return SiteTable(site, loss, names, fingerprints, *tables)
 
 
 def join_sites(sites: Sequence[SiteTable], received: Sequence[ReceivedSource]) -> Tables:
