@@ -23,7 +23,7 @@ from anymix.sandbox.reading import (
     needed,
     understood,
 )
-from anymix.sandbox.session import open_session
+from anymix.sandbox.session import open_session, run
 from anymix.sandbox.shapes import N, Refused, Shape, Value, W, is_stacked, numbers
 from anymix.sandbox.sizes import sizes_after
 from anymix.sandbox.texts import OF_WORDS
@@ -89,10 +89,7 @@ def _folded(model: Any, known: Known, opsets: dict[str, int]) -> Known:
 
 
 def _run_constants(content: bytes, wanted: list[str]) -> dict[str, Array]:
-    try:
-        arrays = open_session(content).run(wanted, {})
-    except Exception as error:
-        raise Refused("its constants cannot be computed") from error
+    arrays = run(open_session(content), wanted)
     whole = [np.asarray(array) for array in arrays]
     if sum(array.size for array in whole) > MAX_NUMBERS or not all(map(is_sound, whole)):
         raise Refused("its constants are too large or not finite numbers")
@@ -120,8 +117,8 @@ def _walk(
         filled |= _check_words(node, filled)
         found = RULES[domain][raw.op_type](node)
         for name, shape in zip(raw.output, found, strict=False):
-            if N not in shape and not is_stacked(shape):
-                raise Refused(f"{raw.op_type} loses the rows")
+            if (N not in shape and not is_stacked(shape)) or 0 in shape:
+                raise Refused(f"{raw.op_type} loses the rows or what is in them")
             values[name], shapes[name] = Value(shape), shape
         products += _products(node, found[0])
     return shapes, products

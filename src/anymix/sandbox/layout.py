@@ -147,6 +147,8 @@ def pad(node: Node) -> list[Shape]:
     """Numbers around, but no further rows."""
     shape, pads = node.first.shape, node.option("pads", 1)
     axes = node.option("axes", 3) or range(len(shape))
+    if not isinstance(pads, list) or len(pads) != 2 * len(axes):
+        raise Refused("Pad states pads of another number of axes")
     out = list(shape)
     for k, axis in enumerate(axes):
         more = pads[k] + pads[len(pads) // 2 + k]

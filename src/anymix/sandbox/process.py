@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import selectors
 import subprocess
 import sys
 import threading
@@ -80,15 +79,17 @@ def _start() -> subprocess.Popen[bytes]:
 def _exchange(
     child: subprocess.Popen[bytes], message: dict[str, Any], content: Any
 ) -> tuple[dict[str, Any], bytes] | None:
-    """Return the answer; None if the process died or is late."""
-    incoming = cast(BinaryIO, child.stdout)
+    """Return the answer; None if the process died, or was killed because it was late."""
+    late = threading.Timer(SECONDS, child.kill)
+    late.daemon = True
+    late.start()
     try:
         send(cast(BinaryIO, child.stdin), message, content)
+        return receive(cast(BinaryIO, child.stdout))
     except BrokenPipeError:
         return None
-    with selectors.DefaultSelector() as waiting:
-        waiting.register(incoming, selectors.EVENT_READ)
-        return receive(incoming) if waiting.select(SECONDS) else None
+    finally:
+        late.cancel()
 
 
 _PROCESSES: dict[int, LimitedProcess] = {}

@@ -22,15 +22,24 @@ def open_session(content: bytes) -> Any:
     options.add_session_config_entry("session.load_model_format", "ONNX")
     # A process that keeps an arena never gives back what its largest block took.
     options.enable_cpu_mem_arena = False
-    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    try:
+        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise Refused(f"it does not run: {cause_of(error)}") from error
+
+
+def run(session: Any, names: list[str] | None, rows: Any = None) -> list[Any]:
+    """Return the values of these names, or the output, at some rows."""
+    given = {} if rows is None else {session.get_inputs()[0].name: rows}
+    try:
+        return list(session.run(names, given))
+    except Exception as error:
+        raise Refused(f"it does not run: {cause_of(error)}") from error
 
 
 def ask(session: Any, rows: Any) -> NDArray[Any]:
     """Run one block of rows, and return numbers (n, columns)."""
-    try:
-        out = session.run(None, {session.get_inputs()[0].name: rows})[0]
-    except Exception as error:
-        raise Refused(f"it does not run: {cause_of(error)}") from error
+    out = run(session, None, rows)[0]
     if not isinstance(out, np.ndarray) or out.dtype.kind != "f" or out.shape[:1] != (len(rows),):
         raise Refused("its output must hold numbers, one row for each row of the input")
     if out.ndim > 2:

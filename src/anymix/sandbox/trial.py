@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix.sandbox.graph import Graph
-from anymix.sandbox.session import ask, ask_in_blocks, open_session
+from anymix.sandbox.session import ask, ask_in_blocks, open_session, run
 from anymix.sandbox.shapes import N, Refused, Shape, W, is_stacked
 
 Array = NDArray[Any]
@@ -25,7 +25,7 @@ def try_out(
 ) -> None:
     """Try rows that were made up, and given ones; the first `own` are of the predictor's kind."""
     session = open_session(graph.content)
-    check_shapes(graph, session, dtype, n_features)
+    check_shapes(graph, dtype, n_features)
     made_up = _made_up(dtype, n_features)
     in_company(session, made_up, graph.block)
     for extreme in _extremes(made_up, dtype):
@@ -84,7 +84,7 @@ def _extremes(rows: Any, dtype: str) -> list[Any]:
     return [*far, np.full_like(rows[:2], np.nan), np.zeros_like(rows[:1]), rows[:1] * 0 - np.inf]
 
 
-def check_shapes(graph: Graph, session: Any, dtype: str, n_features: int) -> None:
+def check_shapes(graph: Graph, dtype: str, n_features: int) -> None:
     """Every value has the shape that was worked out for it, at several numbers of rows."""
     import onnx
 
@@ -94,7 +94,7 @@ def check_shapes(graph: Graph, session: Any, dtype: str, n_features: int) -> Non
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in inner)
     whole = open_session(model.SerializeToString())
     for n in (1, 2, 3):
-        found = whole.run(inner, {whole.get_inputs()[0].name: _made_up(dtype, n_features)[:n]})
+        found = run(whole, inner, _made_up(dtype, n_features)[:n])
         for name, value in zip(inner, found, strict=True):
             if not _fits(np.shape(value), graph.shapes[name], n):
                 raise Refused(f"the value {name!r:.60} has another shape than its operators say")
