@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
-from anymix.core import Combination, Loss
+from anymix.core import Combination, Loss, check_number
 from anymix.densities import GaussianKDE
 from anymix.estimators._questions import Questions
 from anymix.estimators._rows import Rows, check_every_source, check_sources, check_X
@@ -75,7 +75,9 @@ class DistributionWeighting(Questions):
                 UserWarning,
                 stacklevel=2,
             )
-        return super()._check_fit(X, y, sample_domain, sample_weight)
+        rows = super()._check_fit(X, y, sample_domain, sample_weight)
+        check_number(len(self.source_names_))
+        return rows
 
     def _density(self) -> Any:
         if self.density is not None or self.sources:

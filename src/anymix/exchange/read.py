@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from anymix._errors import AuditError, InputError
 from anymix._files import read_folder
+from anymix.core import check_number
 from anymix.exchange.kinds import NONE, takes_words
 from anymix.exchange.manifest import (
     DENSITY,
@@ -165,6 +166,7 @@ def _build(
 
 def read_alike(folders: Sequence[str | Path]) -> list[ReceivedSource]:
     """Read two source folders or more whose sources can be combined; see `read_sources`."""
+    check_number(len(folders))
     received = read_sources(folders)
     check_alike(received)
     return received

@@ -214,7 +214,7 @@ def evaluate(
     shape = (len(sources), n) if labels is None else (len(sources), n, labels.size)
     _check_size(shape)
     log_masses, predictions = np.empty(shape[:2]), np.empty(shape)
-    size = min(chunk_rows, max(1, CHUNK_NUMBERS // shape[2])) if labels is not None else chunk_rows
+    size = chunk_rows if labels is None else min(chunk_rows, max(1, CHUNK_NUMBERS // labels.size))
     for start in range(0, n, size):
         block = slice(start, min(start + size, n))
         rows = X if n <= size else _safe_indexing(X, block)
