@@ -24,7 +24,7 @@ from anymix.sources import certify_tables
 # Sums in another order, on another machine, differ by less; a lie within it changes nothing.
 TOLERANCE = 1e-6
 # Calibrations that fit tries beside z, at least: three powers of the responsibilities.
-FEWEST_TRIED = 3
+FEWEST_TRIED, MOST_TRIED = 3, 1000
 SHORT = 60
 # What every version finds alike in the same tables.
 MEASURED = (
@@ -89,6 +89,9 @@ def _check_solution(model: Any) -> None:
     numbers = [told.n_evaluations, told.n_hessians, told.shrinkage]
     if not (np.isfinite(numbers).all() and min(numbers) >= 0):
         raise ValueError("the solution has a number that is out of bounds")
+    passes = np.array([0.0, *(step.n_evaluations for step in told.trace)])
+    if not np.isfinite(passes).all() or (np.diff(passes) < 0).any():
+        raise ValueError("the trace of the solution goes back in time")
 
 
 def _check_cross_loss(model: Any, ours: bool) -> None:
@@ -111,9 +114,10 @@ def _check_certificate(model: Any, ours: bool) -> None:
         return
     if told.confidence is not None:
         _check_confidence(told.confidence)
-    choices = told.n_candidates / n_rounded(told.z.size)
+    choices = told.n_candidates / n_rounded(len(model.source_names_))
     fewest = 1 if model.combination_.calibration is None else FEWEST_TRIED
-    if told.confidence is not None and not fewest * (1 - 1e-9) <= choices <= 1000:
+    whole = abs(choices - np.rint(choices)) <= 1e-9 * fewest
+    if told.confidence is not None and not (whole and fewest <= np.rint(choices) <= MOST_TRIED):
         raise ValueError("the certificate is spread over fewer or more choices than fit has")
     found = certify_tables(
         model.tables_,
@@ -179,7 +183,8 @@ def _check_columns(model: Any, received: Sequence[ReceivedSource]) -> None:
 def check_alone(record: dict[str, Any]) -> None:
     """A model of one source has nothing that is learned from several."""
     parts = ("comparison", "tables", "router")
-    if any(record[part] is not None for part in parts) or record["at_label"]:
+    told = [record[part] for part in parts] + [record["combination"].get("calibration")]
+    if any(part is not None for part in told) or record["at_label"] or record["has_densities"]:
         raise ValueError("a model of one source has parts that only several sources need")
 
 

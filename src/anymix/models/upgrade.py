@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+ENTRIES = {
+    *("kind", "schema", "anymix", "task", "loss", "objective", "eta", "classes", "features"),
+    *("sources", "z", "certificate", "solution", "cross_loss", "calibration", "tables"),
+    "comparison",
+}
+
 
 def upgraded(old: dict[str, Any]) -> dict[str, Any]:
     """Return what a record of format 1 says in the words of format 2.
 
     Its tables hold what each source said at the label alone; `read_tables` knows them.
     """
+    if set(old) != ENTRIES or set(old["tables"]) != {"file", "size", "sha256", "densities"}:
+        raise ValueError("it has other entries than a record of the first format")
+    if any(source["features"] != old["features"] for source in old["sources"]):
+        raise ValueError("its features are not those of its sources")
     calibration, certificate = old["calibration"], old["certificate"]
     numbers = ("temperature", "offset", "floor", "sharpness")
     text = old["features"][0]["dtype"] == "string"
