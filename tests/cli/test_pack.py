@@ -78,7 +78,7 @@ def test_one_array_is_no_archive_of_arrays(run, tmp_path):
         np.save(file, np.ones((3, 2)))
     command = ["source", "pack", tmp_path / "out", "--name", "n", "--task", "classification"]
     assert "must hold a plain array X" in run(*command, "--rows", tmp_path / "t.npz").err
-    with pytest.raises(ValueError, match="must hold plain arrays named X and y"):
+    with pytest.raises(ValueError, match="must hold a plain array X"):
         read_rows(tmp_path / "t.npz", Columns(("a", "b"), "y"))
 
 

@@ -44,7 +44,7 @@ def run(args: Namespace, console: Console) -> int:
     """Run the command: every step is a command of its own, said before it runs."""
     from anymix.cli import main
 
-    folder, started = Path(args.out).resolve(), time.monotonic()
+    folder, started = Path(os.path.realpath(args.out)), time.monotonic()
     again = make_room(folder)
     write_tables(folder)
     talk = not (args.json or args.quiet)

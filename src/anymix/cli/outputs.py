@@ -35,9 +35,10 @@ def add_force(parser: ArgumentParser, what: str) -> None:
 
 def check_apart(out: str | Path, inputs: Iterable[str | Path]) -> None:
     """Refuse an output that is an input, lies in one, or holds one."""
-    target = Path(out).resolve()
+    # Unlike resolve(), realpath() has an answer to links that lead in a circle.
+    target = Path(os.path.realpath(out))
     for given in inputs:
-        source = Path(given).resolve()
+        source = Path(os.path.realpath(given))
         if target == source or _same(target, source):
             raise InputError(out, "is read by this command; choose another name for what it writes")
         if any(_same(above, source) for above in target.parents):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._errors import InputError
-from anymix.cli.table_reader import (
-    NPZ_FAULTS,
-    NPZ_ROWS,
-    Columns,
-    check_there,
-    open_parquet,
-    read_header,
-    read_rows,
-)
-from anymix.exchange import is_text
+from anymix.cli.cells import whole_labels
+from anymix.cli.columns import check_once, check_there, open_table
+from anymix.cli.csv_rows import read_header
+from anymix.cli.npz_rows import npz_shape
+from anymix.cli.parquet_rows import opened
+from anymix.cli.table_reader import Columns, check_kind, read_rows
+from anymix.exchange import is_label, is_text
 
 
 def column_names(path: str, target: str) -> list[str]:
     """Return the names of all columns but the target."""
-    if not Path(path).is_file():
-        raise InputError(path, "does not exist")
+    check_kind(Path(path))
     names = _names(Path(path))
     if Path(path).suffix != ".npz":
         check_there(Path(path), [target], names, target)
@@ -39,28 +33,21 @@ def column_names(path: str, target: str) -> list[str]:
 
 def _names(path: Path) -> list[str]:
     if path.suffix == ".csv":
-        with open(path, "rb") as file:
+        with open_table(path) as file:
             return read_header(path, file)
     if path.suffix == ".parquet":
-        return list(open_parquet(path).schema_arrow.names)
-    if path.suffix == ".npz":
-        return _npz_names(path)
-    raise InputError(path, "is not a table that can be read; give .csv, .parquet or .npz")
-
-
-def _npz_names(path: Path) -> list[str]:
-    # A file that numpy cannot read has no such array either.
-    with suppress(*NPZ_FAULTS), open(path, "rb") as file:
-        rows = np.load(file, allow_pickle=False)[NPZ_ROWS]
-        if rows.ndim == 2:
-            return [f"x{i}" for i in range(rows.shape[1])]
-    raise InputError(path, "must hold a plain array X of shape (rows, features)")
+        with opened(path) as file:
+            return list(file.schema_arrow.names)
+    shape = npz_shape(path)
+    if len(shape) != 2:
+        raise InputError(path, "must hold a plain array X of shape (rows, features)")
+    return [f"x{i}" for i in range(shape[1])]
 
 
 def _check_names(path: str, names: list[str]) -> None:
     """Names must be such as a manifest may hold."""
     for i, name in enumerate(names, 1):
-        if not name.strip():
+        if not name.strip() or name.startswith("__index_level_"):
             raise InputError(
                 f"{path}: column {i}",
                 "has no name; name it, or leave it out (pandas writes no index with index=False)",
@@ -70,28 +57,26 @@ def _check_names(path: str, names: list[str]) -> None:
                 f"{path}: the name of column {i}",
                 "is longer than 200 characters or cannot be printed; rename the column",
             )
-    name, times = Counter(names).most_common(1)[0]
-    if times > 1:
-        raise InputError(path, f"has {times} columns named {name!r}; rename or drop all but one")
+    check_once(path, names)
 
 
 def read_training_rows(path: str, names: list[str], target: str, task: str) -> tuple[Any, Any]:
-    """Return rows and labels; labels that all are whole numbers become such."""
+    """Return rows and labels; labels that all are written as whole numbers become such."""
     numeric = task == "regression"
     X, y = read_rows(path, Columns(tuple(names), target, numeric_target=numeric))
-    if not numeric:
-        with suppress(ValueError):
-            return X, y.astype(np.int64)
-        _check_labels(path, target, y)
-    return X, y
+    if numeric:
+        return X, y
+    _check_labels(path, target, y)
+    return X, whole_labels(y)
 
 
 def _check_labels(path: str, target: str, y: NDArray[Any]) -> None:
     """Labels must be such as a manifest may hold."""
-    invalid = [label for label in np.unique(y).tolist() if not is_text(label)]
+    invalid = [label for label in np.unique(y).tolist() if not is_label(label)]
     if invalid:
         row = int(np.flatnonzero(y == invalid[0])[0]) + 1
         raise InputError(
             f"{path}, row {row}: column {target!r}",
-            "holds a label of over 200 characters or one that cannot be printed; rename it",
+            "holds a label of over 200 characters, or one that cannot be printed or that a "
+            "spreadsheet would run as a formula; rename it",
         )

@@ -1,0 +1,187 @@
+"""Rows of CSV files: quick where all is well, and slow where a fault must be found."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anymix._errors import InputError
+from anymix.cli.cells import EXACT, numbers_of
+from anymix.cli.columns import FILL_IN, Columns, check_there, fail, open_table, quoted
+
+# A row of 100 000 numbers has 2 MB; a file without line breaks may have any number.
+LINE_BYTES = 2**24
+CHUNK_BYTES = 2**26
+
+
+def read_csv(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any, float]]:
+    """Yield rows, targets, and the share of the file that is read."""
+    csv.field_size_limit(LINE_BYTES)
+    with open_table(path) as file:
+        total = max(os.fstat(file.fileno()).st_size, 1)
+        header = read_header(path, file)
+        target = [] if columns.target is None else [columns.target]
+        check_there(path, [*columns.features, *target], header, columns.target)
+        at = {name: i for i, name in enumerate(header)}
+        places = [at[name] for name in columns.features]
+        row = 1
+        while lines := _lines(path, file, size, row):
+            table = _Lines(path, lines, header, row)
+            y = None if columns.target is None else table.column(at[columns.target])
+            X: Any = table.column(places[0]) if columns.text else table.numbers(places)
+            yield X, y, file.tell() / total
+            row += len(lines)
+
+
+def read_header(path: Path, file: BinaryIO) -> list[str]:
+    """Return the names of the columns, cut at commas."""
+    where = f"{path}: the header"
+    line = _line(where, file)
+    text = _text(where, line[3:] if line.startswith(b"\xef\xbb\xbf") else line)
+    if "\r" in text:
+        raise InputError(path, "has carriage returns alone between its rows; write line feeds")
+    header = next(_cut(lambda _: where, [text]), [])
+    if not header:
+        raise InputError(path, "has no header; its first line must name the columns")
+    for mark, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        if len(header) == 1 and mark in header[0]:
+            raise InputError(path, f"has {name} between its columns; write it with commas")
+    return header
+
+
+def _lines(path: Path, file: BinaryIO, size: int, row: int) -> list[str]:
+    """Read up to `size` lines, and fewer if they are long."""
+    found: list[str] = []
+    left = CHUNK_BYTES
+    while len(found) < size and left > 0:
+        where = f"{path}, row {row + len(found)}: the text"
+        line = _line(where, file)
+        if not line:
+            break
+        left -= len(line)
+        found.append(_text(where, line))
+    return found
+
+
+def _line(where: str, file: BinaryIO) -> bytes:
+    line = file.readline(LINE_BYTES + 1)
+    if len(line) > LINE_BYTES:
+        raise InputError(where, f"is over {LINE_BYTES >> 20} MB long; write a line for each row")
+    return line
+
+
+def _text(where: str, line: bytes) -> str:
+    """Decode a line, without its end."""
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(where, "is not UTF-8; save the table as UTF-8") from error
+    if "\0" in text:
+        raise InputError(where, "holds a NUL byte; save the table as UTF-8")
+    return text.rstrip("\r\n")
+
+
+def _cut(where: Callable[[int], str], lines: Sequence[str]) -> Iterator[list[str]]:
+    """Cut lines at their commas; each is a row of its own."""
+    reader = csv.reader(lines, strict=True)
+    unclosed = "has a quote that is not closed; a field holds no line breaks"
+    try:
+        for i, fields in enumerate(reader):
+            if reader.line_num != i + 1:
+                raise InputError(where(i), unclosed)
+            yield fields
+    except csv.Error as error:
+        cause = f"cannot be cut into fields ({error}); quote a field as a whole"
+        if "unexpected end" in str(error):
+            cause = unclosed
+        raise InputError(where(reader.line_num - 1), cause) from error
+
+
+def _plainly_quoted(line: str) -> bool:
+    """Whether all quotes enclose whole fields, without commas in them."""
+    parts = line.split('"')
+    around, between = (parts[0], parts[-1]), parts[2:-1:2]
+    return (
+        len(parts) % 2 == 1
+        and not any("," in quote for quote in parts[1::2])
+        and all(part[:1] == "," == part[-1:] for part in between)
+        and around[0][-1:] in ("", ",")
+        and around[1][:1] in ("", ",")
+    )
+
+
+@dataclass
+class _Lines:
+    """Some lines of a file, the first of which is row `row`."""
+
+    path: Path
+    lines: list[str]
+    header: list[str]
+    row: int
+    well_cut: bool = False
+
+    def fields(self) -> Iterator[list[str]]:
+        """Cut each row, which must have as many fields as the header."""
+        cut = _cut(lambda i: f"{self.path}, row {self.row + i}: the text", self.lines)
+        for i, fields in enumerate(cut, self.row):
+            if len(fields) != len(self.header):
+                raise InputError(
+                    f"{self.path}, row {i}:",
+                    f"{len(fields)} fields where the header has {len(self.header)}",
+                )
+            yield fields
+        self.well_cut = True
+
+    def column(self, place: int) -> list[str]:
+        """Return a column as it is written."""
+        return [fields[place] for fields in self.fields()]
+
+    def numbers(self, places: list[int]) -> NDArray[Any]:
+        """Return columns of numbers: quickly if all is well."""
+        self._check_cuts()
+        options: Any = {"delimiter": ",", "quotechar": '"', "comments": None}
+        try:
+            X = np.loadtxt(self.lines, usecols=places, ndmin=2, **options)
+        except ValueError:
+            X = np.empty((0, 0))
+        if len(X) != len(self.lines):
+            # The quick way failed or left out empty lines; the slow way finds the place.
+            self._find_fault(places)
+        if (np.abs(X) >= EXACT).any():
+            self._check_whole(places)
+        return X
+
+    def _check_cuts(self) -> None:
+        """Refuse rows that are too short or too long, as the last of a file cut in half."""
+        commas = len(self.header) - 1
+        # Counting is quick; only lines that may be cut in another way are parsed.
+        for line in () if self.well_cut else self.lines:
+            plain = '"' not in line or _plainly_quoted(line)
+            if not plain or line.count(",") != commas or "\r" in line or not line:
+                deque(self.fields(), maxlen=0)
+                return
+
+    def _check_whole(self, places: list[int]) -> None:
+        for i, fields in enumerate(self.fields(), self.row):
+            for place in places:
+                numbers_of(self.path, self.header[place], [fields[place]], i)
+
+    def _find_fault(self, places: list[int]) -> NoReturn:
+        for i, fields in enumerate(self.fields(), self.row):
+            for place in places:
+                text, name = fields[place], self.header[place]
+                if not text.strip():
+                    fail(self.path, i, name, f"has no number; {FILL_IN}")
+                if not np.isfinite(numbers_of(self.path, name, [text], i)[0]):
+                    fail(self.path, i, name, f"holds {quoted(text)}, which is not a number")
+        raise InputError(
+            f"{self.path}, row {self.row} or later: the text", "cannot be read as numbers"
+        )
