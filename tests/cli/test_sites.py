@@ -29,7 +29,7 @@ def either(request):
 
 
 def test_the_same_answer_as_from_the_rows(either, run, tmp_path):
-    sites = evaluate_all(either, run, tmp_path)
+    sites = evaluate_all(either, run, tmp_path, "--exact", "--novelty")
     said = run("fit", *either.sources, "--from-sites", *sites, "--out", tmp_path / "m", "--json")
     assert said.status == 0, said.err
     mine = json.loads(said.out)
@@ -42,20 +42,53 @@ def test_the_same_answer_as_from_the_rows(either, run, tmp_path):
     np.testing.assert_allclose(mine["cross_loss"]["mean"], due["cross_loss"]["mean"], rtol=1e-9)
 
 
-def test_the_file_holds_no_row(world, run, tmp_path):
-    site = read_site(evaluate_all(world, run, tmp_path)[0])
+def test_nearly_the_same_answer_from_rounded_numbers(either, run, tmp_path):
+    sites = evaluate_all(either, run, tmp_path)
+    said = run("fit", *either.sources, "--from-sites", *sites, "--out", tmp_path / "m", "--json")
+    assert said.status == 0, said.err
+    mine = json.loads(said.out)
+    with open(f"{either.model}/model.json") as file:
+        due = json.load(file)
+    np.testing.assert_allclose(mine["combination"]["z"], due["combination"]["z"], atol=0.1)
+    worst = {}
+    for name, model in (("exact", either.model), ("rounded", tmp_path / "m")):
+        said = run("compare", model, "--held-out", *either.test, "--json")
+        assert said.status == 0, said.err
+        worst[name] = max(json.loads(said.out)["worst"][:1])
+    assert worst["rounded"] == pytest.approx(worst["exact"], rel=0.05)
+
+
+def test_the_file_holds_few_levels_and_no_row(world, run, tmp_path):
+    site = read_site(evaluate_all(world, run, tmp_path, "--novelty")[0])
     rows = np.loadtxt(world.held[0].split("=")[1], delimiter=",", skiprows=1, usecols=(0, 1))
     numbers = np.concatenate([site.log_responsibilities, site.outcomes, site.log_total[None]])
     assert not np.isin(rows, numbers).any()
     assert numbers.shape == (7, 100)
-    # the order of the rows is another one every time
-    again = read_site(evaluate_all(world, run, tmp_path)[0])
+    assert len(np.unique(site.outcomes)) <= 12
+    assert len(np.unique(site.log_total)) <= 16
+    # the order of the rows is another one every time, and nothing else
+    (tmp_path / "again").mkdir()
+    again = read_site(evaluate_all(world, run, tmp_path / "again", "--novelty")[0])
     assert not np.array_equal(again.outcomes, site.outcomes)
     np.testing.assert_array_equal(np.sort(again.outcomes), np.sort(site.outcomes))
 
 
+def test_what_the_command_says_is_true(world, run, tmp_path):
+    common = ["site", "evaluate", *world.sources, "--site", "north"]
+    common += ["--rows", world.held[0].split("=")[1], "--out"]
+    said = run(*common, tmp_path / "x").out
+    assert "6 numbers for each of 100 rows in random order, rounded" in said
+    assert "up to 9 bits of each row for every source that was made to spy" in said
+    assert "no features" not in said
+    said = run(*common, tmp_path / "y", "--exact", "--novelty").out
+    assert "7 numbers" in said
+    assert "can compute features and labels from them" in said
+    said = run(*common, tmp_path / "z", "--novelty", "--responsibilities-only")
+    assert "exclude each other" in said.err
+
+
 def test_responsibilities_alone(world, run, tmp_path):
-    sites = evaluate_all(world, run, tmp_path, "--responsibilities-only")
+    sites = evaluate_all(world, run, tmp_path, "--responsibilities-only", "--exact")
     assert read_site(sites[0]).log_total is None
     model = tmp_path / "m"
     assert run("fit", *world.sources, "--from-sites", *sites, "--out", model).status == 0
@@ -90,7 +123,7 @@ def test_refusals(world, run, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda a: a.update(outcomes=-a["outcomes"]), "or outcomes"),
+        (lambda a: a.update(outcomes=-a["outcomes"]), "outcome"),
         (lambda a: a.update(log_responsibilities=a["outcomes"]), "cannot be responsibilities"),
         (lambda a: a.update(outcomes=a["outcomes"][:, 1:]), "wrong shapes"),
         (lambda a: a.pop("outcomes"), "not a site's file"),

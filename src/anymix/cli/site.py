@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from anymix._errors import InputError
 from anymix.cli.argument_types import count
 from anymix.cli.console import Console
 from anymix.cli.held_out import ask_sources
+from anymix.cli.outputs import add_force, is_site, output
 from anymix.cli.table_reader import Columns, read_rows
-from anymix.exchange import MIN_ROWS, read_alike
+from anymix.exchange import MIN_ROWS, SiteTable, bits_for_a_spy, read_alike
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -25,27 +27,62 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--min-rows", type=count, default=MIN_ROWS, help="refuse to evaluate fewer rows than this"
     )
     parser.add_argument(
+        "--novelty",
+        action="store_true",
+        help="also write how likely each row is, which novelty and monitoring need",
+    )
+    parser.add_argument(
         "--responsibilities-only",
         action="store_true",
-        help="leave out how likely each row is, which novelty and monitoring need",
+        help="leave out how likely each row is; so it is without --novelty",
     )
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="do not round: the receiver can then compute features and labels",
+    )
+    add_force(parser, "a site's file")
 
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
+    if args.novelty and args.responsibilities_only:
+        raise InputError("--novelty", "and --responsibilities-only exclude each other; give one")
+    inputs = [*args.sources, args.rows]
+    with output(args.out, inputs, args.force, is_site) as temporary:
+        table = evaluate(args)
+        table.write(temporary, exact=args.exact)
+    p, m = table.outcomes.shape
+    numbers = 2 * p + (table.log_total is not None)
+    text = (
+        f"wrote {args.out}: {numbers} numbers for each of {m} rows in random order, "
+        f"{_can_be_inferred(table, args.exact)}"
+    )
+    record = {"site": args.site, "rows": m, "numbers_per_row": numbers, "exact": args.exact}
+    console.result(text, record)
+    return 0
+
+
+def evaluate(args: Namespace) -> SiteTable:
+    """Ask all sources about the site's rows, in random order."""
     received = read_alike(args.sources)
     X, y = read_rows(args.rows, Columns.of(received[0].manifest, args.target))
     # Fresh entropy: an order that can be drawn again would be no shuffle.
     rng = np.random.default_rng()
     table = ask_sources(received, args.site, args.rows, (X, y), rng=rng, min_rows=args.min_rows)
-    if args.responsibilities_only:
-        table = replace(table, log_total=None)
-    table.write(args.out)
-    p, m = table.outcomes.shape
-    numbers = 2 * p + (table.log_total is not None)
-    text = (
-        f"wrote {args.out}: {numbers} numbers for each of {m} rows in random order; no features, "
-        "no labels"
+    return table if args.novelty else replace(table, log_total=None)
+
+
+def _can_be_inferred(table: SiteTable, exact: bool) -> str:
+    """Say what someone who has the file and all source folders may learn of the rows."""
+    if exact:
+        return (
+            "exact; who has the source folders too can compute features and labels from them, so "
+            "hand the file only to those who may see the rows"
+        )
+    bits = bits_for_a_spy(table.loss, len(table.sources), table.log_total is not None)
+    return (
+        f"rounded; who has the source folders too can learn roughly where a row lies, and up to "
+        f"{bits:.0f} bits of each row for every source that was made to spy, and can test whether "
+        "a row that they know may be among these"
     )
-    console.result(text, {"site": args.site, "rows": m, "numbers_per_row": numbers})
-    return 0

@@ -13,6 +13,7 @@ from anymix.exchange.manifest import Manifest, OwnLoss
 from anymix.exchange.manifest import check_facts as check_facts
 from anymix.exchange.manifest import check_name as check_name
 from anymix.exchange.manifest import facts_of as facts_of
+from anymix.exchange.manifest import is_label as is_label
 from anymix.exchange.manifest import is_text as is_text
 from anymix.exchange.manifest import parse_json as parse_json
 from anymix.exchange.onnx_graph import export_onnx as export_onnx
@@ -20,8 +21,13 @@ from anymix.exchange.pack import pack_source
 from anymix.exchange.read import ReceivedSource, read_source, read_sources
 from anymix.exchange.read import check_alike as check_alike
 from anymix.exchange.read import read_alike as read_alike
+from anymix.exchange.rounding import bits_for_a_spy as bits_for_a_spy
+from anymix.exchange.rounding import is_rounded as is_rounded
+from anymix.exchange.rounding import round_outcomes as round_outcomes
+from anymix.exchange.rounding import round_responsibilities as round_responsibilities
 from anymix.exchange.site import MIN_ROWS as MIN_ROWS
 from anymix.exchange.site import SiteTable, evaluate_site, join_sites, read_site
+from anymix.exchange.tensors import Part as Part
 from anymix.exchange.tensors import density_from_arrays as density_from_arrays
 from anymix.exchange.tensors import density_to_arrays as density_to_arrays
 from anymix.exchange.tensors import dump as dump

@@ -27,7 +27,7 @@ from anymix._arrays import FloatArray, positions
 from anymix._errors import AuditError, InputError, MissingError
 from anymix._files import read_file, replacing
 from anymix.exchange.manifest import MOST_CLASSES
-from anymix.exchange.read import ReceivedSource
+from anymix.exchange.read import ReceivedSource, judge_at
 from anymix.exchange.rounding import round_outcomes, round_responsibilities, round_total
 from anymix.exchange.site_checks import LOSSES, check_site, site_head
 from anymix.exchange.tensors import dump, load
@@ -128,6 +128,7 @@ def evaluate_site(
             f"are too few: give at least {min_rows}, so that no single row can be made out",
         )
     classes = all_classes(received)
+    judge_at(received, X)
     found = evaluate([one.source for one in received], X, classes)
     outcomes = _outcomes(found, target, classes)
     log_total = logsumexp(found.log_masses, axis=0)

@@ -8,12 +8,13 @@ the row is alone on both sides, or if a source's rows are the same as a whole.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix.core import log_responsibilities
+from anymix.exchange import is_rounded, round_outcomes, round_responsibilities
 from anymix.sources import Tables
 
 # Digits after the point: more than chance can match, fewer than two machines differ in.
@@ -28,7 +29,7 @@ def seen_sources(tables: Tables, model: Any) -> list[str]:
     return [
         name
         for k, name in enumerate(names)
-        if _are_seen(_fingerprints(tables, k), _fingerprints(model.tables_, k))
+        if _are_seen(*_alike(_said_of(tables, k), _said_of(model.tables_, k)))
     ]
 
 
@@ -48,13 +49,38 @@ def note_on(seen: list[str]) -> str:
     )
 
 
-def _fingerprints(tables: Tables, k: int) -> Counter[bytes]:
+class _Said(NamedTuple):
+    """What the sources say of some rows: log-responsibilities and outcomes, (p, m) each."""
+
+    log_r: FloatArray
+    outcomes: FloatArray
+    loss: str
+
+    def rounded(self) -> _Said:
+        log_r, outcomes = round_responsibilities(self.log_r), round_outcomes(*self[1:])
+        return self._replace(log_r=log_r, outcomes=outcomes)
+
+    def fingerprints(self) -> Counter[bytes]:
+        # Adding 0 turns -0 into 0, which has other bytes.
+        found = np.round(np.concatenate(self[:2]), DIGITS) + 0.0
+        return Counter(row.tobytes() for row in np.ascontiguousarray(found.T))
+
+
+def _said_of(tables: Tables, k: int) -> _Said:
     rows = np.asarray(tables.sample_domain) == k
     log_r = log_responsibilities(tables.log_masses[:, rows])
-    outcomes = _outcomes(tables)[:, rows]
-    # Adding 0 turns -0 into 0, which has other bytes.
-    found = np.round(np.concatenate([log_r, outcomes]), DIGITS) + 0.0
-    return Counter(row.tobytes() for row in np.ascontiguousarray(found.T))
+    loss = "cross_entropy" if tables.predictions.ndim == 3 else "squared"
+    return _Said(log_r, _outcomes(tables)[:, rows], loss)
+
+
+def _alike(new: _Said, old: _Said) -> tuple[Counter[bytes], Counter[bytes]]:
+    """Fingerprints of both, the exact one rounded if the other comes from a site's file."""
+    rounded = [is_rounded(*one[1:]) for one in (new, old)]
+    if any(rounded):
+        new, old = (
+            one if known else one.rounded() for one, known in zip((new, old), rounded, strict=True)
+        )
+    return new.fingerprints(), old.fingerprints()
 
 
 def _outcomes(tables: Tables) -> FloatArray:

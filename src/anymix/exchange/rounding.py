@@ -1,0 +1,121 @@
+"""Numbers of a site's file on a coarse grid, so that they carry few bits of the rows behind them.
+
+A number a ≥ 0 becomes 0 or the nearest power of two between two bounds:
+
+    log-responsibilities    a = −log r_k        1/32 to 4096; then scaled to sum to one
+    cross-entropy           a = −log h_k(x, y)  1/64 to 16
+    squared loss            a = |h_k(x) − y|    with its sign; 12 powers up to the source's largest
+    log_total                                   16 equal steps from its 1 % to its 99 % quantile
+
+The grid is fixed: rounding the same rows again gives the same numbers, so that asking twice tells
+no more, and rows can be recognised that a model has learned from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logsumexp
+
+from anymix._arrays import FloatArray
+
+# Calibration needs to see how far log-densities lie apart, and in many dimensions that is far.
+BOUNDS_R = 2.0**-5, 2.0**12
+BOUNDS_LOSS = 2.0**-6, 2.0**4  # nats: e^-16 is one in nine million
+POWERS = 12  # of the size of an error
+LEVELS = 16  # of log_total
+
+
+def on_grid(a: FloatArray, least: FloatArray | float, largest: FloatArray | float) -> FloatArray:
+    """Round to powers of two within bounds that are such powers; what is far below them to zero.
+
+    Examples
+    --------
+    >>> on_grid(np.array([0.001, 0.1, 0.9, 1.5, 70.0]), 0.125, 16.0).tolist()
+    [0.0, 0.125, 1.0, 2.0, 16.0]
+    """
+    near = np.clip(a, least, largest)
+    return np.where(a < np.asarray(least) / np.sqrt(2.0), 0.0, _power_of_two(near))
+
+
+def _power_of_two(a: FloatArray) -> FloatArray:
+    return np.asarray(np.exp2(np.round(np.log2(a))))
+
+
+def round_responsibilities(log_r: FloatArray) -> FloatArray:
+    """Round log-responsibilities (p, m); they sum to one as before.
+
+    Examples
+    --------
+    >>> exact = np.log([[0.97], [0.03], [1e-30]])
+    >>> np.exp(round_responsibilities(exact)).round(3).ravel().tolist()
+    [0.981, 0.019, 0.0]
+    """
+    rounded = -on_grid(-np.minimum(log_r, 0.0), *BOUNDS_R)
+    return np.asarray(rounded - logsumexp(rounded, axis=0))
+
+
+def round_outcomes(outcomes: FloatArray, loss: str) -> FloatArray:
+    """Round outcomes (p, m) of either loss.
+
+    Examples
+    --------
+    >>> round_outcomes(np.array([[0.9, 0.2, 1e-9]]), "cross_entropy").round(3).tolist()
+    [[0.882, 0.135, 0.0]]
+    >>> round_outcomes(np.array([[0.9, -0.2, 1e-9]]), "squared").round(3).tolist()
+    [[1.0, -0.25, 0.0]]
+    """
+    if loss == "cross_entropy":
+        losses = -np.log(np.clip(outcomes, np.exp(-BOUNDS_LOSS[1]), 1.0))
+        return np.asarray(np.exp(-on_grid(losses, *BOUNDS_LOSS)))
+    sizes = np.abs(outcomes)
+    # Each source has its own bounds, so that one of wild errors does not coarsen the others.
+    largest = _power_of_two(np.maximum(sizes.max(axis=1, keepdims=True), 1e-300))
+    return np.asarray(np.sign(outcomes) * on_grid(sizes, largest / 2.0 ** (POWERS - 1), largest))
+
+
+def bits_for_a_spy(loss: str, n_sources: int, with_total: bool) -> float:
+    """How many bits of a row can one source, made for it, write into the numbers of that row?
+
+    Its predictor chooses one outcome; its density moves the p responsibilities, each through all
+    its levels at most once, and the total.
+
+    Examples
+    --------
+    >>> round(bits_for_a_spy("cross_entropy", 3, with_total=False), 1)
+    9.4
+    """
+    outcomes = _n_levels(*BOUNDS_LOSS) if loss == "cross_entropy" else 2 * POWERS + 1
+    responsibilities = n_sources * _n_levels(*BOUNDS_R)
+    return float(np.log2(outcomes * responsibilities * (LEVELS if with_total else 1)))
+
+
+def _n_levels(least: float, largest: float) -> int:
+    return int(np.log2(largest / least)) + 2
+
+
+def is_rounded(outcomes: FloatArray, loss: str) -> bool:
+    """Whether outcomes (p, m) lie on the grid already.
+
+    Examples
+    --------
+    >>> is_rounded(np.array([[0.5, 0.3]]), "squared"), is_rounded(np.array([[0.5]]), "squared")
+    (False, True)
+    """
+    return bool(np.allclose(round_outcomes(outcomes, loss), outcomes, rtol=1e-9, atol=0.0))
+
+
+def round_total(log_total: FloatArray) -> FloatArray:
+    """Round log Σ_k D_k(x) of the rows (m,) to one of 16 steps; the tails are clipped.
+
+    Examples
+    --------
+    >>> np.unique(round_total(np.linspace(-9.7, 4.9, 1000))).tolist()[:3]
+    [-10.0, -9.0, -8.0]
+    """
+    finite = log_total[np.isfinite(log_total)]
+    if not finite.size:
+        return np.zeros_like(log_total)
+    low, high = np.floor(np.quantile(finite, 0.01)), np.ceil(np.quantile(finite, 0.99))
+    step = max(high - low, 1.0) / (LEVELS - 1)
+    steps = np.round((np.clip(log_total, low, high) - low) / step)
+    return np.asarray(low + step * steps)
