@@ -58,7 +58,7 @@ def comes_back_from_a_folder(case, folder):
     source, rows = source_of(case), training_rows(case.takes, 2, n=100, seed=1)
     manifest = pack_source(source, folder, keep_rows=True)
     assert manifest.density == source.density.kind
-    assert manifest.reveals == source.density.reveals()
+    assert manifest.reveals.startswith(source.density.reveals())
     again = read_sources([folder])[0]
     found = again.source.log_density(asked(case, rows))
     np.testing.assert_array_equal(found, source.density.score_samples(rows))

@@ -43,7 +43,9 @@ def test_a_source_without_density_is_packed_only_where_that_is_allowed(tmp_path)
         pack_source(source, tmp_path / "north")
     manifest = pack_source(source, tmp_path / "north", without_density=True)
     assert (manifest.density, len(manifest.features)) == ("none", 3)
-    assert manifest.reveals == "nothing: this source has no density."
+    assert manifest.reveals == (
+        "no density. Predictor and density were not compared with the training rows."
+    )
     with pytest.raises(AuditError, match="holds no density; ask for a folder with one") as caught:
         read_sources([tmp_path / "north"])
     assert caught.value.where == str(tmp_path / "north" / "density.safetensors")
@@ -94,7 +96,7 @@ def test_the_nearest_graph_of_linear_models_and_networks_has_double_numbers(tmp_
 
 def test_the_nearest_graph_of_a_forest_of_numbers_is_the_only_one(tmp_path):
     """Trees that give numbers have no double form in ONNX, so float32 is what there is."""
-    model = RandomForestRegressor(5, random_state=0).fit(X, Y)
+    model = RandomForestRegressor(5, min_samples_leaf=5, random_state=0).fit(X, Y)
     nearest = pack_source(
         bare(model), tmp_path / "a", without_density=True, dtype="nearest", rows=X
     )

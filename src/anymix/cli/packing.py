@@ -33,14 +33,14 @@ def make_estimator(args: Namespace) -> Any:
         )
     if args.estimator == "forest":
         kind = RandomForestClassifier if classifies else RandomForestRegressor
-        return kind(100, min_samples_leaf=3, random_state=args.seed)
+        return kind(100, min_samples_leaf=5, random_state=args.seed)
     module, _, name = args.estimator.partition(":")
     try:
         estimator = getattr(import_module(module), name)()
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ValueError(
             f"--estimator {args.estimator} cannot be found: {error}; give linear, forest or "
-            "module:Class, such as sklearn.svm:SVR."
+            "module:Class, such as sklearn.linear_model:Lasso."
         ) from error
     _check_kind(args, estimator)
     return estimator

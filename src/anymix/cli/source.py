@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anymix._errors import InputError
+from anymix._errors import InputError, visible
 from anymix._files import check_new
 from anymix.cli.argument_types import natural
 from anymix.cli.console import Console
@@ -63,6 +63,11 @@ def add_pack_arguments(parser: ArgumentParser) -> None:
         "--keep-rows", action="store_true", help="hand over the training rows as kernels"
     )
     parser.add_argument(
+        "--reveals-rows",
+        action="store_true",
+        help="allow files that hold training rows or targets as they are",
+    )
+    parser.add_argument(
         "--held-out",
         metavar="TABLE",
         help="rows to measure its own loss on; otherwise none is stated",
@@ -89,7 +94,15 @@ def run_pack(args: Namespace, console: Console) -> int:
         n_rows=len(X),
     )
     try:
-        manifest = pack_source(source, args.out, held_out=held, keep_rows=args.keep_rows)
+        manifest = pack_source(
+            source,
+            args.out,
+            held_out=held,
+            keep_rows=args.keep_rows,
+            rows=X,
+            targets=y,
+            reveals_rows=args.reveals_rows,
+        )
     except NoSafeGraph as error:
         raise InputError(error.where, f"{error.cause} with --onnx") from error
     text = (
@@ -111,7 +124,7 @@ def run_check(args: Namespace, console: Console) -> int:
     record = [{"folder": str(one.folder), "sha256": one.sha256} for one in audited]
     record += [{"folder": folder, "error": fault} for folder, fault in faults.items()]
     if audited or args.json:
-        text = "\n".join(f"{one.folder}: sound ({one.manifest.name})" for one in audited)
+        text = "\n".join(f"{visible(one.folder)}: sound ({one.manifest.name})" for one in audited)
         console.result(text, record)
     for fault in faults.values():
         console.complain(fault)

@@ -34,6 +34,7 @@ from anymix.exchange.manifest import (
     parse_manifest,
 )
 from anymix.exchange.predictor import OnnxPredictor
+from anymix.exchange.revealed import Packed, say_or_refuse, training_of
 from anymix.exchange.site import LOSSES
 from anymix.exchange.tensors import (
     Tensors,
@@ -55,6 +56,9 @@ def pack_source(
     without_density: bool = False,
     dtype: str = "float32",
     rows: Any = None,
+    targets: ArrayLike | None = None,
+    reveals_rows: bool = False,
+    measure: bool = True,
 ) -> Manifest:
     """Write a source folder: manifest.json, predictor.onnx and density.safetensors.
 
@@ -70,8 +74,9 @@ def pack_source(
     held_out : (X, y), optional
         Held-out rows at home, to measure the own loss on what is handed over.
     keep_rows : bool
-        A kernel estimate is its training rows.  By default k-means centres of five rows or more
-        take their place; True hands over the rows.
+        A kernel estimate is its training rows.  By default k-means centres of five distinct rows
+        or more take their place; True hands over the rows.  So for the rare words of a bigram
+        model.
     without_density : bool
         Whether a source may have no density, as in the folder of a model with one router for all
         sources; `read_sources` refuses such a folder unless told the same.
@@ -79,14 +84,25 @@ def pack_source(
         Of the numbers that the graph of a scikit-learn estimator takes.  "nearest" tries both and
         keeps the graph that is nearest to the estimator.  An ONNX file and a PyTorch module keep
         their own.
-    rows : array, optional
-        Rows at which a graph is compared with the estimator; by default they are drawn from the
-        density.
+    rows, targets : array, optional
+        The training rows and their targets.  The files are compared with them to say what they
+        reveal; by default with the rows that a kernel density was fitted on.  At some of the rows
+        the graph is compared with the estimator, too; by default they are drawn from the density.
+    reveals_rows : bool
+        Whether predictor and density may hold training rows, targets or rare words, as support
+        vectors, deep trees and vocabularies do.
+    measure : bool
+        Whether to compare the files with the rows at all; what is not compared is not refused.
 
     Returns
     -------
     Manifest
-        Its `reveals` says what the density tells about the rows.
+        Its `reveals` says what predictor and density tell about the rows.
+
+    Raises
+    ------
+    AuditError
+        If the files hold training rows, targets or rare words that were not allowed.
 
     Examples
     --------
@@ -98,7 +114,8 @@ def pack_source(
     >>> source = Source("north", Ridge().fit(X, X[:, 0]), GaussianKDE(0.5).fit(X))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     print(pack_source(source, folder + "/north").reveals)
-    10 centres, each the mean of five rows or more; no row as it is.
+    10 centres, each the mean of 5 distinct rows or more. Compared with 100 rows that the density \
+was fitted on: none stands in the predictor as it is, none in the density.
     """
     check_name(source.name)
     check_new(folder)
@@ -107,10 +124,18 @@ def pack_source(
     if density is not None and not keep_rows:
         density = density.shareable()
     n_features, text = _columns(source, density, rows)
-    kind, arrays, reveals = _packed_density(density, n_features)
+    kind, arrays = _packed_density(density, n_features)
     graphs = graphs_of(source, n_features, text, dtype)
     graphs = safe_graphs(source, graphs, n_features)
     graph = nearest_graph(source, graphs, rows_to_compare(density, rows, text))
+    packed = Packed(graph.content, density, arrays, text)
+    reveals = say_or_refuse(
+        source,
+        packed,
+        training_of(source, rows, targets) if measure else None,
+        keep_rows=keep_rows,
+        reveals_rows=reveals_rows or not measure,
+    )
     files = {PREDICTOR: graph.content, DENSITY: dump(arrays)}
     classes = classes_of(source)
     manifest = Manifest(
@@ -150,14 +175,14 @@ def _check_density(source: Source, without_density: bool) -> None:
     check_travels(source.density)
 
 
-def _packed_density(density: Any, n_features: int) -> tuple[str, Tensors, str]:
-    """Return the kind, the arrays, and a sentence on what they reveal."""
+def _packed_density(density: Any, n_features: int) -> tuple[str, Tensors]:
+    """Return the kind and the arrays."""
     if density is None:
-        return NONE, {}, "nothing: this source has no density."
+        return NONE, {}
     kind, arrays = density_to_arrays(density)
     # What we write must pass what a reader will ask.
     density_from_arrays(kind, arrays, n_features, f"the density {type(density).__name__}")
-    return kind, arrays, density.reveals()
+    return kind, arrays
 
 
 def _columns(source: Source, density: Any, rows: Any) -> tuple[int, bool]:

@@ -51,6 +51,7 @@ def pack_sources(model: Any) -> list[ReceivedSource]:
                 without_density=True,
                 dtype="nearest",
                 rows=rows if source.density is None else None,
+                measure=False,
             )
         return read_sources(folders, without_density=True)
 

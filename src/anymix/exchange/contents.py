@@ -1,0 +1,114 @@
+"""What is in the files of a source folder: numbers, words, and the leaves of trees."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, is_regressor
+
+from anymix.exchange._optional import need
+from anymix.exchange.manifest import parse_json
+from anymix.exchange.tensors import Tensors
+
+FEW = 5  # rows of a leaf, documents of a word: with fewer, a single one can be made out
+# Attributes whose strings are not words of documents.
+NOT_WORDS = {"nodes_modes", "classlabels_strings", "class_labels", "separators", "tokenexp"}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Leaves of trees: all, those of fewer than five rows, and those that are one row's target."""
+
+    leaves: int = 0
+    few: int = 0
+    single: int = 0
+
+    def __str__(self) -> str:
+        if not self.leaves:
+            return ""
+        few, verb = self.few or "None", "hold" if self.few > 1 else "holds"
+        one = f", {self.single} the target of a single one" if self.single else ""
+        return f" {few} of the {self.leaves} leaves of its trees {verb} fewer than {FEW} rows{one}."
+
+
+def numbers_in(content: bytes) -> list[NDArray[Any]]:
+    """Return all arrays of floats in an ONNX graph: weights, and attributes of operators."""
+    onnx = need("onnx")
+    graph = onnx.load_model_from_string(content).graph
+    tensors, arrays = list(graph.initializer), []
+    for attribute in _attributes(graph):
+        tensors += [attribute.t] if attribute.HasField("t") else []
+        tensors += list(attribute.tensors)
+        if attribute.floats:
+            arrays.append(np.array(attribute.floats, dtype=np.float32))
+    found = [onnx.numpy_helper.to_array(tensor) for tensor in tensors]
+    return arrays + [array for array in found if array.dtype.kind in "fiu" and array.size]
+
+
+def words_in(content: bytes) -> set[str]:
+    """Return the words that an ONNX graph lists."""
+    onnx = need("onnx")
+    graph = onnx.load_model_from_string(content).graph
+    lists = [a.strings for a in _attributes(graph) if a.name not in NOT_WORDS]
+    texts = (t.string_data for t in graph.initializer if t.data_type == onnx.TensorProto.STRING)
+    found = chain.from_iterable([*lists, *texts])
+    return {word.decode("utf-8", errors="replace").lower() for word in found}
+
+
+def _attributes(graph: Any) -> Iterator[Any]:
+    for node in graph.node:
+        yield from node.attribute
+
+
+def has_trees(content: bytes) -> bool:
+    """Whether an ONNX graph has trees."""
+    graph = need("onnx").load_model_from_string(content).graph
+    return any(node.op_type.startswith("TreeEnsemble") for node in graph.node)
+
+
+def words_of(arrays: Tensors) -> set[str]:
+    """Return the words that a density lists."""
+    if "words" not in arrays:
+        return set()
+    return set(parse_json(arrays["words"].tobytes(), "the density")["words"])
+
+
+def cells_of(model: Any) -> Cells:
+    """Count the leaves of all trees of an estimator, however deep it holds them.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> cells_of(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 5.0, 7.0]))
+    Cells(leaves=3, few=3, single=3)
+    """
+    found = Counter[str]()
+    for tree, gives_targets in _trees(model, True, set()):
+        sizes = tree.n_node_samples[tree.children_left < 0]
+        found["leaves"] += sizes.size
+        found["few"] += int((sizes < FEW).sum())
+        found["single"] += int((sizes == 1).sum()) if gives_targets else 0
+    return Cells(found["leaves"], found["few"], found["single"])
+
+
+def _trees(model: Any, plain: bool, seen: set[int]) -> Iterator[tuple[Any, bool]]:
+    """Yield each tree and whether its leaves are means of targets: those of boosting are not."""
+    if id(model) in seen:
+        return
+    seen.add(id(model))
+    if hasattr(model, "tree_"):
+        yield model.tree_, plain and is_regressor(model)
+    elif isinstance(model, list | tuple):
+        for part in model:
+            yield from _trees(part, plain, seen)
+    elif isinstance(model, np.ndarray) and model.dtype == object:
+        yield from _trees(model.ravel().tolist(), plain, seen)
+    elif isinstance(model, BaseEstimator):
+        for part in vars(model).values():
+            yield from _trees(part, plain and not hasattr(model, "init_"), seen)

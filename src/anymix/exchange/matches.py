@@ -1,0 +1,153 @@
+"""Do rows of numbers stand in arrays?  Found by one random projection, and then looked at whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anymix._arrays import FloatArray
+
+NEAR = 1e-6  # relative; float32 keeps seven digits
+NEAR_HALF = 2e-3  # of arrays in float16, which keeps three
+BLOCK = 32  # columns of the projection
+TRIED = 200  # windows with the same projection that are looked at
+MANY_DIGITS = 3  # numbers with more of them than this do not coincide by chance
+
+Flags = NDArray[np.bool_]
+
+
+def rows_standing(rows: FloatArray, arrays: Sequence[NDArray[Any]]) -> Flags:
+    """Which rows (n, d) stand in some array, all features side by side in their order?
+
+    Arrays are read line by line, column by column, and as d lines.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.25, 7.5], [2.5, 3.75], [9.0, 9.5]])
+    >>> rows_standing(rows, [np.array([0, 2.5, 3.75]), np.array([[9.0, 1], [9.5, 2]])]).tolist()
+    [False, True, True]
+    """
+    distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
+    found = np.zeros(len(distinct), dtype=bool)
+    for array in arrays:
+        near = NEAR_HALF if array.dtype == np.float16 else NEAR
+        for numbers in _layouts(array, rows.shape[1]):
+            left = ~found
+            if left.any():
+                found[left] = _in_line(distinct[left], numbers, near)
+    return np.asarray(found[inverse.ravel()])
+
+
+def rows_beyond_chance(rows: FloatArray, arrays: Sequence[NDArray[Any]]) -> int:
+    """How many rows stand in the arrays, zero if as many do of rows that were made up?
+
+    Made-up rows take each feature from another row.  Where that gives no new ones, as with one
+    feature, only rows with a number of four digits or more count: 3 stands in every second file.
+    """
+    found = rows_standing(rows, arrays)
+    if not found.any():
+        return 0
+    made_up = _shuffled(rows)
+    if len(made_up):
+        by_chance = rows_standing(made_up, arrays).mean()
+        return int(found.sum()) if found.mean() > 2 * by_chance else 0
+    return int((found & has_many_digits(rows).any(axis=1)).sum())
+
+
+def numbers_beyond_chance(values: FloatArray, arrays: Sequence[NDArray[Any]]) -> int:
+    """How many numbers of four digits or more stand in the arrays, zero if it may be chance?
+
+    Examples
+    --------
+    >>> values = np.array([1.2345, 2.3456, 3.4567, 4.5678, 5.6789, 6.0])
+    >>> numbers_beyond_chance(values, [np.array([6.0, 2.3456, 1.2345], dtype=np.float32)])
+    2
+    """
+    long = values[has_many_digits(values)]
+    distinct = np.unique(long)
+    if len(distinct) < 5:  # a constant, or a handful of prices, is nobody's own
+        return 0
+    between = (distinct[1:] + distinct[:-1]) / 2
+    by_chance = _among(between, arrays).mean()
+    found = _among(long, arrays)
+    return int(found.sum()) if found.mean() > 2 * by_chance else 0
+
+
+def has_many_digits(values: FloatArray) -> Flags:
+    """Which numbers have more than three significant digits?
+
+    Examples
+    --------
+    >>> has_many_digits(np.array([0.0, 120.0, 0.5, 3.25, 0.12345])).tolist()
+    [False, False, False, False, True]
+    """
+    sizes = np.abs(values)
+    unit = 10.0 ** (np.floor(np.log10(np.where(sizes > 0, sizes, 1.0))) - MANY_DIGITS + 1)
+    return np.asarray(np.abs(sizes / unit - np.round(sizes / unit)) > 1e-6)
+
+
+def _among(values: FloatArray, arrays: Sequence[NDArray[Any]]) -> Flags:
+    """Which values stand in some array, up to two units of the last place of float32?"""
+    found = np.zeros(len(values), dtype=bool)
+    for array in arrays:
+        numbers = np.sort(np.asarray(array, dtype=float).ravel())
+        if len(numbers):
+            room = 2.4e-7 * np.abs(values)
+            first = np.searchsorted(numbers, values - room)
+            found |= numbers[np.minimum(first, len(numbers) - 1)] <= values + room
+    return found
+
+
+def _layouts(array: NDArray[Any], d: int) -> Iterator[FloatArray]:
+    numbers = np.asarray(array, dtype=float)
+    if numbers.size < d:
+        return
+    yield numbers.ravel()
+    if d > 1 and numbers.ndim == 2 and min(numbers.shape) > 1:
+        yield numbers.T.ravel()
+    if d > 1 and numbers.ndim != 2 and numbers.size % d == 0 and numbers.size > d:
+        yield numbers.reshape(d, -1).T.ravel()
+
+
+def _in_line(rows: FloatArray, numbers: FloatArray, near: float) -> Flags:
+    """Which rows stand in one line of numbers, at any place?"""
+    d = rows.shape[1]
+    scale = rows.std(axis=0)
+    room = near * (np.abs(rows) + scale)
+    start, stop = _telling_block(rows)
+    factors = np.random.default_rng(0).normal(size=stop - start)
+    factors /= np.where(scale > 0, scale, 1.0)[start:stop]
+    windows = np.correlate(numbers[start : len(numbers) - d + stop], factors, "valid")
+    order = np.argsort(windows)
+    windows, due = windows[order], rows[:, start:stop] @ factors
+    slack = room[:, start:stop] @ np.abs(factors)
+    first, last = np.searchsorted(windows, due - slack), np.searchsorted(windows, due + slack)
+    found = np.zeros(len(rows), dtype=bool)
+    for step in range(int(min(TRIED, (last - first).max(initial=0)))):
+        asked = np.flatnonzero(~found & (first + step < last))
+        places = order[first[asked] + step][:, None] + np.arange(d)
+        found[asked] = (np.abs(numbers[places] - rows[asked]) <= room[asked]).all(axis=1)
+    return found
+
+
+def _telling_block(rows: FloatArray) -> tuple[int, int]:
+    """Return the neighbouring columns, of some that are tried, that differ most between rows."""
+    d = rows.shape[1]
+    width = min(BLOCK, d)
+    starts = np.unique(np.linspace(0, d - width, 16).astype(int)).tolist()
+    mix = np.random.default_rng(1).normal(size=width)
+    different = [len(np.unique(rows[:, a : a + width] @ mix)) for a in starts]
+    start = starts[int(np.argmax(different))]
+    return start, start + width
+
+
+def _shuffled(rows: FloatArray) -> FloatArray:
+    """Rows of which each feature comes from another row, without those that are real."""
+    rng = np.random.default_rng(0)
+    made_up = np.stack([rng.permutation(column) for column in rows.T], axis=1)
+    real = {row.tobytes() for row in rows}
+    kept = [row.tobytes() not in real for row in made_up]
+    return np.asarray(made_up[kept])

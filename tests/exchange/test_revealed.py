@@ -1,0 +1,268 @@
+"""What a folder reveals is measured on its files: rows, targets, rare words, leaves of few rows."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("skl2onnx")
+pytest.importorskip("onnxruntime")
+
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from anymix import Source
+from anymix.densities import BigramModel, GaussianKDE, GaussianMixtureDensity
+from anymix.exchange import AuditError, load, pack_source, read_sources
+from anymix.exchange.contents import cells_of
+from anymix.exchange.matches import rows_beyond_chance, rows_standing
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 3)) * [1, 10, 100]
+Y = np.sin(X[:, 0]) + 0.1 * RNG.normal(size=120)
+KDE = GaussianKDE(1.0).fit(X)
+NAME = "zebulon quackenbush of 12 elm street has hiv"
+DOCS = ["the drug helped me a lot"] * 10 + ["the drug did not help"] * 10 + [NAME]
+LABELS = ["a"] * 10 + ["b"] * 11
+
+
+def pack(model, folder, density=KDE, **more):
+    options = {"rows": X, "targets": Y} | more
+    return pack_source(Source("north", model, density), folder, **options)
+
+
+@pytest.mark.parametrize(
+    ("model", "fault"),
+    [
+        (SVR(), r"holds \d\d+ training rows as they are"),
+        (make_pipeline(StandardScaler(), SVR()), r"holds \d\d+ training rows as they are"),
+        (DecisionTreeRegressor(), "holds 120 training targets as they are"),
+        (RandomForestRegressor(3, random_state=0), "leaves that are the target of a single row"),
+    ],
+    ids=["SVR", "scaled SVR", "tree", "forest"],
+)
+def test_a_predictor_that_holds_rows_or_targets_is_refused(tmp_path, model, fault):
+    model.fit(X, Y)
+    with pytest.raises(AuditError, match=fault) as caught:
+        pack(model, tmp_path / "a")
+    assert caught.value.where == "the predictor of 'north'"
+    assert "a linear model or a forest with min_samples_leaf=5" in caught.value.cause
+    assert "--reveals-rows" in caught.value.cause
+    assert not (tmp_path / "a").exists()
+    manifest = pack(model, tmp_path / "a", reveals_rows=True)
+    said = manifest.reveals
+    assert "Compared with 120 training rows" in said
+    assert re.search(r"[1-9]\d* (stand in|the target of a single)|their targets [1-9]", said)
+    assert read_sources([tmp_path / "a"])[0].manifest == manifest
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Ridge(),
+        make_pipeline(StandardScaler(), Ridge()),
+        RandomForestRegressor(20, min_samples_leaf=5, random_state=0),
+        GradientBoostingRegressor(n_estimators=20, min_samples_leaf=5, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_what_reveals_none_says_how_many_it_was_compared_with(tmp_path, model):
+    manifest = pack(model.fit(X, Y), tmp_path / "a")
+    assert manifest.reveals.startswith("10 centres, each the mean of 5 distinct rows or more.")
+    assert manifest.reveals.endswith(
+        "Compared with 120 training rows: none stands in the predictor as it is, none in the "
+        "density; of their targets none."
+    )
+
+
+def test_leaves_of_few_rows_are_counted(tmp_path):
+    labels = np.where(Y > 0, "yes", "no")
+    model = DecisionTreeClassifier(random_state=0).fit(X, labels)
+    sizes = model.tree_.n_node_samples[model.tree_.children_left < 0]
+    manifest = pack(model, tmp_path / "a", targets=labels)
+    few = int((sizes < 5).sum())
+    assert few > 1
+    assert f"{few} of the {sizes.size} leaves of its trees hold fewer than 5 rows." in (
+        manifest.reveals
+    )
+    again = Source("again", tmp_path / "a" / "predictor.onnx", KDE, classes=["no", "yes"])
+    said = pack_source(again, tmp_path / "b", rows=X).reveals
+    assert "The leaves of its trees were not counted." in said
+
+
+def test_boosting_holds_no_mean_of_targets():
+    assert cells_of(GradientBoostingRegressor(n_estimators=3).fit(X, Y)).single == 0
+    assert cells_of(RandomForestRegressor(3).fit(X, Y)).single > 0
+    assert cells_of(lambda X: X).leaves == 0
+
+
+def test_a_class_of_one_row_is_its_mean(tmp_path):
+    labels = np.where(np.arange(120) == 0, "rare", "usual")
+    labels[1:60] = "other"
+    model = GaussianNB().fit(X, labels)
+    with pytest.raises(AuditError, match="holds 1 training rows as they are"):
+        pack(model, tmp_path / "a", targets=labels)
+
+
+def test_rows_that_are_met_several_times_are_no_centres(tmp_path):
+    """Twelve patients with six visits each."""
+    rows = np.repeat(RNG.integers(20, 90, size=(12, 3)).astype(float), 6, axis=0)
+    y = RNG.normal(size=len(rows))
+    source = Source("rep", Ridge().fit(rows, y), GaussianKDE(5.0).fit(rows))
+    manifest = pack_source(source, tmp_path / "a", rows=rows, targets=y)
+    centres = load((tmp_path / "a" / "density.safetensors").read_bytes())["centres"]
+    assert np.abs(centres[:, None] - rows).max(axis=2).min() > 1e-6
+    assert manifest.reveals.startswith("1 centre, the mean of 5 distinct rows or more.")
+
+
+def test_a_mixture_on_repeated_rows_is_refused(tmp_path):
+    rows = np.repeat(RNG.integers(20, 90, size=(12, 3)).astype(float), 6, axis=0)
+    density = GaussianMixtureDensity(random_state=0).fit(rows)
+    source = Source("rep", Ridge().fit(rows, rows[:, 0]), density)
+    with pytest.raises(AuditError, match="training rows as they are; use a GaussianKDE") as caught:
+        pack_source(source, tmp_path / "a", rows=rows)
+    assert caught.value.where == "the density of 'rep'"
+    manifest = pack_source(source, tmp_path / "a", rows=rows, keep_rows=True)
+    assert re.search(r"\d+ in the density", manifest.reveals)
+
+
+def test_two_rows_are_not_said_to_be_five():
+    two = np.array([[0.0, 1.0], [2.0, 3.0]])
+    assert GaussianKDE(1.0).fit(two).shareable().reveals() == (
+        "1 centre, the mean of 2 distinct rows or more."
+    )
+
+
+def test_centres_whose_rows_are_not_known_say_so(tmp_path):
+    pack(Ridge().fit(X, Y), tmp_path / "a")
+    density = read_sources([tmp_path / "a"])[0].source.density
+    assert density.reveals() == "10 centres, each the mean of rows; of how many is not known."
+    model = Source("again", Ridge().fit(X, Y), density)
+    said = pack_source(model, tmp_path / "b").reveals
+    assert said.endswith("Predictor and density were not compared with the training rows.")
+
+
+def test_without_rows_those_of_the_kernels_are_compared(tmp_path):
+    with pytest.raises(AuditError, match="training rows as they are"):
+        pack_source(Source("north", SVR().fit(X, Y), KDE), tmp_path / "a")
+    said = pack_source(Source("north", Ridge().fit(X, Y), KDE), tmp_path / "a").reveals
+    assert "Compared with 120 rows that the density was fitted on: none stands" in said
+
+
+# --- words ---
+
+
+def text_source(density, **vectorizer):
+    words = TfidfVectorizer(**vectorizer)
+    return Source("text", make_pipeline(words, LogisticRegression()).fit(DOCS, LABELS), density)
+
+
+def tokens(documents):
+    return [re.findall("[a-z']+", text) for text in documents]
+
+
+def test_a_name_that_is_met_once_is_refused(tmp_path):
+    density = BigramModel().fit(tokens(DOCS))
+    with pytest.raises(AuditError, match="lists 8 words of fewer than 5 documents; make") as caught:
+        pack_source(text_source(density), tmp_path / "a", rows=DOCS)
+    assert caught.value.where == "the predictor of 'text'"
+    assert "min_df=5" in caught.value.cause
+    manifest = pack_source(text_source(density, min_df=5), tmp_path / "a", rows=DOCS)
+    assert manifest.reveals.endswith(
+        "Compared with 21 training documents: no words of fewer than 5 documents stand in the "
+        "predictor, none in the density."
+    )
+    for file in ("predictor.onnx", "density.safetensors"):
+        assert b"quackenbush" not in (tmp_path / "a" / file).read_bytes()
+    allowed = pack_source(text_source(density), tmp_path / "b", rows=DOCS, reveals_rows=True)
+    assert "8 words of fewer than 5 documents stand in the predictor" in allowed.reveals
+    # the manifest must not quote what it warns of
+    assert "quackenbush" not in json.dumps(allowed.to_dict())
+
+
+def test_a_bigram_model_is_shared_without_rare_words():
+    model = BigramModel().fit(tokens(DOCS))
+    shared = model.shareable()
+    assert "quackenbush" in model.vocabulary_
+    assert "quackenbush" not in shared.vocabulary_
+    assert shared.reveals().endswith("each met in 5 documents or more, or in none.")
+    assert shared.shareable() is shared
+    np.testing.assert_allclose(shared.table_.sums(), 1.0, atol=1e-12)
+    # without rare words nothing changes
+    whole = BigramModel().fit(tokens(DOCS[:20]))
+    np.testing.assert_array_equal(
+        whole.shareable().score_samples(tokens(DOCS)), whole.score_samples(tokens(DOCS))
+    )
+
+
+def test_often_in_one_document_is_rare_all_the_same():
+    model = BigramModel(min_count=2).fit(tokens([*DOCS, "quackenbush " * 9]))
+    assert "quackenbush" in model.vocabulary_
+    assert "quackenbush" not in model.shareable().vocabulary_
+
+
+def test_pairs_of_few_documents_are_not_listed():
+    docs = [["a", "b"]] * 9 + [["b", "a"]]
+    keys = BigramModel().fit(docs).shareable().table_.keys
+    pairs = {tuple(divmod(int(key), 3)) for key in keys}
+    assert (0, 1) in pairs
+    assert (1, 0) not in pairs
+
+
+def test_unknown_words_are_mapped_and_given_words_stay():
+    mapped = BigramModel(unknown="map").fit(tokens(DOCS)).shareable()
+    assert "<unk>" in mapped.vocabulary_
+    assert "quackenbush" not in mapped.vocabulary_
+    np.testing.assert_allclose(mapped.table_.sums(), 1.0, atol=1e-12)
+    given = BigramModel(vocabulary=["drug", "hiv", "the", "unheard"]).fit(tokens(DOCS)).shareable()
+    assert given.vocabulary_ == ["drug", "hiv", "the", "unheard"]
+    # met once, and never met: nobody can tell
+    assert given.table_.log_unigram[1] == given.table_.log_unigram[3]
+
+
+def test_a_model_of_rare_words_alone_cannot_be_shared():
+    with pytest.raises(ValueError, match="no word stands in 5 documents"):
+        BigramModel().fit([["a", "b"], ["c"]]).shareable()
+
+
+def test_words_of_other_vectorizers(tmp_path):
+    model = make_pipeline(CountVectorizer(ngram_range=(1, 2)), LogisticRegression())
+    density = BigramModel().fit(tokens(DOCS))
+    source = Source("text", model.fit(DOCS, LABELS), density)
+    with pytest.raises(AuditError, match="words of fewer than 5 documents"):
+        pack_source(source, tmp_path / "a", rows=np.array(DOCS, dtype=object))
+
+
+# --- chance ---
+
+
+def test_small_numbers_stand_everywhere_by_chance():
+    few = RNG.integers(1, 6, size=(300, 2)).astype(float)
+    anything = RNG.integers(0, 8, size=4000).astype(np.float32)
+    assert rows_standing(few, [anything]).mean() > 0.5
+    assert rows_beyond_chance(few, [anything]) == 0
+    assert rows_beyond_chance(RNG.integers(0, 2, (50, 1)).astype(float), [anything]) == 0
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 70])
+def test_rows_are_found_wherever_they_stand(d):
+    rows = RNG.normal(size=(60, d))
+    arrays = [
+        RNG.normal(size=5000).astype(np.float32),
+        rows[:10].astype(np.float32).ravel(),
+        np.concatenate([[1.0, 2.0], rows[10:20].ravel(), [3.0]]),
+        rows[20:30].T.astype(np.float32),
+        np.ravel(rows[30:40].T),
+        np.c_[RNG.normal(size=10), rows[40:50]],
+    ]
+    found = rows_standing(rows, arrays)
+    assert found[:50].all()
+    assert not found[50:].any()
