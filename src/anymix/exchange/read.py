@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anymix._arrays import n_rows
 from anymix._errors import AuditError, InputError
 from anymix._files import read_folder
 from anymix.core import check_number
@@ -162,6 +163,25 @@ def _build(
         n_rows=manifest.n_rows,
     )
     return ReceivedSource(folder, manifest, source, facts_of(content[MANIFEST]).sha256, content)
+
+
+def judge_at(received: Sequence[ReceivedSource], X: Any) -> None:
+    """Refuse a source whose answers at some of these rows depend on the other rows.
+
+    A predictor that behaves while it is judged, and not after, would make the certificate of a
+    model worthless; so it is judged at the very rows that the certificate is from.
+    """
+    rows = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
+    some = np.unique(np.linspace(0, n_rows(rows) - 1, ALL_ROWS).astype(np.intp))
+    chosen = rows.iloc[some] if hasattr(rows, "iloc") else rows[some]
+    for one in received:
+        judge = getattr(one.source.predictor, "judge", None)
+        if judge is None:
+            continue
+        try:
+            judge(chosen, one.manifest.classes is not None)
+        except Refused as refusal:
+            raise AuditError(one.folder / PREDICTOR, f"cannot be trusted: {refusal}") from refusal
 
 
 def read_alike(folders: Sequence[str | Path]) -> list[ReceivedSource]:

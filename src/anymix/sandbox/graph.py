@@ -54,6 +54,10 @@ def rewritten(content: bytes, dtype: str, n_features: int, n_columns: int) -> Gr
         model = onnx.load_model_from_string(content)
     except Exception as error:
         raise Refused("it is not an ONNX file") from error
+    whole = model.ByteSize()
+    model.DiscardUnknownFields()
+    if model.ByteSize() != whole:
+        raise Refused("it carries more than a graph, which may be another one")
     opsets = checked_head(model)
     given = checked_input(model.graph, dtype, n_features)
     known = _folded(model, understood(model.graph, given), opsets)
