@@ -182,6 +182,9 @@ def test_text_cannot_be_turned_around():
     record = {"name": "a\u202eb", "sources": ["\u2066x", "y\x07"]}
     found = checked(record)
     assert [found["name"], *found["sources"]] == ["a\ufffdb", "\ufffdx", "y\ufffd"]
+    # a name of a file that is no UTF-8, and the ends of lines that are none to the eye
+    odd = checked({"name": "a\udcff\u2028\ufeff\u061c", "sources": ["x"]})["name"]
+    assert odd == "a" + 4 * "\ufffd"
 
 
 def test_the_page_allows_one_script_and_no_network():

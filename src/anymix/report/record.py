@@ -11,8 +11,10 @@ from anymix.core import plain
 
 OURS = "anymix"
 RECORDS = ("certificate", "cross_loss", "comparison", "calibration", "solution", "traffic")
-# Control characters, and those that turn the direction of the text around them.
-ILLEGIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Control characters, halves of characters, ends of lines, and what turns the direction of the text.
+ILLEGIBLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
+)
 
 
 class ReportRecord(TypedDict, total=False):
