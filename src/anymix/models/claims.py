@@ -14,12 +14,21 @@ import numpy as np
 from scipy.stats import norm
 
 from anymix._version import __version__
-from anymix.core import Certificate, Solution, get_loss, n_rounded, plain, restored, simplex
+from anymix.core import (
+    Certificate,
+    Judgement,
+    Solution,
+    certify,
+    get_loss,
+    n_rounded,
+    plain,
+    restored,
+    simplex,
+)
 from anymix.densities import CalibrationReport
 from anymix.estimators import Comparison, CrossLoss
 from anymix.exchange import ReceivedSource
 from anymix.models.parts import described, nameless
-from anymix.sources import certify_tables
 
 # Sums in another order, on another machine, differ by less; a lie within it changes nothing.
 TOLERANCE = 1e-6
@@ -40,10 +49,15 @@ def check_learned(model: Any, record: dict[str, Any]) -> None:
     if len(model.tables_.log_masses) != p:
         raise ValueError(f"the tables are not of {p} sources")
     model.tables_.check_loss(model.loss, model.combination_.rule)
+    used = model.combination_
+    weighed = model.tables_.weighed(used.calibration)
     with np.errstate(all="ignore"):
-        _check_solution(model)
-        _check_cross_loss(model, ours)
-        _check_certificate(model, ours)
+        judged = weighed.judgement(model.loss, used.eta, used.rule)
+        marginal = used.rule == "marginal"
+        learned = judged if marginal else weighed.problem(model.loss, used.eta, used.rule)
+        _check_solution(model, learned)
+        _check_cross_loss(model, judged, ours)
+        _check_certificate(model, judged, ours)
         told = restored(Comparison, record["comparison"])
         _check_same("the comparison", told, model.comparison_, ours)
     _check_report(model.calibration_report_, model)
@@ -68,11 +82,9 @@ def _alike(told: Any, found: Any) -> bool:
     return type(told) is type(found) and bool(told == found)
 
 
-def _check_solution(model: Any) -> None:
+def _check_solution(model: Any, problem: Judgement) -> None:
     told: Solution = model.solution_
     simplex.check(told.z, len(model.source_names_), "the solution's z")
-    used, tables = model.combination_, model.tables_
-    problem = tables.weighed(used.calibration).problem(model.loss, used.eta, used.rule)
     L, own = problem.source_losses(told.z), problem.own_losses
     found = {
         "gamma": problem.gamma(told.z),
@@ -94,11 +106,9 @@ def _check_solution(model: Any) -> None:
         raise ValueError("the trace of the solution goes back in time")
 
 
-def _check_cross_loss(model: Any, ours: bool) -> None:
+def _check_cross_loss(model: Any, judged: Judgement, ours: bool) -> None:
     told: CrossLoss = model.cross_loss_
     _check_confidence(told.confidence)
-    used = model.combination_
-    judged = model.tables_.weighed(used.calibration).judgement(model.loss, used.eta, used.rule)
     mean, error = judged.cross_losses()
     width = float(norm.ppf(0.5 + told.confidence / 2)) * error
     names = tuple(map(str, model.source_names_))
@@ -107,7 +117,7 @@ def _check_cross_loss(model: Any, ours: bool) -> None:
     model.cross_loss_ = found
 
 
-def _check_certificate(model: Any, ours: bool) -> None:
+def _check_certificate(model: Any, judged: Judgement, ours: bool) -> None:
     """z is rounded when it is certified on its own rows, and to round it again changes nothing."""
     told: Certificate | None = model.certificate_
     if told is None:
@@ -119,17 +129,11 @@ def _check_certificate(model: Any, ours: bool) -> None:
     whole = abs(choices - np.rint(choices)) <= 1e-9 * fewest
     if told.confidence is not None and not (whole and fewest <= np.rint(choices) <= MOST_TRIED):
         raise ValueError("the certificate is spread over fewer or more choices than fit has")
-    found = certify_tables(
-        model.tables_,
-        model.combination_,
-        model.loss,
-        confidence=told.confidence,
-        held_out=False,
-        choices=choices,
-    )
+    z = model.combination_.z
+    found = certify(judged, z, confidence=told.confidence, held_out=False, choices=choices)
     _check_same("the certificate", told, found, ours)
     model.certificate_ = found
-    if not np.allclose(told.z, model.combination_.z, atol=1e-9):
+    if not np.allclose(told.z, z, atol=1e-9):
         raise ValueError("the certificate is of another z than the model's")
 
 

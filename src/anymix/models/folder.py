@@ -49,7 +49,7 @@ def read_record(folder: str | Path) -> dict[str, Any]:
     >>> read_record("nowhere")
     Traceback (most recent call last):
     ...
-    anymix._errors.MissingError: nowhere does not exist; give a model folder, which anymix fit writes.
+    anymix._errors.MissingError: nowhere does not exist; give a model folder, as anymix fit writes.
     """
     return _open(Path(folder))[0]
 
@@ -57,7 +57,7 @@ def read_record(folder: str | Path) -> dict[str, Any]:
 def _open(folder: Path) -> tuple[dict[str, Any], str]:
     """Return the record and the SHA-256 of model.json."""
     if not folder.exists():
-        raise MissingError(folder, "does not exist; give a model folder, which anymix fit writes")
+        raise MissingError(folder, "does not exist; give a model folder, as anymix fit writes")
     if not (folder / RECORD).is_file():
         raise AuditError(folder, f"is not a model folder: it has no {RECORD}")
     content = read_file(folder / RECORD, RECORD_LIMIT)
