@@ -114,7 +114,7 @@ def _text(name: str, text: str, **fate: Any) -> OddTable:
 
 def _texts() -> Iterator[OddTable]:
     good, lines = _csv(), _csv().splitlines()
-    extra = "\n".join([f"n,{lines[0]},n", *(f"z,{line},z" for line in lines[1:])]) + "\n"
+    extra = "\n".join([f"n,{lines[0]},n", *(f"7,{line},7" for line in lines[1:])]) + "\n"
     wide = ",".join(f"w{i}" for i in range(5000))
     for name, text in {
         "carriage returns and line feeds": good.replace("\n", "\r\n"),

@@ -192,3 +192,28 @@ def test_each_noun_and_verb_without_arguments_is_usage():
     for command in COMMANDS:
         if command != "demo":
             assert main(command.split()) == 2
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs a device that never ends")
+def test_a_predictor_that_never_ends(world, run, tmp_path):
+    rows = world.test[0].split("=")[1]
+    pack = ["--name", "n", "--rows", rows, "--task", "classification", "--classes", "no", "yes"]
+    said = run("source", "pack", tmp_path / "s", *pack, "--onnx", "/dev/zero")
+    assert said.status == 4
+    assert "/dev/zero is not a plain file" in said.err
+
+
+def test_a_bound_beyond_all_numbers(world, run):
+    said = run("certify", world.model, "--held-out", *world.test, "--loss-bound", "1e300")
+    assert said.status == 2
+    assert "above 0 and below 1e100" in said.err
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_names_that_are_no_utf8_are_written(world, run, tmp_path, suffix):
+    rows, out = world.test[0].split("=")[1], tmp_path / (os.fsdecode(b"p\xff") + suffix)
+    said = run("predict", world.model, rows, "--out", out)
+    assert said.status == 0, said.err
+    assert "wrote" in said.out
+    assert r"p\udcff" in said.out
+    assert out.exists()

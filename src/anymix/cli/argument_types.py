@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from argparse import ArgumentTypeError
+
+LARGEST = 1e100
 
 
 def share(text: str) -> float:
@@ -22,10 +23,10 @@ def share(text: str) -> float:
 
 
 def positive(text: str) -> float:
-    """Read a number above 0."""
+    """Read a number above 0, and not so large that its powers have none."""
     value = _number(text)
-    if not 0 < value < math.inf:
-        raise ArgumentTypeError(f"it must be a number above 0, but is {text}")
+    if not 0 < value < LARGEST:
+        raise ArgumentTypeError(f"it must be a number above 0 and below 1e100, but is {text}")
     return value
 
 

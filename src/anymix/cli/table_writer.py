@@ -73,13 +73,16 @@ class ParquetWriter:
         """Add rows."""
         batch = need("pyarrow").table(dict(columns))
         if self.writer is None:
-            self.writer = need("pyarrow.parquet").ParquetWriter(self.path, batch.schema)
+            # pyarrow knows no names of files that are not UTF-8; an open file has none.
+            self.file = open(self.path, "wb")  # noqa: SIM115
+            self.writer = need("pyarrow.parquet").ParquetWriter(self.file, batch.schema)
         self.writer.write_table(batch)
 
     def close(self) -> None:
         """Finish the file."""
         if self.writer is not None:
-            self.writer.close()
+            with self.file:
+                self.writer.close()
 
 
 class NpzWriter:

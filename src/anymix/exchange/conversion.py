@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from io import BytesIO
@@ -13,7 +14,9 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from anymix._arrays import FloatArray, n_rows
 from anymix._errors import AuditError, InputError
+from anymix._files import read_file
 from anymix.exchange._optional import need
+from anymix.exchange.manifest import LIMITS, PREDICTOR
 from anymix.exchange.predictor import Expected, OnnxPredictor, audit
 from anymix.sandbox import Refused
 from anymix.sources import Source
@@ -57,13 +60,18 @@ def graphs_of(source: Source, n_features: int, text: bool, dtype: str) -> list[O
     if torch is not None and isinstance(model, torch.nn.Module):
         return [_one_output(_from_torch(model, n_features), classes)]
     if isinstance(model, bytes | str | Path):
-        content = model if isinstance(model, bytes) else Path(model).read_bytes()
+        content = model if isinstance(model, bytes) else _content(model)
         return [_one_output(content, classes)]
     raise InputError(
         f"a predictor of type {type(model).__name__}",
         "cannot be packed; give a scikit-learn estimator, a PyTorch module, or the path of an "
         "ONNX file",
     )
+
+
+def _content(path: str | Path) -> bytes:
+    """Read a predictor of the user's own; a device would never end."""
+    return read_file(Path(os.path.realpath(path)), LIMITS[PREDICTOR])
 
 
 def _from_estimator(model: Any, n_features: int, dtypes: Sequence[str]) -> list[bytes]:
