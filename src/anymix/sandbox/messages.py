@@ -1,9 +1,13 @@
-"""What passes between the two processes: a JSON object, then bytes, each with its length before."""
+"""What passes between the two processes: a JSON object and bytes.
+
+Both go through a pipe, each with its length before; bytes that are many lie in shared memory.
+"""
 
 from __future__ import annotations
 
 import json
 import struct
+from mmap import mmap
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -12,10 +16,14 @@ from numpy.typing import NDArray
 HEAD = struct.Struct("<QQ")
 # No answer is larger; a length beyond it is not a length.
 LIMIT = 2**31
+# Memory that both processes see: rows need not pass through a pipe.
+SHARED, LEAST_SHARED = 2**23, 2**12
 
 
-def send(stream: BinaryIO, message: dict[str, Any], content: Any = b"") -> None:
-    """Write a message.
+def send(
+    stream: BinaryIO, message: dict[str, Any], content: Any = b"", shared: mmap | None = None
+) -> None:
+    """Write a message; many bytes are laid into memory that both sides see, if there is some.
 
     Examples
     --------
@@ -26,14 +34,21 @@ def send(stream: BinaryIO, message: dict[str, Any], content: Any = b"") -> None:
     >>> receive(pipe)
     ({'do': 'audit'}, b'bytes')
     """
-    head, body = json.dumps(message).encode(), memoryview(content).cast("B")
+    body = memoryview(content).cast("B")
+    if shared is not None and LEAST_SHARED < len(body) <= len(shared):
+        shared[: len(body)] = body
+        message, body = {**message, "shared": len(body)}, memoryview(b"")
+    head = json.dumps(message).encode()
     stream.write(HEAD.pack(len(head), len(body)) + head)
     stream.write(body)
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
-    """Read a message; None if the other side is gone."""
+def receive(stream: BinaryIO, shared: mmap | None = None) -> tuple[dict[str, Any], Any] | None:
+    """Read a message; None if the other side is gone.
+
+    Shared bytes are not copied: they are there until the next message.
+    """
     lengths = stream.read(HEAD.size)
     if len(lengths) < HEAD.size:
         return None
@@ -43,7 +58,10 @@ def receive(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
     head, body = stream.read(n_head), stream.read(n_body)
     if len(head) < n_head or len(body) < n_body:
         return None
-    return json.loads(head), body
+    message = json.loads(head)
+    if shared is not None and "shared" in message:
+        return message, memoryview(shared)[: message.pop("shared")]
+    return message, body
 
 
 def rows_to_bytes(rows: Any) -> tuple[dict[str, Any], Any]:
@@ -55,7 +73,7 @@ def rows_to_bytes(rows: Any) -> tuple[dict[str, Any], Any]:
     return {"dtype": "string", "lengths": [len(text) for text in texts]}, b"".join(texts)
 
 
-def rows_from_bytes(message: dict[str, Any], content: bytes) -> NDArray[Any]:
+def rows_from_bytes(message: dict[str, Any], content: Any) -> NDArray[Any]:
     """Return the rows.
 
     Examples
@@ -68,5 +86,5 @@ def rows_from_bytes(message: dict[str, Any], content: bytes) -> NDArray[Any]:
         return np.frombuffer(content, dtype=message["dtype"]).reshape(message["shape"])
     ends = np.cumsum(message["lengths"], dtype=int)
     starts = ends - np.asarray(message["lengths"], dtype=int)
-    texts = [content[a:b].decode() for a, b in zip(starts, ends, strict=True)]
+    texts = [bytes(content[a:b]).decode() for a, b in zip(starts, ends, strict=True)]
     return np.array(texts, dtype=object).reshape(-1, 1)

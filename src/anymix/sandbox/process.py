@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 import threading
+from mmap import mmap
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from anymix.sandbox.messages import receive, send
+from anymix.sandbox.messages import SHARED, receive, send
 from anymix.sandbox.shapes import Refused
 
 SECONDS = 60
@@ -29,13 +30,14 @@ class LimitedProcess:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
+        self._shared: mmap | None = None
 
     def ask(self, message: dict[str, Any], content: Any = b"") -> tuple[dict[str, Any], bytes]:
         """Send a message and return the answer; `Refused` if the process refuses or dies."""
         with self._lock:
             child, answer = self._running(), None
             try:
-                answer = _exchange(child, message, content)
+                answer = self._exchange(child, message, content)
             finally:
                 if answer is None:
                     self._end()
@@ -54,42 +56,54 @@ class LimitedProcess:
         if self._child is not None and self._child.poll() is not None:
             self._end()
         if self._child is None:
-            self._child = _start()
+            self._child, self._shared = _start()
         return self._child
 
     def _end(self) -> None:
         if self._child is not None:
             self._child.kill()
             self._child.communicate()
-            self._child = None
+            self._child = self._shared = None
+
+    def _exchange(
+        self, child: subprocess.Popen[bytes], message: dict[str, Any], content: Any
+    ) -> tuple[dict[str, Any], bytes] | None:
+        """Return the answer; None if the process died, or was killed because it was late."""
+        late = threading.Timer(SECONDS, child.kill)
+        late.daemon = True
+        late.start()
+        try:
+            send(cast(BinaryIO, child.stdin), message, content, self._shared)
+            answer = receive(cast(BinaryIO, child.stdout), self._shared)
+        except BrokenPipeError:
+            return None
+        finally:
+            late.cancel()
+        # Copied while no other thread can ask: shared memory holds one answer.
+        return None if answer is None else (answer[0], bytes(answer[1]))
 
 
-def _start() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-P", str(Path(__file__).with_name("__main__.py"))],
+def _start() -> tuple[subprocess.Popen[bytes], mmap | None]:
+    """Start the process; where the system can, with memory that both see and no disk does."""
+    number = os.memfd_create("rows") if hasattr(os, "memfd_create") else None
+    shared = None
+    if number is not None:
+        os.ftruncate(number, SHARED)
+        shared = mmap(number, SHARED)
+    program = [sys.executable, "-P", str(Path(__file__).with_name("__main__.py"))]
+    child = subprocess.Popen(
+        program if number is None else [*program, str(number)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**os.environ, **ONE_THREAD},
+        pass_fds=() if number is None else (number,),
         # Ctrl-C is for the process that asks; this one ends with it.
         start_new_session=True,
     )
-
-
-def _exchange(
-    child: subprocess.Popen[bytes], message: dict[str, Any], content: Any
-) -> tuple[dict[str, Any], bytes] | None:
-    """Return the answer; None if the process died, or was killed because it was late."""
-    late = threading.Timer(SECONDS, child.kill)
-    late.daemon = True
-    late.start()
-    try:
-        send(cast(BinaryIO, child.stdin), message, content)
-        return receive(cast(BinaryIO, child.stdout))
-    except BrokenPipeError:
-        return None
-    finally:
-        late.cancel()
+    if number is not None:
+        os.close(number)
+    return child, shared
 
 
 _PROCESSES: dict[int, LimitedProcess] = {}

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from collections import OrderedDict
+from mmap import mmap
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from anymix.sandbox.graph import rewritten
-from anymix.sandbox.messages import receive, rows_from_bytes, rows_to_bytes, send
+from anymix.sandbox.messages import SHARED, receive, rows_from_bytes, rows_to_bytes, send
 from anymix.sandbox.session import ask_in_blocks, open_session
 from anymix.sandbox.shapes import Refused
 from anymix.sandbox.trial import judge, try_out
@@ -55,7 +56,7 @@ def answer(graphs: Graphs, message: dict[str, Any], content: bytes) -> tuple[dic
     if message["do"] == "audit":
         return audit(message["expected"], content, message.get("rows"))
     if message["do"] == "open":
-        graphs.add(message["name"], content)
+        graphs.add(message["name"], bytes(content))
         return {}, b""
     session = graphs.get(message["name"])
     if session is None:
@@ -74,17 +75,18 @@ def audit(
     given, own = None, 0
     if rows is not None:
         size, own = rows["size"], rows["own"]
-        given, content = rows_from_bytes(rows, content[:size]), content[size:]
+        # The graph comes back in the same memory: rows that lay there would be written over.
+        given, content = rows_from_bytes(rows, bytes(content[:size])), content[size:]
     takes = expected["dtype"], expected["n_features"]
-    graph = rewritten(content, *takes, expected["n_columns"])
+    graph = rewritten(bytes(content), *takes, expected["n_columns"])
     try_out(graph, *takes, given, own, expected["classes"])
     return {"block": graph.block, "request": graph.request}, graph.content
 
 
-def serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
+def serve(incoming: BinaryIO, outgoing: BinaryIO, shared: mmap | None = None) -> None:
     """Answer messages until the other side is gone."""
     graphs = Graphs()
-    while (request := receive(incoming)) is not None:
+    while (request := receive(incoming, shared)) is not None:
         _allow_seconds()
         try:
             message, content = answer(graphs, *request)
@@ -94,7 +96,7 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
             message, content = {"refused": "it needs too much memory"}, b""
         except Exception as error:  # noqa: BLE001  a graph that no rule has thought of is refused
             message, content = {"refused": f"it is not understood ({type(error).__name__})"}, b""
-        send(outgoing, message, content)
+        send(outgoing, message, content, shared)
 
 
 def _allow_seconds() -> None:
@@ -137,10 +139,11 @@ def _give_up() -> None:
 def main() -> None:
     """Serve the process that started this one, by descriptors that nothing else writes to."""
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    shared = mmap(int(sys.argv[1]), SHARED) if len(sys.argv) > 1 else None
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nowhere, standard)
     _warm_up()
     _give_up()
-    serve(incoming, outgoing)
+    serve(incoming, outgoing, shared)
     sys.exit(0)
