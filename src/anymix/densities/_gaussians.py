@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from anymix._arrays import FloatArray
 
 BLOCK = 512  # rows whose differences stay in a core's cache
-CHUNK = 2**23  # numbers held at a time, 64 MB: rows times components, or times features
+CHUNK = 2**22  # numbers held at a time, 32 MB: rows times components, or times features
 
 
 @dataclass(frozen=True, eq=False)

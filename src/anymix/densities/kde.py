@@ -38,7 +38,7 @@ from anymix.densities.centres import MIN_ROWS, Kernels, cluster, share
 
 LEAST_WEIGHT = 1e-30  # of the largest; float32 sums cannot tell it from zero
 # Operations a row for each kernel beside its distance: kernels of one width share their tables.
-ONE_WIDTH, OWN_WIDTH = 50, 400
+ONE_WIDTH, OWN_WIDTH = 100, 1000
 RULES = {"scott": scott, "silverman": silverman}
 
 

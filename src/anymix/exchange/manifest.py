@@ -178,6 +178,8 @@ def _exact(data: Any, record: type) -> dict[str, Any]:
     check(
         isinstance(data, dict), f"has {shown(data)} where an object of {sorted(names)} is expected"
     )
+    if data.keys() == names:
+        return dict(data)
     check(not names - set(data), f"lacks {sorted(names - set(data))}")
     unknown = sorted(set(data) - names)
     check(not unknown, f"has the unknown entries {shown(unknown)}")
