@@ -72,7 +72,7 @@ def _no_constant(word: str) -> Any:
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > LONGEST_INTEGER:
+    if len(digits.lstrip("-")) > LONGEST_INTEGER:
         raise ValueError(f"a whole number has more than {LONGEST_INTEGER} digits")
     return int(digits)
 
