@@ -289,7 +289,7 @@ def main(quick: bool = False) -> None:
     for d in (2, 5):
         cells = [spied(d, 2000, rounded) for rounded in (False, True)]
         print(f"| one source that spies, d = {d} | {cells[0]:.2f} | {cells[1]:.3f} |")
-    most = bits_for_a_spy("cross_entropy", 2, with_total=False)
+    most = bits_for_a_spy("cross_entropy", 2)
     print(
         f"\nbits of a row that a spy gets through: {bits_through(False):.0f} or more exactly, "
         f"{bits_through(True):.1f} rounded (at most {most:.1f})\n"

@@ -29,7 +29,7 @@ def either(request):
 
 
 def test_the_same_answer_as_from_the_rows(either, run, tmp_path):
-    sites = evaluate_all(either, run, tmp_path, "--exact", "--novelty")
+    sites = evaluate_all(either, run, tmp_path, "--exact")
     said = run("fit", *either.sources, "--from-sites", *sites, "--out", tmp_path / "m", "--json")
     assert said.status == 0, said.err
     mine = json.loads(said.out)
@@ -59,16 +59,16 @@ def test_nearly_the_same_answer_from_rounded_numbers(either, run, tmp_path):
 
 
 def test_the_file_holds_few_levels_and_no_row(world, run, tmp_path):
-    site = read_site(evaluate_all(world, run, tmp_path, "--novelty")[0])
+    site = read_site(evaluate_all(world, run, tmp_path)[0])
     rows = np.loadtxt(world.held[0].split("=")[1], delimiter=",", skiprows=1, usecols=(0, 1))
-    numbers = np.concatenate([site.log_responsibilities, site.outcomes, site.log_total[None]])
+    numbers = np.concatenate([site.log_responsibilities, site.outcomes])
+    assert site.log_total is None
     assert not np.isin(rows, numbers).any()
-    assert numbers.shape == (7, 100)
+    assert numbers.shape == (6, 100)
     assert len(np.unique(site.outcomes)) <= 12
-    assert len(np.unique(site.log_total)) <= 16
     # the order of the rows is another one every time, and nothing else
     (tmp_path / "again").mkdir()
-    again = read_site(evaluate_all(world, run, tmp_path / "again", "--novelty")[0])
+    again = read_site(evaluate_all(world, run, tmp_path / "again")[0])
     assert not np.array_equal(again.outcomes, site.outcomes)
     np.testing.assert_array_equal(np.sort(again.outcomes), np.sort(site.outcomes))
 
@@ -78,13 +78,13 @@ def test_what_the_command_says_is_true(world, run, tmp_path):
     common += ["--rows", world.held[0].split("=")[1], "--out"]
     said = run(*common, tmp_path / "x").out
     assert "6 numbers for each of 100 rows in random order, rounded" in said
-    assert "up to 9 bits of each row for every source that was made to spy" in said
+    assert "up to 10 bits of each row for every source that was made to spy" in said
     assert "no features" not in said
-    said = run(*common, tmp_path / "y", "--exact", "--novelty").out
+    said = run(*common, tmp_path / "y", "--exact").out
     assert "7 numbers" in said
     assert "can compute features and labels from them" in said
-    said = run(*common, tmp_path / "z", "--novelty", "--responsibilities-only")
-    assert "exclude each other" in said.err
+    said = run(*common, tmp_path / "z", "--exact", "--responsibilities-only").out
+    assert "6 numbers" in said
 
 
 def test_responsibilities_alone(world, run, tmp_path):

@@ -38,7 +38,7 @@ def test_documents_from_end_to_end(tmp_path, run):
         words = [text.replace(",", "").split() for text in texts]
         model = make_pipeline(CountVectorizer(), LogisticRegression())
         model.fit(texts * 5, [int("good" in text) for text in texts] * 5)
-        density = BigramModel("witten_bell", vocabulary=vocabulary).fit(words)
+        density = BigramModel("witten_bell", vocabulary=vocabulary).fit(words * 5)
         pack_source(Source(name, model, density), tmp_path / name)
         held.append(f"{name}={write_reviews(tmp_path / f'{name}.csv', texts)}")
     sources = [tmp_path / name for name in REVIEWS]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 
-from anymix._errors import InputError
 from anymix.cli.argument_types import count
 from anymix.cli.console import Console
 from anymix.cli.held_out import ask_sources
@@ -27,31 +27,25 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--min-rows", type=count, default=MIN_ROWS, help="refuse to evaluate fewer rows than this"
     )
     parser.add_argument(
-        "--novelty",
-        action="store_true",
-        help="also write how likely each row is, which novelty and monitoring need",
-    )
-    parser.add_argument(
         "--responsibilities-only",
         action="store_true",
-        help="leave out how likely each row is; so it is without --novelty",
+        help="leave out how likely each row is, which --exact writes too",
     )
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="do not round: the receiver can then compute features and labels",
+        help="do not round, and write how likely each row is, which novelty and "
+        "monitoring need: the receiver can then compute features and labels",
     )
     add_force(parser, "a site's file")
 
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
-    if args.novelty and args.responsibilities_only:
-        raise InputError("--novelty", "and --responsibilities-only exclude each other; give one")
     inputs = [*args.sources, args.rows]
     with output(args.out, inputs, args.force, is_site) as temporary:
         table = evaluate(args)
-        table.write(temporary, exact=args.exact)
+        table.write(temporary, exact=True)
     p, m = table.outcomes.shape
     numbers = 2 * p + (table.log_total is not None)
     text = (
@@ -70,7 +64,9 @@ def evaluate(args: Namespace) -> SiteTable:
     # Fresh entropy: an order that can be drawn again would be no shuffle.
     rng = np.random.default_rng()
     table = ask_sources(received, args.site, args.rows, (X, y), rng=rng, min_rows=args.min_rows)
-    return table if args.novelty else replace(table, log_total=None)
+    if args.responsibilities_only:
+        table = replace(table, log_total=None)
+    return table if args.exact else table.rounded()
 
 
 def _can_be_inferred(table: SiteTable, exact: bool) -> str:
@@ -80,9 +76,9 @@ def _can_be_inferred(table: SiteTable, exact: bool) -> str:
             "exact; who has the source folders too can compute features and labels from them, so "
             "hand the file only to those who may see the rows"
         )
-    bits = bits_for_a_spy(table.loss, len(table.sources), table.log_total is not None)
+    bits = bits_for_a_spy(table.loss, len(table.sources))
     return (
         f"rounded; who has the source folders too can learn roughly where a row lies, and up to "
-        f"{bits:.0f} bits of each row for every source that was made to spy, and can test whether "
+        f"{ceil(bits)} bits of each row for every source that was made to spy, and can test whether "
         "a row that they know may be among these"
     )

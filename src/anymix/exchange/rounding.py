@@ -5,7 +5,9 @@ A number a ≥ 0 becomes 0 or the nearest power of two between two bounds:
     log-responsibilities    a = −log r_k        1/32 to 4096; then scaled to sum to one
     cross-entropy           a = −log h_k(x, y)  1/64 to 16
     squared loss            a = |h_k(x) − y|    with its sign; 12 powers up to the source's largest
-    log_total                                   16 equal steps from its 1 % to its 99 % quantile
+
+How likely a row is, log_total, is left out: novelty and monitoring compare its distribution with
+that of traffic, and a coarse one would ring the alarm.
 
 The grid is fixed: rounding the same rows again gives the same numbers, so that asking twice tells
 no more, and rows can be recognised that a model has learned from.
@@ -22,7 +24,6 @@ from anymix._arrays import FloatArray
 BOUNDS_R = 2.0**-5, 2.0**12
 BOUNDS_LOSS = 2.0**-6, 2.0**4  # nats: e^-16 is one in nine million
 POWERS = 12  # of the size of an error
-LEVELS = 16  # of log_total
 
 
 def on_grid(a: FloatArray, least: FloatArray | float, largest: FloatArray | float) -> FloatArray:
@@ -73,20 +74,19 @@ def round_outcomes(outcomes: FloatArray, loss: str) -> FloatArray:
     return np.asarray(np.sign(outcomes) * on_grid(sizes, largest / 2.0 ** (POWERS - 1), largest))
 
 
-def bits_for_a_spy(loss: str, n_sources: int, with_total: bool) -> float:
+def bits_for_a_spy(loss: str, n_sources: int) -> float:
     """How many bits of a row can one source, made for it, write into the numbers of that row?
 
     Its predictor chooses one outcome; its density moves the p responsibilities, each through all
-    its levels at most once, and the total.
+    its levels at most once.
 
     Examples
     --------
-    >>> round(bits_for_a_spy("cross_entropy", 3, with_total=False), 1)
+    >>> round(bits_for_a_spy("cross_entropy", 3), 1)
     9.4
     """
     outcomes = _n_levels(*BOUNDS_LOSS) if loss == "cross_entropy" else 2 * POWERS + 1
-    responsibilities = n_sources * _n_levels(*BOUNDS_R)
-    return float(np.log2(outcomes * responsibilities * (LEVELS if with_total else 1)))
+    return float(np.log2(outcomes * n_sources * _n_levels(*BOUNDS_R)))
 
 
 def _n_levels(least: float, largest: float) -> int:
@@ -102,20 +102,3 @@ def is_rounded(outcomes: FloatArray, loss: str) -> bool:
     (False, True)
     """
     return bool(np.allclose(round_outcomes(outcomes, loss), outcomes, rtol=1e-9, atol=0.0))
-
-
-def round_total(log_total: FloatArray) -> FloatArray:
-    """Round log Σ_k D_k(x) of the rows (m,) to one of 16 steps; the tails are clipped.
-
-    Examples
-    --------
-    >>> np.unique(round_total(np.linspace(-9.7, 4.9, 1000))).tolist()[:3]
-    [-10.0, -9.0, -8.0]
-    """
-    finite = log_total[np.isfinite(log_total)]
-    if not finite.size:
-        return np.zeros_like(log_total)
-    low, high = np.floor(np.quantile(finite, 0.01)), np.ceil(np.quantile(finite, 0.99))
-    step = max(high - low, 1.0) / (LEVELS - 1)
-    steps = np.round((np.clip(log_total, low, high) - low) / step)
-    return np.asarray(low + step * steps)

@@ -28,7 +28,7 @@ from anymix._errors import AuditError, InputError, MissingError
 from anymix._files import read_file, replacing
 from anymix.exchange.manifest import MOST_CLASSES
 from anymix.exchange.read import ReceivedSource, judge_at
-from anymix.exchange.rounding import round_outcomes, round_responsibilities, round_total
+from anymix.exchange.rounding import round_outcomes, round_responsibilities
 from anymix.exchange.site_checks import LOSSES, check_site, site_head
 from anymix.exchange.tensors import dump, load
 from anymix.sources import Tables, evaluate
@@ -70,7 +70,7 @@ class SiteTable:
         return Tables(log_masses, outcomes, labels, domain, None, None, known, True)
 
     def rounded(self) -> SiteTable:
-        """Return what may be handed over: each number on a coarse grid.
+        """Return what may be handed over: each number on a coarse grid, and no total.
 
         Examples
         --------
@@ -79,12 +79,11 @@ class SiteTable:
         >>> table.rounded().outcomes.tolist()
         [[1.0], [-4.0]]
         """
-        total = self.log_total
         return replace(
             self,
             log_responsibilities=round_responsibilities(self.log_responsibilities),
             outcomes=round_outcomes(self.outcomes, self.loss),
-            log_total=None if total is None else round_total(total),
+            log_total=None,
         )
 
     def write(self, path: str | Path, exact: bool = False) -> None:
