@@ -1,37 +1,95 @@
-"""Thousands of damaged and hostile source folders, and the memory that reading them takes.
+"""Thousands of hostile and damaged folders, models, site files and tables, each met by a command.
 
-    python -m benchmarks.hostile [2000]
+    python -m benchmarks.hostile [10000]
 
-The reader's own memory and that of its audit are measured; both must stay below 1 GB.
+None may crash the command, hang it, change a file outside, or take more than 1 GB or a minute; each
+gets one sentence, or passes.  What passes may be sound: a flipped bit need not show.
 """
 
 from __future__ import annotations
 
+import os
 import resource
+import signal
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
-from tests.exchange.hostile_folders import MAY_PASS, hostile_folders, verdict_of_reading
+from tests.cli.odd_tables import ask, fault_of
+from tests.hostile.strangers import Strangers
+
+SECONDS, MEGABYTES = 60, 1024
 
 
-def main(n: int = 2000) -> None:
-    started, seen = time.perf_counter(), Counter()
-    with tempfile.TemporaryDirectory() as parent:
-        for name, folder in hostile_folders(Path(parent), n):
-            answer = verdict_of_reading(folder)
-            assert answer == "refused" or name in MAY_PASS, f"{name} passed"
-            seen[name, answer] += 1
-    for (name, answer), count in sorted(seen.items()):
-        print(f"{name:<18}{answer:<10}{count:>6}")
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**10
-    seconds = time.perf_counter() - started
-    print(f"{n} folders in {seconds:.0f} s; most memory: reader {own:.0f} MB, audit {child:.0f} MB")
-    assert max(own, child) < 1024
+class Late(BaseException):
+    """Not an Exception: no handler of the command may take it for its own."""
+
+
+def late(*_: Any) -> None:
+    raise Late
+
+
+def peak() -> int:
+    """Return the most memory, in MB, that this process or the limited one ever had."""
+    who = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    return int(max(resource.getrusage(one).ru_maxrss for one in who) // 2**10)
+
+
+def outside(folder: Path) -> dict[str, tuple[int, int]]:
+    """Say what stands where nothing may be written."""
+    return {
+        str(path): (path.lstat().st_size, path.lstat().st_mtime_ns)
+        for part in ("c", "r", "home")
+        for path in (folder / part).rglob("*")
+    }
+
+
+def strike(arguments: list[str]) -> tuple[str, float]:
+    """Run a command; return what is wrong with its answer, if anything, and its seconds."""
+    begun = time.perf_counter()
+    signal.alarm(SECONDS)
+    try:
+        code, said = ask(arguments)
+    except Late:
+        return "still running", SECONDS
+    finally:
+        signal.alarm(0)
+    fault = fault_of(code, said, arguments[0])
+    return fault or ("passed" if code in (0, 1) else "refused"), time.perf_counter() - begun
+
+
+def main(n: int = 10_000, seed: int = 0) -> None:
+    begun, seen, slowest, faults = time.perf_counter(), Counter(), (0.0, ""), []
+    signal.signal(signal.SIGALRM, late)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "home").mkdir()
+        os.chdir(folder / "home")
+        strangers = Strangers(folder)
+        before = outside(folder)
+        for i, case in enumerate(strangers.cases(n, seed)):
+            had = peak()
+            answer, seconds = strike(case.arguments)
+            seen[case.kind, answer if answer in ("passed", "refused") else "FAULT"] += 1
+            if answer not in ("passed", "refused"):
+                faults.append(f"case {i}, {case.kind}, {case.arguments[:2]}: {answer}")
+            slowest = max(slowest, (seconds, f"case {i}, {case.kind}"))
+            if peak() > had + 50:
+                print(f"case {i}, {case.kind}: {peak()} MB")
+            if outside(folder) != before:
+                faults.append(f"case {i}, {case.kind}: wrote outside")
+                before = outside(folder)
+    for (kind, answer), count in sorted(seen.items()):
+        print(f"{kind:<34}{answer:<10}{count:>6}")
+    print(*faults, sep="\n")
+    print(f"{n} cases in {time.perf_counter() - begun:.0f} s; most memory {peak()} MB")
+    print(f"slowest: {slowest[0]:.1f} s, {slowest[1]}; {len(faults)} faults")
+    assert not faults
+    assert peak() < MEGABYTES
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:2]))
+    main(*map(int, sys.argv[1:3]))
