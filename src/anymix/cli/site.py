@@ -78,7 +78,7 @@ def _can_be_inferred(table: SiteTable, exact: bool) -> str:
         )
     bits = bits_for_a_spy(table.loss, len(table.sources))
     return (
-        f"rounded; who has the source folders too can learn roughly where a row lies, and up to "
-        f"{ceil(bits)} bits of each row for every source that was made to spy, and can test whether "
-        "a row that they know may be among these"
+        "rounded; who has the source folders too can learn roughly where a row lies, and up to "
+        f"{ceil(bits)} bits of each row for every source that was made to spy, and can test "
+        "whether a row that they know may be among these"
     )
