@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -15,9 +19,30 @@ def need(module: str) -> Any:
     '[1]'
     """
     try:
-        return import_module(module)
+        with _undisturbed():
+            return import_module(module)
     except ImportError as error:
         raise ImportError(
             f"{module.split('.')[0]} is not installed; install it with: "
             "pip install 'anymix[exchange]'."
         ) from error
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let signals wait: a library whose loading is broken off fails strangely, or crashes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[Any] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    usual = {n: signal.getsignal(n) for n in numbers if callable(signal.getsignal(n))}
+    for number in usual:
+        signal.signal(number, lambda *given: waiting.append(given))
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+        for number, frame in waiting[:1]:
+            usual[number](number, frame)  # type: ignore[operator]
