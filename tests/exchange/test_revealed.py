@@ -10,6 +10,7 @@ pytest.importorskip("onnx")
 pytest.importorskip("skl2onnx")
 pytest.importorskip("onnxruntime")
 
+from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -29,6 +30,8 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3)) * [1, 10, 100]
 Y = np.sin(X[:, 0]) + 0.1 * RNG.normal(size=120)
 KDE = GaussianKDE(1.0).fit(X)
+# What the support vectors are is three steps away from the rows.
+NESTED = make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), PCA(2), SVR()))
 NAME = "zebulon quackenbush of 12 elm street has hiv"
 DOCS = ["the drug helped me a lot"] * 10 + ["the drug did not help"] * 10 + [NAME]
 LABELS = ["a"] * 10 + ["b"] * 11
@@ -44,10 +47,11 @@ def pack(model, folder, density=KDE, **more):
     [
         (SVR(), r"holds \d\d+ training rows as they are"),
         (make_pipeline(StandardScaler(), SVR()), r"holds \d\d+ training rows as they are"),
+        (NESTED, r"holds \d\d+ training rows as they are"),
         (DecisionTreeRegressor(), "holds 120 training targets as they are"),
         (RandomForestRegressor(3, random_state=0), "leaves that are the target of a single row"),
     ],
-    ids=["SVR", "scaled SVR", "tree", "forest"],
+    ids=["SVR", "scaled SVR", "nested", "tree", "forest"],
 )
 def test_a_predictor_that_holds_rows_or_targets_is_refused(tmp_path, model, fault):
     model.fit(X, Y)
@@ -186,6 +190,12 @@ def test_a_name_that_is_met_once_is_refused(tmp_path):
     assert "8 words of fewer than 5 documents stand in the predictor" in allowed.reveals
     # the manifest must not quote what it warns of
     assert "quackenbush" not in json.dumps(allowed.to_dict())
+
+
+def test_without_documents_the_words_are_said_to_be_unknown(tmp_path):
+    said = pack_source(text_source(BigramModel().fit(tokens(DOCS))), tmp_path / "a").reveals
+    assert "were not compared with the training rows" in said
+    assert "lists 16 words, some maybe of a single document." in said
 
 
 def test_a_bigram_model_is_shared_without_rare_words():

@@ -104,11 +104,16 @@ def _trees(model: Any, plain: bool, seen: set[int]) -> Iterator[tuple[Any, bool]
     seen.add(id(model))
     if hasattr(model, "tree_"):
         yield model.tree_, plain and is_regressor(model)
-    elif isinstance(model, list | tuple):
-        for part in model:
-            yield from _trees(part, plain, seen)
-    elif isinstance(model, np.ndarray) and model.dtype == object:
-        yield from _trees(model.ravel().tolist(), plain, seen)
-    elif isinstance(model, BaseEstimator):
-        for part in vars(model).values():
-            yield from _trees(part, plain and not hasattr(model, "init_"), seen)
+    for part in parts_of(model):
+        yield from _trees(part, plain and not hasattr(model, "init_"), seen)
+
+
+def parts_of(model: Any) -> Iterator[Any]:
+    """Yield the estimators that an estimator holds, alone or in lists."""
+    held = list(vars(model).values()) if isinstance(model, BaseEstimator) else []
+    for one in held:
+        listed = one.ravel().tolist() if isinstance(one, np.ndarray) else one
+        several = listed if isinstance(listed, list | tuple) else [listed]
+        # Steps of pipelines are pairs of a name and an estimator.
+        flat = chain.from_iterable(p if isinstance(p, tuple) else [p] for p in several)
+        yield from (part for part in flat if isinstance(part, BaseEstimator))

@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from anymix._arrays import FloatArray, n_rows
 from anymix._errors import AuditError
 from anymix.exchange._optional import need
-from anymix.exchange.contents import FEW, Cells, cells_of, has_trees, numbers_in, words_in, words_of
+from anymix.exchange.contents import (
+    FEW,
+    Cells,
+    cells_of,
+    has_trees,
+    numbers_in,
+    parts_of,
+    words_in,
+    words_of,
+)
 from anymix.exchange.matches import numbers_beyond_chance, rows_beyond_chance
 from anymix.exchange.tensors import TOKEN, Tensors
 from anymix.sources import Source
@@ -92,7 +100,9 @@ def say_or_refuse(
     uncounted = not cells.leaves and has_trees(packed.graph)
     said += " The leaves of its trees were not counted." if uncounted else str(cells)
     if training is None:
-        return said + NOT_COMPARED
+        words = len(words_in(packed.graph)) if packed.text else 0
+        rare = f" The predictor lists {words} words, some maybe of a single document." * bool(words)
+        return said + NOT_COMPARED + rare
     return f"{said} {_sentence(predictor, density, training, packed.text)}"
 
 
@@ -100,13 +110,24 @@ def say_or_refuse(
 
 
 def _rows_in(model: Any, rows: Any, arrays: list[NDArray[Any]]) -> int:
-    """How many training rows stand in the arrays, as they are or as a pipeline passes them on?"""
-    forms = [_dense(rows)]
-    if isinstance(model, BaseEstimator) and len(getattr(model, "steps", ())) > 1:
-        if hasattr(model, "feature_names_in_") and not hasattr(rows, "columns"):
-            rows = need("pandas").DataFrame(rows, columns=model.feature_names_in_)
-        forms.append(_dense(model[:-1].transform(rows)))
+    """How many training rows stand in the arrays, as they are or as pipelines pass them on?"""
+    rows = rows if hasattr(rows, "shape") else np.asarray(rows, dtype=float)
+    if hasattr(model, "feature_names_in_") and not hasattr(rows, "columns"):
+        rows = need("pandas").DataFrame(rows, columns=model.feature_names_in_)
+    forms = (_dense(form) for form in (rows, *_passed_on(model, rows)))
     return max(rows_beyond_chance(form, arrays) for form in forms if form is not None)
+
+
+def _passed_on(model: Any, rows: Any) -> Iterator[Any]:
+    """Yield the rows as each pipeline in an estimator passes them on to its last step."""
+    if len(getattr(model, "steps", ())) > 1:
+        rows = model[:-1].transform(rows)
+        yield rows
+        yield from _passed_on(model.steps[-1][1], rows)
+        return
+    for part in parts_of(model):
+        if getattr(part, "n_features_in_", None) == rows.shape[1]:
+            yield from _passed_on(part, rows)
 
 
 def _dense(rows: Any) -> FloatArray | None:
