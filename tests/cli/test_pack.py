@@ -166,3 +166,38 @@ def test_the_library_says_the_same(tmp_path, model, words):
     model.fit(X, X[:, 0] + X[:, 1] ** 2 > 0.5)
     with pytest.raises(ValueError, match=f"safe graph .{words}.*, or pass an ONNX file"):
         pack_source(Source("a", model, GaussianKDE(0.5).fit(X)), tmp_path / "a")
+
+
+def numbers_table():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    rows = zip(X[:, 0], X[:, 1], np.sin(X[:, 0]) + 0.1 * rng.normal(size=60), strict=True)
+    return "a,b,y\n" + "".join(f"{a},{b},{y}\n" for a, b, y in rows)
+
+
+def test_support_vectors_are_rows_and_refused_unless_allowed(pack, tmp_path):
+    options = ["--estimator", "sklearn.svm:SVR"]
+    said = pack(numbers_table(), *options, task="regression")
+    assert said.status == 4
+    assert "training rows as they are; train a linear model or a forest" in said.err
+    assert not (tmp_path / "out").exists()
+    said = pack(numbers_table(), *options, "--reveals-rows", task="regression")
+    assert said.status == 0, said.err
+    assert "Compared with 60 training rows: " in said.out
+    assert "stand in the predictor as they are, none in the density" in said.out
+
+
+@pytest.mark.parametrize("options", [["--estimator", "forest"], ["--density", "mixture"], []])
+def test_what_the_command_trains_by_default_holds_no_row(pack, options):
+    said = pack(numbers_table(), *options, task="regression")
+    assert said.status == 0, said.err
+    assert (
+        "none stands in the predictor as it is, none in the density; of their targets" in said.out
+    )
+
+
+def test_rows_are_kept_on_demand(pack):
+    said = pack(numbers_table(), "--keep-rows", task="regression")
+    assert said.status == 0, said.err
+    assert "60 training rows, exactly as they are." in said.out
+    assert "none stands in the predictor as it is, 60 in the density" in said.out
