@@ -45,4 +45,4 @@ def _undisturbed() -> Iterator[None]:
         for number, handler in usual.items():
             signal.signal(number, handler)
         for number, frame in waiting[:1]:
-            usual[number](number, frame)  # type: ignore[operator]
+            usual[number](number, frame)  # type: ignore[operator, misc]

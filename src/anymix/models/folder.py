@@ -80,7 +80,7 @@ def _audited(folder: Path, build: Callable[..., T], *given: Any) -> T:
         raise
     except KeyError as error:
         raise AuditError(folder / RECORD, f"lacks {error}") from error
-    except OSError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise AuditError(folder, f"lacks a part: {error.strerror} ({error.filename})") from error
     except (TypeError, AttributeError, IndexError, OverflowError) as error:
         raise AuditError(folder / RECORD, "has an entry of the wrong kind") from error
