@@ -20,7 +20,7 @@ def verdict(content):
     """Return what becomes of a graph; one that is accepted is run in every company."""
     for columns in (1, 2, 3, 4, 6, 9):
         try:
-            graph = rewritten(content, "float32", N_FEATURES, columns)
+            graph = rewritten([content], "float32", N_FEATURES, columns)
             break
         except Refused as refusal:
             last = str(refusal)

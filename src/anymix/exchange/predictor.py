@@ -12,6 +12,7 @@ from anymix._arrays import FloatArray
 from anymix._errors import AuditError
 from anymix.exchange._optional import need
 from anymix.sandbox import (
+    LimitedProcess,
     Refused,
     ask_in_blocks,
     limited_process,
@@ -22,6 +23,8 @@ from anymix.sandbox import (
 
 BLOCK_ROWS = 4096
 REQUEST_BYTES = 2**23
+# Bytes beyond which a graph has a process of its own.
+LARGE = 2**22
 # Documents of a block are filled up to the longest, so their letters count, and not their number.
 BLOCK_LETTERS = 2**22
 
@@ -96,7 +99,7 @@ class OnnxPredictor:
 
     def _send(self, message: dict[str, Any], content: Any) -> tuple[dict[str, Any], bytes]:
         """Ask the limited process; where it does not know the graph yet, send that first."""
-        process = limited_process()
+        process = limited_process(self._name if len(self.content) > LARGE else "")
         message |= {"name": self._name, "block": self.block}
         answer = process.ask(message, content)
         if "unknown" in answer[0]:
@@ -140,14 +143,19 @@ def audit(content: bytes, expected: Expected, own: Any = (), others: Any = ()) -
     """
     for library in ("onnx", "onnxruntime"):
         need(library)
-    described, sent = None, content
     rows = [_typed(part, expected.dtype) for part in (own, others) if len(part)]
-    if rows:
-        described, first = rows_to_bytes(np.concatenate(rows))
-        sent = bytes(memoryview(first)) + content
-        described |= {"size": len(sent) - len(content), "own": len(own)}
-    message = {"do": "audit", "expected": expected._asdict(), "rows": described}
-    answer, graph = limited_process().ask(message, sent)
+    message = {"do": "audit", "expected": expected._asdict(), "own": len(own)}
+    # A large file is audited in a process that nothing has been opened in.
+    large = len(content) > LARGE
+    process = LimitedProcess() if large else limited_process()
+    try:
+        if rows:
+            described, laid = rows_to_bytes(np.concatenate(rows))
+            process.ask({"do": "lay", "rows": described}, laid)
+        answer, graph = process.ask(message, content)
+    finally:
+        if large:
+            process.close()
     return OnnxPredictor(graph, expected.dtype, answer["block"], answer["request"])
 
 

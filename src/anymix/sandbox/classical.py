@@ -48,19 +48,22 @@ def regressor(node: Node) -> list[Shape]:
 def trees(node: Node) -> list[Shape]:
     """Trees that are trees: each node has one parent at most and the root none, so no walk ends."""
     d, get = columns(node), node.attributes.get
-    tree, name = np.array(get("nodes_treeids", ())), np.array(get("nodes_nodeids", ()))
-    yes, no = np.array(get("nodes_truenodeids", ())), np.array(get("nodes_falsenodeids", ()))
-    feature, modes = np.array(get("nodes_featureids", ())), np.array(get("nodes_modes", ()))
-    if len({a.size for a in (tree, name, yes, no, feature, modes)}) != 1 or not tree.size:
+    lists = ("nodes_treeids", "nodes_nodeids", "nodes_truenodeids", "nodes_falsenodeids")
+    tree, name, yes, no = (np.asarray(get(one, ()), dtype=np.int64) for one in lists)
+    feature, modes = np.asarray(get("nodes_featureids", ()), dtype=np.int64), get("nodes_modes", ())
+    if len({len(part) for part in (tree, name, yes, no, feature, modes)}) != 1 or not tree.size:
         raise Refused(f"{node.operator} has lists of different lengths")
-    branch = modes != "LEAF"
-    if feature[branch].size and not (feature[branch].min() >= 0 and feature[branch].max() < d):
+    if any(part.min() < 0 or part.max() >= 2**31 for part in (tree, name, yes, no)):
+        raise Refused(f"{node.operator} has nodes without a place")
+    branch = np.fromiter((mode != "LEAF" for mode in modes), bool, len(modes))
+    if branch.any() and not (feature[branch].min() >= 0 and feature[branch].max() < d):
         raise Refused(f"{node.operator} asks for a column that is not there")
-    first = np.flatnonzero(np.r_[True, tree[1:] != tree[:-1]])
-    roots = np.c_[tree[first], name[first]]
-    children = np.r_[np.c_[tree, yes][branch], np.c_[tree, no][branch]]
-    reached = np.r_[roots, children]
-    if len(np.unique(reached, axis=0)) < len(reached):
+    first = np.r_[True, tree[1:] != tree[:-1]]
+    ends = [
+        (tree << 32 | end)[where] for end, where in ((name, first), (yes, branch), (no, branch))
+    ]
+    reached = np.sort(np.concatenate(ends))
+    if (reached[1:] == reached[:-1]).any():
         raise Refused(f"{node.operator} has a node with two parents")
     _check_leaves(node)
     return classifier(node) if "Classifier" in node.operator else regressor(node)
@@ -70,7 +73,7 @@ def _check_leaves(node: Node) -> None:
     """What a leaf adds to is there."""
     get = node.attributes.get
     kind = "class" if "Classifier" in node.operator else "target"
-    ids = np.array(get(f"{kind}_ids", ()))
+    ids = np.asarray(get(f"{kind}_ids", ()))
     most = n_classes(node) if kind == "class" else get("n_targets", 1)
     if not ids.size or ids.min() < 0 or ids.max() >= most:
         raise Refused(f"{node.operator} adds to a {kind} that is not there")

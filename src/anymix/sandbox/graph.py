@@ -13,14 +13,17 @@ import numpy as np
 from anymix.sandbox.node import Node
 from anymix.sandbox.operators import RULES
 from anymix.sandbox.reading import (
+    FIELDS,
     MAX_NUMBERS,
     Array,
     Known,
+    array_of,
     checked_head,
     checked_input,
     domain_of,
     is_sound,
     needed,
+    parsed,
     understood,
 )
 from anymix.sandbox.session import open_session, run
@@ -34,7 +37,7 @@ BLOCK_NUMBERS, REQUEST_PRODUCTS = 2**23, 2**34
 
 
 class Graph(NamedTuple):
-    """A graph that may be run, as bytes; the shape of each value.
+    """A graph that may be run, as bytes; its output; the shape of each value, the input's first.
 
     `block` rows are run at once, so that memory suffices; `request` rows may be asked about in one
     message, so that time does.
@@ -43,21 +46,16 @@ class Graph(NamedTuple):
     content: bytes
     block: int
     request: int
+    output: str
     shapes: dict[str, Shape]
 
 
-def rewritten(content: bytes, dtype: str, n_features: int, n_columns: int) -> Graph:
-    """Check a file and write its graph anew; `Refused` says what is wrong."""
-    import onnx
+def rewritten(contents: list[Any], dtype: str, n_features: int, n_columns: int) -> Graph:
+    """Check a file and write its graph anew; `Refused` says what is wrong.
 
-    try:
-        model = onnx.load_model_from_string(content)
-    except Exception as error:
-        raise Refused("it is not an ONNX file") from error
-    whole = model.ByteSize()
-    model.DiscardUnknownFields()
-    if model.ByteSize() != whole:
-        raise Refused("it carries more than a graph, which may be another one")
+    The one file is taken out of the list: it may be large, and is not needed once it is parsed.
+    """
+    model = parsed(bytes(contents.pop()))
     opsets = checked_head(model)
     given = checked_input(model.graph, dtype, n_features)
     known = _folded(model, understood(model.graph, given), opsets)
@@ -71,7 +69,10 @@ def rewritten(content: bytes, dtype: str, n_features: int, n_columns: int) -> Gr
     block = min(BLOCK_ROWS, BLOCK_NUMBERS // widest, request)
     if block < 1:
         raise Refused("one row alone needs too much memory or time")
-    return Graph(_written(model, known, (given, n_features), opsets), block, request, shapes)
+    # What was read of the attributes is not needed again, and may be much.
+    known = Known([(node, {}) for node, _ in known.nodes], known.constants)
+    content = _written(model, known, (given, n_features), opsets)
+    return Graph(content, block, request, out, shapes)
 
 
 def _folded(model: Any, known: Known, opsets: dict[str, int]) -> Known:
@@ -155,7 +156,7 @@ def _products(node: Node, out: Shape) -> int:
         return numbers(out) * numbers(node.first.shape[-1:])
     if node.operator == "Conv":
         return numbers(out) * numbers(weights[0][1:])
-    lists = sum(len(v) for v in node.attributes.values() if isinstance(v, list))
+    lists = sum(len(v) for v in node.attributes.values() if isinstance(v, list | np.ndarray))
     # A row passes one path of a tree; of other models every number counts.
     return numbers(out) + (lists // 64 if "Tree" in node.operator else lists)
 
@@ -167,36 +168,52 @@ def _written(
     opsets: dict[str, int],
     outputs: list[str] | None = None,
 ) -> bytes:
-    """Build the graph from what was understood, and from nothing else of the file."""
-    from onnx import helper, numpy_helper
+    """Build the graph from what was understood, and from nothing else of the file.
 
-    source, made = model.graph, []
-    for node, attributes in known.nodes:
-        new = helper.make_node(
-            node.op_type, list(node.input), list(node.output), domain=domain_of(node)
-        )
-        kinds = {a.name: a.type for a in node.attribute}
-        for name, value in attributes.items():
-            tensor = numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
-            new.attribute.append(helper.make_attribute(name, tensor, attr_type=kinds[name]))
-        made.append(new)
-    kind = source.input[0].type.tensor_type.elem_type if given is None else _kind(source, given[0])
-    rows = [helper.make_tensor_value_info(given[0], kind, ["n", given[1]])] if given else []
-    weights = [numpy_helper.from_array(array, name) for name, array in known.constants.items()]
-    graph = helper.make_graph(made, "graph", rows, _outputs(source, outputs), weights)
-    versions = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    whole = helper.make_model(graph, opset_imports=versions, ir_version=model.ir_version)
+    It is built in place: what helpers make is copied from one message into the next, and a forest
+    has millions of numbers.
+    """
+    from onnx import ModelProto, helper, numpy_helper
+
+    whole = ModelProto(ir_version=model.ir_version)
+    for domain, version in opsets.items():
+        whole.opset_import.add(domain=domain, version=version)
+    graph = whole.graph
+    graph.name = "graph"
+    for node, _ in known.nodes:
+        new = graph.node.add(op_type=node.op_type, domain=domain_of(node))
+        new.input.extend(node.input)
+        new.output.extend(node.output)
+        for attribute in node.attribute:
+            _copy(attribute, new.attribute.add())
+    for name, array in known.constants.items():
+        graph.initializer.append(numpy_helper.from_array(array, name))
+    if given is not None:
+        kind = _kind(model.graph.input, given[0])
+        graph.input.append(helper.make_tensor_value_info(given[0], kind, ["n", given[1]]))
+    if outputs is None:
+        out = model.graph.output[0].name
+        kind = _kind(model.graph.output, out)
+        graph.output.append(helper.make_tensor_value_info(out, kind, None))
+    for name in outputs or ():
+        graph.output.add(name=name)
     return bytes(whole.SerializeToString())
 
 
-def _kind(graph: Any, name: str) -> int:
-    return next(v.type.tensor_type.elem_type for v in graph.input if v.name == name)
+def _copy(attribute: Any, new: Any) -> None:
+    """Copy name, kind and value of an attribute, and nothing else."""
+    from onnx import numpy_helper
+
+    field = FIELDS[attribute.type]
+    new.name, new.type = attribute.name, attribute.type
+    if field == "t":
+        new.t.CopyFrom(numpy_helper.from_array(array_of(attribute.t, attribute.name)))
+    elif field in ("ints", "floats", "strings"):
+        getattr(new, field).extend(getattr(attribute, field))
+    else:
+        setattr(new, field, getattr(attribute, field))
 
 
-def _outputs(graph: Any, names: list[str] | None) -> list[Any]:
-    from onnx import ValueInfoProto, helper
-
-    if names is None:
-        out = graph.output[0]
-        return [helper.make_tensor_value_info(out.name, out.type.tensor_type.elem_type, None)]
-    return [ValueInfoProto(name=name) for name in names]
+def _kind(values: Any, name: str) -> int:
+    """Return the type of the numbers of an input or output."""
+    return int(next(v.type.tensor_type.elem_type for v in values if v.name == name))

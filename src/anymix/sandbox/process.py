@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 from mmap import mmap
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -16,6 +17,8 @@ from anymix.sandbox.shapes import Refused
 
 SECONDS = 60
 DIED = "it took too much memory or time, or crashed"
+# So many large graphs have processes at a time.
+MOST = 16
 # One thread each: the libraries would start as many as there are cores.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
@@ -106,13 +109,20 @@ def _start() -> tuple[subprocess.Popen[bytes], mmap | None]:
     return child, shared
 
 
-_PROCESSES: dict[int, LimitedProcess] = {}
+_PROCESSES: OrderedDict[tuple[int, str], LimitedProcess] = OrderedDict()
 
 
-def limited_process() -> LimitedProcess:
-    """Return the limited process of this one; a fork has another than its parent."""
-    own = os.getpid()
-    if own not in _PROCESSES:
-        _PROCESSES[own] = LimitedProcess()
-        atexit.register(_PROCESSES[own].close)
-    return _PROCESSES[own]
+def limited_process(graph: str = "") -> LimitedProcess:
+    """Return the limited process of this one; a fork has another than its parent.
+
+    A large graph has a process of its own, by its name: memory is limited for each.
+    """
+    key = os.getpid(), graph
+    if key not in _PROCESSES:
+        _PROCESSES[key] = LimitedProcess()
+        atexit.register(_PROCESSES[key].close)
+    _PROCESSES.move_to_end(key)
+    own = [name for name in _PROCESSES if name[0] == key[0] and name[1]]
+    for name in own[:-MOST]:
+        _PROCESSES.pop(name).close()
+    return _PROCESSES[key]

@@ -15,6 +15,10 @@ MAX_NODES = 10_000
 MAX_NUMBERS = 2**26
 OPSETS = {"": range(9, 28), "ai.onnx.ml": range(1, 6), "com.microsoft": range(1, 2)}
 IR_VERSIONS = range(3, 14)
+# Bytes beyond which a file may be refused for want of memory.
+LARGE = 2**25
+# Lists up to this length are Python's, which rules read; longer ones are weights.
+SHORT = 64
 Array = NDArray[Any]
 
 
@@ -23,6 +27,22 @@ class Known(NamedTuple):
 
     nodes: list[tuple[Any, dict[str, Any]]]
     constants: dict[str, Array]
+
+
+def parsed(content: bytes) -> Any:
+    """Parse a file, all of which must be ONNX."""
+    import onnx
+
+    try:
+        model = onnx.load_model_from_string(content)
+    except Exception as error:
+        large = ", or too large a one" * (len(content) > LARGE)
+        raise Refused(f"it is not an ONNX file{large}") from error
+    whole = model.ByteSize()
+    model.DiscardUnknownFields()
+    if model.ByteSize() != whole:
+        raise Refused("it carries more than a graph, which may be another one")
+    return model
 
 
 def checked_head(model: Any) -> dict[str, int]:
@@ -135,31 +155,36 @@ def is_sound(array: Array) -> bool:
     )
 
 
-def _attribute(attribute: Any, name: str) -> Any:
-    """Return the value of a plain attribute."""
-    from onnx import AttributeProto as Kind
+FIELDS = {1: "f", 2: "i", 3: "s", 4: "t", 6: "floats", 7: "ints", 8: "strings"}
 
-    fields = {
-        Kind.FLOAT: "f",
-        Kind.INT: "i",
-        Kind.STRING: "s",
-        Kind.TENSOR: "t",
-        Kind.FLOATS: "floats",
-        Kind.INTS: "ints",
-        Kind.STRINGS: "strings",
-    }
-    if attribute.type not in fields or attribute.ref_attr_name:
+
+def _attribute(attribute: Any, name: str) -> Any:
+    """Return the value of a plain attribute; a long list of numbers as an array."""
+    if attribute.type not in FIELDS or attribute.ref_attr_name:
         raise Refused(f"the node {name!r:.60} holds a graph or another invalid attribute")
-    value = getattr(attribute, fields[attribute.type])
-    if attribute.type == Kind.TENSOR:
+    field = FIELDS[attribute.type]
+    value = getattr(attribute, field)
+    if field == "t":
         return array_of(value, name)
-    if attribute.type in (Kind.FLOAT, Kind.FLOATS) and not np.isfinite(value).all():
+    if field in ("ints", "floats"):
+        value = np.fromiter(value, np.int64 if field == "ints" else np.float32, len(value))
+        short = value.size <= SHORT
+    if field in ("f", "floats") and not np.isfinite(value).all():
         raise Refused(f"the node {name!r:.60} holds numbers that are not finite")
+    if field in ("s", "strings"):
+        return _text(value, name)
+    return value.tolist() if field in ("ints", "floats") and short else value
+
+
+def _text(value: Any, name: str) -> Any:
+    """Return a text or a list of them; equal ones are kept once, as a forest has few words."""
+    known: dict[bytes, str] = {}
     try:
-        if attribute.type == Kind.STRING:
+        if isinstance(value, bytes):
             return value.decode()
-        if attribute.type == Kind.STRINGS:
-            return [text.decode() for text in value]
+        for text in value:
+            if text not in known:
+                known[text] = text.decode()
     except UnicodeDecodeError as error:
         raise Refused(f"the node {name!r:.60} holds text that is not UTF-8") from error
-    return list(value) if attribute.type in (Kind.FLOATS, Kind.INTS) else value
+    return [known[text] for text in value]

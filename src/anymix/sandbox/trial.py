@@ -24,8 +24,8 @@ def try_out(
     graph: Graph, dtype: str, n_features: int, rows: Any = None, own: int = 0, classes: bool = False
 ) -> None:
     """Try rows that were made up, and given ones; the first `own` are of the predictor's kind."""
-    session = open_session(graph.content)
     check_shapes(graph, dtype, n_features)
+    session = open_session(graph.content)
     made_up = _made_up(dtype, n_features)
     in_company(session, made_up, graph.block)
     for extreme in _extremes(made_up, dtype):
@@ -86,13 +86,13 @@ def _extremes(rows: Any, dtype: str) -> list[Any]:
 
 def check_shapes(graph: Graph, dtype: str, n_features: int) -> None:
     """Every value has the shape that was worked out for it, at several numbers of rows."""
-    import onnx
+    from onnx import GraphProto, ModelProto, ValueInfoProto
 
-    model = onnx.load_model_from_string(graph.content)
-    inner = [name for name in graph.shapes if name and name != model.graph.input[0].name]
-    del model.graph.output[:]
-    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in inner)
-    whole = open_session(model.SerializeToString())
+    inner = [name for name in graph.shapes if name][1:]
+    further = [ValueInfoProto(name=name) for name in inner if name != graph.output]
+    # Messages that stand one after the other are one: the graph, with further outputs.
+    more = ModelProto(graph=GraphProto(output=further)).SerializeToString() if further else b""
+    whole = open_session(graph.content + more)
     for n in (1, 2, 3):
         found = run(whole, inner, _made_up(dtype, n_features)[:n])
         for name, value in zip(inner, found, strict=True):

@@ -28,7 +28,7 @@ except ImportError:  # there is none on Windows, where the other side's clock al
 MEMORY = 900 * 2**20
 SECONDS = 40
 # Graphs that are kept open together may have so many bytes.
-OPEN = 200 * 2**20
+OPEN = 2**25
 
 
 class Graphs:
@@ -51,45 +51,58 @@ class Graphs:
         return self.sessions[name][0]
 
 
-def answer(graphs: Graphs, message: dict[str, Any], content: bytes) -> tuple[dict[str, Any], Any]:
-    """Do what a message asks."""
-    if message["do"] == "audit":
-        return audit(message["expected"], content, message.get("rows"))
-    if message["do"] == "open":
-        graphs.add(message["name"], bytes(content))
-        return {}, b""
-    session = graphs.get(message["name"])
-    if session is None:
-        return {"unknown": message["name"]}, b""
-    rows = rows_from_bytes(message["rows"], content)
-    if message["do"] == "judge":
-        judge(session, rows, message["block"], len(rows), message["classes"])
-        return {}, b""
-    return rows_to_bytes(ask_in_blocks(session, rows, message["block"]))
+class Desk:
+    """What is done with requests: graphs that are open, and rows that were laid down."""
 
+    def __init__(self) -> None:
+        self.graphs = Graphs()
+        self.rows: Any = None
 
-def audit(
-    expected: dict[str, Any], content: bytes, rows: dict[str, Any] | None
-) -> tuple[dict[str, Any], bytes]:
-    """Check and try a file; rows to try it at come first, if there are some."""
-    given, own = None, 0
-    if rows is not None:
-        size, own = rows["size"], rows["own"]
-        # The graph comes back in the same memory: rows that lay there would be written over.
-        given, content = rows_from_bytes(rows, bytes(content[:size])), content[size:]
-    takes = expected["dtype"], expected["n_features"]
-    graph = rewritten(bytes(content), *takes, expected["n_columns"])
-    try_out(graph, *takes, given, own, expected["classes"])
-    return {"block": graph.block, "request": graph.request}, graph.content
+    def answer(self, message: dict[str, Any], contents: list[Any]) -> tuple[dict[str, Any], Any]:
+        """Do what a message asks; its content is taken out of the list, and freed when used."""
+        if message["do"] == "audit":
+            return self.audit(contents, **message["expected"], own=message["own"])
+        if message["do"] == "open":
+            self.graphs.add(message["name"], bytes(contents.pop()))
+            return {}, b""
+        if message["do"] == "lay":
+            # Copied: the next message comes in the same memory.
+            self.rows = rows_from_bytes(message["rows"], bytes(contents.pop()))
+            return {}, b""
+        session = self.graphs.get(message["name"])
+        if session is None:
+            return {"unknown": message["name"]}, b""
+        rows = rows_from_bytes(message["rows"], contents.pop())
+        if message["do"] == "judge":
+            judge(session, rows, message["block"], len(rows), message["classes"])
+            return {}, b""
+        return rows_to_bytes(ask_in_blocks(session, rows, message["block"]))
+
+    def audit(
+        self,
+        contents: list[Any],
+        dtype: str,
+        n_features: int,
+        n_columns: int,
+        classes: bool,
+        own: int,
+    ) -> tuple[dict[str, Any], bytes]:
+        """Check a file, and try it at the rows that were laid down."""
+        rows, self.rows = self.rows, None
+        graph = rewritten(contents, dtype, n_features, n_columns)
+        try_out(graph, dtype, n_features, rows, own, classes)
+        return {"block": graph.block, "request": graph.request}, graph.content
 
 
 def serve(incoming: BinaryIO, outgoing: BinaryIO, shared: mmap | None = None) -> None:
     """Answer messages until the other side is gone."""
-    graphs = Graphs()
+    desk = Desk()
     while (request := receive(incoming, shared)) is not None:
+        message, contents = request[0], [request[1]]
+        del request
         _allow_seconds()
         try:
-            message, content = answer(graphs, *request)
+            message, content = desk.answer(message, contents)
         except Refused as refusal:
             message, content = {"refused": str(refusal)}, b""
         except MemoryError:
@@ -120,7 +133,7 @@ def _warm_up() -> None:
     graph = helper.make_graph([node], "warm", [given], [out], [weight])
     opset = [helper.make_opsetid("", 17)]
     content = helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
-    checked = rewritten(content, "float32", 1, 1)
+    checked = rewritten([content], "float32", 1, 1)
     try_out(checked, "float32", 1, np.ones((2, 1), dtype=np.float32))
 
 
