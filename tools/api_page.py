@@ -19,6 +19,7 @@ ROOMS = (
     "anymix.estimators",
     "anymix.sources",
     "anymix.exchange",
+    "anymix.sandbox",
     "anymix.densities",
     "anymix.core",
     "anymix.core.losses",
