@@ -105,3 +105,14 @@ def test_in_process_gives_the_same_numbers():
     predictor = audit(graphs.linear(), NUMBER)
     here = OnnxPredictor(predictor.content, in_process=True)
     np.testing.assert_array_equal(predictor(ROWS), here(ROWS))
+
+
+def test_long_documents_have_requests_of_their_own():
+    """Documents of a block are filled up to the longest of them."""
+    texts = np.array([["short"]] * 4000 + [["long " * 20_000]] + [["short"]] * 10, dtype=object)
+    cuts = list(OnnxPredictor(b"", "string")._requests(texts))
+    assert [a for a, _ in cuts[1:]] == [b for _, b in cuts[:-1]]
+    assert (cuts[0][0], cuts[-1][1]) == (0, len(texts))
+    longest = [max(len(text) for text in texts[a:b, 0]) * (b - a) for a, b in cuts]
+    assert max(longest) <= 2**22
+    assert len(cuts) < 10
