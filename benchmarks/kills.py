@@ -9,6 +9,7 @@ gone, and two writers at once.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import multiprocessing
@@ -67,6 +68,7 @@ def _bring_about(plight: str) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, SMALL))
     if plight == "read-only" and os.getuid() == 0:
+        codecs.lookup("cp437")  # of zipfile, which may lie where nobody may read
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
