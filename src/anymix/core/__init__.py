@@ -38,9 +38,11 @@ from anymix.core.records import Record as Record
 from anymix.core.records import Solution, SolverWarning
 from anymix.core.records import plain as plain
 from anymix.core.records import restored as restored
+from anymix.core.set_aside import SetAside as SetAside
 from anymix.core.solvers import Budget, solve
 from anymix.core.solvers.dca import dca as dca
 from anymix.core.solvers.minimax import Penalty as Penalty
+from anymix.core.solvers.shrinkage import automatic_shrinkage as automatic_shrinkage
 
 __all__ = [
     "LOSSES",

@@ -1,5 +1,8 @@
 """What an organisation hands over, and the tables that all of them make of a set of points."""
 
+from anymix.sources.influence import FEWEST_SITES as FEWEST_SITES
+from anymix.sources.influence import MOST_SOURCES as MOST_SOURCES
+from anymix.sources.influence import Influence, find_influence
 from anymix.sources.learning import Goal, Learned, certify_tables, learn
 from anymix.sources.novelty import Novelty as Novelty
 from anymix.sources.source import PROBABILITY_FLOOR as PROBABILITY_FLOOR
@@ -8,4 +11,14 @@ from anymix.sources.tables import CHUNK_ROWS as CHUNK_ROWS
 from anymix.sources.tables import Tables, evaluate
 from anymix.sources.tables import masses_of as masses_of
 
-__all__ = ["Goal", "Learned", "Source", "Tables", "certify_tables", "evaluate", "learn"]
+__all__ = [
+    "Goal",
+    "Influence",
+    "Learned",
+    "Source",
+    "Tables",
+    "certify_tables",
+    "evaluate",
+    "find_influence",
+    "learn",
+]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple, cast
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -16,9 +16,13 @@ from anymix.core import (
     Combination,
     Loss,
     Objective,
+    Problem,
+    SetAside,
     Solution,
+    automatic_shrinkage,
     certify,
     check_number,
+    simplex,
     solve,
 )
 from anymix.densities import CalibrationReport, fit_temperatures
@@ -32,7 +36,11 @@ SHARPNESS = (1.0, 2.0, 4.0)
 
 @dataclass(frozen=True)
 class Goal:
-    """What z is to achieve, and how it is learned; the parameters are those of the estimators."""
+    """What z is to achieve, and how it is learned; the parameters are those of the estimators.
+
+    set_aside are the sources, by number, whose rows choose neither z nor a calibration; `ways` is
+    from how many such choices the rows themselves have chosen, which the certificate pays for.
+    """
 
     loss: str | Loss = "squared"
     eta: float = 1e-3
@@ -41,16 +49,17 @@ class Goal:
     shrinkage: float | str = "auto"
     calibrate: bool = True
     confidence: float = 0.95
+    set_aside: tuple[int, ...] = ()
+    ways: int = 1
 
-    def value(self, solution: Solution) -> float:
+    def value(self, losses: FloatArray) -> float:
         """Return what a calibration is judged by: the mean loss over sources, or the worst loss.
 
         For a given z the mean of the regrets is the mean loss up to a constant, and the mean is far
         less noisy than the largest, which picked a worse calibration on held-out real rows.
         """
-        if self.objective == "robust":
-            return solution.robust_loss
-        return float(solution.source_losses.mean())
+        heard = np.delete(losses, list(self.set_aside))
+        return float(heard.max() if self.objective == "robust" else heard.mean())
 
 
 class Learned(NamedTuple):
@@ -84,14 +93,12 @@ def learn(tables: Tables, goal: Goal) -> Learned:
     check_number(len(tables.log_masses))
     tables.check_loss(goal.loss, goal.rule)
     tried = []
-    for calibration, report in _calibrations(tables, goal.calibrate):
+    for calibration, report in calibrations(tables, goal):
         problem = tables.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
-        shrinkage = 0.0 if goal.objective == "gamma" else goal.shrinkage
-        solution = solve(problem, cast(Objective, goal.objective), shrinkage=shrinkage)
-        tried.append((calibration, report, solution))
-    calibration, report, solution = min(tried, key=lambda one: goal.value(one[2]))
+        tried.append((calibration, report, find_z(problem, goal)))
+    calibration, report, solution = min(tried, key=lambda one: goal.value(one[2].source_losses))
     judged = tables.weighed(calibration).judgement(goal.loss, goal.eta, goal.rule)
-    choices, confidence = len(tried), goal.confidence
+    choices, confidence = goal.ways * len(tried), goal.confidence
     certificate = certify(
         judged, solution.z, confidence=confidence, held_out=False, choices=choices
     )
@@ -101,16 +108,44 @@ def learn(tables: Tables, goal: Goal) -> Learned:
     return Learned(used, certificate, solution, report, novelty, judged.cross_losses())
 
 
-def _calibrations(
-    tables: Tables, calibrate: bool
+def find_z(problem: Problem, goal: Goal, **options: Any) -> Solution:
+    """Solve for z, by the rows of all sources but those that are set aside."""
+    objective = cast(Objective, goal.objective)
+    shrinkage = 0.0 if objective == "gamma" else goal.shrinkage
+    if not goal.set_aside:
+        return solve(problem, objective, shrinkage=shrinkage, **options)
+    if shrinkage == "auto":
+        uniform = simplex.uniform(problem.n_sources)
+        shrinkage = automatic_shrinkage(problem, uniform, goal.set_aside)
+    heard = SetAside(problem, goal.set_aside)
+    z = (found := solve(heard, objective, shrinkage=shrinkage, **options)).z
+    return replace(
+        found,
+        gamma=problem.gamma(z),
+        robust_loss=problem.robust_loss(z),
+        regret=problem.regret(z),
+        source_losses=problem.source_losses(z),
+        own_losses=problem.own_losses,
+    )
+
+
+def calibrations(
+    tables: Tables, goal: Goal
 ) -> Iterator[tuple[Calibration | None, CalibrationReport | None]]:
     """Yield what is tried: own and shared temperatures, each at several sharpnesses."""
-    if not calibrate:
+    if not goal.calibrate:
         yield None, None
         return
-    known = tables.log_masses, np.asarray(tables.sample_domain), tables.sample_weight
-    for scaling in fit_temperatures(*known):
-        parts = scaling.temperature_, scaling.offset_, scaling.floor_
+    heard = tables.without(goal.set_aside)
+    known = heard.log_masses, np.asarray(heard.sample_domain), heard.sample_weight
+    scalings = fit_temperatures(*known)
+    # Nobody speaks for a source that is set aside: it has what all share, and no offset.
+    places = np.array(goal.set_aside, dtype=np.intp) - np.arange(len(goal.set_aside))
+    common = float(scalings[-1].temperature_[0])
+    for scaling in scalings:
+        temperature = np.insert(scaling.temperature_, places, common)
+        offset = np.insert(scaling.offset_, places, 0.0)
+        parts = temperature, offset, scaling.floor_
         yield from ((Calibration(*parts, power), scaling.report_) for power in SHARPNESS)
 
 

@@ -83,6 +83,39 @@ class Tables:
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
         return replace(self, targets=target, sample_domain=domain, sample_weight=weight)
 
+    def without(self, sources: Sequence[int]) -> Tables:
+        """Leave some sources out, with the points that were drawn from them.
+
+        >>> tables = Tables(np.zeros((3, 3)), np.zeros((3, 3))).labelled(np.zeros(3), [0, 1, 2])
+        >>> tables.without([1]).sample_domain
+        array([0, 1])
+        """
+        if not sources:
+            return self
+        kept, domain = np.setdiff1d(np.arange(len(self.log_masses)), sources), self.sample_domain
+        if domain is None:
+            raise ValueError("tables need sample_domain to leave a source out.")
+        points = np.flatnonzero(np.isin(domain, kept))
+        part = self.taken(points)
+        return replace(
+            part,
+            log_masses=part.log_masses[kept],
+            predictions=part.predictions[kept],
+            sample_domain=np.searchsorted(kept, domain[points]),
+        )
+
+    def taken(self, points: NDArray[np.intp]) -> Tables:
+        """Return some of the points."""
+        y, domain, weight = self.targets, self.sample_domain, self.sample_weight
+        return replace(
+            self,
+            log_masses=self.log_masses[:, points],
+            predictions=self.predictions[:, points],
+            targets=None if y is None else y[points],
+            sample_domain=None if domain is None else domain[points],
+            sample_weight=None if weight is None else weight[points],
+        )
+
     def log_responsibilities(self) -> FloatArray:
         """log r_k = log D_k − logsumexp_j log D_j, shape (p, m)."""
         return log_responsibilities(self.log_masses)

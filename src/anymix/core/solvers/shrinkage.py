@@ -6,6 +6,8 @@ A z that minimises an average over n_k points chases their noise.  ρ KL(u ‖ z
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from anymix._arrays import FloatArray
@@ -33,6 +35,7 @@ def paired_standard_errors(problem: Problem, z: FloatArray) -> FloatArray:
     return errors
 
 
-def automatic_shrinkage(problem: Problem, prior: FloatArray) -> float:
-    """ρ = 3 max_k se_k at z = prior."""
-    return STANDARD_ERRORS * float(paired_standard_errors(problem, prior).max())
+def automatic_shrinkage(problem: Problem, prior: FloatArray, without: Sequence[int] = ()) -> float:
+    """ρ = 3 max_k se_k at z = prior, over all sources or all but some."""
+    errors = np.delete(paired_standard_errors(problem, prior), list(without))
+    return STANDARD_ERRORS * float(errors.max())

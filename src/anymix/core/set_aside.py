@@ -1,0 +1,74 @@
+"""A problem in which the rows of some sources have no say in z.
+
+In the place of L_j of such a source, and of its baseline ε_j, stands the mean over the others:
+
+    L_j ← mean_{k kept} L_k        ε_j ← mean_{k kept} ε_k
+
+A mean is never above the largest, so that max_k L_k and max_k (L_k − ε_k) are those of the others,
+whatever rows the source has handed in; its predictor and density are combined as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from anymix._arrays import FloatArray
+from anymix.core.problem import Problem
+
+
+class SetAside:
+    """The face of a problem that solvers see, without the claims of some sources.
+
+    Examples
+    --------
+    >>> problem = Problem(np.eye(3), [[0.0, 0, 9], [1, 1, 9], [2, 2, 2]], [0.0, 1.0, 7.0])
+    >>> z = np.full(3, 1 / 3)
+    >>> problem.source_losses(z).round(3), SetAside(problem, [2]).source_losses(z).round(3)
+    (array([ 0.   ,  0.   , 24.968]), array([0., 0., 0.]))
+    """
+
+    def __init__(self, problem: Problem, sites: Sequence[int]):
+        p = problem.n_sources
+        aside = np.asarray(sites, dtype=np.intp)
+        kept = np.setdiff1d(np.arange(p), aside)
+        if not kept.size:
+            raise ValueError("all sites are set aside; keep the rows of one at least.")
+        self.problem, self.sites = problem, sites
+        self.means = np.eye(p)
+        self.means[aside] = 0.0
+        self.means[np.ix_(aside, kept)] = 1.0 / kept.size
+
+    @property
+    def n_sources(self) -> int:
+        """p, the sources set aside included."""
+        return self.problem.n_sources
+
+    @property
+    def n_points(self) -> int:
+        """m."""
+        return self.problem.n_points
+
+    @property
+    def own_losses(self) -> FloatArray:
+        """ε_k, shape (p,)."""
+        return np.asarray(self.means @ self.problem.own_losses)
+
+    def source_losses(self, z: ArrayLike) -> FloatArray:
+        """Return L_k(z), shape (p,)."""
+        return np.asarray(self.means @ self.problem.source_losses(z))
+
+    def losses_and_jacobian(self, z: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return L (p,) and its Jacobian (p, p)."""
+        L, G = self.problem.losses_and_jacobian(z)
+        return self.means @ L, self.means @ G
+
+    def hessian(self, z: ArrayLike, multipliers: FloatArray) -> FloatArray:
+        """Return Σ_k λ_k ∇²L_k (p, p)."""
+        return self.problem.hessian(z, multipliers @ self.means)
+
+    def thin(self, n: int, rng: np.random.Generator) -> SetAside:
+        """Return the same on about n of the points."""
+        return SetAside(self.problem.thin(n, rng), self.sites)

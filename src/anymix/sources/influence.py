@@ -1,0 +1,208 @@
+"""Who moves whom: what the rows of a site, and a source as a whole, do to the losses of others.
+
+    rows[j, k]      L_k(z) − L_k(z without the rows of site j)       k ≠ j
+    sources[j, k]   L_k(z) − L_k(z without source j and its rows)
+
+Positive is harm that k suffers by j.  Each z comes with a calibration of its own, found in the same
+way, since rows move both.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from anymix._arrays import FloatArray
+from anymix._errors import InputError
+from anymix.core import Budget, Record, SolverWarning, simplex
+from anymix.sources.learning import Goal, calibrations, find_z
+from anymix.sources.tables import Tables
+
+# z is found 2p + 1 times; beyond so many sources that takes minutes.
+MOST_SOURCES = 30
+# Of all sites together, and of one at least; what is named is no matter of single rows.
+POINTS, FEWEST = 4000, 100
+TOL, BUDGET = 1e-6, Budget(evaluations=2000, seconds=10.0)
+# Harm is named from so many standard errors on, if it is that share of the loss without it, and
+# of the usual loss of a source at home.
+STANDARD_ERRORS, SHARE, FLOOR = 2.0, 2.0, 0.5
+# Whose rows must be left to choose z: one alone has nobody to be set against.
+FEWEST_SITES = 2
+
+
+class Moved(NamedTuple):
+    """k loses `loss` where it would lose `without` but for the rows of j, or for j as a whole."""
+
+    j: int
+    k: int
+    loss: float
+    without: float
+    by_rows: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Influence(Record):
+    """What each site and source does to the losses of the others.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The p sources.
+    losses, own_losses : array (p,)
+        L_k(z), and ε_k of each source's own model at home, on the points that were looked at.
+    recognised : array (p,)
+        How likely each source's own rows are its own by the densities, on average.
+    rows, rows_error : array (p, p)
+        Harm to k by the rows of j, at [j, k], and its standard error, paired over the rows of k.
+    sources, sources_error : array (p, p)
+        Harm to k by source j: its predictor, its density and its rows.
+
+    Examples
+    --------
+    >>> harm, none = np.array([[0.0, 0.1], [4.0, 0.0]]), np.zeros((2, 2))
+    >>> losses, own = np.array([4.1, 0.3]), np.array([0.1, 0.2])
+    >>> found = Influence(
+    ...     ("north", "west"), losses, own, np.array([0.9, 0.1]), harm, none + 0.5, none, none
+    ... )
+    >>> print(*found.sentences())
+    The rows of west raise the held-out loss of north from 0.1 to 4.1.
+    """
+
+    names: tuple[str, ...]
+    losses: FloatArray
+    own_losses: FloatArray
+    recognised: FloatArray
+    rows: FloatArray
+    rows_error: FloatArray
+    sources: FloatArray
+    sources_error: FloatArray
+
+    def moved(self) -> list[Moved]:
+        """Name who harms whom by much, and by more than chance.
+
+        Two sites that stand against each other are both named, and which of them is right no
+        table can tell; those come first whose rows their own source knows least.  Of a source as
+        a whole it is said only where its rows alone do no such harm.
+        """
+        found: dict[tuple[int, int], Moved] = {}
+        for by_rows in (True, False):
+            harm = self.rows if by_rows else self.sources
+            error = self.rows_error if by_rows else self.sources_error
+            for j, k in np.argwhere(self._stands_out(harm, error)).tolist():
+                loss = float(self.losses[k])
+                one = Moved(j, k, loss, loss - float(harm[j, k]), by_rows)
+                found.setdefault((j, k), one)
+        return sorted(found.values(), key=lambda one: self.recognised[one.j])
+
+    def _stands_out(self, harm: FloatArray, error: FloatArray) -> FloatArray:
+        # A single site, be it the liar, cannot move the median of three or more.
+        usual = float(np.median(self.own_losses))
+        least = np.maximum(SHARE * (self.losses - harm), FLOOR * usual)
+        return np.asarray((harm > STANDARD_ERRORS * error) & (harm > np.maximum(least, 0.0)))
+
+    def worst(self) -> int | None:
+        """Of the sites whose rows harm others the one that its own source knows least, if any."""
+        blamed = [one.j for one in self.moved() if one.by_rows]
+        return blamed[0] if blamed else None
+
+    def least_known(self) -> int | None:
+        """Of all sites named, on either side, the one whose rows its own source knows least."""
+        named = [k for one in self.moved() for k in (one.j, one.k)]
+        return min(named, key=lambda k: float(self.recognised[k])) if named else None
+
+    def sentences(self) -> list[str]:
+        """Say who harms whom."""
+        return [self._sentence(one) for one in self.moved()]
+
+    def _sentence(self, one: Moved) -> str:
+        j, k = self.names[one.j], self.names[one.k]
+        who = f"The rows of {j} raise" if one.by_rows else f"The source {j} raises"
+        return f"{who} the held-out loss of {k} from {one.without:.3g} to {one.loss:.4g}."
+
+
+def find_influence(tables: Tables, goal: Goal, names: Sequence[str]) -> Influence:
+    """Find z anew without the rows of each site, and without each source; compare the losses."""
+    p = len(tables.log_masses)
+    _check_number(p)
+    few = _thinned(tables)
+    base, domain = _losses(few, goal), np.asarray(few.sample_domain)
+    rows, sources = np.zeros((2, 2, p, p))
+    for j in range(p):
+        aside = tuple(sorted({*goal.set_aside, j}))
+        if p - len(aside) >= FEWEST_SITES:
+            rows[:, j] = _harm(few, base - _losses(few, replace(goal, set_aside=aside)), j)
+        left = tuple(k - (k > j) for k in goal.set_aside if k != j)
+        harm = np.zeros(base.size)
+        without = _losses(few.without([j]), replace(goal, set_aside=left))
+        harm[domain != j] = base[domain != j] - without
+        sources[:, j] = _harm(few, harm, j)
+    return Influence(tuple(map(str, names)), *_at_home(few, base, goal), *rows, *sources)
+
+
+def _at_home(tables: Tables, base: FloatArray, goal: Goal) -> tuple[FloatArray, ...]:
+    """L_k, ε_k, and how likely the rows of each source are its own."""
+    domain = np.asarray(tables.sample_domain)
+    own = domain, np.arange(domain.size)
+    values = base, tables.point_losses(goal.loss)[own], np.exp(tables.log_responsibilities()[own])
+    p = len(tables.log_masses)
+    return tuple(np.array([_mean(tables, v, k)[0] for k in range(p)]) for v in values)
+
+
+def _check_number(p: int) -> None:
+    if p > MOST_SOURCES:
+        raise InputError(
+            f"the influence of {p} sources on each other",
+            f"would take long to find; it is looked for among {MOST_SOURCES} at most",
+        )
+
+
+def _thinned(tables: Tables) -> Tables:
+    """Keep some thousand points, of each site alike, and sort them by site."""
+    domain, rng = np.asarray(tables.sample_domain), np.random.default_rng(0)
+    p = len(tables.log_masses)
+    most = max(FEWEST, POINTS // p)
+    kept = [rng.permutation(np.flatnonzero(domain == k))[:most] for k in range(p)]
+    return tables.taken(np.concatenate(kept))
+
+
+def _losses(tables: Tables, goal: Goal) -> FloatArray:
+    """ℓ(h_z, y) at points sorted by site, for a z that is found quickly: (m,).
+
+    The calibration is the one that serves best where all sources weigh alike.
+    """
+    if len(tables.log_masses) == 1:
+        return tables.point_losses(goal.loss)[0]
+    equal = simplex.uniform(len(tables.log_masses))
+    problems = {
+        calibration: tables.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
+        for calibration, _ in calibrations(tables, goal)
+    }
+    chosen = min(problems, key=lambda one: goal.value(problems[one].source_losses(equal)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SolverWarning)
+        z = find_z(problems[chosen], goal, n_starts=2, tol=TOL, budget=BUDGET).z
+    judged = tables.weighed(chosen).judgement(goal.loss, goal.eta, goal.rule)
+    return np.asarray(judged.loss.value(judged.ratio(z)[0], judged.targets))
+
+
+def _harm(tables: Tables, differences: FloatArray, j: int) -> FloatArray:
+    """Mean and error of paired differences (m,) over the rows of each site but j: (2, p)."""
+    harm = np.zeros((2, len(tables.log_masses)))
+    for k in range(harm.shape[1]):
+        if k != j:
+            harm[:, k] = _mean(tables, differences, k)
+    return harm
+
+
+def _mean(tables: Tables, values: FloatArray, k: int) -> tuple[float, float]:
+    """Mean over the rows of site k, and its standard error."""
+    there = np.asarray(tables.sample_domain) == k
+    x = values[there]
+    w = np.ones(x.size) if tables.sample_weight is None else tables.sample_weight[there]
+    w = w / w.sum()
+    mean, n = float(w @ x), 1.0 / float(w @ w)
+    return mean, float(np.sqrt(n / max(n - 1.0, 1.0) * np.sum((w * (x - mean)) ** 2)))
