@@ -19,7 +19,7 @@ def test_honest_sites_are_not_named(seed, spread):
     assert found(honest(seed=seed, spread=spread)).sentences() == []
 
 
-@pytest.mark.parametrize("share, size", [(1 - 1e-9, 1e6), (0.3, 1e8)])
+@pytest.mark.parametrize(("share", "size"), [(1 - 1e-9, 1e6), (0.3, 1e8)])
 @pytest.mark.filterwarnings("ignore::anymix.core.SolverWarning")
 def test_a_lying_site_is_named_with_what_its_rows_cost(share, size):
     """The numbers of the sentence are those of fits with and without its rows."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from typing import Any
 
 from anymix._errors import InputError
 from anymix.cli.argument_types import share
 from anymix.cli.console import Console
 from anymix.cli.held_out import add_held_out, held_out_sites, tables_of
 from anymix.cli.outputs import add_force, check_apart
+from anymix.core import plain
 from anymix.exchange import read_alike
 from anymix.models import fit_folder, reserved
+from anymix.sources import MOST_SOURCES
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -32,9 +35,23 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--confidence", type=share, default=0.95, help="confidence of the certificate"
     )
     parser.add_argument(
+        "--set-aside",
+        action="append",
+        metavar="NAME",
+        help="a source whose rows are not to choose z (may be repeated); 'worst': the one whose "
+        "rows harm another, if there is one",
+    )
+    parser.add_argument(
         "--no-calibration", action="store_true", help="use the densities as they come"
     )
     add_force(parser, "a model folder")
+
+
+def influence_of(model: Any) -> dict[str, Any]:
+    """What is said of influence, beside what the folder holds: it can be found there again."""
+    if not 1 < len(model.source_names_) <= MOST_SOURCES:
+        return {}
+    return {"influence": {**plain(model.influence_), "sentences": model.influence_.sentences()}}
 
 
 def run(args: Namespace, console: Console) -> int:
@@ -54,8 +71,9 @@ def run(args: Namespace, console: Console) -> int:
             eta=args.eta,
             confidence=args.confidence,
             calibrate=not args.no_calibration,
+            set_aside="worst" if args.set_aside == ["worst"] else args.set_aside,
         )
     replaced = place.record is not None
     wrote = f"wrote {args.out}" + ", in place of the model that was there" * replaced
-    console.result(f"{model.describe()}\n\n{wrote}", record)
+    console.result(f"{model.describe()}\n\n{wrote}", record | influence_of(model))
     return 0

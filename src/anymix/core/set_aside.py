@@ -27,7 +27,7 @@ class SetAside:
     >>> problem = Problem(np.eye(3), [[0.0, 0, 9], [1, 1, 9], [2, 2, 2]], [0.0, 1.0, 7.0])
     >>> z = np.full(3, 1 / 3)
     >>> problem.source_losses(z).round(3), SetAside(problem, [2]).source_losses(z).round(3)
-    (array([ 0.   ,  0.   , 24.968]), array([0., 0., 0.]))
+    (array([ 0.   ,  0.   , 24.953]), array([0., 0., 0.]))
     """
 
     def __init__(self, problem: Problem, sites: Sequence[int]):

@@ -1,12 +1,17 @@
-"""A word on a model that is no better than the plain average of its sources."""
+"""A word on a model that is no better than a plain average, and on who moves the loss of whom."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from anymix.estimators.comparison import Comparison
+from anymix.sources import MOST_SOURCES, Influence
+
+# More would bury the rest; all are in `influence_` and in the report.
+MOST_SENTENCES = 3
 
 
 def advice(model: Any, comparison: Comparison) -> str:
@@ -31,3 +36,41 @@ def advice(model: Any, comparison: Comparison) -> str:
         f"{names[blamed]} to {100 * share[blamed]:.0f} %; {robust}look at the predictor and the "
         f"density of {names[blamed]}."
     )
+
+
+def said_aside(names: Sequence[str]) -> str:
+    r"""Say whose rows were set aside, in a line of its own, if any were.
+
+    >>> said_aside(["west"])
+    'The rows of west did not choose z; the certificate covers them all the same.\n'
+    """
+    if not names:
+        return ""
+    return (
+        f"The rows of {' and '.join(names)} did not choose z; the certificate covers them all the "
+        "same.\n"
+    )
+
+
+def suspicion(model: Any) -> str:
+    """Say which site or source raises the loss of another, and what can be done; else nothing."""
+    p = len(model.source_names_)
+    if p > MOST_SOURCES:
+        return (
+            f"Whether a site harms others was not looked at: that is done for {MOST_SOURCES} "
+            "sources at most."
+        )
+    found: Influence = model.influence_
+    said, asked = found.sentences(), found.least_known()
+    if asked is None:
+        return ""
+    more = len(said) - MOST_SENTENCES
+    rest = [f"So it is {more} times more; the report names all."] if more > 0 else []
+    name, share = found.names[asked], 100 * float(found.recognised[asked])
+    remedy = (
+        "Wrong rows do that, and so do sources that disagree where their rows overlap: look first "
+        f"at the rows of {name}, of which its own density claims {share:.0f} %, and set them aside "
+        "(set_aside; --set-aside of anymix fit) or leave the source out if they are not to be "
+        "trusted."
+    )
+    return " ".join([*said[:MOST_SENTENCES], *rest, remedy])

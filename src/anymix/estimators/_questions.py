@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -9,12 +11,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
 from anymix.core import Assumptions, Certificate, Combination, Loss
-from anymix.estimators._advice import advice
+from anymix.estimators._advice import advice, said_aside, suspicion
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._rows import check_domains, check_X
 from anymix.estimators._warnings import names_checked
 from anymix.estimators.comparison import Comparison, compare_tables, usual_methods
-from anymix.sources import Novelty, Tables, certify_tables, evaluate
+from anymix.sources import (
+    Goal,
+    Influence,
+    Novelty,
+    Tables,
+    certify_tables,
+    evaluate,
+    find_influence,
+)
 
 
 class Questions(SourceEnsemble):
@@ -23,8 +33,36 @@ class Questions(SourceEnsemble):
     combination_: Combination
     certificate_: Certificate | None
     tables_: Tables
+    set_aside_: tuple[str, ...]
     loss: str | Loss
+    rule: str
+    objective: str
+    shrinkage: float | str
+    eta: float
+    calibrate: bool
     confidence: float
+
+    def _goal(self) -> Goal:
+        return Goal(
+            loss=self.loss,
+            eta=self.eta,
+            rule=self.rule,
+            objective=self.objective,
+            shrinkage=self.shrinkage,
+            calibrate=self.calibrate,
+            confidence=self.confidence,
+        )
+
+    @cached_property
+    def influence_(self) -> Influence:
+        """What the rows of each site, and each source as a whole, do to the losses of the others.
+
+        Found when it is asked for: z is learned anew without each of them, on some thousand of
+        the held-out rows.
+        """
+        names = [str(name) for name in self.source_names_]
+        aside = tuple(k for k, name in enumerate(names) if name in self.set_aside_)
+        return find_influence(self.tables_, replace(self._goal(), set_aside=aside), names)
 
     @property
     def comparison_(self) -> Comparison:
@@ -37,17 +75,20 @@ class Questions(SourceEnsemble):
         return compare_tables(self.tables_, methods, names, self.loss, confidence=self.confidence)
 
     def describe(self) -> str:
-        """Say what was learned: the certificate, z, the model beside its rivals, and a warning.
+        """Say what was learned: the certificate, z, the model beside its rivals, and warnings.
 
-        The warning is there if the plain average of the sources is better on held-out rows.
+        They are there if the plain average of the sources is better on held-out rows, and if a
+        site or source moves the loss of another.
         """
         comparison, certificate = self.comparison_, self.certificate_
         named = zip(self.source_names_, self.combination_.z, strict=True)
         sentence = "" if certificate is None else f"{certificate.sentence}\n"
         parts = (
-            f"{sentence}z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}",
+            f"{sentence}{said_aside(self.set_aside_)}"
+            f"z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}",
             comparison.table(),
             advice(self, comparison),
+            suspicion(self),
         )
         return "\n\n".join(filter(None, parts))
 

@@ -14,10 +14,11 @@ from anymix.core import Combination, Loss, check_number
 from anymix.densities import GaussianKDE
 from anymix.estimators._questions import Questions
 from anymix.estimators._rows import Rows, check_every_source, check_sources, check_X
+from anymix.estimators._set_aside import with_set_aside
 from anymix.estimators._source_training import SourceTrainer
 from anymix.estimators._warnings import names_checked
 from anymix.estimators.cross_loss import cross_loss
-from anymix.sources import Goal, Source, Tables, evaluate, learn
+from anymix.sources import Source, Tables, evaluate, learn
 
 # A fit to one source has none of these, not even those of an earlier fit to several.
 LEARNED_FROM_SEVERAL = (
@@ -25,7 +26,9 @@ LEARNED_FROM_SEVERAL = (
     "certificate_",
     "comparison_",
     "cross_loss_",
+    "influence_",
     "novelty_",
+    "set_aside_",
     "solution_",
     "tables_",
 )
@@ -52,6 +55,7 @@ class DistributionWeighting(Questions):
         confidence: float = 0.95,
         skip_below: float = 1e-6,
         random_state: Any = None,
+        set_aside: str | Sequence[str] | None = None,
     ):
         self.estimator = estimator
         self.density = density
@@ -65,6 +69,7 @@ class DistributionWeighting(Questions):
         self.confidence = confidence
         self.skip_below = skip_below
         self.random_state = random_state
+        self.set_aside = set_aside
 
     def _check_fit(self, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> Rows:
         if sample_domain is None and not self.sources:
@@ -148,18 +153,12 @@ class DistributionWeighting(Questions):
 
     def _learn_from(self, tables: Tables) -> None:
         """Calibrate, learn z, certify, all on rows that no source has seen."""
-        goal = Goal(
-            loss=self.loss,
-            eta=self.eta,
-            rule=self.rule,
-            objective=self.objective,
-            shrinkage=self.shrinkage,
-            calibrate=self.calibrate,
-            confidence=self.confidence,
-        )
         check_every_source(tables, self.source_names_)
+        goal = with_set_aside(self.set_aside, tables, self._goal(), self.source_names_)
         learned = learn(tables, goal)
+        self.__dict__.pop("influence_", None)
         self.tables_ = tables
+        self.set_aside_ = tuple(str(self.source_names_[j]) for j in goal.set_aside)
         self.combination_, self.certificate_ = learned.combination, learned.certificate
         self.solution_, self.calibration_report_ = learned.solution, learned.calibration_report
         self.novelty_ = learned.novelty

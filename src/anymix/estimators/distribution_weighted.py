@@ -46,6 +46,10 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
         every source keeps a weight of about η/p, only a value above 2η saves much.
     random_state : int or None
         For the folds.
+    set_aside : list of str, "worst" or None
+        Sources whose rows choose neither z nor the calibration; their predictors and densities are
+        combined as before, and the certificate covers their rows all the same.  "worst" sets one
+        aside if its rows harm another's loss as `influence_` says, and else none.
 
     Attributes
     ----------
@@ -57,6 +61,9 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
     solution_, cross_loss_, comparison_, tables_, sources_
         The solver's answer; each source's model on each domain; this model beside its rivals on
         held-out rows; the held-out tables, densities as they came; what was combined.
+    influence_, set_aside_
+        Which site or source moves the losses of others, found when it is asked for; the names of
+        the sources whose rows were set aside.
 
     Examples
     --------
@@ -121,6 +128,7 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
         confidence: float = 0.95,
         skip_below: float = 1e-6,
         random_state: Any = None,
+        set_aside: str | Sequence[str] | None = None,
     ):
         super().__init__(
             estimator,
@@ -135,6 +143,7 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
             confidence=confidence,
             skip_below=skip_below,
             random_state=random_state,
+            set_aside=set_aside,
         )
         self.rule = rule
 

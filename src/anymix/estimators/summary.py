@@ -13,7 +13,7 @@ from anymix._arrays import FloatArray
 from anymix._version import __version__
 from anymix.core import Combination, Record, log_responsibilities, plain
 from anymix.densities import CalibrationReport, balanced_weights
-from anymix.sources import Tables
+from anymix.sources import MOST_SOURCES, Tables
 
 N_BINS = 10
 
@@ -70,9 +70,18 @@ def summarise(
             "comparison": comparison,
             "solution": model.solution_,
             "traffic": traffic,
+            "influence": _influence(model),
+            "set_aside": list(model.set_aside_) or None,
             **summarise_tables(model.tables_, model.combination_, model.calibration_report_),
         }
     )
+
+
+def _influence(model: Any) -> dict[str, Any] | None:
+    """Who moves whom, in numbers and sentences; it is not looked for among many sources."""
+    if len(model.source_names_) > MOST_SOURCES:
+        return None
+    return {**plain(model.influence_), "sentences": model.influence_.sentences()}
 
 
 def summarise_tables(

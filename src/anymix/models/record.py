@@ -26,6 +26,8 @@ from anymix.exchange import is_text
 
 KIND, SCHEMA = "anymix model", 2
 SETTINGS = ("objective", "shrinkage", "eta", "calibrate", "cv", "confidence", "skip_below")
+# The sources that were set aside, by name; it stands there only if there are any.
+ASIDE = "set_aside"
 TASKS = {
     "regression": DistributionWeightedRegressor,
     "classification": DistributionWeightedClassifier,
@@ -86,7 +88,7 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         "anymix": __version__,
         "task": task,
         "loss": {"name": model.loss} if isinstance(model.loss, str) else loss_to_dict(model.loss),
-        "settings": {name: getattr(model, name) for name in SETTINGS},
+        "settings": {name: getattr(model, name) for name in SETTINGS} | _aside(model),
         "classes": model.classes_.tolist() if task == "classification" else None,
         "names": np.asarray(model.source_names_).tolist(),
         "features": _features(model),
@@ -94,6 +96,12 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         **learned,
         "comparison": model.comparison_ if "tables_" in vars(model) else None,
     }
+
+
+def _aside(model: Any) -> dict[str, Any]:
+    """What was asked for may have been a word; what is kept is who it was."""
+    names = list(vars(model).get("set_aside_", ()))
+    return {ASIDE: names} if names else {}
 
 
 def _features(model: Any) -> dict[str, Any]:
@@ -122,6 +130,7 @@ def model_from_dict(record: dict[str, Any]) -> Any:
     model = TASKS[task](loss=_loss(record["loss"]), **settings)
     model.combination_ = combination
     model.source_names_ = _names(record["names"], combination.z.size)
+    _restore_aside(model)
     if task == "classification":
         model.classes_ = _labels(record["classes"])
     elif record["classes"] is not None:
@@ -151,6 +160,20 @@ def _names(given: Any, p: int) -> Any:
     if len({str(name) for name in given}) < p:
         raise ValueError("two sources have one name")
     return np.asarray(given)
+
+
+def _restore_aside(model: Any) -> None:
+    """Sources that were set aside are some of the sources, each named once, and not all."""
+    names, given = [str(name) for name in model.source_names_], model.set_aside or []
+    sound = isinstance(given, list) and all(isinstance(name, str) for name in given)
+    if (
+        not sound
+        or len({*given} & {*names}) < len(given)
+        or len(names) < len(given) + 2 * any(given)
+    ):
+        raise ValueError("the sources set aside are not some of the sources")
+    if len(names) > 1:
+        model.set_aside_ = tuple(name for name in names if name in given)
 
 
 def _restore_features(model: Any, given: Any) -> None:
@@ -194,7 +217,8 @@ def _restore_learned(model: Any, record: dict[str, Any]) -> None:
 
 def _check_settings(given: Any) -> None:
     """Settings are numbers within their ranges, or the words that may stand for them."""
-    _check_entries(given, SETTINGS, "settings")
+    known = given if isinstance(given, dict) else {}
+    _check_entries(given, (*SETTINGS, *({ASIDE} & {*known})), "settings")
     for name, (least, most) in RANGES.items():
         if name == "shrinkage" and given[name] == "auto":
             continue

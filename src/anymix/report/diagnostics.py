@@ -39,7 +39,7 @@ def cross_table(record: Data) -> str:
         [f"{number(a, digits)} to {number(b, digits)}" for a, b in zip(low, high, strict=True)]
         for low, high in zip(found["lower"], found["upper"], strict=True)
     ]
-    body = _heat_table(record, "Each model on each domain", found["mean"], shades, notes)
+    body = heat_table(record, "Each model on each domain", found["mean"], shades, notes)
     return section("cross", "Each source’s model on each domain", lead, body)
 
 
@@ -52,13 +52,14 @@ def weights(record: Data) -> str:
         "Mean weight of each source’s model (rows) on the held-out rows of each domain (columns); "
         "every column sums to one."
     )
-    body = f'<div class="shares">{_heat_table(record, "Mean weights", found, found, None, 3)}</div>'
+    body = f'<div class="shares">{heat_table(record, "Mean weights", found, found, None, 3)}</div>'
     return section("weights", "Where the weights go", lead, body)
 
 
-def _heat_table(
+def heat_table(
     record: Data, caption: str, values: Any, shades: Any, notes: Any, digits: int | None = None
 ) -> str:
+    """Lay out values [k][j] of each source on each domain, shaded, with notes below them."""
     names = record["sources"]
     digits = decimals(flat(values)) if digits is None else digits
     rows = []

@@ -53,12 +53,20 @@ def certificate(record: Data) -> str:
         return _no_certificate(record)
     body = (
         f'<blockquote class="sentence">{prose(found.get("sentence", ""))}</blockquote>'
+        f"{_set_aside(record)}"
         f'<dl class="figures">{"".join(_figures(found))}</dl>{_at_home(record, found)}'
         f"{_bounds(found)}"
     )
     lead = "What holds for every mixture of the sources, whichever one the future brings."
     lead += recorded(record, "certificate")
     return section("certificate", "Certificate", lead, body)
+
+
+def _set_aside(record: Data) -> str:
+    """Say whose rows did not choose z."""
+    names = " and ".join(record.get("set_aside", []))
+    said = f"The rows of {names} did not choose z; the certificate covers them all the same."
+    return f'<p class="note">{prose(said)}</p>' if names else ""
 
 
 def _no_certificate(record: Data) -> str:

@@ -10,7 +10,10 @@ import numpy as np
 from anymix.core import plain
 
 OURS = "anymix"
-RECORDS = ("certificate", "cross_loss", "comparison", "calibration", "solution", "traffic")
+RECORDS = (
+    *("certificate", "cross_loss", "comparison", "calibration", "solution", "traffic"),
+    "influence",
+)
 # Control characters, halves of characters, ends of lines, and what turns the direction of the text.
 ILLEGIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
@@ -52,6 +55,11 @@ class ReportRecord(TypedDict, total=False):
         A `Solution`, with its trace.
     traffic : dict
         A `TrafficReport`.
+    influence : dict
+        An `Influence`, and its `sentences`: rows[j][k] and sources[j][k], what j does to the loss
+        of k.
+    set_aside : list of str
+        Sources whose rows did not choose z.
     recorded : dict of str
         For each of certificate, comparison and traffic that no table could show anew, the day on
         which it was recorded; the page says so.
@@ -72,6 +80,8 @@ class ReportRecord(TypedDict, total=False):
     calibration: dict[str, Any] | None
     solution: dict[str, Any] | None
     traffic: dict[str, Any] | None
+    influence: dict[str, Any] | None
+    set_aside: list[str] | None
     recorded: dict[str, str] | None
 
 
@@ -161,6 +171,8 @@ def _shapes(found: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         "comparison.worst": table[:1],
         "comparison.mixture_weights": (table[1], p),
         "traffic.estimate.mixture": (p,),
+        **dict.fromkeys(("influence.rows", "influence.sources"), (p, p)),
+        "influence.losses": (p,),
     }
 
 

@@ -2,7 +2,8 @@
 
 from anymix.sources.influence import FEWEST_SITES as FEWEST_SITES
 from anymix.sources.influence import MOST_SOURCES as MOST_SOURCES
-from anymix.sources.influence import Influence, find_influence
+from anymix.sources.influence import Influence
+from anymix.sources.influence import find_influence as find_influence
 from anymix.sources.learning import Goal, Learned, certify_tables, learn
 from anymix.sources.novelty import Novelty as Novelty
 from anymix.sources.source import PROBABILITY_FLOOR as PROBABILITY_FLOOR
@@ -19,6 +20,5 @@ __all__ = [
     "Tables",
     "certify_tables",
     "evaluate",
-    "find_influence",
     "learn",
 ]
