@@ -18,15 +18,17 @@ import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix._errors import InputError
-from anymix.core import Budget, Record, SolverWarning, simplex
+from anymix.core import Budget, Calibration, Problem, Record, SolverWarning, simplex
 from anymix.sources.learning import Goal, calibrations, find_z
 from anymix.sources.tables import Tables
 
 # z is found 2p + 1 times; beyond so many sources that takes minutes.
-MOST_SOURCES = 30
+MOST_SOURCES = 20
 # Of all sites together, and of one at least; what is named is no matter of single rows.
 POINTS, FEWEST = 4000, 100
-TOL, BUDGET = 1e-6, Budget(evaluations=2000, seconds=10.0)
+NUMBERS = 2**22  # of a table of classes
+# The time is for all searches together, and far more than honest tables need.
+TOL, EVALUATIONS, SECONDS = 1e-6, 200.0, 60.0
 # Harm is named from so many standard errors on, if it is that share of the loss without it, and
 # of the usual loss of a source at home.
 STANDARD_ERRORS, SHARE, FLOOR = 2.0, 2.0, 0.5
@@ -165,6 +167,7 @@ def _thinned(tables: Tables) -> Tables:
     domain, rng = np.asarray(tables.sample_domain), np.random.default_rng(0)
     p = len(tables.log_masses)
     most = max(FEWEST, POINTS // p)
+    most = max(1, min(most, NUMBERS * domain.size // (p * tables.predictions.size)))
     kept = [rng.permutation(np.flatnonzero(domain == k))[:most] for k in range(p)]
     return tables.taken(np.concatenate(kept))
 
@@ -177,14 +180,16 @@ def _losses(tables: Tables, goal: Goal) -> FloatArray:
     if len(tables.log_masses) == 1:
         return tables.point_losses(goal.loss)[0]
     equal = simplex.uniform(len(tables.log_masses))
-    problems = {
-        calibration: tables.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
-        for calibration, _ in calibrations(tables, goal)
-    }
-    chosen = min(problems, key=lambda one: goal.value(problems[one].source_losses(equal)))
+
+    def problem(calibration: Calibration | None) -> Problem:
+        return tables.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
+
+    tried = [calibration for calibration, _ in calibrations(tables, goal)]
+    chosen = min(tried, key=lambda one: goal.value(problem(one).source_losses(equal)))
+    budget = Budget(EVALUATIONS, SECONDS / (2 * equal.size + 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SolverWarning)
-        z = find_z(problems[chosen], goal, n_starts=2, tol=TOL, budget=BUDGET).z
+        z = find_z(problem(chosen), goal, n_starts=2, tol=TOL, budget=budget).z
     judged = tables.weighed(chosen).judgement(goal.loss, goal.eta, goal.rule)
     return np.asarray(judged.loss.value(judged.ratio(z)[0], judged.targets))
 
