@@ -10,10 +10,9 @@ Importing this room loads neither onnx nor onnxruntime.
 
 from anymix.sandbox.messages import rows_from_bytes as rows_from_bytes
 from anymix.sandbox.messages import rows_to_bytes as rows_to_bytes
-from anymix.sandbox.process import LimitedProcess as LimitedProcess
-from anymix.sandbox.process import limited_process
+from anymix.sandbox.process import LimitedProcess, limited_process
 from anymix.sandbox.session import ask_in_blocks as ask_in_blocks
 from anymix.sandbox.session import open_session as open_session
-from anymix.sandbox.shapes import Refused
+from anymix.sandbox.shapes import Refused as Refused
 
-__all__ = ["Refused", "limited_process"]
+__all__ = ["LimitedProcess", "limited_process"]

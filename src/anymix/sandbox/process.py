@@ -28,6 +28,15 @@ class LimitedProcess:
 
     One that dies of a request is replaced at the next.  Requests that were given up, as by Ctrl-C,
     end it too: the next would read the answer of the last.
+
+    Examples
+    --------
+    >>> process = LimitedProcess()
+    >>> process.ask({"do": "nothing"})
+    Traceback (most recent call last):
+    ...
+    anymix.sandbox.shapes.Refused: it is not understood (KeyError)
+    >>> process.close()
     """
 
     def __init__(self) -> None:
@@ -116,6 +125,11 @@ def limited_process(graph: str = "") -> LimitedProcess:
     """Return the limited process of this one; a fork has another than its parent.
 
     A large graph has a process of its own, by its name: memory is limited for each.
+
+    Examples
+    --------
+    >>> limited_process() is limited_process()
+    True
     """
     key = os.getpid(), graph
     if key not in _PROCESSES:
