@@ -135,6 +135,30 @@ def lies() -> dict[str, bytes]:
         "dropout in training": graph(
             [node("Dropout", ["X", "ratio", "train"], ["D"]), *_sum_of("D")], [*noise, AXIS]
         ),
+        "a coin in a constant": graph(
+            [
+                node("Dropout", ["w", "ratio", "train"], ["D"]),
+                node("MatMul", ["X", "D"], ["Y"]),
+            ],
+            [*noise, ("w", np.ones((2, 1), F32))],
+        ),
+        "a cast that depends on the place": graph(
+            [
+                node("Mul", ["X", "gain"], ["G"]),
+                node("Cast", ["G"], ["C"], to=TensorProto.UINT32),
+                node("Cast", ["C"], ["D"], to=TensorProto.FLOAT),
+                *_sum_of("D"),
+            ],
+            [GAIN, AXIS],
+        ),
+        "weights made of rows": graph(
+            [
+                node("ReduceSum", ["X", "axis"], ["s"], keepdims=0),
+                node("LayerNormalization", ["X", "s"], ["L"], axis=1),
+                *_sum_of("L"),
+            ],
+            [AXIS],
+        ),
         "batch statistics": graph(
             [
                 node(

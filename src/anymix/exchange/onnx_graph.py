@@ -143,7 +143,7 @@ def _same_opset(onnx: Any, one: ReceivedSource) -> Any:
     except (RuntimeError, onnx.version_converter.ConvertError) as error:
         raise InputError(
             f"the predictor of {one.manifest.name!r}",
-            f"cannot be brought to opset {OPSETS['']}; pack it again with a newer exporter",
+            f"cannot be brought to opset {OPSETS['']}; pack it again from a file of that opset",
         ) from error
 
 
@@ -174,8 +174,10 @@ def _finish(
     whole = make.make_graph(graph.nodes, "anymix", [given], results, graph.weights)
     versions = {"": OPSETS[""], "ai.onnx.ml": graph.ml_version}
     opsets = [make.make_opsetid(domain, version) for domain, version in versions.items()]
-    model = make.make_model(
-        whole, producer_name="anymix", opset_imports=opsets, ir_version=10
-    )
-    onnx.checker.check_model(model)
+    model = make.make_model(whole, producer_name="anymix", opset_imports=opsets, ir_version=10)
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError as error:
+        cause = " ".join(str(error).split())[:160].rstrip(".")
+        raise InputError("the model", f"has no form as one ONNX file ({cause})") from error
     return bytes(model.SerializeToString())

@@ -15,6 +15,7 @@ from anymix.sandbox import (
     LimitedProcess,
     Refused,
     ask_in_blocks,
+    blocks_of,
     limited_process,
     open_session,
     rows_from_bytes,
@@ -25,8 +26,6 @@ BLOCK_ROWS = 4096
 REQUEST_BYTES = 2**23
 # Bytes beyond which a graph has a process of its own.
 LARGE = 2**22
-# Documents of a block are filled up to the longest, so their letters count, and not their number.
-BLOCK_LETTERS = 2**22
 
 
 class Expected(NamedTuple):
@@ -109,18 +108,10 @@ class OnnxPredictor:
 
     def _requests(self, rows: Any) -> Iterator[tuple[int, int]]:
         """Yield where requests begin and end; there is one of no rows if there are none."""
-        if self.dtype != "string" or not len(rows):
-            fits = max(REQUEST_BYTES // max(rows[:1].nbytes, 1), 1)
-            n = min(self.request, fits)
-            yield from ((a, a + n) for a in range(0, max(len(rows), 1), n))
-            return
-        start = longest = 0
-        for i, text in enumerate(rows[:, 0]):
-            longest = max(longest, len(str(text)))
-            if i > start and ((i + 1 - start) * longest > BLOCK_LETTERS or i - start == self.block):
-                yield start, i
-                start, longest = i, len(str(text))
-        yield start, len(rows)
+        # A document takes more than its pointer; blocks of them are cut by their letters.
+        text = self.dtype == "string"
+        fits = self.block if text else max(REQUEST_BYTES // max(rows[:1].nbytes, 1), 1)
+        return blocks_of(rows, min(self.request, fits))
 
 
 def audit(content: bytes, expected: Expected, own: Any = (), others: Any = ()) -> OnnxPredictor:

@@ -12,6 +12,7 @@ from anymix.sandbox.messages import rows_from_bytes as rows_from_bytes
 from anymix.sandbox.messages import rows_to_bytes as rows_to_bytes
 from anymix.sandbox.process import LimitedProcess, limited_process
 from anymix.sandbox.session import ask_in_blocks as ask_in_blocks
+from anymix.sandbox.session import blocks_of as blocks_of
 from anymix.sandbox.session import open_session as open_session
 from anymix.sandbox.shapes import Refused as Refused
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from anymix.sandbox.node import Node, Rule, along, place
 from anymix.sandbox.shapes import N, Refused, Shape, Size, broadcast, fixed, one_row_axis
 
+# As onnx numbers its types: float, int32, int64, string, bool, double.
+CAST_TO = (1, 6, 7, 8, 9, 11)
+
 
 def same(node: Node) -> list[Shape]:
     """Each number by itself."""
@@ -86,6 +89,8 @@ def layer_norm(node: Node) -> list[Shape]:
     shape = node.first.shape
     for i in range(node.axis(-1), len(shape)):
         along(shape, i)
+    if any(value.has_rows for value in node.there()[1:]):
+        raise Refused("LayerNormalization must have constant weights")
     return [shape] * node.n_outputs
 
 
@@ -138,6 +143,27 @@ def batch_norm(node: Node) -> list[Shape]:
     return [node.first.shape]
 
 
+def cast(node: Node) -> list[Shape]:
+    """Each number by itself, in a type that all others fit: beyond it a batch decides."""
+    if node.attributes.get("to") not in CAST_TO:
+        raise Refused("Cast to this type depends on where a row stands in its batch")
+    return same(node)
+
+
+def normalise(node: Node) -> list[Shape]:
+    """Divided by its norm along one axis."""
+    along(node.first.shape, node.axis(-1))
+    return [node.first.shape]
+
+
+def running_sum(node: Node) -> list[Shape]:
+    """Summed up along one axis."""
+    axis = node.option("axis", 1)
+    axis = axis[0] if isinstance(axis, list) else axis
+    along(node.first.shape, place(axis, len(node.first.shape)))
+    return [node.first.shape]
+
+
 def dropout(node: Node) -> list[Shape]:
     """Nothing: it only acts in training."""
     if node.option("training_mode", 2):
@@ -146,11 +172,11 @@ def dropout(node: Node) -> list[Shape]:
 
 
 _EACH = """
-    Abs Cast Ceil Cos Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity LeakyRelu Log Neg Not
-    Reciprocal Relu Round Selu Sigmoid Sign Sin Softplus Sqrt Tanh"""
+    Abs Ceil Cos Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Log Neg
+    Not Reciprocal Relu Round Selu Sigmoid Sign Sin Softplus Sqrt Tanh"""
 _TOGETHER = """
-    Add And Clip Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min Mul Or Pow PRelu Sub
-    Sum Where Xor"""
+    Add And Clip Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min Mod Mul Or Pow PRelu
+    Sub Sum Where Xor"""
 _REDUCE = "L1 L2 LogSumExp Max Mean Min Prod Sum SumSquare"
 
 ARITHMETIC: dict[str, Rule] = {
@@ -162,10 +188,13 @@ ARITHMETIC: dict[str, Rule] = {
     **dict.fromkeys(("Conv", "MaxPool", "AveragePool"), window),
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), whole_image),
     "BatchNormalization": batch_norm,
+    "Cast": cast,
+    "CumSum": running_sum,
     "Dropout": dropout,
     "Gemm": gemm,
     "InstanceNormalization": image,
     "LayerNormalization": layer_norm,
+    "LpNormalization": normalise,
     "MatMul": matmul,
     "TopK": top_k,
 }

@@ -34,6 +34,8 @@ from anymix.sandbox.texts import OF_WORDS
 BLOCK_ROWS, REQUEST_ROWS = 4096, 2**17
 # What a block of rows may take: numbers that are there at once.  What a request may: products.
 BLOCK_NUMBERS, REQUEST_PRODUCTS = 2**23, 2**34
+# Numbers that one answer may have.
+ANSWERS = 2**22
 
 
 class Graph(NamedTuple):
@@ -65,7 +67,7 @@ def rewritten(contents: list[Any], dtype: str, n_features: int, n_columns: int) 
         found = shapes.get(out, "no shape")
         raise Refused(f"its output has the shape {found} where (n, {n_columns}) is expected")
     widest = max(numbers(shape) for shape in shapes.values())
-    request = min(REQUEST_ROWS, REQUEST_PRODUCTS // max(products, 1))
+    request = min(REQUEST_ROWS, REQUEST_PRODUCTS // max(products, 1), ANSWERS // n_columns)
     block = min(BLOCK_ROWS, BLOCK_NUMBERS // widest, request)
     if block < 1:
         raise Refused("one row alone needs too much memory or time")
@@ -131,6 +133,8 @@ def _walk(
 
 def _is_size(node: Node) -> bool:
     """Whether a node computes with shapes; to shape rows by them is no computation."""
+    if node.operator == "ConstantOfShape":
+        return False
     used = node.inputs[:1] if node.operator in ("Reshape", "Expand") else node.inputs
     return node.operator == "Shape" or any(v is not None and v.sizes is not None for v in used)
 

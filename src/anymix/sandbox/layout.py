@@ -143,6 +143,11 @@ def expand(node: Node) -> list[Shape]:
     return [broadcast(node.first.shape, sizes_of(node.given(1)))]
 
 
+def constant_of_shape(node: Node) -> list[Shape]:
+    """One constant everywhere, in sizes that are constants, or the number of rows."""
+    return [one_row_axis(sizes_of(node.first))]
+
+
 def pad(node: Node) -> list[Shape]:
     """Numbers around, but no further rows."""
     shape, pads = node.first.shape, node.option("pads", 1)
@@ -160,6 +165,7 @@ def pad(node: Node) -> list[Shape]:
 
 LAYOUT: dict[str, Rule] = {
     "Concat": concat,
+    "ConstantOfShape": constant_of_shape,
     "Expand": expand,
     "Flatten": flatten,
     "Gather": gather,

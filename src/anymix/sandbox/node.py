@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from anymix.sandbox.shapes import N, Refused, Shape, Size, Value, W
 
 
@@ -42,7 +44,8 @@ class Node:
             if array is None:
                 raise Refused(f"{self.operator} takes its {name} from the rows")
             return array.tolist()
-        return self.attributes.get(name, default)
+        found = self.attributes.get(name, default)
+        return found.tolist() if isinstance(found, np.ndarray) else found
 
     def axis(self, default: int, rank: int | None = None) -> int:
         """Return the attribute `axis`, counted from the front."""

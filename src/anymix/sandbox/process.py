@@ -118,6 +118,7 @@ def _start() -> tuple[subprocess.Popen[bytes], mmap | None]:
     return child, shared
 
 
+_REGISTRY = threading.Lock()
 _PROCESSES: OrderedDict[tuple[int, str], LimitedProcess] = OrderedDict()
 
 
@@ -132,11 +133,24 @@ def limited_process(graph: str = "") -> LimitedProcess:
     True
     """
     key = os.getpid(), graph
-    if key not in _PROCESSES:
-        _PROCESSES[key] = LimitedProcess()
-        atexit.register(_PROCESSES[key].close)
-    _PROCESSES.move_to_end(key)
-    own = [name for name in _PROCESSES if name[0] == key[0] and name[1]]
-    for name in own[:-MOST]:
-        _PROCESSES.pop(name).close()
-    return _PROCESSES[key]
+    with _REGISTRY:
+        if key not in _PROCESSES:
+            _PROCESSES[key] = LimitedProcess()
+            atexit.register(_PROCESSES[key].close)
+        _PROCESSES.move_to_end(key)
+        own = [name for name in _PROCESSES if name[0] == key[0] and name[1]]
+        late = [_PROCESSES.pop(name) for name in own[:-MOST]]
+        found = _PROCESSES[key]
+    for process in late:
+        process.close()
+    return found
+
+
+def _renew() -> None:
+    """In a fork: a thread of the parent may have held the lock."""
+    global _REGISTRY
+    _REGISTRY = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)

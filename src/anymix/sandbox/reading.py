@@ -108,6 +108,9 @@ def understood(graph: Any, given: str) -> Known:
             raise Refused(f"the operator {node.op_type!r:.60} is not allowed")
         if not there.issuperset(node.input):
             raise Refused(f"the node {node.name!r:.60} uses a value that no earlier node gives")
+        if node.op_type == "Dropout" and len(node.input) > 2:
+            # Before constants are computed: of a constant it would make another one each time.
+            raise Refused("Dropout that can be switched to training is random")
         new = [name for name in node.output if name]
         if there.intersection(new) or len(set(new)) < len(new):
             raise Refused(f"the node {node.name!r:.60} gives a value that is there already")
@@ -169,7 +172,8 @@ def _attribute(attribute: Any, name: str) -> Any:
     if field in ("ints", "floats"):
         value = np.fromiter(value, np.int64 if field == "ints" else np.float32, len(value))
         short = value.size <= SHORT
-    if field in ("f", "floats") and not np.isfinite(value).all():
+    gap = attribute.name == "replaced_value_float"  # an Imputer may fill what is not a number
+    if field in ("f", "floats") and not (gap or np.isfinite(value).all()):
         raise Refused(f"the node {name!r:.60} holds numbers that are not finite")
     if field in ("s", "strings"):
         return _text(value, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -9,6 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix.sandbox.shapes import Refused
+
+# Rows of a block are a multiple of this: more than a vector of any processor holds.
+VECTOR = 64
+# Documents of a block have so many letters together, each counted as long as the longest.
+LETTERS = 2**22
 
 
 def open_session(content: bytes) -> Any:
@@ -48,9 +54,44 @@ def ask(session: Any, rows: Any) -> NDArray[Any]:
 
 
 def ask_in_blocks(session: Any, rows: Any, block: int) -> NDArray[Any]:
-    """Run rows, so many at once; there is one block of no rows if there are none."""
-    starts = range(0, max(len(rows), 1), block)
-    return np.concatenate([ask(session, rows[a : a + block]) for a in starts])
+    """Run rows, so many at once; there is one block of no rows if there are none.
+
+    Blocks are filled up to whole vectors of the processor: the last few numbers of an array are
+    often computed otherwise, so that an answer would tell where in its batch a row stands.
+    """
+    parts = []
+    for start, end in blocks_of(rows, block):
+        some = rows[start:end]
+        missing = -len(some) % min(VECTOR, block)
+        if missing:
+            more = np.full((missing, 1), "", dtype=object) if _is_text(some) else some[-1:]
+            some = np.concatenate([some, np.repeat(more, missing // len(more), axis=0)])
+        parts.append(ask(session, some)[: end - start])
+    return np.concatenate(parts)
+
+
+def blocks_of(rows: Any, block: int) -> Iterator[tuple[int, int]]:
+    """Yield where blocks begin and end; documents are filled up to the longest of their block.
+
+    Examples
+    --------
+    >>> list(blocks_of(np.zeros((5, 1)), 2))
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    if not _is_text(rows) or not len(rows):
+        yield from ((a, min(a + block, len(rows))) for a in range(0, max(len(rows), 1), block))
+        return
+    start = longest = 0
+    for i, text in enumerate(rows[:, 0]):
+        longest = max(longest, len(str(text)))
+        if i > start and ((i + 1 - start) * longest > LETTERS or i - start == block):
+            yield start, i
+            start, longest = i, len(str(text))
+    yield start, len(rows)
+
+
+def _is_text(rows: Any) -> bool:
+    return bool(rows.dtype == object)
 
 
 def cause_of(error: Exception) -> str:

@@ -31,7 +31,7 @@ def count_words(node: Node) -> list[Shape]:
     places = node.attributes.get("ngram_indexes", ())
     if not len(places) or min(places) < 0 or max(places) >= 2**24:
         raise Refused("TfIdfVectorizer has places that are not there")
-    return [(N, max(places) + 1)]
+    return [(N, int(max(places)) + 1)]
 
 
 TEXTS: dict[str, Rule] = {"StringNormalizer": normalise_text, "TfIdfVectorizer": count_words}

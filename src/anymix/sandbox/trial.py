@@ -55,7 +55,8 @@ def in_company(session: Any, rows: Any, block: int) -> Array:
     rng, n = np.random.default_rng(0), len(rows)
     answers = ask_in_blocks(session, rows, block)
     scale = TOLERANCE * (1 + np.nanmax(np.abs(np.where(np.isfinite(answers), answers, 0.0))))
-    crowd = np.resize(np.arange(n), min(block, max(4 * n, 1000)))
+    # Documents are not repeated: long ones would take all the time there is.
+    crowd = np.resize(np.arange(n), n if rows.dtype == object else min(block, max(4 * n, 1000)))
     ways = [np.arange(n), rng.permutation(n), rng.permutation(crowd), np.arange(min(n, 2))]
     ways += [np.array([i]) for i in rng.choice(n, min(n, ALONE), replace=False)]
     for way in ways:
