@@ -213,9 +213,36 @@ def alarms(seeds: range) -> None:
         print(f"| {kind} | {n} | {rows} | {sources} |")
 
 
+def contradictions(seeds: range) -> None:
+    """What honest sites that contradict each other win and lose where "worst" sets one aside."""
+    ratios = []
+    for seed in seeds:
+        tables, goal = random_problem(seed), Goal()
+        wish = robust(tables, goal)
+        if wish.set_aside:
+            j = wish.set_aside[0]
+            before, after = (real(tables, goal, learn(tables, one))[0] for one in (goal, wish))
+            others = np.delete(after, j).max() / np.delete(before, j).max()
+            ratios.append((after[j] / before[j], others, after.max() / before.max()))
+    print(
+        f"\nof {len(seeds)} honest random problems worst set a site aside in {len(ratios)}; there"
+    )
+    for name, column in zip(
+        ("its loss", "the worst of the others", "the worst of all"),
+        zip(*ratios, strict=True),
+        strict=True,
+    ):
+        low, middle, high = np.quantile(column, [0.1, 0.5, 0.9])
+        print(
+            f"{name} became {middle:.2g} times what it was "
+            f"(one in ten below {low:.2g}, one in ten above {high:.2g})"
+        )
+
+
 def main(quick: bool = False, n: int = 300) -> None:
     warnings.simplefilter("ignore", SolverWarning)
     alarms(range(4 if quick else n))
+    contradictions(range(4 if quick else n // 5))
     chosen = ["levels, apart"] if quick else list(PROBLEMS)
     problems = {name: files_of(PROBLEMS[name]()) for name in chosen}
     print(

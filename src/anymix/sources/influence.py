@@ -30,7 +30,7 @@ NUMBERS = 2**22  # of a table of classes
 # The time is for all searches together, and far more than honest tables need.
 TOL, EVALUATIONS, SECONDS = 1e-6, 200.0, 60.0
 # Harm is named from so many standard errors on, if it is that share of the loss without it, and
-# of the usual loss of a source at home.
+# leaves a source worse off than with its own model by that share of the usual loss at home.
 STANDARD_ERRORS, SHARE, FLOOR = 2.0, 2.0, 0.5
 # Whose rows must be left to choose z: one alone has nobody to be set against.
 FEWEST_SITES = 2
@@ -103,8 +103,12 @@ class Influence(Record):
     def _stands_out(self, harm: FloatArray, error: FloatArray) -> FloatArray:
         # A single site, be it the liar, cannot move the median of three or more.
         usual = float(np.median(self.own_losses))
-        least = np.maximum(SHARE * (self.losses - harm), FLOOR * usual)
-        return np.asarray((harm > STANDARD_ERRORS * error) & (harm > np.maximum(least, 0.0)))
+        without = self.losses - harm
+        # Who is no worse off than with its own model has nothing to complain of.
+        excess = self.losses - np.maximum(without, self.own_losses)
+        sure = harm > STANDARD_ERRORS * error
+        much = (harm > SHARE * without) & (excess > max(FLOOR * usual, 0.0))
+        return np.asarray(sure & much)
 
     def worst(self) -> int | None:
         """Of the sites whose rows harm others the one that its own source knows least, if any."""
