@@ -85,7 +85,6 @@ def test_text_comes_back(tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_a_network_comes_back(tmp_path):
     torch = pytest.importorskip("torch")
-    pytest.importorskip("onnxscript")
     layers = [torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2), torch.nn.Softmax(1)]
     model = torch.nn.Sequential(*layers)
     source = Source("a", model, GaussianKDE(0.5).fit(X), classes=["no", "yes"])

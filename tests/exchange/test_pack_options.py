@@ -13,6 +13,7 @@ import pandas as pd
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -21,7 +22,7 @@ from sklearn.svm import LinearSVC
 
 from anymix import Source
 from anymix._errors import InputError
-from anymix.densities import GaussianKDE
+from anymix.densities import BigramModel, GaussianKDE
 from anymix.exchange import AuditError, NoSafeGraph, pack_source, read_source, read_sources
 from anymix.exchange import conversion as conversion_module
 from tests.exchange.hostile_folders import edit_arrays, edit_manifest
@@ -215,3 +216,56 @@ def test_where_is_the_path_of_the_file(tmp_path):
     assert caught.value.where == str(tmp_path / "a" / "manifest.json")
     assert caught.value.cause.startswith("names the task 'magic'")
     assert json.loads((tmp_path / "a" / "manifest.json").read_text())["task"] == "magic"
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["rows", "made up"])
+def test_a_graph_of_documents_that_differs_is_refused(tmp_path, given):
+    docs = ["good good good film", "bad bad film", "good film", "bad film film film film"] * 5
+    labels = ["a", "b", "a", "b"] * 5
+    density = BigramModel().fit([doc.split() for doc in docs])
+    for sublinear in (False, True):
+        words = TfidfVectorizer(sublinear_tf=sublinear)
+        model = make_pipeline(words, LogisticRegression()).fit(docs, labels)
+        source = bare(model, density=density)
+        if not sublinear:
+            pack_source(source, tmp_path / "a", rows=docs if given else None)
+            continue
+        with pytest.raises(NoSafeGraph, match=r"differs from the estimator at \d+ % of documents"):
+            pack_source(source, tmp_path / "b", rows=docs if given else None)
+
+
+def test_pairs_of_words_are_refused_where_letters_stand_between(tmp_path):
+    """The usual pattern of scikit-learn leaves out single letters, and its graph does not."""
+    docs = ["met a cat", "saw a dog", "met the dog", "saw the cat"] * 5
+    density = BigramModel().fit([doc.split() for doc in docs])
+    for pattern in (r"\w\w+", r"(?u)\b\w\w+\b"):
+        words = TfidfVectorizer(ngram_range=(1, 2), token_pattern=pattern)
+        source = bare(make_pipeline(words, Ridge()).fit(docs, np.arange(20.0)), density=density)
+        if pattern == r"\w\w+":
+            pack_source(source, tmp_path / "a", rows=docs)
+            continue
+        with pytest.raises(NoSafeGraph, match=r"for pairs of words token_pattern=r'.w.w\+'"):
+            pack_source(source, tmp_path / "b", rows=docs)
+
+
+def test_a_network_of_pytorch_is_packed_and_answers_the_same(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(3, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU()]
+    model = torch.nn.Sequential(*layers, torch.nn.Dropout(0.5), torch.nn.Linear(8, 1))
+    pack_source(bare(model, density=KDE), tmp_path / "a", rows=X)
+    with torch.no_grad():
+        due = model.eval()(torch.tensor(X, dtype=torch.float32)).numpy()
+    found = read_source(tmp_path / "a").predict(X)
+    np.testing.assert_allclose(np.ravel(found), due.ravel(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_network_without_a_graph_says_so(tmp_path):
+    torch = pytest.importorskip("torch")
+
+    class Strange(torch.nn.Module):
+        def forward(self, rows):
+            return torch.linalg.matrix_exp(rows[:, None] * rows[..., None])[:, 0, :1]
+
+    with pytest.raises(NoSafeGraph, match=r"Strange cannot be packed .* \(PyTorch says"):
+        pack_source(bare(Strange(), density=KDE), tmp_path / "a")

@@ -10,21 +10,25 @@ pytest.importorskip("onnx")
 pytest.importorskip("skl2onnx")
 pytest.importorskip("onnxruntime")
 
-from sklearn.decomposition import PCA
-from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from scipy import sparse
+from sklearn.decomposition import PCA, KernelPCA
+from sklearn.ensemble import BaggingRegressor, GradientBoostingRegressor, RandomForestRegressor
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import Binarizer, StandardScaler
 from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from anymix import Source
 from anymix.densities import BigramModel, GaussianKDE, GaussianMixtureDensity
 from anymix.exchange import AuditError, load, pack_source, read_sources
-from anymix.exchange.contents import cells_of
+from anymix.exchange.contents import cells_of, numbers_in, words_in
+from anymix.exchange.conversion import _converted
+from anymix.exchange.forms import forms_of
 from anymix.exchange.matches import rows_beyond_chance, rows_standing
+from anymix.exchange.revealed import rare_in_texts
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3)) * [1, 10, 100]
@@ -49,9 +53,21 @@ def pack(model, folder, density=KDE, **more):
         (make_pipeline(StandardScaler(), SVR()), r"holds \d\d+ training rows as they are"),
         (NESTED, r"holds \d\d+ training rows as they are"),
         (DecisionTreeRegressor(), "holds 120 training targets as they are"),
-        (RandomForestRegressor(3, random_state=0), "leaves that are the target of a single row"),
+        (RandomForestRegressor(9, random_state=0), "leaves that are the target of a single row"),
+        (
+            BaggingRegressor(SVR(), n_estimators=2, max_features=0.7, random_state=0),
+            r"holds \d\d+ training rows as they are",
+        ),
+        (
+            GradientBoostingRegressor(learning_rate=1, n_estimators=1, max_depth=None),
+            r"holds 1\d\d training targets as they are",
+        ),
+        (
+            GradientBoostingRegressor(n_estimators=2, max_depth=None),
+            "has 120 leaves that are the target of a single row",
+        ),
     ],
-    ids=["SVR", "scaled SVR", "nested", "tree", "forest"],
+    ids=["SVR", "scaled SVR", "nested", "tree", "forest", "bag", "one step", "first step"],
 )
 def test_a_predictor_that_holds_rows_or_targets_is_refused(tmp_path, model, fault):
     model.fit(X, Y)
@@ -102,10 +118,51 @@ def test_leaves_of_few_rows_are_counted(tmp_path):
     assert "The leaves of its trees were not counted." in said
 
 
-def test_boosting_holds_no_mean_of_targets():
-    assert cells_of(GradientBoostingRegressor(n_estimators=3).fit(X, Y)).single == 0
+def test_usual_boosting_says_what_its_leaves_hold(tmp_path):
+    rows = RNG.normal(size=(400, 3))
+    y = rows[:, 0] + 0.3 * RNG.normal(size=400)
+    model = GradientBoostingRegressor(n_estimators=30, random_state=0).fit(rows, y)
+    cells = cells_of(model)
+    assert cells.single == 0
+    assert cells.rest > 0
+    source = Source("north", model, GaussianKDE(1.0).fit(rows))
+    said = pack_source(source, tmp_path / "a", rows=rows, targets=y).reveals
+    assert f"{cells.rest} what the trees before left of the target of a single one." in said
     assert cells_of(RandomForestRegressor(3).fit(X, Y)).single > 0
     assert cells_of(lambda X: X).leaves == 0
+
+
+def test_the_first_trees_of_boosting_hold_targets():
+    """Who knows the learning rate, a round number, reads the largest incomes off the file."""
+    income = np.exp(2 * RNG.normal(size=120))
+    model = GradientBoostingRegressor(n_estimators=5, random_state=0).fit(X, income)
+    tree = model.estimators_[0, 0].tree_
+    alone = (tree.children_left < 0) & (tree.n_node_samples == 1)
+    read = model.init_.constant_.ravel() + tree.value[alone].ravel()
+    assert cells_of(model).single == alone.sum() > 0
+    assert np.isclose(read[:, None], income).any(axis=1).all()
+
+
+def test_targets_that_trees_of_a_file_add_up_to_are_found(tmp_path):
+    model = GradientBoostingRegressor(learning_rate=0.9, n_estimators=12, max_depth=None)
+    graph = _converted(model.fit(X, Y), 3, "float32")
+    with pytest.raises(AuditError, match=r"holds 1\d\d training targets"):
+        pack(graph, tmp_path / "a")
+
+
+def test_rows_as_a_step_in_the_middle_gets_them():
+    model = make_pipeline(StandardScaler(), KernelPCA(2), Ridge()).fit(X, Y)
+    assert any(np.array_equal(form, model[0].transform(X)) for form in forms_of(model, X))
+
+
+def test_rows_of_zeros_alone_are_nobodys(tmp_path):
+    labels = np.where(Y > 0, "yes", "no")
+    model = make_pipeline(Binarizer(), BernoulliNB()).fit(X, labels)
+    rows = np.vstack([X, -np.ones((4, 3))])
+    arrays = numbers_in(_converted(model, 3, "float32"))
+    assert rows_standing(Binarizer().transform(rows), arrays).any()
+    said = pack(model, tmp_path / "a", rows=rows, targets=None).reveals
+    assert "none stands in the predictor" in said
 
 
 def test_a_class_of_one_row_is_its_mean(tmp_path):
@@ -181,8 +238,8 @@ def test_a_name_that_is_met_once_is_refused(tmp_path):
     assert "min_df=5" in caught.value.cause
     manifest = pack_source(text_source(density, min_df=5), tmp_path / "a", rows=DOCS)
     assert manifest.reveals.endswith(
-        "Compared with 21 training documents: no words of fewer than 5 documents stand in the "
-        "predictor, none in the density."
+        "Compared with 21 training documents: none stands in the predictor as a vector of words; "
+        "no words of fewer than 5 documents stand in the predictor, none in the density."
     )
     for file in ("predictor.onnx", "density.safetensors"):
         assert b"quackenbush" not in (tmp_path / "a" / file).read_bytes()
@@ -244,11 +301,75 @@ def test_a_model_of_rare_words_alone_cannot_be_shared():
 
 
 def test_words_of_other_vectorizers(tmp_path):
-    model = make_pipeline(CountVectorizer(ngram_range=(1, 2)), LogisticRegression())
+    words = CountVectorizer(ngram_range=(1, 2), token_pattern=r"\w\w+")
+    model = make_pipeline(words, LogisticRegression())
     density = BigramModel().fit(tokens(DOCS))
     source = Source("text", model.fit(DOCS, LABELS), density)
     with pytest.raises(AuditError, match="words of fewer than 5 documents"):
         pack_source(source, tmp_path / "a", rows=np.array(DOCS, dtype=object))
+
+
+LETTERS = [a + b for a in "bcdfg" for b in ("aba", "odo", "uku", "ele")]
+TEXTS = [" ".join(RNG.choice(LETTERS, 8)) for _ in range(80)]
+MARKS = np.array([text.count("aba") + 0.1 * RNG.normal() for text in TEXTS])
+
+
+@pytest.mark.parametrize("words", [CountVectorizer(), TfidfVectorizer()], ids=["counts", "tfidf"])
+def test_documents_among_support_vectors_are_refused(tmp_path, words):
+    model = make_pipeline(words, SVR()).fit(TEXTS, MARKS)
+    source = Source("text", model, BigramModel().fit(tokens(TEXTS)))
+    fault = r"holds \d\d training documents as vectors of words"
+    with pytest.raises(AuditError, match=fault):
+        pack_source(source, tmp_path / "a", rows=TEXTS, targets=MARKS)
+    allowed = pack_source(source, tmp_path / "a", rows=TEXTS, targets=MARKS, reveals_rows=True)
+    assert re.search(r"documents: \d\d stand in the predictor as vectors of", allowed.reveals)
+    # of a file nobody knows what it makes of the documents
+    file = Source("text", tmp_path / "a" / "predictor.onnx", source.density)
+    said = pack_source(file, tmp_path / "b", rows=TEXTS).reveals
+    assert "they were not looked for in the predictor as vectors of words" in said
+    assert "Its support vectors may be rows in a form that is not known here." in said
+
+
+MAILS = [
+    text + f" p{i}@mail.org" * (i < 9) + f" +49-30-{i}" * (9 <= i < 20)
+    for i, text in enumerate(TEXTS)
+]
+
+
+def test_rare_words_of_any_kind_are_counted_as_the_model_takes_them(tmp_path):
+    words = CountVectorizer(token_pattern=r"\S+")
+    model = make_pipeline(words, Ridge()).fit(MAILS, MARKS)
+    source = Source("text", model, BigramModel().fit(tokens(MAILS)))
+    with pytest.raises(AuditError, match="lists 20 words of fewer than 5 documents"):
+        pack_source(source, tmp_path / "a", rows=MAILS)
+    pack_source(source, tmp_path / "a", rows=MAILS, reveals_rows=True)
+    file = Source("text", tmp_path / "a" / "predictor.onnx", source.density)
+    with pytest.raises(AuditError, match="lists 20 words of fewer than 5 documents"):
+        pack_source(file, tmp_path / "b", rows=MAILS)
+
+
+def test_pairs_of_one_document_are_rare():
+    documents = ["anna bob", "bob carl", "carl anna"] * 5 + ["bob, anna"]
+    words = CountVectorizer(ngram_range=(1, 2))
+    model = make_pipeline(words, Ridge()).fit(documents, np.arange(16.0))
+    source = Source("text", model, BigramModel().fit(tokens(documents)))
+    with pytest.raises(AuditError, match="lists 1 words of fewer"):
+        pack_source(source, "never", rows=documents)
+    listed = words_in(_converted(model, 1, "string"))
+    assert "bob anna" in listed
+    assert rare_in_texts(documents, listed) == 1
+
+
+def test_sparse_rows_are_found_among_many_columns():
+    """In any thirty neighbouring columns nearly all of these rows are zeros."""
+    rows = sparse.random(300, 4000, 0.002, "csr", random_state=0)
+    held = rows[:100].toarray().astype(np.float32)
+    for array in (held.ravel(), held.T.ravel(), held):
+        found = rows_standing(rows, [RNG.normal(size=4000), array])
+        assert found[:100].all()
+        assert (found == np.isin(np.arange(300), np.flatnonzero(found[:100]))).sum() >= 299
+        assert rows_beyond_chance(rows, [array]) >= 99
+    assert rows_beyond_chance(rows, [np.zeros(8000)]) == 0
 
 
 # --- chance ---

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,18 +23,25 @@ NOT_WORDS = {"nodes_modes", "classlabels_strings", "class_labels", "separators",
 
 @dataclass(frozen=True)
 class Cells:
-    """Leaves of trees: all, those of fewer than five rows, and those that are one row's target."""
+    """Leaves of trees: all, those of fewer than five rows, those that are one row's target.
+
+    `rest` counts those of boosting that are what the trees before left of one row's target.
+    """
 
     leaves: int = 0
     few: int = 0
     single: int = 0
+    rest: int = 0
 
     def __str__(self) -> str:
         if not self.leaves:
             return ""
         few, verb = self.few or "None", "hold" if self.few > 1 else "holds"
         one = f", {self.single} the target of a single one" if self.single else ""
-        return f" {few} of the {self.leaves} leaves of its trees {verb} fewer than {FEW} rows{one}."
+        left = "what the trees before left of the target of a single one"
+        rest = f", {self.rest} {left}" if self.rest else ""
+        leaves = f"{few} of the {self.leaves} leaves of its trees"
+        return f" {leaves} {verb} fewer than {FEW} rows{one}{rest}."
 
 
 def numbers_in(content: bytes) -> list[NDArray[Any]]:
@@ -52,13 +59,28 @@ def numbers_in(content: bytes) -> list[NDArray[Any]]:
 
 
 def words_in(content: bytes) -> set[str]:
-    """Return the words that an ONNX graph lists."""
+    """Return the words that an ONNX graph lists, and the groups of words that it counts."""
     onnx = need("onnx")
     graph = onnx.load_model_from_string(content).graph
     lists = [a.strings for a in _attributes(graph) if a.name not in NOT_WORDS]
     texts = (t.string_data for t in graph.initializer if t.data_type == onnx.TensorProto.STRING)
-    found = chain.from_iterable([*lists, *texts])
+    groups = chain.from_iterable(_groups(node) for node in graph.node)
+    found = chain.from_iterable([*lists, *texts, groups])
     return {word.decode("utf-8", errors="replace").lower() for word in found}
+
+
+def _groups(node: Any) -> Iterator[bytes]:
+    """Yield the pairs, triples and so on that a vectoriser counts, joined by a space."""
+    given = {attribute.name: attribute for attribute in node.attribute}
+    if "pool_strings" not in given or "ngram_counts" not in given:
+        return
+    pool = given["pool_strings"].strings
+    starts = [*given["ngram_counts"].ints, len(pool)]
+    for n, (start, stop) in enumerate(pairwise(starts), 1):
+        listed = pool[start:stop]
+        # Letters are counted side by side, words with a space between.
+        between = b"" if all(len(word.decode(errors="replace")) == 1 for word in listed) else b" "
+        yield from (between.join(listed[i : i + n]) for i in range(0, len(listed), n))
 
 
 def _attributes(graph: Any) -> Iterator[Any]:
@@ -70,6 +92,12 @@ def has_trees(content: bytes) -> bool:
     """Whether an ONNX graph has trees."""
     graph = need("onnx").load_model_from_string(content).graph
     return any(node.op_type.startswith("TreeEnsemble") for node in graph.node)
+
+
+def has_support_vectors(content: bytes) -> bool:
+    """Whether an ONNX graph has operators of support vectors."""
+    graph = need("onnx").load_model_from_string(content).graph
+    return any(node.op_type.startswith("SVM") for node in graph.node)
 
 
 def words_of(arrays: Tensors) -> set[str]:
@@ -86,26 +114,37 @@ def cells_of(model: Any) -> Cells:
     --------
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> cells_of(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 5.0, 7.0]))
-    Cells(leaves=3, few=3, single=3)
+    Cells(leaves=3, few=3, single=3, rest=0)
     """
     found = Counter[str]()
-    for tree, gives_targets in _trees(model, True, set()):
+    for tree, holds in _trees(model, "single", set()):
         sizes = tree.n_node_samples[tree.children_left < 0]
         found["leaves"] += sizes.size
         found["few"] += int((sizes < FEW).sum())
-        found["single"] += int((sizes == 1).sum()) if gives_targets else 0
-    return Cells(found["leaves"], found["few"], found["single"])
+        found[holds] += int((sizes == 1).sum())
+    return Cells(found["leaves"], found["few"], found["single"], found["rest"])
 
 
-def _trees(model: Any, plain: bool, seen: set[int]) -> Iterator[tuple[Any, bool]]:
-    """Yield each tree and whether its leaves are means of targets: those of boosting are not."""
+def _trees(model: Any, holds: str, seen: set[int]) -> Iterator[tuple[Any, str]]:
+    """Yield each tree and what its leaves of one row hold: a target, the rest of one, a label."""
     if id(model) in seen:
         return
     seen.add(id(model))
     if hasattr(model, "tree_"):
-        yield model.tree_, plain and is_regressor(model)
+        yield model.tree_, holds if is_regressor(model) else "label"
+    boosted = hasattr(model, "init_")
+    first = _first_of(model) if boosted and is_regressor(model) else set()
     for part in parts_of(model):
-        yield from _trees(part, plain and not hasattr(model, "init_"), seen)
+        yield from _trees(part, "rest" if boosted and id(part) not in first else holds, seen)
+
+
+def _first_of(model: Any) -> set[int]:
+    """Name the parts of boosting whose leaves are targets.
+
+    A leaf of the first trees is (target - base value) · learning rate: base value and learning
+    rate are constants, one in the graph and the other a round number.
+    """
+    return {id(part) for part in (model.init_, *np.ravel(model.estimators_[0]))}
 
 
 def parts_of(model: Any) -> Iterator[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
@@ -16,6 +17,8 @@ from anymix._arrays import FloatArray, n_rows
 from anymix._errors import AuditError, InputError
 from anymix._files import read_file
 from anymix.exchange._optional import need
+from anymix.exchange.contents import words_in
+from anymix.exchange.forms import documents_of
 from anymix.exchange.manifest import LIMITS, PREDICTOR
 from anymix.exchange.predictor import Expected, OnnxPredictor, audit
 from anymix.sandbox import Refused
@@ -25,6 +28,7 @@ OPSETS = {"": 17, "ai.onnx.ml": 3}
 THAT_WORK = "linear models, trees, forests, GradientBoosting, MLP and naive Bayes of scikit-learn"
 DTYPES = {"float32": ("float32",), "float64": ("float64",), "nearest": ("float32", "float64")}
 COMPARED_ROWS = 256
+OF_DOCUMENTS = r"documents: use no sublinear_tf, and for pairs of words token_pattern=r'\w\w+'"
 Classes = tuple[str | int, ...] | None
 
 
@@ -119,9 +123,20 @@ def _last_step(model: Any) -> Any:
 
 def _from_torch(model: Any, n_features: int) -> bytes:
     torch, out = need("torch"), BytesIO()
-    example = torch.zeros(2, n_features)
-    options = {"input_names": ["X"], "dynamic_axes": {"X": {0: "n"}}, "verbose": False}
-    torch.onnx.export(model.eval(), (example,), out, **options)
+    options = {
+        "input_names": ["X"],
+        "dynamic_axes": {"X": {0: "n"}},
+        "opset_version": OPSETS[""],
+        # The newer exporter needs a further library.
+        "dynamo": False,
+    }
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            torch.onnx.export(model.eval(), (torch.zeros(2, n_features),), out, **options)
+    except Exception as error:
+        cause = str(error).strip().split("\n")[0][:200].rstrip(".")
+        raise NoSafeGraph(model, f"PyTorch says: {cause}") from error
     return out.getvalue()
 
 
@@ -184,25 +199,48 @@ def safe_graphs(
     return kept
 
 
-def rows_to_compare(density: Any, rows: Any, text: bool) -> FloatArray | None:
-    """Return some of the given rows, or rows drawn from the density; None for documents."""
-    if text or (rows is None and density is None):
-        return None
-    if rows is None:
-        return np.asarray(density.sample(COMPARED_ROWS, random_state=0))
-    rows = rows if hasattr(rows, "shape") else np.asarray(rows)
+def rows_to_compare(density: Any, rows: Any, text: bool, graph: OnnxPredictor) -> Any:
+    """Return some of the given rows or documents, or some that are made up; None if none can be.
+
+    Rows are drawn from the density, documents are of the words that the graph lists.
+    """
+    if rows is not None:
+        rows = documents_of(rows) if text else rows
+        return _some_of(rows if hasattr(rows, "shape") else np.asarray(rows), text)
+    if text:
+        return made_up_documents(sorted(words_in(graph.content)))
+    return None if density is None else np.asarray(density.sample(COMPARED_ROWS, random_state=0))
+
+
+def _some_of(rows: Any, text: bool) -> Any:
     some = np.unique(np.linspace(0, n_rows(rows) - 1, COMPARED_ROWS).astype(np.intp))
     chosen = rows.iloc[some] if hasattr(rows, "iloc") else rows[some]
+    if text:
+        return chosen
     return np.asarray(chosen.toarray() if hasattr(chosen, "toarray") else chosen, dtype=float)
 
 
-def nearest_graph(
-    source: Source, graphs: Sequence[OnnxPredictor], rows: FloatArray | None
-) -> OnnxPredictor:
+def made_up_documents(words: Sequence[str]) -> Any:
+    """Return documents, each of a few of the words, which are met again and again in it.
+
+    Examples
+    --------
+    >>> len(made_up_documents(["cat"])), set(made_up_documents(["cat"])[0].split())
+    (256, {'cat'})
+    """
+    rng = np.random.default_rng(0)
+    if not words:
+        return None
+    few = (rng.integers(len(words), size=rng.integers(1, 8)) for _ in range(COMPARED_ROWS))
+    drawn = [rng.choice(places, rng.integers(1, 20)) for places in few]
+    return np.array([" ".join(words[i] for i in places) for places in drawn], dtype=object)
+
+
+def nearest_graph(source: Source, graphs: Sequence[OnnxPredictor], rows: Any) -> OnnxPredictor:
     """Return the graph whose largest difference from the estimator at these rows is least.
 
-    A form that answers differently from the estimator is refused.  What is not an estimator, or
-    takes documents, is not compared.
+    A form that answers differently from the estimator is refused.  What is not an estimator is not
+    compared.
     """
     model = source.predictor
     if rows is None and len(graphs) > 1:
@@ -213,15 +251,17 @@ def nearest_graph(
         return graphs[0]
     # Of two that are as near the first is kept: float32 is smaller and faster.
     best = min(graphs, key=lambda graph: _differences(model, graph, rows)[0].max())
-    differences, scale = _differences(model, best, rows.astype(best.dtype))
+    typed = rows if best.dtype == "string" else rows.astype(best.dtype)
+    differences, scale = _differences(model, best, typed)
     apart = differences > 1e-3 * (1 + scale)
     if apart.mean() > 0.02:
         share = f"{100 * apart.mean():.0f} %"
-        raise NoSafeGraph(model, f"its ONNX form differs from the estimator at {share} of rows")
+        what = OF_DOCUMENTS if best.dtype == "string" else "rows"
+        raise NoSafeGraph(model, f"its ONNX form differs from the estimator at {share} of {what}")
     return best
 
 
-def _differences(model: Any, graph: OnnxPredictor, rows: FloatArray) -> tuple[FloatArray, float]:
+def _differences(model: Any, graph: OnnxPredictor, rows: Any) -> tuple[FloatArray, float]:
     """Return how far each row's answer is from the estimator's, and the largest answer."""
     asked: Any = rows
     if hasattr(model, "feature_names_in_"):

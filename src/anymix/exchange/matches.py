@@ -9,20 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
+from anymix.exchange.sparse_matches import made_up_of, standing_in
 
 NEAR = 1e-6  # relative; float32 keeps seven digits
 NEAR_HALF = 2e-3  # of arrays in float16, which keeps three
 BLOCK = 32  # columns of the projection
 TRIED = 200  # windows with the same projection that are looked at
+SHARED = 5  # rows with the same target: it is nobody's own
 MANY_DIGITS = 3  # numbers with more of them than this do not coincide by chance
 
 Flags = NDArray[np.bool_]
+Rows = Any  # an array (n, d), or a sparse matrix of this shape
 
 
-def rows_standing(rows: FloatArray, arrays: Sequence[NDArray[Any]]) -> Flags:
+def rows_standing(rows: Rows, arrays: Sequence[NDArray[Any]]) -> Flags:
     """Which rows (n, d) stand in some array, all features side by side in their order?
 
-    Arrays are read line by line, column by column, and as d lines.
+    Arrays are read line by line, column by column, and as d lines; for sparse rows at multiples
+    of d only, by a projection of all columns: most of a few neighbours would be zeros.
 
     Examples
     --------
@@ -30,31 +34,51 @@ def rows_standing(rows: FloatArray, arrays: Sequence[NDArray[Any]]) -> Flags:
     >>> rows_standing(rows, [np.array([0, 2.5, 3.75]), np.array([[9.0, 1], [9.5, 2]])]).tolist()
     [False, True, True]
     """
+    if hasattr(rows, "tocsr"):
+        found = np.zeros(rows.shape[0], dtype=bool)
+        for array in arrays:
+            found |= standing_in(rows.tocsr(), array, _near(array))
+        return found
     distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
     found = np.zeros(len(distinct), dtype=bool)
     for array in arrays:
-        near = NEAR_HALF if array.dtype == np.float16 else NEAR
         for numbers in _layouts(array, rows.shape[1]):
             left = ~found
             if left.any():
-                found[left] = _in_line(distinct[left], numbers, near)
+                found[left] = _in_line(distinct[left], numbers, _near(array))
     return np.asarray(found[inverse.ravel()])
 
 
-def rows_beyond_chance(rows: FloatArray, arrays: Sequence[NDArray[Any]]) -> int:
+def _near(array: NDArray[Any]) -> float:
+    return NEAR_HALF if array.dtype == np.float16 else NEAR
+
+
+def rows_beyond_chance(rows: Rows, arrays: Sequence[NDArray[Any]]) -> int:
     """How many rows stand in the arrays, zero if as many do of rows that were made up?
 
     Made-up rows take each feature from another row.  Where that gives no new ones, as with one
     feature, only rows with a number of four digits or more count: 3 stands in every second file.
+    Rows of one such number, as of zeros alone, do not count: they stand in every constant.
     """
-    found = rows_standing(rows, arrays)
+    found = rows_standing(rows, arrays) & ~_constant(rows)
     if not found.any():
         return 0
-    made_up = _shuffled(rows)
-    if len(made_up):
+    made_up = made_up_of(rows.tocsr()) if hasattr(rows, "tocsr") else _shuffled(rows)
+    if made_up.shape[0]:
         by_chance = rows_standing(made_up, arrays).mean()
         return int(found.sum()) if found.mean() > 2 * by_chance else 0
+    if hasattr(rows, "tocsr"):
+        return 0
     return int((found & has_many_digits(rows).any(axis=1)).sum())
+
+
+def _constant(rows: Rows) -> Flags:
+    """Which rows are one number of few digits, again and again?"""
+    if hasattr(rows, "tocsr"):
+        return np.asarray(np.diff(rows.tocsr().indptr) == 0)
+    if rows.shape[1] == 1:
+        return np.zeros(len(rows), dtype=bool)
+    return np.asarray((rows == rows[:, :1]).all(axis=1) & ~has_many_digits(rows[:, 0]))
 
 
 def numbers_beyond_chance(values: FloatArray, arrays: Sequence[NDArray[Any]]) -> int:
@@ -74,6 +98,22 @@ def numbers_beyond_chance(values: FloatArray, arrays: Sequence[NDArray[Any]]) ->
     by_chance = _among(between, arrays).mean()
     found = _among(long, arrays)
     return int(found.sum()) if found.mean() > 2 * by_chance else 0
+
+
+def answers_beyond_chance(values: FloatArray, answers: FloatArray) -> int:
+    """How many values of few rows are answered exactly, zero if it may be chance?
+
+    Examples
+    --------
+    >>> values = np.linspace(1.2345, 7.6543, 20)
+    >>> answers_beyond_chance(values, values), answers_beyond_chance(values, values + 0.01)
+    (20, 0)
+    """
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    asked = has_many_digits(values) & (counts[inverse.ravel()] < SHARED)
+    room = NEAR * (np.abs(values) + values.std())
+    found, beside = (asked & (np.abs(values - answers + a * room) <= room) for a in (0, 4))
+    return int(found.sum()) if found.sum() > 3 + 2 * beside.sum() else 0
 
 
 def has_many_digits(values: FloatArray) -> Flags:

@@ -127,8 +127,8 @@ was fitted on: none stands in the predictor as it is, none in the density.
     kind, arrays = _packed_density(density, n_features)
     graphs = graphs_of(source, n_features, text, dtype)
     graphs = safe_graphs(source, graphs, n_features)
-    graph = nearest_graph(source, graphs, rows_to_compare(density, rows, text))
-    packed = Packed(graph.content, density, arrays, text)
+    graph = nearest_graph(source, graphs, rows_to_compare(density, rows, text, graphs[0]))
+    packed = Packed(graph, density, arrays, text)
     reveals = say_or_refuse(
         source,
         packed,

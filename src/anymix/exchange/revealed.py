@@ -8,27 +8,35 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
-from anymix._arrays import FloatArray, n_rows
+from anymix._arrays import n_rows
 from anymix._errors import AuditError
 from anymix.exchange._optional import need
 from anymix.exchange.contents import (
     FEW,
     Cells,
     cells_of,
+    has_support_vectors,
     has_trees,
     numbers_in,
-    parts_of,
     words_in,
     words_of,
 )
-from anymix.exchange.matches import numbers_beyond_chance, rows_beyond_chance
+from anymix.exchange.forms import comparable, dense, documents_of, forms_of, rare_entries
+from anymix.exchange.matches import (
+    answers_beyond_chance,
+    numbers_beyond_chance,
+    rows_beyond_chance,
+)
+from anymix.exchange.predictor import OnnxPredictor
 from anymix.exchange.tensors import TOKEN, Tensors
 from anymix.sources import Source
 
@@ -40,7 +48,8 @@ REMEDIES = {
     "words": f"make the vocabulary with min_df={FEW}, {ALLOW}",
 }
 NOT_COMPARED = " Predictor and density were not compared with the training rows."
-MOST_CELLS = 10**8  # of sparse rows that are written out to be compared
+UNKNOWN_VECTORS = " Its support vectors may be rows in a form that is not known here."
+MOST_CELLS = 10**7  # of sparse rows that are written out to be compared
 
 
 class Training(NamedTuple):
@@ -54,10 +63,15 @@ class Training(NamedTuple):
 class Packed(NamedTuple):
     """What is handed over: the graph, the density and its arrays; `text` if rows are documents."""
 
-    graph: bytes
+    predictor: OnnxPredictor
     density: Any
     arrays: Tensors
     text: bool
+
+    @property
+    def graph(self) -> bytes:
+        """The predictor's file."""
+        return self.predictor.content
 
 
 @dataclass(frozen=True)
@@ -67,6 +81,7 @@ class Found:
     rows: int = 0
     targets: int = 0
     words: int = 0
+    compared: bool = True
 
 
 def training_of(source: Source, rows: Any, targets: Any) -> Training | None:
@@ -91,52 +106,59 @@ def say_or_refuse(
     said = "no density." if packed.density is None else packed.density.reveals()
     cells = cells_of(source.predictor)
     predictor, density = Found(), Found()
+    if training is not None and packed.text:
+        training = training._replace(rows=documents_of(training.rows))
     if training is not None:
         predictor, density = _in_predictor(source, training, packed), _in_density(training, packed)
     if not reveals_rows:
-        _refuse(f"the predictor of {source.name!r}", predictor, cells, "predictor")
+        _refuse(f"the predictor of {source.name!r}", predictor, cells, packed.text)
         if not keep_rows:
-            _refuse(f"the density of {source.name!r}", density, Cells(), "density")
+            _refuse(f"the density of {source.name!r}", density, Cells(), packed.text)
     uncounted = not cells.leaves and has_trees(packed.graph)
     said += " The leaves of its trees were not counted." if uncounted else str(cells)
+    known = isinstance(source.predictor, BaseEstimator)
+    said += UNKNOWN_VECTORS if not known and has_support_vectors(packed.graph) else ""
     if training is None:
         words = len(words_in(packed.graph)) if packed.text else 0
         rare = f" The predictor lists {words} words, some maybe of a single document." * bool(words)
         return said + NOT_COMPARED + rare
-    return f"{said} {_sentence(predictor, density, training, packed.text)}"
+    say = _of_documents if packed.text else _of_rows
+    return f"{said} {say(predictor, density, training)}"
 
 
 # --- compared with the rows ---------------------------------------------------------------------
 
 
-def _rows_in(model: Any, rows: Any, arrays: list[NDArray[Any]]) -> int:
-    """How many training rows stand in the arrays, as they are or as pipelines pass them on?"""
+def _rows_in(model: Any, rows: Any, arrays: list[NDArray[Any]], text: bool) -> int:
+    """How many training rows stand in the arrays, as they are or as parts of a model get them?"""
     rows = rows if hasattr(rows, "shape") else np.asarray(rows, dtype=float)
     if hasattr(model, "feature_names_in_") and not hasattr(rows, "columns"):
         rows = need("pandas").DataFrame(rows, columns=model.feature_names_in_)
-    forms = (_dense(form) for form in (rows, *_passed_on(model, rows)))
-    return max(rows_beyond_chance(form, arrays) for form in forms if form is not None)
+    forms = chain(() if text else (rows,), forms_of(model, rows))
+    numbers = (form for form in forms if len(form.shape) == 2)
+    found = (
+        rows_beyond_chance(r, arrays) for form in numbers for r in comparable(form, MOST_CELLS)
+    )
+    return max(found, default=0)
 
 
-def _passed_on(model: Any, rows: Any) -> Iterator[Any]:
-    """Yield the rows as each pipeline in an estimator passes them on to its last step."""
-    if len(getattr(model, "steps", ())) > 1:
-        rows = model[:-1].transform(rows)
-        yield rows
-        yield from _passed_on(model.steps[-1][1], rows)
-        return
-    for part in parts_of(model):
-        if getattr(part, "n_features_in_", None) == rows.shape[1]:
-            yield from _passed_on(part, rows)
+def _targets_in(training: Training, packed: Packed, arrays: list[NDArray[Any]]) -> int:
+    """How many targets stand in the arrays, or are what trees add up to at their rows?"""
+    if not _has_numbers(training):
+        return 0
+    targets = np.ravel(np.asarray(training.targets, dtype=float))
+    found = numbers_beyond_chance(targets, arrays)
+    rows = training.rows if packed.text else dense(training.rows, MOST_CELLS)
+    if rows is None or not has_trees(packed.graph):
+        return found
+    answers = packed.predictor(rows)
+    if answers.size != targets.size:
+        return found
+    return max(found, answers_beyond_chance(targets, answers.ravel()))
 
 
-def _dense(rows: Any) -> FloatArray | None:
-    """Rows as plain numbers; None if they are sparse and large."""
-    if hasattr(rows, "toarray"):
-        if np.prod(rows.shape) > MOST_CELLS:
-            return None
-        rows = rows.toarray()
-    return np.asarray(rows, dtype=float)
+def _has_numbers(training: Training) -> bool:
+    return training.targets is not None and np.asarray(training.targets).dtype.kind == "f"
 
 
 def rare_words(documents: Iterable[Any], words: set[str]) -> int:
@@ -147,41 +169,77 @@ def rare_words(documents: Iterable[Any], words: set[str]) -> int:
     >>> rare_words(["the cat"] * 5 + ["the Mr. Quackenbush"], {"the", "cat", "quackenbush", "dog"})
     1
     """
+    texts = (str(document).lower() for document in documents)
+    return sum(count < FEW for count in _met(texts, words).values())
+
+
+def rare_in_texts(documents: Iterable[Any], words: set[str]) -> int:
+    """How many of the words, however they are cut out, stand in one to four documents?
+
+    Words that are met as such are counted so, and others, as numbers of telephones or pairs of
+    words, wherever their letters stand.
+
+    Examples
+    --------
+    >>> rare_in_texts(["the cat, black"] * 5 + ["the a@b.de"], {"cat black", "cat", "a@b.de"})
+    1
+    """
+    texts = [str(document).lower() for document in documents]
+    counts = _met(texts, words)
+    whole = "\0".join(f"{text}\1{' '.join(WORD.findall(text))}" for text in texts)
+    others = (_places(whole, word) for word in words - counts.keys())
+    return sum(0 < count < FEW for count in chain(counts.values(), others))
+
+
+def _met(texts: Iterable[str], words: set[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
-    for document in documents:
-        text = str(document).lower()
+    for text in texts:
         counts.update(words & {*WORD.findall(text), *TOKEN.findall(text)})
-    return sum(count < FEW for count in counts.values())
+    return counts
+
+
+def _places(whole: str, word: str) -> int:
+    """In how many texts, parted by zeros, do these letters stand?  Counted up to five."""
+    count, place = 0, whole.find(word)
+    while place >= 0 and count < FEW:
+        count += 1
+        end = whole.find("\0", place)
+        place = -1 if end < 0 else whole.find(word, end)
+    return count
 
 
 def _in_predictor(source: Source, training: Training, packed: Packed) -> Found:
-    if packed.text:
-        return Found(words=rare_words(training.rows, words_in(packed.graph)))
-    arrays = numbers_in(packed.graph)
-    targets = np.ravel(np.asarray(() if training.targets is None else training.targets))
+    arrays, model = numbers_in(packed.graph), source.predictor
+    words = rare_entries(model, training.rows) if packed.text else 0
+    if words is None:
+        words = rare_in_texts(training.rows, words_in(packed.graph))
     return Found(
-        rows=_rows_in(source.predictor, training.rows, arrays),
-        targets=numbers_beyond_chance(targets, arrays) if targets.dtype.kind == "f" else 0,
+        rows=_rows_in(model, training.rows, arrays, packed.text),
+        targets=_targets_in(training, packed, arrays),
+        words=words,
+        compared=not packed.text or isinstance(model, BaseEstimator),
     )
 
 
 def _in_density(training: Training, packed: Packed) -> Found:
     if packed.text:
         return Found(words=rare_words(training.rows, words_of(packed.arrays)))
-    rows = _dense(training.rows)
     numbers = [array for array in packed.arrays.values() if array.dtype == float]
-    return Found(rows=0 if rows is None else rows_beyond_chance(rows, numbers))
+    rows = comparable(training.rows, MOST_CELLS)
+    return Found(max((rows_beyond_chance(form, numbers) for form in rows), default=0))
 
 
 # --- said, or refused ---------------------------------------------------------------------------
 
 
-def _refuse(where: str, found: Found, cells: Cells, part: str) -> None:
+def _refuse(where: str, found: Found, cells: Cells, text: bool) -> None:
+    rows = "training documents as vectors of words" if text else "training rows as they are"
     held = {
-        f"holds {found.rows} training rows as they are": found.rows,
+        f"holds {found.rows} {rows}": found.rows,
         f"holds {found.targets} training targets as they are": found.targets,
         f"has {cells.single} leaves that are the target of a single row": cells.single,
     }
+    part = "density" if where.startswith("the density") else "predictor"
     for fault, count in held.items():
         if count:
             raise AuditError(where, f"{fault}; {REMEDIES[part]}")
@@ -190,28 +248,43 @@ def _refuse(where: str, found: Found, cells: Cells, part: str) -> None:
         raise AuditError(where, f"{fault}; {REMEDIES['words']}")
 
 
-def _sentence(predictor: Found, density: Found, training: Training, text: bool) -> str:
-    """Say what was found when both files were compared with the rows.
+def _of_documents(predictor: Found, density: Found, training: Training) -> str:
+    """Say what was found when both files were compared with documents.
 
     Examples
     --------
-    >>> _sentence(Found(), Found(2), Training(np.eye(9)), text=False)
+    >>> _of_documents(Found(words=2), Found(), Training(["a b"] * 9))
+    'Compared with 9 training documents: none stands in the predictor as a vector of words; \
+2 words of fewer than 5 documents stand in the predictor, none in the density.'
+    """
+    rows = f"{_standing(predictor.rows)} as {'vectors' if predictor.rows else 'a vector'} of words"
+    if not predictor.compared:
+        rows = "they were not looked for in the predictor as vectors of words"
+    words = f"{predictor.words or 'no'} words of fewer than {FEW} documents stand in the predictor"
+    return (
+        f"Compared with {n_rows(training.rows)} training documents: {rows}; {words}, "
+        f"{density.words or 'none'} in the density{_of_targets(predictor, training)}."
+    )
+
+
+def _of_rows(predictor: Found, density: Found, training: Training) -> str:
+    """Say what was found when both files were compared with rows.
+
+    Examples
+    --------
+    >>> _of_rows(Found(), Found(2), Training(np.eye(9)))
     'Compared with 9 training rows: none stands in the predictor as it is, 2 in the density.'
     """
-    n = n_rows(training.rows)
-    if text:
-        words = f"words of fewer than {FEW} documents"
-        return (
-            f"Compared with {n} training documents: {predictor.words or 'no'} {words} stand in the "
-            f"predictor, {density.words or 'none'} in the density."
-        )
-    verb = (
-        "stand in the predictor as they are"
-        if predictor.rows
-        else "stands in the predictor as it is"
-    )
-    rows = f"{predictor.rows or 'none'} {verb}, {density.rows or 'none'} in the density"
-    targets = ""
-    if training.targets is not None and np.asarray(training.targets).dtype.kind == "f":
-        targets = f"; of their targets {predictor.targets or 'none'}"
-    return f"Compared with {n} {training.what}: {rows}{targets}."
+    standing = f"{_standing(predictor.rows)} as {'they are' if predictor.rows else 'it is'}"
+    rows = f"{standing}, {density.rows or 'none'} in the density"
+    compared = f"Compared with {n_rows(training.rows)} {training.what}"
+    return f"{compared}: {rows}{_of_targets(predictor, training)}."
+
+
+def _standing(count: int) -> str:
+    return f"{count or 'none'} {'stand' if count else 'stands'} in the predictor"
+
+
+def _of_targets(predictor: Found, training: Training) -> str:
+    found = f"; of their targets {predictor.targets or 'none'}"
+    return found if _has_numbers(training) else ""
