@@ -105,7 +105,7 @@ class TooHigh(Mixture):
 
 class TooWide(Mixture):
     def sample(self, n_samples=1, random_state=None):
-        return 1.1 * super().sample(n_samples, random_state)
+        return 1.2 * super().sample(n_samples, random_state)
 
 
 class AlwaysWide(Mixture):

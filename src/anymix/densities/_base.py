@@ -20,8 +20,11 @@ Arrays = Mapping[str, NDArray[Any]]
 
 TYPES = (np.float64, np.int64, np.uint8)
 LARGEST = 1e100  # of a number that travels: its square is still finite
+# Below, a number changes no digit beside those that travel; far below, processors are slow.
+TINY = 1e-200
 # What a density of strangers may cost for each row that it scores: some milliseconds.
 MOST_OPERATIONS = 50_000_000
+ROUNDED = 1e-12  # how far weights may sum from 1 by rounding alone
 
 
 class Density(DensityMixin, BaseEstimator):
@@ -149,11 +152,32 @@ def check_shapes(arrays: Arrays, **shapes: tuple[int, ...]) -> None:
         refuse_unless(right, f"has {name} of shape {found.shape}, where {shape} is expected")
 
 
-def check_weights(weights: NDArray[Any]) -> int:
-    """Refuse weights that are not positive or do not sum to 1; return how many there are."""
+def check_weights(weights: NDArray[Any]) -> FloatArray:
+    """Refuse weights that are not positive or do not sum to 1; return them with the sum 1.
+
+    Those that sum to 1 but for rounding stay as they are, to the last digit.
+
+    Examples
+    --------
+    >>> bool(check_weights(np.full(2, 0.5 + 1e-7)).sum() == 1)
+    True
+    """
     sound = weights.ndim == 1 and weights.size and weights.dtype == np.float64
+    total = weights.sum() if sound else 0.0
     refuse_unless(
-        sound and weights.min() > 0 and abs(weights.sum() - 1) < 1e-6,
+        sound and weights.min() > 0 and abs(total - 1) < 1e-6,
         "must have positive weights that sum to 1",
     )
-    return int(weights.size)
+    return weights if abs(total - 1) < ROUNDED else np.asarray(weights / total)
+
+
+def without_tiny(values: FloatArray, least: float | FloatArray = TINY) -> FloatArray:
+    """Return the numbers with 0 for those below `least`; the same array if there are none.
+
+    Examples
+    --------
+    >>> without_tiny(np.array([1.0, -1e-310, 0.0])).tolist()
+    [1.0, 0.0, 0.0]
+    """
+    tiny = (np.abs(values) < least) & (values != 0)
+    return np.where(tiny, 0.0, values) if tiny.any() else values

@@ -15,8 +15,10 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.special import logsumexp
 
 from anymix._arrays import FloatArray
+from anymix.densities._base import without_tiny
 
 CHUNK = 2**22  # numbers held at a time, 32 MB: rows times components, or times features
+UNCORRELATED = 1e-100  # a correlation that no digit can tell from 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,26 @@ class Gaussians:
         squares += (np.square(means) * precisions).sum(axis=1)
         return np.maximum(squares, 0.0, out=squares)
 
+    def sample(self, n_samples: int, rng: np.random.RandomState) -> FloatArray:
+        """Draw rows in random order, x = m_j + z'P_j⁻¹ with z of unit variance, (n_samples, d).
+
+        Examples
+        --------
+        >>> one = Gaussians(np.ones(1), np.full((1, 2), 7.0), (np.full(2, 1e9),))
+        >>> one.sample(1, np.random.RandomState(0)).round(4)
+        array([[7., 7.]])
+        """
+        chosen = rng.choice(len(self.weights), n_samples, p=self.weights)
+        rows = rng.standard_normal((n_samples, self.means.shape[1]))
+        for j in np.unique(chosen):
+            factor, own = self.factors[j], chosen == j
+            if factor.ndim == 1:
+                rows[own] /= factor
+            else:
+                rows[own] = solve_triangular(factor.T, rows[own].T, lower=True).T
+        rows += self.means[chosen]
+        return np.asarray(rows)
+
     def log_determinants(self) -> FloatArray:
         """Return log det P_j, (k,)."""
         diagonals = [f if f.ndim == 1 else np.diagonal(f) for f in self.factors]
@@ -127,12 +149,32 @@ def factors_of(
 
 
 def _factor(covariance: FloatArray) -> FloatArray:
-    variances = np.diagonal(covariance)
+    if not is_diagonal(covariance):
+        covariance = _without_tiny(covariance)
     # A product of matrices would cost d times as much for nothing.
-    if variances.size > 1 and np.count_nonzero(covariance) == np.count_nonzero(variances):
+    if len(covariance) > 1 and is_diagonal(covariance):
+        variances = np.diagonal(covariance)
         if not (variances > 0).all():
             raise LinAlgError("a variance is not positive")
-        return 1 / np.sqrt(variances)
+        return np.asarray(1 / np.sqrt(variances))
     lower = cholesky(covariance, lower=True)
-    factor = solve_triangular(lower, np.eye(len(covariance)), lower=True).T
-    return np.ascontiguousarray(factor)
+    identity = np.eye(len(covariance), order="F")
+    factor = solve_triangular(lower, identity, lower=True, overwrite_b=True).T
+    return np.ascontiguousarray(without_tiny(factor))
+
+
+def is_diagonal(covariance: FloatArray) -> bool:
+    """Say whether all but the variances is 0.
+
+    Examples
+    --------
+    >>> is_diagonal(np.eye(2)), is_diagonal(np.ones((2, 2)))
+    (True, False)
+    """
+    off = np.count_nonzero(covariance) - np.count_nonzero(np.diagonal(covariance))
+    return bool(off == 0)
+
+
+def _without_tiny(covariance: FloatArray) -> FloatArray:
+    deviations = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    return without_tiny(covariance, UNCORRELATED * deviations[:, None] * deviations)

@@ -35,6 +35,9 @@ ATOL, RTOL = 1e-4, 1e-6  # accuracy promised for a log-density, in nats and rela
 ROUNDING = {"float32": 2.0**-21, "float64": 2.0**-50, "differences": 0.0}
 NEARLY = 20.0  # nats: a kernel that much lower than the highest adds nothing
 NARROW = 32  # up to this many features a float64 product costs less than the exponentials
+# Bandwidths: no digit of a kernel tells it from 0.  Products of less are denormal in float32, and
+# cost ten times as much.
+NOT_APART = 1e-18
 TILE = 512  # rows and columns: three float32 tiles stay in a core's second-level cache
 
 
@@ -59,6 +62,20 @@ class Frame(NamedTuple):
         """Distance of each point from the shift."""
         parts = [np.linalg.norm(points[b] - self.shift, axis=1) for b in blocks(len(points))]
         return np.concatenate(parts)
+
+    def settled(self, points: FloatArray) -> FloatArray:
+        """Return the points with the shift for coordinates that no kernel tells from it.
+
+        Examples
+        --------
+        >>> frame = Frame(np.ones(1), np.zeros(1))
+        >>> frame.settled(np.array([[0.5], [1e-40], [0.0]])).ravel().tolist()
+        [0.5, 0.0, 0.0]
+        """
+        least = NOT_APART * self.bandwidths.max()
+        apart = (points[block] - self.shift for block in blocks(len(points)))
+        near = np.concatenate([(np.abs(part) < least) & (part != 0) for part in apart])
+        return np.where(near, self.shift, points) if near.any() else points
 
     def factor(self, points: FloatArray, precision: str, side: str) -> Factor:
         """One of the factors L, R with (L R')_ij = -|x_i - x_j|^2 / 2 scale^2.

@@ -171,7 +171,7 @@ class DomainClassifier(Travels, BaseEstimator):
         names = {"log_prior", "n_features", "coefficients", "intercepts", "single"}
         check_arrays(arrays, names | ({"mean", "scale"} if scaler else set()))
         log_prior = arrays["log_prior"]
-        p = check_weights(np.exp(log_prior.astype(np.float64, copy=False)))
+        p = check_weights(np.exp(log_prior.astype(np.float64, copy=False))).size
         refuse_unless(p <= MOST_DOMAINS, f"tells {p} domains apart; {MOST_DOMAINS} are allowed")
         # With two classes scikit-learn keeps the coefficients of the second alone.
         rows = {1: 0, 2: 1}.get(p, p)

@@ -1,7 +1,7 @@
 """A Gaussian mixture as density, with as many components as the data pay for."""
 
 import warnings
-from copy import copy
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from anymix._arrays import FloatArray
 from anymix.densities._base import (
+    LARGEST,
+    TINY,
     Arrays,
     Density,
     GraphBuilder,
@@ -23,12 +25,16 @@ from anymix.densities._base import (
     check_shapes,
     check_weights,
     refuse_unless,
+    without_tiny,
 )
-from anymix.densities._gaussians import Gaussians, factors_of, full_covariances
+from anymix.densities._gaussians import Gaussians, factors_of, full_covariances, is_diagonal
 from anymix.densities.bandwidth import merge_repeats, spread
 
 # Operations a row for each entry of a covariance, building it included, and for each component.
 PER_ENTRY, PER_COMPONENT = 4, 3000
+# Entries times dimensions of all covariances that are not diagonal: to factor them takes seconds.
+MOST_TO_FACTOR = 20_000_000_000
+BLOCK = 256  # rows of a covariance compared at a time
 
 
 class GaussianMixtureDensity(Travels, Density):
@@ -114,9 +120,7 @@ class GaussianMixtureDensity(Travels, Density):
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> FloatArray:
         """Draw rows in random order, (n_samples, n_features)."""
         check_is_fitted(self)
-        rng = check_random_state(random_state)
-        rows, _ = copy(self.mixture_).set_params(random_state=rng).sample(n_samples)
-        return np.asarray(rng.permutation(rows))
+        return self._gaussians.sample(n_samples, check_random_state(random_state))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return weights (k,), means (k, d) and covariances (k, d, d)."""
@@ -130,14 +134,14 @@ class GaussianMixtureDensity(Travels, Density):
     def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
         """Build the mixture of these weights, means and covariances, or say what is not sound."""
         check_arrays(arrays, {"weights", "means", "covariances"})
-        n, covariances = check_weights(arrays["weights"]), arrays["covariances"]
+        weights, covariances = check_weights(arrays["weights"]), arrays["covariances"]
+        n = weights.size
         check_shapes(arrays, means=(n, n_features), covariances=(n, n_features, n_features))
         cost = n * (PER_ENTRY * n_features**2 + PER_COMPONENT)
         check_cost(cost, f"{n} components in {n_features} dimensions")
-        symmetric = all(np.allclose(covariance, covariance.T) for covariance in covariances)
-        refuse_unless(symmetric, "has covariances that are not symmetric")
-        mixture = GaussianMixture(n)
-        mixture.weights_, mixture.means_ = arrays["weights"], arrays["means"]
+        _check_covariances(covariances)
+        mixture = _ReceivedMixture(n)
+        mixture.weights_, mixture.means_ = weights, without_tiny(arrays["means"])
         mixture.covariances_ = covariances
         mixture.converged_, mixture.n_features_in_ = True, n_features
         density = cls(n)
@@ -146,7 +150,8 @@ class GaussianMixtureDensity(Travels, Density):
             density._keep(mixture)
         except np.linalg.LinAlgError as error:
             raise ValueError("has covariances that are not positive definite") from error
-        mixture.precisions_cholesky_ = density._gaussians.full_factors()
+        largest = max(np.abs(factor).max() for factor in density._gaussians.factors)
+        refuse_unless(largest < LARGEST, "has covariances that are hardly positive definite")
         return density
 
     def reveals(self) -> str:
@@ -190,3 +195,33 @@ class GaussianMixtureDensity(Travels, Density):
             # Candidates that lose need not settle; the winner is asked afterwards.
             warnings.simplefilter("ignore", ConvergenceWarning)
             return mixture.fit(rows)
+
+
+class _ReceivedMixture(GaussianMixture):
+    """A mixture made of arrays: what scikit-learn derives from them is made when it is asked for.
+
+    It is as large as the covariances, and nothing here needs it.
+    """
+
+    @cached_property
+    def precisions_cholesky_(self) -> FloatArray:
+        factors = factors_of(self.covariances_, "full")
+        return Gaussians(self.weights_, self.means_, factors).full_factors()
+
+
+def _check_covariances(covariances: FloatArray) -> None:
+    n, d, _ = covariances.shape
+    to_factor = d**3 * sum(not is_diagonal(covariance) for covariance in covariances)
+    refuse_unless(
+        to_factor <= MOST_TO_FACTOR,
+        f"has {n} covariances in {d} dimensions, some {to_factor:.0e} operations to build, where "
+        f"{MOST_TO_FACTOR:.0e} are allowed",
+    )
+    refuse_unless(all(map(_is_symmetric, covariances)), "has covariances that are not symmetric")
+    variances = np.diagonal(covariances, axis1=1, axis2=2)
+    refuse_unless(variances.min() > TINY, "has covariances that are not positive definite")
+
+
+def _is_symmetric(covariance: FloatArray) -> bool:
+    blocks = [slice(a, a + BLOCK) for a in range(0, len(covariance), BLOCK)]
+    return all(np.allclose(covariance[b], covariance[:, b].T) for b in blocks)

@@ -22,7 +22,7 @@ from anymix.densities._base import (
     check_weights,
     refuse_unless,
 )
-from anymix.densities._kernel_sums import held_out_log_densities
+from anymix.densities._kernel_sums import Frame, held_out_log_densities
 from anymix.densities._scales import warn_of_scales
 from anymix.densities.bandwidth import (
     climb,
@@ -181,13 +181,16 @@ class GaussianKDE(Travels, Density):
     def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
         """Build the estimate of these kernels, or say what is not sound."""
         check_arrays(arrays, {"centres", "weights", "variances", "bandwidth"})
-        n, variances = check_weights(arrays["weights"]), arrays["variances"]
+        n, variances = len(weights := check_weights(arrays["weights"])), arrays["variances"]
         check_shapes(arrays, centres=(n, n_features), variances=(n,), bandwidth=(1,))
         per_kernel = 2 * n_features + (OWN_WIDTH if variances.any() else ONE_WIDTH)
         check_cost(n * per_kernel, f"{n} kernels in {n_features} dimensions")
         bandwidth = float(arrays["bandwidth"][0])
         refuse_unless(variances.min() >= 0 and bandwidth > 1e-50, "has a bandwidth of zero or less")
-        return cls._of(Kernels(arrays["centres"], arrays["weights"], variances), bandwidth)
+        weighty = weights.min() > LEAST_WEIGHT / 2 * weights.max()
+        refuse_unless(weighty, "has kernels with hardly any weight; leave them out")
+        centres = Frame.of(arrays["centres"], bandwidth).settled(arrays["centres"])
+        return cls._of(Kernels(centres, weights, variances), bandwidth)
 
     @classmethod
     def _of(cls, kernels: Kernels, bandwidth: float, least: int | None = None) -> Self:
@@ -199,8 +202,7 @@ class GaussianKDE(Travels, Density):
 
     def reveals(self) -> str:
         """Say whether the arrays hold the rows or means of them."""
-        kernels = Kernels(self.centres_, self.weights_, self.variances_)
-        return kernels.reveals(self._least_distinct)
+        return Kernels(self.centres_, self.weights_, self.variances_).reveals(self._least_distinct)
 
     def shareable(self, n_centres: int | None = None, seed: int = 0) -> Self:
         """Replace rows by centres of five distinct rows or more, by default one for every ten."""

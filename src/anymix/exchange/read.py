@@ -114,10 +114,20 @@ def _predictor(
 
 
 def _typical_rows(density: Any, opened: Opened) -> NDArray[Any]:
-    """Draw rows, or documents, as the density has them; none without a density."""
+    """Draw rows, or documents, as the density has them; none without a density.
+
+    A density that cannot score what it draws is refused.
+    """
+    folder, _, manifest = opened
     if density is None:
-        return np.zeros((0, len(opened[2].features)))
-    rows = density.sample(OWN_ROWS, random_state=0)
+        return np.zeros((0, len(manifest.features)))
+    try:
+        rows = density.sample(OWN_ROWS, random_state=0)
+        scored = np.isfinite(density.score_samples(rows)).all()
+    except ValueError as error:
+        raise AuditError(folder / DENSITY, f"cannot be used: {error}".rstrip(".")) from error
+    if not scored:
+        raise AuditError(folder / DENSITY, "has no finite density at rows drawn from it")
     if rows.dtype == object:
         return np.asarray(rows)
     return np.asarray(rows[(np.abs(rows) < FAR).all(axis=1)])
