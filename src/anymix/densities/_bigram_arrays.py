@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from anymix._json import plain_json
 from anymix.densities._base import Arrays, check_arrays, check_shapes, refuse_unless
 from anymix.densities._bigram_table import BigramTable
-from anymix.densities.arpa import SUM_TOLERANCE, UNKNOWN
+from anymix.densities.arpa import LONGEST_WORD, MOST_PAIRS, MOST_WORDS, SUM_TOLERANCE, UNKNOWN
 
 LOGS = {"log_unigram", "log_backoff", "log_listed"}
-# Of what strangers hand over: characters of a word, words, bytes of them all, pairs of words.
-LONGEST_WORD, MOST_WORDS, MOST_BYTES, MOST_PAIRS = 200, 1_000_000, 2**26, 8_000_000
+MOST_BYTES = 2**26  # of all words that strangers hand over
 MARKS_OF_A_WORD = 3  # two quotes and a comma
 
 
@@ -55,7 +54,7 @@ def from_arrays(arrays: Arrays) -> tuple[list[str], str, BigramTable]:
     words, unknown = _words(arrays["words"].tobytes())
     size, keys = len(words) + 1, arrays["keys"]
     check_shapes(arrays, log_unigram=(size,), log_backoff=(size,), log_listed=(keys.size,))
-    ordered = keys.dtype == np.int64 and keys.ndim == 1 and (np.diff(keys) > 0).all()
+    ordered = keys.dtype == np.int64 and keys.ndim == 1 and (keys[1:] > keys[:-1]).all()
     inside = keys.size == 0 or (keys.flat[0] >= 0 and keys.flat[-1] < size**2)
     refuse_unless(ordered and inside, "has pairs of words that are not in order")
     table = BigramTable(arrays["log_unigram"], arrays["log_backoff"], keys, arrays["log_listed"])

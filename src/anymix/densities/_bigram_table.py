@@ -8,6 +8,7 @@ V w w w V w w V, and each of its steps is one transition.
              = backoff_h P(w)           otherwise
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,6 +19,7 @@ from anymix._arrays import FloatArray, IntArray
 
 # A drawn document that has not ended after so many words shows a model that hardly ever ends one.
 MAX_WORDS = 1_000_000
+CHUNK = 2**18  # pairs taken apart at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,18 +79,34 @@ class BigramTable:
 
         A sparse matrix finds many pairs at once, with short searches in one row each.
         """
-        contexts, nexts = self.pairs
-        starts = np.searchsorted(contexts, np.arange(self.size + 1))
-        excess = self.log_listed - self._backed_off(contexts, nexts)
-        return csr_array((excess, nexts, starts), shape=(self.size, self.size))
+        starts = np.searchsorted(self.keys, np.arange(self.size + 1) * self.size)
+        narrow = np.int32 if max(self.size, len(self.keys)) < 2**31 else np.int64
+        columns, excess = np.empty(len(self.keys), narrow), np.empty(len(self.keys))
+        for part, contexts, nexts in self._parts():
+            columns[part] = nexts
+            excess[part] = self.log_listed[part] - self._backed_off(contexts, nexts)
+        return csr_array(
+            (excess, columns, starts.astype(narrow, copy=False)), shape=(self.size, self.size)
+        )
+
+    def _parts(self) -> Iterator[tuple[slice, IntArray, IntArray]]:
+        """Some pairs at a time: where they stand, contexts and next ids."""
+        for start in range(0, len(self.keys), CHUNK):
+            part = slice(start, start + CHUNK)
+            yield part, *np.divmod(self.keys[part], self.size)
 
     def sums(self) -> FloatArray:
         """Return Σ_w P(w | h) of each context h, (V + 1,): ones, up to rounding."""
-        contexts, nexts = self.pairs
         unigram: FloatArray = np.exp(self.log_unigram)
-        listed = np.bincount(contexts, np.exp(self.log_listed), self.size)
-        unlisted = unigram.sum() - np.bincount(contexts, unigram[nexts], self.size)
-        backed_off: FloatArray = np.exp(self.log_backoff) * np.maximum(unlisted, 0.0)
+        listed, passed = np.zeros(self.size), np.zeros(self.size)
+        for part, contexts, nexts in self._parts():
+            # Keys are in order, so a part has few contexts: no array of all of them is needed.
+            first = int(contexts[0])
+            here = slice(first, int(contexts[-1]) + 1)
+            listed[here] += np.bincount(contexts - first, np.exp(self.log_listed[part]))
+            passed[here] += np.bincount(contexts - first, unigram[nexts])
+        unlisted = np.maximum(unigram.sum() - passed, 0.0)
+        backed_off: FloatArray = np.exp(self.log_backoff) * unlisted
         return listed + backed_off
 
     def sample(self, n_documents: int, rng: np.random.RandomState) -> tuple[IntArray, IntArray]:

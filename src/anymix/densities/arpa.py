@@ -18,7 +18,10 @@ A file lists log10 P(w) with log10 of the back-off weight of w, then log10 P(w |
 """
 
 import gzip
-from collections.abc import Iterable, Iterator
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
 from os import fspath
 from pathlib import Path
 from typing import TextIO, cast
@@ -26,12 +29,17 @@ from typing import TextIO, cast
 import numpy as np
 
 from anymix._arrays import FloatArray, IntArray
+from anymix._errors import AuditError
 from anymix.densities._bigram_table import BigramTable
 
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 # How far the probabilities of a context in a file may be from 1: files have rounded numbers.
 SUM_TOLERANCE = 1e-3
 LN10 = float(np.log(10.0))
+# Of what strangers hand over, here and as arrays: characters of a word, words, pairs of words.
+LONGEST_WORD, MOST_WORDS, MOST_PAIRS = 200, 1_000_000, 4_000_000
+LONGEST_LINE, OTHER_LINES = 1000, 1000  # characters; lines of the header, and empty ones
+SECTION, COLUMNS = "\\{}-grams:", "a line has missing or extra columns"
 
 
 def write_arpa(path: str | Path, words: list[str], table: BigramTable) -> None:
@@ -63,16 +71,15 @@ def read_arpa(path: str | Path) -> tuple[list[str], BigramTable]:
 
     Raises
     ------
-    ValueError
-        If the file is not a bigram model, or its probabilities do not sum to 1 in every context.
+    AuditError
+        If the file is not a bigram model, its probabilities do not sum to 1 in every context, or
+        it has more words or pairs than are allowed.
     """
     with _open(path, "r") as file:
         try:
-            sections = _sections(file)
-            words, table = _assemble(sections[1], sections[2])
-        except ValueError as error:
-            raise ValueError(f"{fspath(path)} is not a usable bigram model: {error}") from error
-    return words, table
+            return _read(_bounded(file))
+        except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise AuditError(path, f"is not a usable bigram model: {error}".rstrip(".")) from error
 
 
 def _open(path: str | Path, mode: str) -> TextIO:
@@ -97,64 +104,96 @@ def _lines(words: list[str], table: BigramTable) -> Iterator[str]:
     yield from ("", "\\end\\")
 
 
-def _sections(file: Iterable[str]) -> dict[int, list[list[str]]]:
-    """Return the split lines of the two n-gram sections, checked against the header's counts."""
+def _bounded(file: TextIO) -> Iterator[str]:
+    """Return the lines of a file that may be endless once it is unpacked."""
+    for n in count():
+        line = file.readline(LONGEST_LINE + 1)
+        if not line:
+            return
+        if len(line) > LONGEST_LINE or n >= MOST_WORDS + MOST_PAIRS + OTHER_LINES:
+            raise ValueError(
+                f"it has a line of more than {LONGEST_LINE} characters, or more lines than "
+                f"{MOST_WORDS} words and {MOST_PAIRS} pairs need"
+            )
+        yield line.strip()
+
+
+def _read(lines: Iterator[str]) -> tuple[list[str], BigramTable]:
+    """Return words and table, checked against the header's counts."""
     promised: dict[int, int] = {}
-    sections: dict[int, list[list[str]]] = {1: [], 2: []}
-    current: list[list[str]] | None = None
-    for line in map(str.strip, file):
-        if line == "\\end\\":
+    for line in lines:
+        if line == SECTION.format(1):
             break
-        if line.startswith("\\") and line.endswith("-grams:"):
-            current = sections.setdefault(int(line[1:-7]), [])
-        elif current is not None and line:
-            current.append(line.split())
-        elif line.startswith("ngram "):
-            announced = line[6:].split("=")
-            promised[int(announced[0])] = int(announced[1])
-    else:
-        raise ValueError("it has no \\end\\ line, so it may be cut short")
+        if line.startswith("ngram "):
+            order, _, announced = line[6:].partition("=")
+            promised[int(order)] = int(announced)
     if sorted(promised) != [1, 2]:
         raise ValueError(f"it announces n-grams of the orders {sorted(promised)} instead of [1, 2]")
-    for order, count in promised.items():
-        if len(sections[order]) != count:
-            found = len(sections[order])
-            raise ValueError(f"it announces {count} {order}-grams and lists {found}")
-    return sections
-
-
-def _assemble(unigrams: list[list[str]], bigrams: list[list[str]]) -> tuple[list[str], BigramTable]:
-    """Return words and table of the split lines."""
-    if {len(line) for line in unigrams} - {2, 3} or {len(line) for line in bigrams} - {3}:
-        raise ValueError("a line has missing or extra columns")
-    rows = {line[1]: line for line in unigrams}
-    if len(rows) != len(unigrams) or BEGIN not in rows or END not in rows:
-        raise ValueError(f"each word, {BEGIN} and {END} must be listed once among the 1-grams")
-    words = [word for word in rows if word not in (BEGIN, END)]
-    unigram = _logs(rows[word][0] for word in [*words, END])
-    backoff = _logs((*rows[word], "0")[2] for word in [*words, BEGIN])
-    before = {word: i for i, word in enumerate([*words, BEGIN])}
-    after = {word: i for i, word in enumerate([*words, END])}
-    keys = _ids(before, (line[1] for line in bigrams)) * len(unigram)
-    keys += _ids(after, (line[2] for line in bigrams))
-    order = np.argsort(keys)
-    table = BigramTable(unigram, backoff, keys[order], _logs(line[0] for line in bigrams)[order])
+    listed = islice(_until(SECTION.format(2), lines), MOST_WORDS + 3)
+    rows = [line.split() for line in listed]
+    _check_count(1, promised[1], len(rows), MOST_WORDS + 2)
+    words, unigram, backoff = _unigrams(rows)
+    keys, logs = _pairs(words, _until("\\end\\", lines))
+    _check_count(2, promised[2], len(keys), MOST_PAIRS)
+    order_of_keys = np.argsort(keys)
+    table = BigramTable(unigram, backoff, keys[order_of_keys], logs[order_of_keys])
     return words, _checked(table, [*words, BEGIN])
 
 
-def _logs(numbers: Iterable[str]) -> FloatArray:
-    """Return decimal logarithms, as text, as natural ones."""
-    logs = np.array([float(number) for number in numbers]) * LN10
+def _until(end: str, lines: Iterator[str]) -> Iterator[str]:
+    """Return the lines that are not empty, up to this one."""
+    for line in lines:
+        if line == end:
+            return
+        if line:
+            yield line
+    raise ValueError(f"it has no {end} line, so it may be cut short")
+
+
+def _check_count(order: int, promised: int, found: int, most: int) -> None:
+    if found != promised:
+        raise ValueError(f"it announces {promised} {order}-grams and lists {found}")
+    if found > most:
+        raise ValueError(f"it lists {found} {order}-grams, where {most} are allowed")
+
+
+def _unigrams(lines: list[list[str]]) -> tuple[list[str], FloatArray, FloatArray]:
+    """Return words, their log-probabilities and back-off weights, of the split lines."""
+    if {len(line) for line in lines} - {2, 3}:
+        raise ValueError(COLUMNS)
+    rows = {line[1]: line for line in lines}
+    if len(rows) != len(lines) or BEGIN not in rows or END not in rows:
+        raise ValueError(f"each word, {BEGIN} and {END} must be listed once among the 1-grams")
+    words = [word for word in rows if word not in (BEGIN, END)]
+    if max(map(len, words), default=0) > LONGEST_WORD:
+        raise ValueError(f"a word has more than {LONGEST_WORD} characters")
+    unigram = _logs([float(rows[word][0]) for word in [*words, END]])
+    return words, unigram, _logs([float((*rows[word], "0")[2]) for word in [*words, BEGIN]])
+
+
+def _pairs(words: list[str], lines: Iterator[str]) -> tuple[IntArray, FloatArray]:
+    """Return keys and log-probabilities; as numbers at once, since the lines take far more."""
+    before = {word: i for i, word in enumerate([*words, BEGIN])}
+    after = {word: i for i, word in enumerate([*words, END])}
+    keys, logs, size = array("q"), array("d"), len(words) + 1
+    for line in lines:
+        columns = line.split()
+        if len(columns) != 3:
+            raise ValueError(COLUMNS)
+        try:
+            keys.append(before[columns[1]] * size + after[columns[2]])
+        except KeyError as error:
+            raise ValueError(f"a 2-gram has the word {error} where no 1-gram allows it") from None
+        logs.append(float(columns[0]))
+    return np.array(keys, dtype=np.int64), _logs(logs)
+
+
+def _logs(decimal: Sequence[float]) -> FloatArray:
+    """Return decimal logarithms as natural ones."""
+    logs = np.array(decimal, dtype=np.float64) * LN10
     if not np.isfinite(logs).all():
         raise ValueError("a probability or weight is not a finite number")
     return logs
-
-
-def _ids(index: dict[str, int], words: Iterable[str]) -> IntArray:
-    try:
-        return np.array([index[word] for word in words], dtype=np.int64)
-    except KeyError as error:
-        raise ValueError(f"a 2-gram has the word {error} where no 1-gram allows it") from None
 
 
 def _checked(table: BigramTable, contexts: list[str]) -> BigramTable:
