@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+
+# `python -m anymix.cli` looks for modules in the working folder first, which may be a stranger's.
+if sys.argv[:1] == ["-m"] and "anymix.cli" in sys.orig_argv and not sys.flags.safe_path:
+    del sys.path[0]
+
+import argparse
 import traceback
 import warnings
 from collections.abc import Sequence

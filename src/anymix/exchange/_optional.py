@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -22,10 +23,25 @@ def need(module: str) -> Any:
         with _undisturbed():
             return import_module(module)
     except ImportError as error:
-        raise ImportError(
-            f"{module.split('.')[0]} is not installed; install it with: "
-            "pip install 'anymix[exchange]'."
-        ) from error
+        raise _missing(module) from error
+
+
+def installed(*modules: str) -> None:
+    """Say how to get a library that is not there; none is loaded.
+
+    Examples
+    --------
+    >>> installed("json", "re")
+    """
+    for module in modules:
+        if find_spec(module) is None:
+            raise _missing(module)
+
+
+def _missing(module: str) -> ImportError:
+    return ImportError(
+        f"{module.split('.')[0]} is not installed; install it with: pip install 'anymix[exchange]'."
+    )
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix._errors import AuditError
-from anymix.exchange._optional import need
+from anymix.exchange._optional import installed
 from anymix.sandbox import (
     LimitedProcess,
     Refused,
@@ -132,8 +132,8 @@ def audit(content: bytes, expected: Expected, own: Any = (), others: Any = ()) -
     Refused
         With what is wrong.
     """
-    for library in ("onnx", "onnxruntime"):
-        need(library)
+    # They are loaded in the limited process alone.
+    installed("onnx", "onnxruntime")
     rows = [_typed(part, expected.dtype) for part in (own, others) if len(part)]
     message = {"do": "audit", "expected": expected._asdict(), "own": len(own)}
     # A large file is audited in a process that nothing has been opened in.

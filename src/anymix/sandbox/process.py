@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from anymix.sandbox.messages import SHARED, receive, send
+from anymix.sandbox.session import SILENCE
 from anymix.sandbox.shapes import Refused
 
 SECONDS = 60
@@ -108,7 +109,7 @@ def _start() -> tuple[subprocess.Popen[bytes], mmap | None]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, **ONE_THREAD},
+        env={**os.environ, **ONE_THREAD, **SILENCE},
         pass_fds=() if number is None else (number,),
         # Ctrl-C is for the process that asks; this one ends with it.
         start_new_session=True,

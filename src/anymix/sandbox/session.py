@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 
 from anymix.sandbox.shapes import Refused
 
+# onnxruntime writes a number of the machine and what it does to the user's folders, and sends both
+# to its makers, unless it is told not to before it is loaded.
+SILENCE = {"ORT_DISABLE_TELEMETRY": "1"}
 # Rows of a block are a multiple of this: more than a vector of any processor holds.
 VECTOR = 64
 # Documents of a block have so many letters together, each counted as long as the longest.
@@ -19,7 +23,10 @@ LETTERS = 2**22
 
 def open_session(content: bytes) -> Any:
     """Start onnxruntime on a graph that was checked, as protobuf and as nothing else."""
+    os.environ.update(SILENCE)
     onnxruntime = import_module("onnxruntime")
+    # For the case that somebody has loaded it before.
+    onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
