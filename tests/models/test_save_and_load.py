@@ -244,6 +244,7 @@ def changed(folder, tmp_path, change):
         (lambda r: r.pop("settings"), "lacks 'settings'"),
         (lambda r: r["settings"].update(confidence={}), "where a number is expected"),
         (lambda r: r["settings"].update(skip_below=3.0), "setting skip_below"),
+        (lambda r: r["settings"].update(skip_below=0.999), "setting skip_below"),
         (lambda r: r["settings"].update(objective="best"), "setting objective"),
         (lambda r: r.update(classes=["a", "a", "b"]), "list of different labels"),
         (lambda r: r.update(classes="abc"), "list of different labels"),
@@ -261,6 +262,14 @@ def test_a_record_that_was_changed_is_refused_in_a_sentence(folder, tmp_path, ch
         anymix.load(changed(folder, tmp_path, change))
     assert str(tmp_path) in str(refused.value)
     assert refused.value.cause
+
+
+def test_a_model_whose_answers_are_not_those_of_its_certificate_is_not_written(tmp_path):
+    model = fitted(CASES["labels"][0])
+    model.skip_below = 0.999
+    with pytest.raises(ValueError, match=r"skip_below=0\.999 cannot be saved"):
+        anymix.save(model, tmp_path / "m")
+    assert not (tmp_path / "m").exists()
 
 
 def test_a_forged_sentence_is_not_repeated(folder, tmp_path):

@@ -47,10 +47,12 @@ ENTRIES = (
     *("combination", *LEARNED, "comparison"),
     *("sources", "tables", "router", "has_densities", "at_label"),
 )
+# Certificates are of answers in which no source is skipped, so that those that skip must be near.
+MOST_SKIPPED = 0.01
 RANGES = {
     "eta": (0.0, 1e6),
     "confidence": (0.0, 1.0),
-    "skip_below": (0.0, 1.0 - 1e-9),
+    "skip_below": (0.0, MOST_SKIPPED),
     "shrinkage": (0.0, 1e12),
     "cv": (1, 10**6),
 }
@@ -80,6 +82,11 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         raise ValueError(
             f"classes of the type {model.classes_.dtype} cannot be saved; label the rows by "
             "strings or whole numbers."
+        )
+    if not 0 <= model.skip_below <= MOST_SKIPPED:
+        raise ValueError(
+            f"a model with skip_below={model.skip_below!r:.60} cannot be saved: its answers would "
+            f"not be those of its certificate; set at most {MOST_SKIPPED:g}."
         )
     learned = {name: vars(model).get(f"{name}_") for name in LEARNED}
     return {
