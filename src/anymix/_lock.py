@@ -35,7 +35,7 @@ def locked(folder: str | Path) -> Iterator[None]:
     folder = Path(folder)
     try:
         made = _make(folder)
-        lock = _open(folder / LOCK)
+        lock = _lock_in(folder, made)
     except OSError as error:
         raise InputError(folder, f"cannot be written: {error.strerror}") from error
     if lock is None:
@@ -44,8 +44,7 @@ def locked(folder: str | Path) -> Iterator[None]:
         yield
     finally:
         # Before the lock is given up, so that nobody holds a file that is about to go.
-        with suppress(OSError):
-            (folder / LOCK).unlink()
+        _remove(folder / LOCK, lock)
         os.close(lock)
         with suppress(OSError):  # a folder that holds something stays
             _end(folder, made)
@@ -59,10 +58,21 @@ def _make(folder: Path) -> bool:
 
 
 def _end(folder: Path, made: bool) -> None:
-    if fcntl is None:  # Windows removes no file that is open
-        (folder / LOCK).unlink(missing_ok=True)
+    lock = folder / LOCK
+    if fcntl is None and lock.exists() and not lock.stat().st_size:
+        lock.unlink()  # Windows removes no file that is open
     if made:
         folder.rmdir()
+
+
+def _lock_in(folder: Path, made: bool) -> int | None:
+    """Lock a folder; one that was made for it goes again if it cannot be locked."""
+    try:
+        return _open(folder / LOCK)
+    except (OSError, InputError):
+        with suppress(OSError):
+            _end(folder, made)
+        raise
 
 
 def _open(path: Path) -> int | None:
@@ -70,7 +80,11 @@ def _open(path: Path) -> int | None:
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     while True:
         descriptor = os.open(path, flags, 0o666)
-        held = stat.S_ISREG(os.fstat(descriptor).st_mode) and _take(descriptor)
+        try:
+            held = _take(path, descriptor)
+        except (OSError, InputError):
+            os.close(descriptor)
+            raise
         if held and _is_there(path, descriptor):
             return descriptor
         os.close(descriptor)
@@ -86,7 +100,22 @@ def _is_there(path: Path, descriptor: int) -> bool:
         return False
 
 
-def _take(descriptor: int) -> bool:
+def _is_empty(descriptor: int) -> bool:
+    """Whether this is an empty file, as every lock of ours is."""
+    found = os.fstat(descriptor)
+    return stat.S_ISREG(found.st_mode) and found.st_size == 0
+
+
+def _remove(path: Path, descriptor: int) -> None:
+    """Remove the lock, unless something else has that name by now, or was written into it."""
+    with suppress(OSError):
+        if _is_empty(descriptor) and _is_there(path, descriptor):
+            path.unlink()
+
+
+def _take(path: Path, descriptor: int) -> bool:
+    if not _is_empty(descriptor):
+        raise InputError(path, "is not a lock of anymix; move it, or choose another folder")
     try:
         if fcntl is None:
             import msvcrt
@@ -97,5 +126,9 @@ def _take(descriptor: int) -> bool:
     except OSError as error:
         if isinstance(error, BlockingIOError | PermissionError):
             return False
-        raise
+        # Nobody can hold it, so that nobody misses it.
+        _remove(path, descriptor)
+        raise InputError(
+            path.parent, f"lies on a disk that knows no locks ({error.strerror}); use a local one"
+        ) from error
     return True

@@ -22,8 +22,9 @@ from anymix._files import TEMPORARY, read_file
 from anymix._lock import LOCK, locked
 from anymix.exchange import LIMITS, ReceivedSource, parse_json
 from anymix.models.record import KIND, SCHEMA
-from anymix.models.saved_records import FILES, RECORD, RECORD_LIMIT, is_record
+from anymix.models.saved_records import FILES, RECORD, RECORD_LIMIT, check_free, is_record
 
+LINK = "is a link; give the folder itself, or another name"
 SCHEMAS = (1, SCHEMA)
 # Names that only a model's own parts have: twelve digits of a SHA-256.
 SOURCE = re.compile(r"[^.].*-([0-9a-f]{12})", re.DOTALL)
@@ -58,9 +59,14 @@ def reserved(folder: str | Path) -> Iterator[Place]:
 @contextmanager
 def held(folder: str | Path) -> Iterator[None]:
     """Hold a model folder while a record is made for it, so that no writer comes between."""
+    if Path(folder).is_symlink():
+        raise InputError(folder, LINK)
     if not (Path(folder) / RECORD).is_file():
         yield  # whoever reads the folder says what is wrong with it
         return
+    _own_record(Path(folder))
+    for name in FILES.values():
+        check_free(Path(folder) / name)
     with locked(folder):
         yield
 
@@ -75,7 +81,7 @@ def check_place(folder: str | Path) -> bool:
     """
     folder = Path(folder)
     if folder.is_symlink():
-        raise InputError(folder, "is a link; give the folder itself, or another name")
+        raise InputError(folder, LINK)
     if not folder.exists():
         return False
     if not folder.is_dir():

@@ -51,6 +51,7 @@ def add_record(folder: str | Path, part: str, record: Any, model: str | None = N
     refused.
     """
     folder = Path(folder)
+    check_free(folder / FILES[part])
     now = facts_of(read_file(folder / RECORD, RECORD_LIMIT)).sha256
     if model not in (None, now):
         raise InputError(folder, "was given another model meanwhile; run again")
@@ -58,6 +59,14 @@ def add_record(folder: str | Path, part: str, record: Any, model: str | None = N
     found = {"model": now, "date": day, **plain(record, exact=True)}
     with replacing(folder / FILES[part]) as temporary:
         temporary.write_text(json.dumps(found, indent=1, allow_nan=False), "utf-8")
+
+
+def check_free(path: Path) -> None:
+    """Refuse to write over a file of that name that is no record of ours."""
+    if os.path.lexists(path) and not is_record(path):
+        raise InputError(
+            path, "is not a record that anymix wrote; move it, or give it another name"
+        )
 
 
 def is_record(path: Path) -> bool:
