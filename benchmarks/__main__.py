@@ -11,8 +11,11 @@ from benchmarks import (
     kmm,
     monitor,
     office,
+    poison,
     random_problems,
     reviews,
+    sandbox,
+    site_privacy,
     solvers,
 )
 
@@ -30,6 +33,9 @@ ALL = (
     office,
     reviews,
     monitor,
+    sandbox,
+    site_privacy,
+    poison,
 )
 
 

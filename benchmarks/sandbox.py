@@ -25,7 +25,9 @@ from anymix.densities import DomainClassifier
 N, D, ROUNDS = 100_000, 20, 7
 LEARNERS: dict[str, Any] = {
     "linear": Ridge(),
-    "network": MLPRegressor(hidden_layer_sizes=(50,), max_iter=60, random_state=0),
+    "network": MLPRegressor(
+        hidden_layer_sizes=(50,), solver="lbfgs", max_iter=3000, random_state=0
+    ),
     "forest": RandomForestRegressor(30, min_samples_leaf=5, random_state=0),
 }
 DENSITIES: dict[str, Any] = {"kernels": None, "domain classifier": DomainClassifier()}
@@ -58,15 +60,17 @@ def ratio(folder: str, rows: Any) -> tuple[float, float]:
     return own, other / own
 
 
-def main() -> None:
-    rows = np.random.default_rng(1).normal(size=(N, D))
+def main(quick: bool = False) -> None:
+    """Print ratios; `quick` tries fewer rows."""
+    largest = 10_000 if quick else N
+    rows = np.random.default_rng(1).normal(size=(largest, D))
     print(f"{'predictor':<10} {'weights':<18} {'rows':>7} {'here, s':>9} {'apart / here':>13}")
     with tempfile.TemporaryDirectory() as place:
         for name, learner in LEARNERS.items():
             for kind, density in DENSITIES.items():
                 folder = f"{place}/{name}-{kind}".replace(" ", "-")
                 anymix.save(fitted(learner, density), folder)
-                for n in (1, 1000, N):
+                for n in (1, 1000, largest):
                     own, times = ratio(folder, rows[:n])
                     print(f"{name:<10} {kind:<18} {n:>7} {own:>9.4f} {times:>13.2f}")
 
