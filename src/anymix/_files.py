@@ -111,6 +111,32 @@ def is_stream(path: str | Path) -> bool:
     return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
 
 
+def is_standard_output(path: str | Path) -> bool:
+    """Whether what is written to this stream comes out where standard output does."""
+    number = _descriptor(path)
+    try:
+        found = os.stat(path) if number is None else os.fstat(number)
+        return is_stream(path) and os.path.samestat(found, os.fstat(1))
+    except OSError:
+        return False
+
+
+def check_open(word: str) -> None:
+    """Refuse a word of the command line that names a descriptor which is not open.
+
+    Later a file of the command itself may have its number.
+    """
+    number = _descriptor(word.rpartition("=")[2])
+    if number is None:
+        return
+    try:
+        os.fstat(number)
+    except OSError as error:
+        raise InputError(
+            word, f"is not open; give a file, or open it in the shell by {number}>file"
+        ) from error
+
+
 def _descriptor(path: str | Path) -> int | None:
     """Return the number of a stream that this process has open, such as 1 for /dev/stdout."""
     found = STREAM.fullmatch(str(path))

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from anymix._errors import UsageError
+from anymix._files import check_open
 from anymix._version import __version__
 from anymix.cli.exit_codes import (
     MEANINGS,
@@ -133,6 +134,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings(), ending_tidily():
         warnings.showwarning = show_warning
         try:
+            for word in words:
+                check_open(word)
             return _run(words)
         # At the door whatever happened becomes a sentence; ANYMIX_DEBUG shows the rest.
         except (Exception, KeyboardInterrupt, Terminated) as error:  # noqa: BLE001

@@ -7,6 +7,7 @@ import sys
 import time
 from typing import Any
 
+from anymix._files import is_standard_output
 from anymix.cli.streams import complain, legible, say, whisper
 from anymix.core import plain
 
@@ -21,14 +22,18 @@ class Console:
         self.as_json = as_json
         self.quiet = quiet
 
-    def result(self, text: str, record: Any) -> None:
-        """Say the result, as text or as one JSON object."""
+    def result(self, text: str, record: Any, out: str | None = None) -> None:
+        """Say the result, as text or as one JSON object.
+
+        If the output itself has gone to standard output, nothing may be added to it there.
+        """
+        tell = whisper if out is not None and is_standard_output(out) else say
         if self.as_json:
             # json leaves DEL alone, which some terminals obey
             whole = json.dumps(plain(record), allow_nan=False).replace("\x7f", "\\u007f")
-            say(whole + "\n")
+            tell(whole + "\n")
         elif not self.quiet:
-            say(legible(text) + "\n")
+            tell(legible(text) + "\n")
 
     def complain(self, text: str) -> None:
         """Say in one line what went wrong."""

@@ -24,5 +24,5 @@ def run(args: Namespace, console: Console) -> int:
         content = export_onnx(saved.received, saved.model.combination_)
         temporary.write_bytes(content)
     text = f"wrote {args.out}: {len(content) / 2**10:.0f} kB; input X, float64"
-    console.result(text, {"out": args.out, "bytes": len(content)})
+    console.result(text, {"out": args.out, "bytes": len(content)}, args.out)
     return 0

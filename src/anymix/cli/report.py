@@ -23,5 +23,5 @@ def run(args: Namespace, console: Console) -> int:
     with output(args.out, [args.model], args.force, is_page) as temporary:
         record = summarise_folder(args.model, args.title)
         render(record, temporary)
-    console.result(f"wrote {args.out}", record)
+    console.result(f"wrote {args.out}", record, args.out)
     return 0

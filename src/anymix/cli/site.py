@@ -53,7 +53,7 @@ def run(args: Namespace, console: Console) -> int:
         f"{_can_be_inferred(table, args.exact)}"
     )
     record = {"site": args.site, "rows": m, "numbers_per_row": numbers, "exact": args.exact}
-    console.result(text, record)
+    console.result(text, record, args.out)
     return 0
 
 
