@@ -54,7 +54,7 @@ def test_a_file_is_replaced_by_force_and_only_if_it_is_ours(name, writes, run, t
     assert out.stat().st_mode & 0o777 == 0o600
     out.write_bytes(b"a,b,y\n1,2,3\n")
     kept = run(*words, out, "--force")
-    assert "was not written by this command, so it is kept" in kept.err
+    assert "is not known to be written by this command, so it is kept" in kept.err
     assert out.read_bytes() == b"a,b,y\n1,2,3\n"
     out.write_bytes(b"")  # as mktemp makes it
     assert run(*words, out).status == 0

@@ -6,8 +6,8 @@ What exists is left alone.  `--force` replaces what anymix itself has made, and 
 from __future__ import annotations
 
 import csv
-import json
 import os
+import re
 import zipfile
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator
@@ -17,11 +17,26 @@ from typing import Any
 
 from anymix._errors import InputError
 from anymix._files import is_stream, replacing
+from anymix.cli.npz_rows import FAULTS
 from anymix.exchange import need, read_site
 from anymix.models import held
 
-PREDICTIONS = ("label", "prediction", "novelty")
 HEAD = 4096
+LINE = 2**24
+# What the files begin with that are ours; the hash is that of the page's script.
+PAGE = re.compile(
+    b"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
+script-src 'sha256-[A-Za-z0-9+/=]{44}'; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="anymix">
+<title>"""
+)
+GRAPH = b"\x08\x0a\x12\x06anymix"
 
 
 def add_force(parser: ArgumentParser, what: str) -> None:
@@ -78,7 +93,9 @@ def output(
             raise InputError(path, "exists already; choose another name, or replace it by --force")
         if not is_ours(path):
             raise InputError(
-                path, "was not written by this command, so it is kept; choose another name"
+                path,
+                "is not known to be written by this command, so it is kept; choose another name, "
+                "or remove it first",
             )
     with replacing(path, new=not there, suffix=suffix) as temporary:
         yield temporary
@@ -90,18 +107,28 @@ def saving(folder: str, save: bool) -> Any:
 
 
 def is_prediction(path: Path) -> bool:
-    """Whether a table has the columns that predict writes, and no other."""
+    """Whether a table has the columns that predict writes, all of them and in their order.
+
+    A table of the sole column `prediction` may be anybody's, so it is not taken for ours.
+    """
     try:
-        names = COLUMNS[path.suffix](path)
-    except (OSError, ValueError, KeyError, csv.Error, zipfile.BadZipFile):
+        names = COLUMNS[path.suffix.lower()](path)
+    except (*FAULTS, NotImplementedError, csv.Error):
         return False
-    known = [name in PREDICTIONS or name[:2] == "p(" or name[:7] == "weight(" for name in names]
-    return bool(known) and all(known) and names[0] in ("label", "prediction")
+    kinds = "".join(map(_kind, names))
+    return re.fullmatch("lp+w*n?|rw+n?|rn", kinds) is not None and len(set(names)) == len(names)
+
+
+def _kind(name: str) -> str:
+    """Return a letter for a column that predict writes, and x for all others."""
+    fixed = {"label": "l", "prediction": "r", "novelty": "n"}
+    found = re.fullmatch(r"(p|weight)\(.+\)", name)
+    return fixed.get(name, found[1][0] if found else "x")
 
 
 def _csv_columns(path: Path) -> list[str]:
     with open(path, newline="", encoding="utf-8") as file:
-        return next(csv.reader(file), [])
+        return next(csv.reader([file.readline(LINE)]), [])
 
 
 def _npz_columns(path: Path) -> list[str]:
@@ -121,13 +148,13 @@ COLUMNS: dict[str, Callable[[Path], list[str]]] = {
 
 
 def is_page(path: Path) -> bool:
-    """Whether a file is a page that report writes."""
-    return b'<meta name="generator" content="anymix' in _head(path)
+    """Whether a file is a page that report writes: its first lines are those of ours."""
+    return PAGE.match(_head(path)) is not None
 
 
 def is_graph(path: Path) -> bool:
     """Whether a file is an ONNX graph whose producer is anymix: its first fields say so."""
-    return b"\x12\x06anymix" in _head(path)[:64]
+    return _head(path).startswith(GRAPH)
 
 
 def is_site(path: Path) -> bool:
@@ -137,15 +164,6 @@ def is_site(path: Path) -> bool:
     except (ValueError, OSError):
         return False
     return True
-
-
-def is_study(path: Path) -> bool:
-    """Whether a file holds the records of a study."""
-    try:
-        first = json.loads(_head(path).split(b"\n")[0])
-    except ValueError:
-        return False
-    return isinstance(first, dict) and {"study", "version", "date"} <= set(first)
 
 
 def _head(path: Path) -> bytes:

@@ -31,7 +31,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--chunk-rows", type=count, default=CHUNK_ROWS, help="rows held in memory at a time"
     )
-    add_force(parser, "a table of predictions")
+    add_force(
+        parser,
+        "a table of predictions (but not one of the sole column prediction, which could be yours)",
+    )
 
 
 def run(args: Namespace, console: Console) -> int:
@@ -45,7 +48,7 @@ def run(args: Namespace, console: Console) -> int:
         n, seconds = predict(args, console, temporary)
     speed = n / max(seconds, 1e-9)
     text = f"predicted {n} rows ({speed:.0f} a second); wrote {args.out}"
-    console.result(text, {"rows": n, "rows_per_second": speed, "out": args.out})
+    console.result(text, {"rows": n, "rows_per_second": speed, "out": args.out}, args.out)
     return 0
 
 

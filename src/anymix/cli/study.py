@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from contextlib import nullcontext
+from pathlib import Path
 
+from anymix._json import plain_json
 from anymix.cli.argument_types import count
 from anymix.cli.console import Console
-from anymix.cli.outputs import add_force, is_study, output
+from anymix.cli.outputs import add_force, output
 from anymix.studies import STUDIES, ProgressLine, render, run_study
+
+HEADER = {"study", "command", "version", "python", "numpy", "date", "seconds"}
+LONGEST_HEADER = 2**16
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -29,6 +34,22 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_force(parser, "records of a study")
 
 
+def is_study(path: Path) -> bool:
+    """Whether a file begins with the header of a study's records."""
+    try:
+        with open(path, "rb") as file:
+            first = plain_json(file.readline(LONGEST_HEADER))
+    except ValueError:
+        return False
+    if (
+        not isinstance(first, dict)
+        or not set(first) >= HEADER
+        or str(first["study"]) not in STUDIES
+    ):
+        return False
+    return str(first["command"]).startswith(f"anymix study {first['study']} ")
+
+
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     progress = None if args.quiet else ProgressLine()
@@ -36,5 +57,6 @@ def run(args: Namespace, console: Console) -> int:
     kept = nullcontext() if args.out is None else output(args.out, given, args.force, is_study)
     with kept as file:
         results = run_study(args.name, args.data, args.seeds, file, progress)
-    console.result(render(results, args.style).rstrip("\n"), [one.to_dict() for one in results])
+    tables = render(results, args.style).rstrip("\n")
+    console.result(tables, [one.to_dict() for one in results], args.out)
     return 0

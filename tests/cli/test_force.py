@@ -1,0 +1,89 @@
+"""`--force` replaces what a command has written, and no file that only looks alike."""
+
+import numpy as np
+import pytest
+
+from anymix.cli.outputs import is_graph, is_page, is_prediction
+from anymix.cli.study import is_study
+from anymix.cli.table_writer import WRITERS, writing
+
+OURS = [
+    ["label", "p(a)", "p(b)"],
+    ["label", "p(a, b)", "p(c)", "weight(north)", "weight(south)", "novelty"],
+    ["prediction", "weight(north)", "weight(south)"],
+    ["prediction", "novelty"],
+]
+FOREIGN = [
+    ["label"],
+    ["prediction"],
+    ["novelty"],
+    ["label", "novelty"],
+    ["label", "weight(kg)"],
+    ["prediction", "p(a)"],
+    ["p(a)", "label"],
+    ["label", "p(a)", "weight(kg)", "p(b)"],
+    ["label", "p(a)", "p"],
+    ["label", "p(a)", "mine"],
+    ["label", "p()"],
+]
+
+
+def table_of(names, path):
+    with writing(path) as out:
+        out.write({name: np.zeros(2) for name in names})
+    return path
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_tables_of_predictions_are_known_by_all_their_columns(tmp_path, suffix):
+    for i, names in enumerate(OURS):
+        assert is_prediction(table_of(names, tmp_path / f"ours{i}{suffix}")), names
+    for i, names in enumerate(FOREIGN):
+        assert not is_prediction(table_of(names, tmp_path / f"mine{i}{suffix}")), names
+    broken = tmp_path / f"broken{suffix}"
+    broken.write_bytes(b'PK\x03\x04"\xff' * 9)
+    assert not is_prediction(broken)
+
+
+HEADER = (
+    '{"study": %s, "command": "anymix study artificial --seeds 1", "version": "1", "python": "3", '
+    '"numpy": "2", "date": "2026-01-01", "seconds": 1.0}\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("is_ours", "content"),
+    [
+        (is_page, b'notes on <meta name="generator" content="anymix">\n'),
+        (is_page, b'<!doctype html>\n<meta name="generator" content="anymix">\n'),
+        (is_graph, b"xx\x12\x06anymix my notes"),
+        (is_graph, b"\x08\x0a\x12\x06pytorch\x12\x06anymix"),
+        (is_study, b'{"study": "mine", "version": 3, "date": "2020"}\n'),
+        (is_study, b'{"study": "artificial", "version": 3, "date": "2020"}\n'),
+        (is_study, (HEADER % '["artificial"]').encode()),
+        (is_study, (HEADER % '"digits"').encode()),
+        (is_study, b"[" * 4000),
+        (is_study, b"\xff\n"),
+    ],
+)
+def test_files_that_look_alike_are_not_ours(tmp_path, is_ours, content):
+    (tmp_path / "mine").write_bytes(content)
+    assert not is_ours(tmp_path / "mine")
+
+
+def test_a_sole_column_of_predictions_is_kept(numbers, run, tmp_path):
+    out = tmp_path / "p.csv"
+    words = ["predict", numbers.model, numbers.test[0].split("=")[1], "--out", out, "--force"]
+    assert run(*words).status == 0
+    first = out.read_bytes()
+    said = run(*words)
+    assert (said.status, "or remove it first" in said.err) == (3, True)
+    assert out.read_bytes() == first
+    out.unlink()
+    assert run(*words, "--novelty").status == 0
+    assert run(*words, "--novelty").status == 0
+
+
+def test_a_header_of_ours_is_known(tmp_path):
+    (tmp_path / "s").write_text(HEADER % '"artificial"')
+    assert is_study(tmp_path / "s")
