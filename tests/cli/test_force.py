@@ -15,7 +15,6 @@ OURS = [
 ]
 FOREIGN = [
     ["label"],
-    ["prediction"],
     ["novelty"],
     ["label", "novelty"],
     ["label", "weight(kg)"],
@@ -71,17 +70,22 @@ def test_files_that_look_alike_are_not_ours(tmp_path, is_ours, content):
     assert not is_ours(tmp_path / "mine")
 
 
-def test_a_sole_column_of_predictions_is_kept(numbers, run, tmp_path):
-    out = tmp_path / "p.csv"
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_a_sole_column_of_predictions_holds_nothing_but_numbers(numbers, run, tmp_path, suffix):
+    out = tmp_path / f"p{suffix}"
     words = ["predict", numbers.model, numbers.test[0].split("=")[1], "--out", out, "--force"]
-    assert run(*words).status == 0
-    first = out.read_bytes()
+    assert [run(*words).status for _ in "12"] == [0, 0]
+    out.unlink()
+    with writing(out) as mine:
+        mine.write({"prediction": np.array(["rain", "sun"])})
     said = run(*words)
     assert (said.status, "or remove it first" in said.err) == (3, True)
-    assert out.read_bytes() == first
-    out.unlink()
-    assert run(*words, "--novelty").status == 0
-    assert run(*words, "--novelty").status == 0
+
+
+@pytest.mark.parametrize("line", ["12.50", "3", "", "1.5 ", "1.5\r", "rain"])
+def test_numbers_that_others_wrote_are_kept(tmp_path, line):
+    (tmp_path / "p.csv").write_bytes(f"prediction\n0.25\n{line}\n".encode())
+    assert not is_prediction(tmp_path / "p.csv")
 
 
 def test_a_header_of_ours_is_known(tmp_path):

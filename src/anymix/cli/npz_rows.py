@@ -57,7 +57,7 @@ def npz_shape(path: Path) -> tuple[int, ...]:
     with open_table(path) as file:
         try:
             with ZipFile(file) as archive:
-                return _header(archive, NPZ_ROWS)[0]
+                return array_header(archive, NPZ_ROWS)[0]
         except FAULTS as error:
             raise _no_arrays(path, NPZ_ROWS) from error
 
@@ -67,7 +67,7 @@ def _array(path: Path, name: str, allowed: tuple[str, ...]) -> NDArray[Any]:
     with open_table(path) as file:
         try:
             archive = ZipFile(file)
-            shape, kind, itemsize = _header(archive, name)
+            shape, kind, itemsize = array_header(archive, name)
         except FAULTS as error:
             raise _no_arrays(path, name) from error
         if kind not in allowed:
@@ -82,7 +82,7 @@ def _array(path: Path, name: str, allowed: tuple[str, ...]) -> NDArray[Any]:
         return found
 
 
-def _header(archive: ZipFile, name: str) -> tuple[tuple[int, ...], str, int]:
+def array_header(archive: ZipFile, name: str) -> tuple[tuple[int, ...], str, int]:
     """Return shape, kind and size of the entries; a ValueError if the file has other bytes."""
     info = archive.getinfo(f"{name}.npy")
     if archive.namelist().count(info.filename) > 1:

@@ -12,12 +12,13 @@ import zipfile
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from anymix._errors import InputError
 from anymix._files import is_stream, replacing
-from anymix.cli.npz_rows import FAULTS
+from anymix.cli.npz_rows import FAULTS, array_header
 from anymix.exchange import need, read_site
 from anymix.models import held
 
@@ -109,10 +110,13 @@ def saving(folder: str, save: bool) -> Any:
 def is_prediction(path: Path) -> bool:
     """Whether a table has the columns that predict writes, all of them and in their order.
 
-    A table of the sole column `prediction` may be anybody's, so it is not taken for ours.
+    A sole column `prediction` must hold nothing but numbers, as predict writes them.
     """
+    kind = path.suffix.lower()
     try:
-        names = COLUMNS[path.suffix.lower()](path)
+        names = COLUMNS[kind](path)
+        if names == ["prediction"]:
+            return NUMBERS[kind](path)
     except (*FAULTS, NotImplementedError, csv.Error):
         return False
     kinds = "".join(map(_kind, names))
@@ -140,6 +144,28 @@ def _parquet_columns(path: Path) -> list[str]:
     return list(need("pyarrow.parquet").read_schema(path).names)
 
 
+def _csv_of_numbers(path: Path) -> bool:
+    with open(path, newline="", encoding="utf-8") as file:
+        file.readline()
+        lines = iter(partial(file.readline, LINE), "")
+        return all(line == f"{float(line)!r}\n" for line in lines)
+
+
+def _npz_of_numbers(path: Path) -> bool:
+    with zipfile.ZipFile(path) as file:
+        shape, kind, size = array_header(file, "prediction")
+    return (len(shape), kind, size) == (1, "numbers", 8)
+
+
+def _parquet_of_numbers(path: Path) -> bool:
+    return str(need("pyarrow.parquet").read_schema(path).types[0]) == "double"
+
+
+NUMBERS: dict[str, Callable[[Path], bool]] = {
+    ".csv": _csv_of_numbers,
+    ".npz": _npz_of_numbers,
+    ".parquet": _parquet_of_numbers,
+}
 COLUMNS: dict[str, Callable[[Path], list[str]]] = {
     ".csv": _csv_columns,
     ".npz": _npz_columns,

@@ -33,7 +33,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_force(
         parser,
-        "a table of predictions (but not one of the sole column prediction, which could be yours)",
+        "a table of predictions (all the columns that this command writes, or the sole column "
+        "prediction with nothing but numbers)",
     )
 
 
