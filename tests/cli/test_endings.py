@@ -158,7 +158,8 @@ def test_json_is_whole_or_not_there(world, run, tmp_path):
     assert run("source", "show", tmp_path / "nowhere", "--json").out == ""
 
 
-def test_sigterm_ends_tidily(tmp_path):
+@pytest.mark.parametrize("number", exit_codes.ENDINGS)
+def test_a_signal_ends_tidily(tmp_path, number):
     code = (
         "import sys, time; from pathlib import Path\n"
         "from anymix.cli import main, certify\n"
@@ -176,11 +177,37 @@ def test_sigterm_ends_tidily(tmp_path):
     end = time.monotonic() + 60
     while not (tmp_path / "ready").exists() and time.monotonic() < end:
         time.sleep(0.05)
-    child.send_signal(signal.SIGTERM)
+    child.send_signal(number)
     _, said = child.communicate(timeout=60)
     assert child.returncode == 143
     assert said == "anymix: stopped.\n"
     assert (tmp_path / "tidy").exists()
+
+
+def test_what_nohup_has_arranged_stands():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with exit_codes.ending_tidily():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_check_tells_what_is_unsafe_from_what_cannot_be_read(world, run, tmp_path, monkeypatch):
+    missing, bad = tmp_path / "nope", tmp_path / "bad"
+    bad.mkdir()
+    assert run("source", "check", missing).status == 3
+    assert run("source", "check", world.sources[0], missing, bad).status == 4
+
+    def denied(*_):
+        raise PermissionError(13, "Permission denied", "north/manifest.json")
+
+    monkeypatch.setattr("anymix.cli.source.read_sources", denied)
+    said = run("source", "check", world.sources[0])
+    assert said.status == 3
+    assert "north/manifest.json may not be read or written; change its permissions" in said.err
 
 
 def test_a_sentence_ends_as_one():

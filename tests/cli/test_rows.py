@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from anymix._errors import InputError
+from anymix._files import replacing
 from anymix.cli.table_reader import Columns, read_chunks, read_rows
 from anymix.cli.table_writer import writing
 
@@ -122,7 +123,7 @@ def test_faults_of_other_tables(tmp_path):
 def test_a_failed_write_leaves_the_old_table(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("old")
-    with pytest.raises(ZeroDivisionError), writing(path) as out:
+    with pytest.raises(ZeroDivisionError), replacing(path) as new, writing(new) as out:
         out.write({"a": np.ones(3) / (1 // 0)})
     assert path.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1

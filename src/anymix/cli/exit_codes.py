@@ -24,6 +24,10 @@ MEANINGS = {
     INTERRUPTED: "stopped by Ctrl-C",
     TERMINATED: "stopped by a signal",
 }
+# The end that others ask for, a terminal that is closed, processor time that is used up.
+ENDINGS = [
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGXCPU") if hasattr(signal, name)
+]
 
 
 class Terminated(BaseException):
@@ -108,18 +112,17 @@ def _of_system(error: OSError) -> str:
 
 @contextmanager
 def ending_tidily() -> Iterator[None]:
-    """Let SIGTERM end the block by a Terminated, so that no temporary file is left behind."""
-    number = signal.SIGTERM
+    """Let a signal end the block by a Terminated, so that no temporary file is left behind."""
     mine = threading.current_thread() is threading.main_thread()
-    # What somebody else has arranged for the signal stands.
-    if not mine or signal.getsignal(number) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(number, _end)
+    # What somebody else has arranged for a signal stands, as nohup does for that of the terminal.
+    numbers = [n for n in ENDINGS if mine and signal.getsignal(n) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, _end)
     try:
         yield
     finally:
-        signal.signal(number, signal.SIG_DFL)
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _end(*_: Any) -> NoReturn:

@@ -11,7 +11,7 @@ from anymix._errors import InputError, visible
 from anymix._files import check_new
 from anymix.cli.argument_types import natural
 from anymix.cli.console import Console
-from anymix.cli.exit_codes import SUCCESS, UNSAFE
+from anymix.cli.exit_codes import SUCCESS, code_of, sentence_of
 from anymix.cli.packing import (
     check_labels,
     classes_of,
@@ -121,26 +121,27 @@ def add_check_arguments(parser: ArgumentParser) -> None:
 def run_check(args: Namespace, console: Console) -> int:
     """Run `source check`: each folder gets its verdict, whatever is wrong with the others."""
     audited, faults = _audit(args.folders)
+    sentences = {folder: sentence_of(error) for folder, error in faults.items()}
     record = [{"folder": str(one.folder), "sha256": one.sha256} for one in audited]
-    record += [{"folder": folder, "error": fault} for folder, fault in faults.items()]
+    record += [{"folder": folder, "error": said} for folder, said in sentences.items()]
     if audited or args.json:
         text = "\n".join(f"{visible(one.folder)}: sound ({one.manifest.name})" for one in audited)
         console.result(text, record)
-    for fault in faults.values():
-        console.complain(fault)
-    return UNSAFE if faults else SUCCESS
+    for said in sentences.values():
+        console.complain(said)
+    return max(map(code_of, faults.values()), default=SUCCESS)
 
 
-def _audit(folders: Sequence[str]) -> tuple[list[ReceivedSource], dict[str, str]]:
+def _audit(folders: Sequence[str]) -> tuple[list[ReceivedSource], dict[str, Exception]]:
     """Return the folders that pass, and what is wrong with each of the others."""
     try:
         return read_sources(folders), {}
     except (AuditError, OSError) as error:
         if len(folders) == 1:
-            return [], {folders[0]: str(error)}
+            return [], {folders[0]: error}
     # One by one takes longer, and is needed only to find all that fail.
     passed: list[ReceivedSource] = []
-    faults: dict[str, str] = {}
+    faults: dict[str, Exception] = {}
     for folder in folders:
         sound, fault = _audit([folder])
         passed += sound

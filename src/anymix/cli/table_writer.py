@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._errors import InputError
-from anymix._files import replacing
 from anymix.exchange import need
 
 Columns = Mapping[str, NDArray[Any]]
@@ -30,16 +29,15 @@ class Writer(Protocol):
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[Writer]:
-    """Open a table for writing; it appears under its name when all is written."""
+    """Open a table for writing under a temporary name, as `replacing` gives it."""
     path = Path(path)
-    if path.suffix not in WRITERS:
+    if path.suffix.lower() not in WRITERS:
         raise InputError(path, "is not a table that can be written; give .csv, .parquet or .npz")
-    with replacing(path) as temporary:
-        writer = WRITERS[path.suffix](temporary)
-        try:
-            yield writer
-        finally:
-            writer.close()
+    writer = WRITERS[path.suffix.lower()](path)
+    try:
+        yield writer
+    finally:
+        writer.close()
 
 
 class CsvWriter:
