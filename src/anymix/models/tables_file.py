@@ -2,48 +2,64 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import AuditError
+from anymix._errors import AuditError, InputError
 from anymix._files import read_file
 from anymix.exchange import FileFacts, check_facts, load
 from anymix.sources import Tables
 
-LIMIT = 2**31
+# Reading keeps some copies of a file, and some fifteen numbers for each of the p·m answers: with
+# these two it stays below 1 GB.
+LIMIT, MOST_ANSWERS = 200 * 10**6, 5 * 10**6
+LARGE = f"has tables of more than {MOST_ANSWERS:,} answers or {LIMIT:,} bytes; give fewer rows"
+# Responsibilities sum to one at every point, which densities never do; rounding is far below this.
+SUM_TOLERANCE = 1e-6
 NEEDED, OPTIONAL = {"log_masses", "predictions", "sample_domain"}, {"targets", "sample_weight"}
 
 
 def tables_to_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
     """Write tables; targets are numbers, or positions in the classes, and no feature is there."""
+    if _is_large(tables.predictions):
+        raise InputError("the model", LARGE)
     targets = np.asarray(tables.targets)
     kind = np.float64 if tables.classes is None else np.int64
     arrays: dict[str, NDArray[Any]] = {
-        "log_masses": tables.log_masses,
-        "predictions": tables.predictions,
+        "log_masses": np.asarray(tables.log_masses, dtype=np.float64),
+        "predictions": np.asarray(tables.predictions, dtype=np.float64),
         "targets": targets.astype(kind),
         "sample_domain": np.asarray(tables.sample_domain, dtype=np.int64),
     }
     if tables.sample_weight is not None:
-        arrays["sample_weight"] = tables.sample_weight
+        arrays["sample_weight"] = np.asarray(tables.sample_weight, dtype=np.float64)
     return arrays
 
 
+def _is_large(predictions: NDArray[Any]) -> bool:
+    """Whether tables take too much memory, for writing as for reading."""
+    answers = math.prod(predictions.shape[:2])
+    return answers > MOST_ANSWERS or 8 * (predictions.size + answers) > LIMIT
+
+
 def read_tables(path: Path, stated: FileFacts, **known: Any) -> Tables:
-    """Read tables that the record of a model states; `known` are classes and has_densities."""
+    """Read tables that the record of a model states; `known` are classes and flags."""
     content = read_file(path, LIMIT)
     check_facts(path, content, stated)
     arrays = load(content, str(path))
     if not NEEDED <= set(arrays) <= NEEDED | OPTIONAL:
         raise AuditError(path, f"must hold the arrays {sorted(NEEDED)}")
+    _check_types(path, arrays)
     _check_shapes(path, arrays)
     if "targets" not in arrays:
         _complete(arrays, known.get("classes") is not None)
     if known.get("classes") is not None:
         _check_labels(path, arrays, len(known["classes"]))
+    _check_flags(path, arrays, **known)
     domain = arrays["sample_domain"].astype(np.intp)
     return Tables(
         arrays["log_masses"],
@@ -55,8 +71,43 @@ def read_tables(path: Path, stated: FileFacts, **known: Any) -> Tables:
     )
 
 
+def _check_types(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Smaller numbers would grow when they are computed with."""
+    whole = {"sample_domain", *({"targets"} if arrays["predictions"].ndim == 3 else ())}
+    for name, array in arrays.items():
+        if array.dtype != (np.int64 if name in whole else np.float64):
+            raise AuditError(path, f"has {name} of the type {array.dtype}, which they never have")
+
+
+def _check_flags(
+    path: Path,
+    arrays: dict[str, NDArray[Any]],
+    classes: NDArray[Any] | None,
+    has_densities: bool,
+    at_label: bool,
+) -> None:
+    """Whether these are densities, and what was said at the label alone, shows in the numbers."""
+    totals = np.logaddexp.reduce(arrays["log_masses"], axis=0)
+    if has_densities == bool((np.abs(totals) <= SUM_TOLERANCE).all()):
+        raise AuditError(
+            path, f"does not go with the record, which says has_densities={has_densities}"
+        )
+    columns = arrays["predictions"].shape[2:]
+    if classes is None:
+        # Errors stand beside targets of zero; numbers whose targets are all zero are errors, too.
+        possible = not at_label or not arrays["targets"].any()
+    else:
+        possible = columns == ((1,) if at_label else (len(classes),))
+    if not possible:
+        raise AuditError(path, f"does not go with the record, which says at_label={at_label}")
+
+
 def _check_shapes(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     log_masses, h = arrays["log_masses"], arrays["predictions"]
+    if not log_masses.size or not h.size:
+        raise AuditError(path, "has tables of no rows")
+    if _is_large(h):
+        raise AuditError(path, LARGE)
     if log_masses.ndim != 2 or h.ndim > 3 or h.shape[:2] != log_masses.shape:
         raise AuditError(path, "has tables of different shapes")
     for name in ("targets", "sample_domain", "sample_weight"):

@@ -1,0 +1,79 @@
+"""Tables of a stranger: numbers of the types that we write, few enough, and as the record says."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from anymix._errors import AuditError, InputError
+from anymix.core import log_responsibilities
+from anymix.exchange import FileFacts
+from anymix.models import tables_file
+from anymix.models.tables_file import read_tables, tables_to_arrays
+
+CLASSES = np.array(["no", "yes"])
+MASSES = np.random.default_rng(0).normal(size=(2, 6))
+DOMAIN = np.arange(6) % 2
+
+
+def whole(classification=True, **changes):
+    shape = (2, 6, 2) if classification else (2, 6)
+    targets = np.arange(6) % 2 if classification else np.arange(6.0)
+    arrays = {
+        "log_masses": MASSES,
+        "predictions": np.full(shape, 0.5),
+        "targets": targets,
+        "sample_domain": DOMAIN,
+    }
+    return arrays | changes
+
+
+def read(tmp_path, arrays, classes=CLASSES, has_densities=True, at_label=False):
+    content = save(arrays)
+    path = tmp_path / "tables.safetensors"
+    path.write_bytes(content)
+    facts = FileFacts(len(content), hashlib.sha256(content).hexdigest())
+    flags = {"has_densities": has_densities, "at_label": at_label}
+    return read_tables(path, facts, classes=classes, **flags)
+
+
+@pytest.mark.parametrize("has_densities", [True, False])
+def test_whether_there_are_densities_shows_in_the_numbers(has_densities, tmp_path):
+    masses = MASSES if has_densities else log_responsibilities(MASSES)
+    arrays = whole(log_masses=masses)
+    assert read(tmp_path, arrays, has_densities=has_densities).has_densities == has_densities
+    with pytest.raises(AuditError, match="says has_densities="):
+        read(tmp_path, arrays, has_densities=not has_densities)
+
+
+def test_whether_the_label_alone_is_known_shows_in_the_numbers(tmp_path):
+    at_label = whole(predictions=np.full((2, 6, 1), 0.5), targets=np.zeros(6, dtype=int))
+    assert read(tmp_path, at_label, at_label=True).at_label
+    errors = whole(False, targets=np.zeros(6))
+    assert read(tmp_path, errors, None, at_label=True).at_label
+    told = [(at_label, CLASSES, False), (whole(), CLASSES, True), (whole(False), None, True)]
+    for arrays, classes, flag in told:
+        with pytest.raises(AuditError, match="says at_label="):
+            read(tmp_path, arrays, classes, at_label=flag)
+
+
+@pytest.mark.parametrize("name", ["log_masses", "predictions", "targets", "sample_domain"])
+def test_numbers_that_would_grow_are_refused(name, tmp_path):
+    arrays = whole()
+    with pytest.raises(AuditError, match=f"has {name} of the type uint8"):
+        read(tmp_path, arrays | {name: np.ones(arrays[name].shape, dtype=np.uint8)})
+
+
+def test_tables_that_take_too_much_memory_are_neither_read_nor_written(tmp_path, monkeypatch):
+    tables = read(tmp_path, whole())
+    tables_to_arrays(tables)
+    monkeypatch.setattr(tables_file, "MOST_ANSWERS", 11)
+    with pytest.raises(AuditError, match="give fewer rows"):
+        read(tmp_path, whole())
+    with pytest.raises(InputError, match="give fewer rows"):
+        tables_to_arrays(tables)
+
+
+def test_large_honest_tables_are_within_the_budget():
+    assert not tables_file._is_large(np.broadcast_to(0.0, (10, 100_000, 10)))
