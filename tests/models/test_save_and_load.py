@@ -254,7 +254,7 @@ def changed(folder, tmp_path, change):
         (lambda r: r["certificate"].update(robust_loss=[1.0]), "where a number is expected"),
         (lambda r: r["combination"].update(eta=10**400), "more than 30 digits"),
         (lambda r: r["tables"].update(file="tables-000000000000.safetensors"), "lacks a part"),
-        (lambda r: r["names"].reverse(), "the table of cross losses"),
+        (lambda r: r["names"].reverse(), "name the sources as their manifests do"),
     ],
 )
 def test_a_record_that_was_changed_is_refused_in_a_sentence(folder, tmp_path, change, words):

@@ -17,8 +17,9 @@ from anymix.core import Certificate, plain, restored
 from anymix.estimators import summarise
 from anymix.exchange import FileFacts, ReceivedSource, facts_of, parse_json, read_sources
 from anymix.models.claims import check_alone, check_learned, check_loss, check_sources
+from anymix.models.entries import check_entries, plain_name
 from anymix.models.parts import name_columns, nameless, read_router
-from anymix.models.place import PART, RECORD, RECORD_LIMIT, SOURCE, is_own
+from anymix.models.place import RECORD, RECORD_LIMIT, is_own
 from anymix.models.record import KIND, SCHEMA, model_from_dict
 from anymix.models.saved_records import Saved, read_records
 from anymix.models.tables_file import read_tables
@@ -126,7 +127,7 @@ def load(folder: str | Path, *, in_process: bool = False) -> Any:
 def _restore(folder: Path, record: dict[str, Any], digest: str) -> SavedModel:
     model = _restore_learned(folder, record)
     entries = record["sources"]
-    folders = [folder / "sources" / plain_name(entry["folder"]) for entry in entries]
+    folders = [folder / "sources" / entry["folder"] for entry in entries]
     # A single source, and those that a router tells apart, need no density.
     bare = record["router"] is not None or len(folders) == 1
     received = read_sources(folders, without_density=bare)
@@ -148,8 +149,7 @@ def _restore_learned(folder: Path, record: dict[str, Any], *_: Any) -> Any:
     """Return the model without its sources, which no table asks for."""
     model = model_from_dict(record)
     check_loss(model)
-    if len(record["sources"]) != len(model.source_names_):
-        raise ValueError("there are not as many sources as names")
+    check_entries(folder / "sources", record)
     for entry in ("has_densities", "at_label"):
         restored(bool, record[entry])
     if len(model.source_names_) == 1:
@@ -174,15 +174,6 @@ def _part(folder: Path, stated: Any) -> tuple[Path, FileFacts]:
         raise ValueError("a part is not described by file, size and sha256")
     facts = FileFacts(restored(int, stated["size"]), restored(str, stated["sha256"]))
     return folder / plain_name(stated["file"]), facts
-
-
-def plain_name(name: str) -> str:
-    """Refuse a part that does not lie in the folder itself."""
-    if isinstance(name, str) and Path(name).name != name:
-        raise AuditError(RECORD, f"names the part {name!r:.60}, which lies outside its folder")
-    if not isinstance(name, str) or not (PART.fullmatch(name) or SOURCE.fullmatch(name)):
-        raise AuditError(RECORD, f"names the part {name!r:.60}, which is no name of a part")
-    return name
 
 
 def read_certificate(folder: str | Path) -> Certificate | None:
