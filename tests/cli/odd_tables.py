@@ -101,7 +101,7 @@ def _cells() -> Iterator[OddTable]:
 def _labels() -> Iterator[OddTable]:
     """Labels that are read as they are; commands that know the labels refuse strange ones."""
     words = ["yes ", "YES", "01", "1", "=1", '=HYPERLINK("http://x")', "@SUM(1)", "+ve", "yes\x07"]
-    for word in (*words, "\u202eyes", "x" * 300, "nan", "ÿ", "'", "a\tb"):
+    for word in (*words, "\u202eyes", "x" * 200, "nan", "ÿ", "'", "a\tb"):
         quoted = '"' + word.replace('"', '""') + '"'
         yield _text(f"label {word!r:.30}", _csv(label=quoted), rows=X)
     for word in ("", " ", '""'):

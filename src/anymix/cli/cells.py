@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.cli.columns import FILL_IN, Columns, fail, quoted
+from anymix.cli.columns import FILL_IN, LONGEST_LABEL, TOO_LONG, Columns, fail, quoted
 
 # Whole numbers up to here are float64 without loss.
 EXACT = 2**53
@@ -79,6 +79,8 @@ def read_target(path: Path, columns: Columns, y: Any, row: int) -> NDArray[Any]:
     if not columns.numeric_target:
         words = y.astype(str).tolist() if isinstance(y, np.ndarray) else list(map(str, values))
         _refuse(path, name, words, row, _has_nul, lambda _: "holds a NUL byte; remove it")
+        # numpy would give each label the room of the longest.
+        _refuse(path, name, words, row, lambda w: len(w) > LONGEST_LABEL, lambda _: TOO_LONG)
         return np.array(words, dtype=str)
     if columns.whole_target:
         _refuse(path, name, values, row, _is_code, _about_code)

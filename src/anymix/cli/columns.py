@@ -19,6 +19,8 @@ from anymix.exchange import Manifest
 FILL_IN = "fill it in or leave the row out"
 # Below this a table is read whatever its file says; above it the file must have bytes to show.
 MODEST_BYTES = 2**28
+LONGEST_LABEL = 200
+TOO_LONG = f"holds a label of over {LONGEST_LABEL} characters; rename it"
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from anymix._errors import InputError, one_line
 from anymix.cli.cells import EXACT, numbers_of
 from anymix.cli.columns import (
+    LONGEST_LABEL,
+    TOO_LONG,
     Columns,
     check_documents,
     check_swelling,
@@ -27,12 +30,16 @@ MOST_SWELLING = 1000
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Any]:
-    """Open a Parquet file; what is wrong with it is said in a sentence."""
+def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[Any]:
+    """Open a Parquet file; what is wrong with it is said in a sentence.
+
+    The columns `texts` are read as dictionaries: a text that stands in the file once is not
+    unpacked for each row that has it.
+    """
     pyarrow, parquet = need("pyarrow"), need("pyarrow.parquet")
     with open_table(path) as file:
         try:
-            found = parquet.ParquetFile(file)
+            found = parquet.ParquetFile(file, read_dictionary=list(texts))
         except (pyarrow.ArrowException, OSError, ValueError) as error:
             raise InputError(path, "is not a Parquet file") from error
         yield found
@@ -40,15 +47,69 @@ def opened(path: Path) -> Iterator[Any]:
 
 def read_parquet(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any, float]]:
     """Yield rows, targets, and the share of the file that is read."""
+    names = [*columns.features, *([] if columns.target is None else [columns.target])]
     with opened(path) as file:
-        names = [*columns.features, *([] if columns.target is None else [columns.target])]
         check_there(path, names, file.schema_arrow.names, columns.target)
+        texts = _texts(path, columns, file.schema_arrow)
+    with opened(path, texts) as file:
         total = max(file.metadata.num_rows, 1)
-        check_swelling(path, total * len(names), os.stat(path).st_size, MOST_SWELLING)
+        budget = _Budget(path, columns, total, total * len(names))
         done = 0
         for batch in _batches(path, file, size, names):
+            budget.check(batch)
             yield *_rows(path, columns, batch, done + 1), (done + batch.num_rows) / total
             done += batch.num_rows
+
+
+def _texts(path: Path, columns: Columns, schema: Any) -> list[str]:
+    """Name the columns that hold text; one of a kind that cannot be used is never unpacked."""
+    wanted = dict.fromkeys(columns.features, ("text",) if columns.text else NUMBERS)
+    if columns.target is not None:
+        wanted[columns.target] = LABELS
+    kinds = {
+        name: _check_kind(path, name, schema.field(name).type, allowed)
+        for name, allowed in wanted.items()
+    }
+    return [name for name, kind in kinds.items() if kind == "text"]
+
+
+@dataclass
+class _Budget:
+    """What a file may unpack to: a number takes 8 bytes, a text has any length."""
+
+    path: Path
+    columns: Columns
+    n_rows: int
+    numbers: int
+
+    def __post_init__(self) -> None:
+        self.size = os.stat(self.path).st_size
+        self.spend(0)
+
+    def spend(self, n_bytes: int) -> None:
+        """Add to what is unpacked."""
+        self.numbers += n_bytes // 8
+        check_swelling(self.path, self.numbers, self.size, MOST_SWELLING)
+
+    def check(self, batch: Any) -> None:
+        """Weigh the texts of a batch before they are unpacked."""
+        compute, target = need("pyarrow.compute"), self.columns.target
+        if target is not None and _is_text_dictionary(batch.column(target)):
+            longest = compute.max(compute.utf8_length(batch.column(target).dictionary)).as_py() or 0
+            if longest > LONGEST_LABEL:
+                raise InputError(f"{self.path}: column {target!r}", TOO_LONG)
+            # An array of labels gives each the room of the longest, 4 bytes for a character.
+            taken = self.numbers + self.n_rows * longest // 2
+            check_swelling(self.path, taken, self.size, MOST_SWELLING)
+        if self.columns.text:
+            column = batch.column(self.columns.features[0])
+            lengths = compute.binary_length(column.dictionary).take(column.indices)
+            self.spend(compute.sum(lengths).as_py() or 0)
+
+
+def _is_text_dictionary(column: Any) -> bool:
+    types = need("pyarrow").types
+    return types.is_dictionary(column.type) and _kind(column.type) == "text"
 
 
 def _batches(path: Path, file: Any, size: int, names: list[str]) -> Iterator[Any]:
@@ -97,18 +158,31 @@ REMEDIES = {
 def _plain(path: Path, batch: Any, name: str, allowed: tuple[str, ...]) -> Any:
     """Return a column, which must be of a kind that can be used as it is."""
     column = batch.column(name)
-    types = need("pyarrow").types
-    if types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    tests = ((kind, test) for kind, names in KINDS.items() for test in names)
-    there = ((kind, getattr(types, f"is_{test}", None)) for kind, test in tests)
-    kind = next((kind for kind, test in there if test and test(column.type)), "values")
+    _check_kind(path, name, column.type, allowed)
+    if need("pyarrow").types.is_dictionary(column.type):
+        return column.dictionary_decode()
+    return column
+
+
+def _check_kind(path: Path, name: str, found: Any, allowed: tuple[str, ...]) -> str:
+    """Return the kind of a column, which must be among those allowed."""
+    kind = _kind(found)
     if kind not in allowed:
         wanted = {("text",): "text", NUMBERS: "numbers"}.get(allowed, "numbers or labels")
         raise InputError(
             f"{path}: column {name!r}", f"does not hold {wanted} but {kind}{REMEDIES.get(kind, '')}"
         )
-    return column
+    return kind
+
+
+def _kind(found: Any) -> str:
+    """Say what a type of pyarrow is, or what its dictionary holds."""
+    types = need("pyarrow").types
+    if types.is_dictionary(found):
+        found = found.value_type
+    tests = ((kind, test) for kind, names in KINDS.items() for test in names)
+    there = ((kind, getattr(types, f"is_{test}", None)) for kind, test in tests)
+    return next((kind for kind, test in there if test and test(found)), "values")
 
 
 def _floats(path: Path, column: Any, name: str, row: int) -> NDArray[Any]:
