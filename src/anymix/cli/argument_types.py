@@ -49,6 +49,13 @@ def natural(text: str) -> int:
     return value
 
 
+def name(text: str) -> str:
+    """Read the name of a file or folder to write."""
+    if not text.strip():
+        raise ArgumentTypeError("it must be the name of a place to write to, but is empty")
+    return text
+
+
 def _number(text: str) -> float:
     try:
         return float(text)

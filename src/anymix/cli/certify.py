@@ -47,7 +47,8 @@ def run(args: Namespace, console: Console) -> int:
     with saving(args.model, args.save):
         saved = read_model(args.model)
         sites = held_out_sites(args, saved.received, console)
-        certificate, seen = certify_sites(saved, sites, confidence, args.loss_bound)
+        with console.working("bounding the loss"):
+            certificate, seen = certify_sites(saved, sites, confidence, args.loss_bound)
         if args.save:
             add_record(args.model, "certificate", certificate, saved.sha256)
     console.result(certificate.sentence + note_on(seen), certificate)

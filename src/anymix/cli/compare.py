@@ -26,7 +26,8 @@ def run(args: Namespace, console: Console) -> int:
     with saving(args.model, args.save):
         saved = read_model(args.model)
         sites = held_out_sites(args, saved.received, console)
-        comparison, seen = compare_sites(saved, sites, args.confidence)
+        with console.working("comparing"):
+            comparison, seen = compare_sites(saved, sites, args.confidence)
         if args.save:
             add_record(args.model, "comparison", comparison, saved.sha256)
     console.result(comparison.table() + note_on(seen), comparison)

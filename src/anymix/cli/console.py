@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from anymix._files import is_standard_output
@@ -43,6 +46,19 @@ class Console:
         """Start reporting how far a task is."""
         return Progress(task, silent=self.quiet)
 
+    @contextmanager
+    def working(self, task: str) -> Iterator[None]:
+        """Report a task of which nobody knows how far it is, until the block ends."""
+        progress, ended = Progress(task, silent=self.quiet), threading.Event()
+        thread = threading.Thread(target=progress.tick, args=(ended,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            progress.done()
+
 
 class Progress:
     """Time left: one moving line on a terminal, a plain line now and then elsewhere.
@@ -62,9 +78,19 @@ class Progress:
         now = time.monotonic()
         if self.silent or now < self.next_word or share <= 0:
             return
-        moving = sys.stderr is not None and sys.stderr.isatty()
         left = (now - self.started) * (1 - share) / share
-        text = f"{self.task}: {100 * share:.0f} %, {_duration(left)} left"
+        self._tell(f"{self.task}: {100 * share:.0f} %, {_duration(left)} left", now)
+
+    def tick(self, ended: threading.Event) -> None:
+        """Report now and then how long the task has taken, until it has ended."""
+        while not ended.wait(max(self.next_word - time.monotonic(), 0.0)):
+            if self.silent:
+                return
+            now = time.monotonic()
+            self._tell(f"{self.task}: for {_duration(now - self.started)} by now", now)
+
+    def _tell(self, text: str, now: float) -> None:
+        moving = sys.stderr is not None and sys.stderr.isatty()
         whisper(f"\r{text:<78}" if moving else text + "\n")
         self.spoken = self.spoken or moving
         self.next_word = now + (0.2 if moving else LINE_SECONDS)

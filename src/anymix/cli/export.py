@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from anymix.cli.argument_types import name
 from anymix.cli.console import Console
 from anymix.cli.outputs import add_force, is_graph, output
 from anymix.exchange import export_onnx
@@ -13,7 +14,7 @@ from anymix.models import read_model
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
-    parser.add_argument("out", metavar="FILE", help="ONNX file to write")
+    parser.add_argument("out", type=name, metavar="FILE", help="ONNX file to write")
     add_force(parser, "a graph")
 
 

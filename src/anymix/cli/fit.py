@@ -6,10 +6,10 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from anymix._errors import InputError
-from anymix.cli.argument_types import share
+from anymix.cli.argument_types import name, share
 from anymix.cli.console import Console
 from anymix.cli.held_out import add_held_out, held_out_sites, tables_of
-from anymix.cli.outputs import add_force, check_apart
+from anymix.cli.outputs import add_force, check_apart, tidying
 from anymix.core import plain
 from anymix.exchange import read_alike
 from anymix.models import fit_folder, reserved
@@ -19,7 +19,9 @@ from anymix.sources import MOST_SOURCES
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="source folders")
-    parser.add_argument("--out", required=True, metavar="FOLDER", help="model folder to write")
+    parser.add_argument(
+        "--out", type=name, required=True, metavar="FOLDER", help="model folder to write"
+    )
     add_held_out(parser)
     parser.add_argument(
         "--objective",
@@ -57,22 +59,24 @@ def influence_of(model: Any) -> dict[str, Any]:
 def run(args: Namespace, console: Console) -> int:
     """Run the command; the place for the model is taken before the long work."""
     check_apart(args.out, [*args.sources, *tables_of(args)])
-    with reserved(args.out) as place:
+    with tidying(args.out), reserved(args.out) as place:
         if place.record is not None and not args.force:
             raise InputError(
                 args.out, "holds a model; choose another name, or replace it by --force"
             )
         received = read_alike(args.sources)
-        model, record = fit_folder(
-            place,
-            received,
-            held_out_sites(args, received, console),
-            objective=args.objective,
-            eta=args.eta,
-            confidence=args.confidence,
-            calibrate=not args.no_calibration,
-            set_aside="worst" if args.set_aside == ["worst"] else args.set_aside,
-        )
+        sites = held_out_sites(args, received, console)
+        with console.working("learning z"):
+            model, record = fit_folder(
+                place,
+                received,
+                sites,
+                objective=args.objective,
+                eta=args.eta,
+                confidence=args.confidence,
+                calibrate=not args.no_calibration,
+                set_aside="worst" if args.set_aside == ["worst"] else args.set_aside,
+            )
     replaced = place.record is not None
     wrote = f"wrote {args.out}" + ", in place of the model that was there" * replaced
     console.result(f"{model.describe()}\n\n{wrote}", record | influence_of(model))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from anymix._errors import InputError, UsageError
 from anymix.cli.argument_types import natural, share
 from anymix.cli.console import Console
 from anymix.cli.outputs import saving
 from anymix.cli.table_reader import Columns, read_rows
 from anymix.models import add_record, read_model
 from anymix.monitor import Monitor, TrafficReport
+
+RESAMPLES = 500
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -27,21 +30,33 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, console: Console) -> int:
     """Run the command; 1 means that the alarm rings."""
     with saving(args.model, args.save):
-        report = watch(args)
+        report = watch(args, console)
     console.result(report.sentence, report)
     return int(report.alarm.rings)
 
 
-def watch(args: Namespace) -> TrafficReport:
+def watch(args: Namespace, console: Console) -> TrafficReport:
     """Look at the rows, and keep what was found if that is asked for."""
+    if args.level * (RESAMPLES + 1) < 1:
+        raise UsageError(
+            f"--level must be 1/{RESAMPLES + 1} or more, as the alarm compares the rows with "
+            f"{RESAMPLES} resamples; got {args.level:g}."
+        )
     saved = read_model(args.model)
+    if len(saved.received) == 1:
+        raise InputError(
+            args.model,
+            "is of one source, so there is no mixture to estimate; fit two sources or more",
+        )
     if getattr(saved.model, "novelty_", None) is None:
         raise ValueError(
-            f"{args.model} was fitted from responsibilities alone; monitoring needs densities."
+            f"{args.model} was fitted from responsibilities alone, and monitoring needs densities; "
+            "fit it from rows, or from sites' files that were written with --exact."
         )
     X, _ = read_rows(args.table, Columns.of(saved.received[0].manifest))
-    monitor = Monitor.from_tables(saved.model, confidence=args.confidence, level=args.level)
-    report = monitor.estimate(X, rng=args.seed)
+    settings = {"confidence": args.confidence, "level": args.level, "n_bootstrap": RESAMPLES}
+    with console.working("estimating the mixture"):
+        report = Monitor.from_tables(saved.model, **settings).estimate(X, rng=args.seed)
     if args.save:
         add_record(args.model, "traffic", report, saved.sha256)
     return report

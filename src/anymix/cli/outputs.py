@@ -11,7 +11,7 @@ import re
 import zipfile
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -98,8 +98,21 @@ def output(
                 "is not known to be written by this command, so it is kept; choose another name, "
                 "or remove it first",
             )
-    with replacing(path, new=not there, suffix=suffix) as temporary:
+    with tidying(path), replacing(path, new=not there, suffix=suffix) as temporary:
         yield temporary
+
+
+@contextmanager
+def tidying(out: str | Path) -> Iterator[None]:
+    """Remove the folders above an output again, if they were made for it and it was not."""
+    missing = [above for above in Path(out).parents if not above.exists()]
+    try:
+        yield
+    except BaseException:
+        for above in missing:
+            with suppress(OSError):
+                above.rmdir()
+        raise
 
 
 def saving(folder: str, save: bool) -> Any:

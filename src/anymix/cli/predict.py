@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from anymix._errors import InputError
 from anymix._files import is_stream
-from anymix.cli.argument_types import count
+from anymix.cli.argument_types import count, name
 from anymix.cli.console import Console
 from anymix.cli.outputs import add_force, is_prediction, output
 from anymix.cli.table_reader import CHUNK_ROWS, Columns, read_chunks
@@ -23,7 +23,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
     parser.add_argument("table", help="rows to predict: .csv, .parquet or .npz")
-    parser.add_argument("--out", required=True, help="table to write: .csv, .parquet or .npz")
+    parser.add_argument(
+        "--out", type=name, required=True, help="table to write: .csv, .parquet or .npz"
+    )
     parser.add_argument("--weights", action="store_true", help="add the weight of each source")
     parser.add_argument(
         "--novelty", action="store_true", help="add how unlike all sources a row is"
@@ -40,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command; whether the output may be written is said first."""
-    if Path(args.out).suffix not in WRITERS and not is_stream(args.out):
+    if Path(args.out).suffix.lower() not in WRITERS and not is_stream(args.out):
         raise InputError(
             args.out, "is not a table that can be written; give .csv, .parquet or .npz"
         )
@@ -56,6 +58,8 @@ def run(args: Namespace, console: Console) -> int:
 def predict(args: Namespace, console: Console, path: Path) -> tuple[int, float]:
     """Write the predictions; return how many rows there were, and how long they took."""
     saved = read_model(args.model)
+    if args.novelty and len(saved.received) == 1:
+        raise InputError(args.model, "is of one source, so it has no novelty; leave --novelty out")
     if args.novelty and getattr(saved.model, "novelty_", None) is None:
         raise ValueError(
             f"{args.model} was fitted from responsibilities alone, so it has no novelty; leave "

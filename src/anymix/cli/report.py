@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from anymix.cli.argument_types import name
 from anymix.cli.console import Console
 from anymix.cli.outputs import add_force, is_page, output
 from anymix.models import summarise_folder
@@ -13,7 +14,9 @@ from anymix.report import render
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
-    parser.add_argument("--out", default="report.html", metavar="FILE", help="page to write")
+    parser.add_argument(
+        "--out", type=name, default="report.html", metavar="FILE", help="page to write"
+    )
     parser.add_argument("--title", help="title of the page (default: the name of the folder)")
     add_force(parser, "a page")
 

@@ -8,7 +8,7 @@ from math import ceil
 
 import numpy as np
 
-from anymix.cli.argument_types import count
+from anymix.cli.argument_types import count, name
 from anymix.cli.console import Console
 from anymix.cli.held_out import ask_sources
 from anymix.cli.outputs import add_force, is_site, output
@@ -22,7 +22,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--site", required=True, help="name of the source whose rows these are")
     parser.add_argument("--rows", required=True, metavar="TABLE", help="its held-out rows")
     parser.add_argument("--target", default="y", help="column with the label")
-    parser.add_argument("--out", required=True, metavar="FILE", help="file to hand over")
+    parser.add_argument("--out", type=name, required=True, metavar="FILE", help="file to hand over")
     parser.add_argument(
         "--min-rows", type=count, default=MIN_ROWS, help="refuse to evaluate fewer rows than this"
     )
@@ -44,7 +44,8 @@ def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     inputs = [*args.sources, args.rows]
     with output(args.out, inputs, args.force, is_site) as temporary:
-        table = evaluate(args)
+        with console.working("asking the sources"):
+            table = evaluate(args)
         table.write(temporary, exact=True)
     p, m = table.outcomes.shape
     numbers = 2 * p + (table.log_total is not None)

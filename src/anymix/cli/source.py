@@ -9,7 +9,7 @@ import numpy as np
 
 from anymix._errors import InputError, visible
 from anymix._files import check_new
-from anymix.cli.argument_types import natural
+from anymix.cli.argument_types import name, natural
 from anymix.cli.console import Console
 from anymix.cli.exit_codes import SUCCESS, code_of, sentence_of
 from anymix.cli.packing import (
@@ -34,7 +34,7 @@ from anymix.sources import Source
 
 def add_pack_arguments(parser: ArgumentParser) -> None:
     """Describe `source pack`."""
-    parser.add_argument("out", metavar="FOLDER", help="source folder to write")
+    parser.add_argument("out", type=name, metavar="FOLDER", help="source folder to write")
     parser.add_argument("--name", required=True, help="name of the source")
     parser.add_argument("--rows", required=True, metavar="TABLE", help="training rows")
     parser.add_argument("--target", default="y", help="column with the label")

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from anymix._json import plain_json
-from anymix.cli.argument_types import count
+from anymix.cli.argument_types import count, name
 from anymix.cli.console import Console
 from anymix.cli.outputs import add_force, output
 from anymix.studies import STUDIES, ProgressLine, render, run_study
@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--seeds", type=count, help="number of splits; 10 by default, 3 for the digits"
     )
     parser.add_argument(
-        "--out", metavar="FILE", help="file for the records, one JSON object per line"
+        "--out", type=name, metavar="FILE", help="file for the records, one JSON object per line"
     )
     parser.add_argument(
         "--style", choices=("text", "markdown", "latex"), default="text", help="style of the tables"
