@@ -18,6 +18,7 @@ from anymix._errors import AuditError, InputError, MissingError
 
 # What a run that was killed may leave beside a file that it was writing.
 TEMPORARY = re.compile(r"\.(.{1,80})-([0-9a-f]{16}|[a-z0-9_]{8})\.tmp(\.\w+)?")
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 STREAM = re.compile("/dev/(stdin|stdout|stderr)|/(?:dev|proc/self)/fd/([0-9]{1,6})")
 
 
@@ -91,13 +92,27 @@ def replacing(path: str | Path, new: bool = False, suffix: str = "") -> Iterator
     temporary = _temporary(path, path.stem, path.suffix)
     # A file that others may not read is not readable for them while it is written, either.
     mode = 0o666 if before is None else 0o600
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+    with _faults_of(path, temporary):
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+        try:
+            yield temporary
+            _to_disk(temporary)
+            _publish(temporary, path, before)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _faults_of(path: Path, temporary: Path) -> Iterator[None]:
+    """Let faults of a temporary file name the one that it stands for."""
     try:
-        yield temporary
-        _to_disk(temporary)
-        _publish(temporary, path, before)
-    finally:
-        temporary.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        # To write to an open file that is full is a fault without a name.
+        full = error.filename is None and error.errno in FULL
+        if full or str(error.filename) == str(temporary):
+            error.filename = str(path)
+        raise
 
 
 def is_stream(path: str | Path) -> bool:
@@ -154,6 +169,7 @@ def _streaming(path: Path, suffix: str) -> Iterator[Path]:
         temporary.touch()
         yield temporary
         with (
+            _faults_of(path, temporary),
             open(path if number is None else os.dup(number), "wb") as stream,
             open(temporary, "rb") as file,
         ):

@@ -117,6 +117,8 @@ def _texts() -> Iterator[OddTable]:
     extra = "\n".join([f"n,{lines[0]},n", *(f"7,{line},7" for line in lines[1:])]) + "\n"
     wide = ",".join(f"w{i}" for i in range(5000))
     for name, text in {
+        "empty last lines": good + "\n\r\n",
+        "the end mark of DOS": good + "\x1a",
         "carriage returns and line feeds": good.replace("\n", "\r\n"),
         "two carriage returns": good.replace("\n", "\r\r\n"),
         "no last line feed": good[:-1],
@@ -146,7 +148,6 @@ def _texts() -> Iterator[OddTable]:
         ("blanks between", good.replace(",", " "), "has no column"),
         ("blank after commas", good.replace("a,b,y", "a, b, y"), "has no column 'b'"),
         ("empty line", good.replace("\n", "\n\n", 3), "0 fields"),
-        ("empty last line", good + "\n", "0 fields"),
         ("short row", good + "1,2\n", "2 fields"),
         ("long row", good + "1,2,yes,4\n", "4 fields"),
         ("row cut in half", good[:-5], "2 fields"),
@@ -204,7 +205,7 @@ def _places() -> Iterator[OddTable]:
             yield OddTable(
                 f"{name} {suffix}", suffix, lambda path, a=aim: path.symlink_to(a), says=says
             )
-    for suffix in (".CSV", ".xls", "", ".csv.gz", ".json"):
+    for suffix in (".xls", "", ".csv.gz", ".json"):
         yield OddTable(
             f"name {suffix!r}",
             suffix,

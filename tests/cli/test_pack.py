@@ -41,7 +41,10 @@ def pack(run, tmp_path):
         ("a,b,y\n0,,yes\n1,2,no\n", "row 1: column 'b' has no number; fill it in or leave the"),
         ("a;b;y\n0;1;yes\n1;2;no\n", "has semicolons between its columns; write it with commas"),
         ("a\tb\ty\n0\t1\tyes\n", "has tabs between its columns; write it with commas"),
-        ("a,b,ill\n0,1,yes\n", "has no column 'y'; it has a, b, ill; name the column with the"),
+        (
+            "a,b,ill\n0,1,yes\n",
+            "has no column 'y'; it has 'a', 'b', 'ill'; name the column with the",
+        ),
         ("y\nyes\nno\n", "has no column but 'y'; a source needs features"),
         ("a,b,y\n0,1,yes\n1,2,yes\n", "column 'y' holds the label 'yes' alone"),
     ],

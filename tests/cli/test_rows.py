@@ -67,11 +67,11 @@ def test_quotes_and_a_mark_of_byte_order(tmp_path):
         ("a;b;y\n1;2;3\n", "has semicolons between its columns; write it with commas"),
         (
             "a,b\n1,2\n",
-            "has no column 'y'; it has a, b; name the column with the label by --target",
+            "has no column 'y'; it has 'a', 'b'; name the column with the label by --target",
         ),
         ("a,b,y\n1,2,3\n1,nan,3\n", "row 2: column 'b' has no number"),
         ("a,b,y\n1,2,3\n1,2,high\n", "row 2: column 'y' holds 'high', which is not a number"),
-        ("a,y\n1,2\n", "has no column 'b'; it has a, y"),
+        ("a,y\n1,2\n", "has no column 'b'; it has 'a', 'y'"),
         ("a,b,y\n", "has no rows"),
         ("", "has no header; its first line must name the columns"),
         ("a,b,y\n1,2,\xff\n", "not UTF-8"),
@@ -135,6 +135,33 @@ def test_errors_of_tables_say_where_and_why(tmp_path):
     with pytest.raises(InputError) as refused:
         read_rows(table, Columns(("a", "b")))
     assert refused.value.where == f"{table}, row 2: column 'b'"
-    assert refused.value.cause == "holds 'old', which is not a number"
+    assert refused.value.cause.startswith("holds 'old', which is not a number; leave")
     again = copy.copy(refused.value)
     assert str(again) == str(refused.value) == f"{again.where} {again.cause}."
+
+
+@pytest.mark.parametrize("suffix", [".CSV", ".Parquet", ".NPZ"])
+def test_suffixes_may_be_written_large(tmp_path, suffix):
+    with writing(tmp_path / f"t{suffix}") as out:
+        out.write({"X": np.ones((3, 1))} if suffix == ".NPZ" else {"a": np.ones(3)})
+    assert [path.name for path in tmp_path.iterdir()] == [f"t{suffix}"]
+    assert read_rows(tmp_path / f"t{suffix}", Columns(("a",)))[0].tolist() == [[1.0]] * 3
+
+
+def test_blanks_around_a_name_are_shown(tmp_path):
+    (tmp_path / "t.csv").write_text("a, b\n1,2\n")
+    with pytest.raises(InputError, match=r"it has 'a', ' b'; write its name .* without blanks"):
+        read_rows(tmp_path / "t.csv", Columns(("a", "b")))
+
+
+def test_an_empty_line_in_a_table_of_one_column_is_no_end(tmp_path):
+    (tmp_path / "t.csv").write_text("a\nword\n\n")
+    with pytest.raises(InputError, match="row 2: 0 fields"):
+        read_rows(tmp_path / "t.csv", Columns(("a",), text=True))
+
+
+def test_faults_of_a_temporary_file_name_the_file_that_was_asked_for(tmp_path):
+    for error in (OSError(28, "No space left on device"), None):
+        with pytest.raises(OSError) as failed, replacing(tmp_path / "t.csv") as temporary:  # noqa: PT011
+            raise error or PermissionError(13, "Permission denied", str(temporary))
+        assert failed.value.filename == str(tmp_path / "t.csv")

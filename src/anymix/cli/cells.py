@@ -19,6 +19,10 @@ WHOLE = re.compile(r"[+-]?[0-9]+")
 LABEL = re.compile(r"0|-?[1-9][0-9]{0,14}")
 # Codes, such as 007, are not the number that they look like.
 CODE = re.compile(r"\+.*|-?0[0-9].*")
+NO_LABEL = (
+    "which is not a number; write numbers with a point, or name the column with the label by "
+    "--target"
+)
 INEXACT = (
     "a whole number of more than 53 bits, which would be rounded; leave the column out if it "
     "numbers the rows, or divide it"
@@ -86,7 +90,7 @@ def read_target(path: Path, columns: Columns, y: Any, row: int) -> NDArray[Any]:
         _refuse(path, name, values, row, _is_code, _about_code)
     numbers = numbers_of(path, name, values, row)
     for i in np.flatnonzero(~np.isfinite(numbers)):
-        fail(path, row + int(i), name, f"holds {quoted(values[i])}, which is not a number")
+        fail(path, row + int(i), name, f"holds {quoted(values[i])}, {NO_LABEL}")
     return numbers
 
 

@@ -19,6 +19,9 @@ from anymix.exchange import Manifest
 FILL_IN = "fill it in or leave the row out"
 # Below this a table is read whatever its file says; above it the file must have bytes to show.
 MODEST_BYTES = 2**28
+NOT_A_NUMBER = (
+    "which is not a number; leave the column out of the table, or write numbers with a point"
+)
 LONGEST_LABEL = 200
 TOO_LONG = f"holds a label of over {LONGEST_LABEL} characters; rename it"
 
@@ -88,8 +91,10 @@ def check_there(
     times = Counter(there)
     for name in wanted:
         if name not in times:
-            shown = ", ".join(list(there)[:8]) + (", ..." if len(there) > 8 else "")
+            shown = ", ".join(map(quoted, there[:8])) + (", ..." if len(there) > 8 else "")
             remedy = "; name the column with the label by --target" if name == target else ""
+            if name in (other.strip() for other in there):
+                remedy = "; write its name in the header without blanks around it"
             raise InputError(path, f"has no column {quoted(name)}; it has {shown[:400]}{remedy}")
         if times[name] > 1:
             check_once(path, there)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from anymix._errors import InputError
 from anymix.cli.cells import EXACT, numbers_of
-from anymix.cli.columns import FILL_IN, Columns, check_there, fail, open_table, quoted
+from anymix.cli.columns import FILL_IN, NOT_A_NUMBER, Columns, check_there, fail, open_table, quoted
 
 # A row of 100 000 numbers has 2 MB; a file without line breaks may have any number.
 LINE_BYTES = 2**24
@@ -33,7 +33,9 @@ def read_csv(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any
         at = {name: i for i, name in enumerate(header)}
         places = [at[name] for name in columns.features]
         row = 1
-        while lines := _lines(path, file, size, row):
+        # In a table of one column an empty line may be meant as a row.
+        blank = b"\r\n\x1a" if len(header) > 1 else b"\x1a"
+        while lines := _lines(path, file, size, row, blank):
             table = _Lines(path, lines, header, row)
             y = None if columns.target is None else table.column(at[columns.target])
             X: Any = table.column(places[0]) if columns.text else table.numbers(places)
@@ -57,18 +59,28 @@ def read_header(path: Path, file: BinaryIO) -> list[str]:
     return header
 
 
-def _lines(path: Path, file: BinaryIO, size: int, row: int) -> list[str]:
-    """Read up to `size` lines, and fewer if they are long."""
+def _lines(path: Path, file: BinaryIO, size: int, row: int, blank: bytes) -> list[str]:
+    """Read up to `size` lines, and fewer if they are long; what is blank up to the end is none."""
     found: list[str] = []
     left = CHUNK_BYTES
     while len(found) < size and left > 0:
         where = f"{path}, row {row + len(found)}: the text"
         line = _line(where, file)
-        if not line:
+        if not line or (not line.strip(blank) and _rest_is(blank, file)):
             break
         left -= len(line)
         found.append(_text(where, line))
     return found
+
+
+def _rest_is(blank: bytes, file: BinaryIO) -> bool:
+    """Whether nothing follows but line ends and the mark that DOS puts at the end of a file."""
+    place = file.tell()
+    while part := file.read(2**16):
+        if part.strip(blank):
+            file.seek(place)
+            return False
+    return True
 
 
 def _line(where: str, file: BinaryIO) -> bytes:
@@ -181,7 +193,7 @@ class _Lines:
                 if not text.strip():
                     fail(self.path, i, name, f"has no number; {FILL_IN}")
                 if not np.isfinite(numbers_of(self.path, name, [text], i)[0]):
-                    fail(self.path, i, name, f"holds {quoted(text)}, which is not a number")
+                    fail(self.path, i, name, f"holds {quoted(text)}, {NOT_A_NUMBER}")
         raise InputError(
             f"{self.path}, row {self.row} or later: the text", "cannot be read as numbers"
         )

@@ -33,7 +33,7 @@ class Chunk:
 
 def check_kind(path: Path) -> None:
     """Refuse a file that has not the name of a table."""
-    if path.suffix not in READERS:
+    if path.suffix.lower() not in READERS:
         raise InputError(path, "is not a table that can be read; give .csv, .parquet or .npz")
 
 
@@ -46,7 +46,7 @@ def read_chunks(path: str | Path, columns: Columns, size: int = CHUNK_ROWS) -> I
     path = Path(path)
     check_kind(path)
     row = 1
-    for X, y, share in READERS[path.suffix](path, columns, size):
+    for X, y, share in READERS[path.suffix.lower()](path, columns, size):
         if not columns.text:
             check_finite(path, columns.features, np.asarray(X), row)
         yield Chunk(X, None if y is None else read_target(path, columns, y, row), share)

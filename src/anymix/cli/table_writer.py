@@ -98,7 +98,9 @@ class NpzWriter:
         """Finish the file."""
         names = list(self.parts[0]) if self.parts else []
         whole = {name: np.concatenate([part[name] for part in self.parts]) for name in names}
-        np.savez_compressed(self.path, **whole)  # type: ignore[arg-type]
+        # To a name, numpy would add .npz if it ends in .NPZ.
+        with open(self.path, "wb") as file:
+            np.savez_compressed(file, **whole)  # type: ignore[arg-type]
 
 
 WRITERS: dict[str, Any] = {".csv": CsvWriter, ".parquet": ParquetWriter, ".npz": NpzWriter}

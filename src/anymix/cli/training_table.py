@@ -22,7 +22,7 @@ def column_names(path: str, target: str) -> list[str]:
     """Return the names of all columns but the target."""
     check_kind(Path(path))
     names = _names(Path(path))
-    if Path(path).suffix != ".npz":
+    if Path(path).suffix.lower() != ".npz":
         check_there(Path(path), [target], names, target)
     _check_names(path, names)
     features = [name for name in names if name != target]
@@ -32,10 +32,10 @@ def column_names(path: str, target: str) -> list[str]:
 
 
 def _names(path: Path) -> list[str]:
-    if path.suffix == ".csv":
+    if path.suffix.lower() == ".csv":
         with open_table(path) as file:
             return read_header(path, file)
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         with opened(path) as file:
             return list(file.schema_arrow.names)
     shape = npz_shape(path)
