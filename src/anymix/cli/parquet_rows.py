@@ -63,7 +63,8 @@ def read_parquet(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any,
 
 def _texts(path: Path, columns: Columns, schema: Any) -> list[str]:
     """Name the columns that hold text; one of a kind that cannot be used is never unpacked."""
-    wanted = dict.fromkeys(columns.features, ("text",) if columns.text else NUMBERS)
+    features: tuple[str, ...] = ("text",) if columns.text else NUMBERS
+    wanted = dict.fromkeys(columns.features, features)
     if columns.target is not None:
         wanted[columns.target] = LABELS
     kinds = {
