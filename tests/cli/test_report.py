@@ -38,7 +38,7 @@ def test_saved_records_take_their_place(world, run, tmp_path):
         kept = json.load(file)
     assert set(kept) - set(found["comparison"]) == {"model", "date"}
     assert found["comparison"] == {name: kept[name] for name in found["comparison"]}
-    assert found["recorded"] == {part: kept["date"] for part in found["recorded"]}
+    assert found["recorded"] == dict.fromkeys(found["recorded"], kept["date"])
     assert {"comparison", "traffic"} <= set(found["recorded"])
     assert found["traffic"]["source_names"] == list(NAMES)
 
