@@ -16,12 +16,23 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.densities._base import GraphBuilder
+from anymix.densities._base import (
+    Arrays,
+    GraphBuilder,
+    check_arrays,
+    check_cost,
+    check_shapes,
+    check_weights,
+    refuse_unless,
+)
 from anymix.densities._kernel_sums import Factor, Frame, log_densities
 from anymix.densities.bandwidth import merge_repeats
 
 MIN_ROWS = 5  # distinct ones: a centre that stood for one row, met ten times, would be that row
 CHUNK = 2**20  # pairs held at a time
+LEAST_WEIGHT = 1e-30  # of the largest; float32 sums cannot tell it from zero
+# Operations a row for each kernel beside its distance: kernels of one width share their tables.
+ONE_WIDTH, OWN_WIDTH = 100, 1000
 
 
 class Kernels(NamedTuple):
@@ -132,3 +143,18 @@ def _share_out(
         labels = labels.copy()
         labels[small] = large[pairwise_distances_argmin(rows[small], centres[large])]
     return np.unique(labels, return_inverse=True)[1]
+
+
+def sound_kernels(arrays: Arrays, n_features: int) -> tuple[Kernels, float]:
+    """Return kernels and bandwidth that a stranger wrote, or refuse them."""
+    check_arrays(arrays, {"centres", "weights", "variances", "bandwidth"})
+    n, variances = len(weights := check_weights(arrays["weights"])), arrays["variances"]
+    check_shapes(arrays, centres=(n, n_features), variances=(n,), bandwidth=(1,))
+    per_kernel = 2 * n_features + (OWN_WIDTH if variances.any() else ONE_WIDTH)
+    check_cost(n * per_kernel, f"{n} kernels in {n_features} dimensions")
+    bandwidth = float(arrays["bandwidth"][0])
+    refuse_unless(variances.min() >= 0 and bandwidth > 1e-50, "has a bandwidth of zero or less")
+    weighty = weights.min() > LEAST_WEIGHT / 2 * weights.max()
+    refuse_unless(weighty, "has kernels with hardly any weight; leave them out")
+    centres = Frame.of(arrays["centres"], bandwidth).settled(arrays["centres"])
+    return Kernels(centres, weights, variances), bandwidth

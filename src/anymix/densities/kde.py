@@ -16,13 +16,8 @@ from anymix.densities._base import (
     GraphBuilder,
     RandomState,
     Travels,
-    check_arrays,
-    check_cost,
-    check_shapes,
-    check_weights,
-    refuse_unless,
 )
-from anymix.densities._kernel_sums import Frame, held_out_log_densities
+from anymix.densities._kernel_sums import held_out_log_densities
 from anymix.densities._scales import warn_of_scales
 from anymix.densities.bandwidth import (
     climb,
@@ -34,11 +29,15 @@ from anymix.densities.bandwidth import (
     spread,
     wide_grid,
 )
-from anymix.densities.centres import MIN_ROWS, Kernels, cluster, share
+from anymix.densities.centres import (
+    LEAST_WEIGHT,
+    MIN_ROWS,
+    Kernels,
+    cluster,
+    share,
+    sound_kernels,
+)
 
-LEAST_WEIGHT = 1e-30  # of the largest; float32 sums cannot tell it from zero
-# Operations a row for each kernel beside its distance: kernels of one width share their tables.
-ONE_WIDTH, OWN_WIDTH = 100, 1000
 RULES = {"scott": scott, "silverman": silverman}
 
 
@@ -180,17 +179,7 @@ class GaussianKDE(Travels, Density):
     @classmethod
     def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
         """Build the estimate of these kernels, or say what is not sound."""
-        check_arrays(arrays, {"centres", "weights", "variances", "bandwidth"})
-        n, variances = len(weights := check_weights(arrays["weights"])), arrays["variances"]
-        check_shapes(arrays, centres=(n, n_features), variances=(n,), bandwidth=(1,))
-        per_kernel = 2 * n_features + (OWN_WIDTH if variances.any() else ONE_WIDTH)
-        check_cost(n * per_kernel, f"{n} kernels in {n_features} dimensions")
-        bandwidth = float(arrays["bandwidth"][0])
-        refuse_unless(variances.min() >= 0 and bandwidth > 1e-50, "has a bandwidth of zero or less")
-        weighty = weights.min() > LEAST_WEIGHT / 2 * weights.max()
-        refuse_unless(weighty, "has kernels with hardly any weight; leave them out")
-        centres = Frame.of(arrays["centres"], bandwidth).settled(arrays["centres"])
-        return cls._of(Kernels(centres, weights, variances), bandwidth)
+        return cls._of(*sound_kernels(arrays, n_features))
 
     @classmethod
     def _of(cls, kernels: Kernels, bandwidth: float, least: int | None = None) -> Self:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, date, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,6 +90,9 @@ def _read(part: str, path: Path) -> Saved:
             raise ValueError("it does not name its model")
         if day is not None:
             day = date.fromisoformat(day).isoformat()
+            # A day ahead: clocks of two places differ.
+            if date.fromisoformat(day) > datetime.now(UTC).date() + timedelta(days=1):
+                raise ValueError("its date has not come yet")
         return Saved(KINDS[part].from_dict(found), model, day)
     except (ValueError, TypeError) as error:
         raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error
@@ -140,7 +144,10 @@ def _check_certificate(found: Certificate, model: Any) -> Certificate:
         "its bounds and its confidence do not go together",
     )
     _check(not sure or 0 < (found.confidence or 0) < 1, "its confidence is not between 0 and 1")
-    return found
+    for bound, least in zip(bounds, (found.robust_loss, found.regret), strict=True):
+        _check(bound is None or bound >= least - 1e-9, "its bounds are below what was measured")
+    # What the theorems rest on was seen in rows that are not here.
+    return replace(found, bounds=tuple(replace(bound, checked=False) for bound in found.bounds))
 
 
 def _check_comparison(found: Comparison, model: Any) -> Comparison:
@@ -153,6 +160,10 @@ def _check_comparison(found: Comparison, model: Any) -> Comparison:
     _check(found.worst.shape == shape[:1], "it lacks methods")
     _check(found.mixture_weights.shape == (shape[1], len(names)), "it lacks mixtures")
     _check(np.isfinite(found.loss).all(), "its losses are not finite")
+    _check(found.mixtures == (*names, "all"), "it is of other mixtures")
+    _check(len(set(found.methods)) == shape[0], "it names a method twice")
+    worst = found.loss[:, : len(names)].max(axis=1)
+    _check(np.allclose(found.worst, worst, rtol=1e-9), "its worst losses are not among its losses")
     _check(
         (found.lower <= found.loss).all() and (found.loss <= found.upper).all(),
         "its intervals do not hold its losses",
