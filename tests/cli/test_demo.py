@@ -71,3 +71,19 @@ def test_a_second_demo_forces_what_the_first_one_wrote():
     assert len(writing) == 3
     assert all("--force" in words for words in writing)
     assert not any("--force" in words for words in commands())
+
+
+def test_what_a_user_changed_or_made_is_not_written_over(tmp_path):
+    demo.write_tables(tmp_path)
+    demo.write_tables(tmp_path)
+    table = tmp_path / "upright-train.csv"
+    table.write_text(table.read_text() + "mine\n")
+    with pytest.raises(ValueError, match="was changed since a demo wrote it"):
+        demo.write_tables(tmp_path)
+    assert table.read_text().endswith("mine\n")
+    other = tmp_path / "source"
+    other.mkdir()
+    (other / "manifest.json").write_text("{}")
+    with pytest.raises(ValueError, match="is a source or a model"):
+        demo.make_room(other)
+    assert [path.name for path in other.iterdir()] == ["manifest.json"]

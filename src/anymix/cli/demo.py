@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import shlex
@@ -74,6 +75,9 @@ def products() -> tuple[str, ...]:
 def make_room(folder: Path) -> bool:
     """Remove the sources of a former demo, if there was one; refuse to touch what no demo made."""
     made = _made(folder / NOTE)
+    for name in ("manifest.json", "model.json"):
+        if os.path.lexists(folder / name):
+            raise ValueError(f"{folder} is a source or a model; choose another folder with --out.")
     for name in products():
         if os.path.lexists(folder / name) and name not in made:
             raise ValueError(
@@ -149,8 +153,20 @@ def write_tables(folder: Path) -> None:
     for k, name in enumerate(SITES):
         own = np.flatnonzero(site == k)
         for part, rows in zip(PARTS, np.array_split(own, 3), strict=True):
-            path = folder / f"{name}-{part}.csv"
-            with replacing(path) as place, place.open("w", newline="", encoding="utf-8") as file:
-                out = csv.writer(file)
-                out.writerow([*(f"pixel{i}" for i in range(64)), "y"])
-                out.writerows([*images[i].ravel().tolist(), f"digit {y[i]}"] for i in rows)
+            text = io.StringIO()
+            out = csv.writer(text)
+            out.writerow([*(f"pixel{i}" for i in range(64)), "y"])
+            out.writerows([*images[i].ravel().tolist(), f"digit {y[i]}"] for i in rows)
+            _keep_or_write(folder / f"{name}-{part}.csv", text.getvalue().encode())
+
+
+def _keep_or_write(path: Path, content: bytes) -> None:
+    """Write a table, unless it is there; one that somebody has changed since is not the demo's."""
+    if not path.exists():
+        with replacing(path, new=True) as temporary:
+            temporary.write_bytes(content)
+    elif path.stat().st_size != len(content) or path.read_bytes() != content:
+        raise ValueError(
+            f"{path} was changed since a demo wrote it; move it, or choose another folder with "
+            "--out."
+        )
