@@ -101,6 +101,14 @@ def test_a_mutated_record_of_new_rows_is_refused_or_shown_as_recorded(written, r
     add_record(place, "certificate", held)
     shown = summarise_folder(place)
     assert shown["certificate"]["sentence"] == held.sentence
+    assert not any(bound["checked"] for bound in shown["certificate"]["bounds"])
+    path = place / "certificate.json"
+    record = json.loads(path.read_text())
+    for lie in ({"loss_upper": 1e-9}, {"regret_upper": -1.0}, {"date": "9999-01-01"}):
+        path.write_text(json.dumps(record | lie))
+        with pytest.raises(AuditError, match="below what was measured|has not come yet"):
+            summarise_folder(place)
+    path.write_text(json.dumps(record))
     for part in ("certificate", "traffic"):
         path = place / f"{part}.json"
         record = json.loads(path.read_text())
