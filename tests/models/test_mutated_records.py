@@ -106,7 +106,7 @@ def test_a_mutated_record_of_new_rows_is_refused_or_shown_as_recorded(written, r
     record = json.loads(path.read_text())
     for lie in ({"loss_upper": 1e-9}, {"regret_upper": -1.0}, {"date": "9999-01-01"}):
         path.write_text(json.dumps(record | lie))
-        with pytest.raises(AuditError, match="below what was measured|has not come yet"):
+        with pytest.raises(AuditError, match=r"below what was measured|has not come yet"):
             summarise_folder(place)
     path.write_text(json.dumps(record))
     for part in ("certificate", "traffic"):
