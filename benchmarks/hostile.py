@@ -83,7 +83,7 @@ def main(n: int = 10_000, seed: int = 0) -> None:
                 faults.append(f"case {i}, {case.kind}: wrote outside")
                 before = outside(folder)
     for (kind, answer), count in sorted(seen.items()):
-        print(f"{kind:<34}{answer:<10}{count:>6}")
+        print(f"{ascii(kind)[1:-1]:<34}{answer:<10}{count:>6}")
     print(*faults, sep="\n")
     print(f"{n} cases in {time.perf_counter() - begun:.0f} s; most memory {peak()} MB")
     print(f"slowest: {slowest[0]:.1f} s, {slowest[1]}; {len(faults)} faults")
