@@ -43,7 +43,10 @@ from anymix.sources import Source
 WORD = re.compile(r"\w+")
 ALLOW = "or allow it with reveals_rows=True (--reveals-rows)"
 REMEDIES = {
-    "predictor": f"train a linear model or a forest with min_samples_leaf={FEW}, {ALLOW}",
+    "predictor": (
+        f"train a linear model or a forest with min_samples_leaf={FEW} on more rows than these, "
+        f"{ALLOW}"
+    ),
     "density": f"use a GaussianKDE (--density kernels), {ALLOW}",
     "words": f"make the vocabulary with min_df={FEW}, {ALLOW}",
 }
