@@ -20,10 +20,13 @@ from anymix.exchange.manifest import (
     LIMITS,
     MANIFEST,
     PREDICTOR,
+    Feature,
     Manifest,
+    MixedFeature,
     check_facts,
     facts_of,
     parse_manifest,
+    shown,
 )
 from anymix.exchange.predictor import Expected, OnnxPredictor, audit
 from anymix.exchange.tensors import TextDensity, density_from_arrays, load
@@ -130,7 +133,14 @@ def _typical_rows(density: Any, opened: Opened) -> NDArray[Any]:
         raise AuditError(folder / DENSITY, "has no finite density at rows drawn from it")
     if rows.dtype == object:
         return np.asarray(rows)
-    return np.asarray(rows[(np.abs(rows) < FAR).all(axis=1)])
+    unfit = (np.abs(rows) >= FAR) | (np.isnan(rows) & ~_may_be_empty(manifest))
+    return np.asarray(rows[~unfit.any(axis=1)])
+
+
+def _may_be_empty(manifest: Manifest) -> NDArray[np.bool_]:
+    """Tell which columns may hold a gap, (d,): those that say so, and words, which may be new."""
+    mixed = (f if isinstance(f, MixedFeature) else None for f in manifest.features)
+    return np.array([f is not None and (f.gaps or f.categories is not None) for f in mixed])
 
 
 def _others(rows: Sequence[NDArray[Any]], k: int) -> NDArray[Any]:
@@ -171,6 +181,7 @@ def _build(
         classes=manifest.classes,
         feature_names=[feature.name for feature in manifest.features],
         n_rows=manifest.n_rows,
+        columns=manifest.columns,
     )
     return ReceivedSource(folder, manifest, source, facts_of(content[MANIFEST]).sha256, content)
 
@@ -229,6 +240,38 @@ def check_alike(received: Sequence[ReceivedSource]) -> None:
                 f"takes the features {given}, the first source {wanted}; all sources must take the "
                 "same, in the same order",
             )
+        _check_same_codes(one, received[0])
+        _check_same_reference(one, received[0])
+
+
+def _check_same_codes(one: ReceivedSource, first: ReceivedSource) -> None:
+    """A table is coded once for all sources, so a word must have one code in all of them."""
+    for mine, other in zip(*(map(_words, r.manifest.features) for r in (one, first)), strict=True):
+        if mine[1] == other[1]:
+            continue
+        kinds = ["numbers" if words is None else "words" for _, words in (mine, other)]
+        differ = f"holds {kinds[0]}, in the first source {kinds[1]}"
+        if kinds[0] == kinds[1]:
+            differ = "has other categories than in the first source"
+        raise InputError(
+            f"{one.folder}: column {shown(mine[0])}",
+            f"{differ}; pack all sources with one reference file (anymix reference)",
+        )
+
+
+def _words(feature: Feature) -> tuple[str, tuple[str, ...] | None]:
+    return feature.name, feature.categories if isinstance(feature, MixedFeature) else None
+
+
+def _check_same_reference(one: ReceivedSource, first: ReceivedSource) -> None:
+    """log D_k/U can be compared between sources that share U, and with no plain density."""
+    mine, other = (getattr(r.source.density, "reference", None) for r in (one, first))
+    if (mine is None) != (other is None) or (mine and mine.to_dict() != other.to_dict()):
+        raise InputError(
+            one.folder,
+            "has a density against another reference than the first source, so that the two cannot "
+            "be compared; pack all sources with one reference file (anymix reference)",
+        )
 
 
 def _kind_of_labels(one: ReceivedSource) -> str:

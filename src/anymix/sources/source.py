@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, n_rows
+from anymix._columns import Columns
 
 # What a source gives to a class that it never saw, and the least it may give to any class.
 # The cross-entropy then never exceeds 13.8.
@@ -37,6 +38,9 @@ class Source:
         `predictor.feature_names_in_` where it has them.
     n_rows : int, optional
         How many rows it was trained on.
+    columns : Columns, optional
+        How a table with words and gaps becomes the numbers that predictor and density take; a
+        DataFrame is then encoded by it, and an array is taken as encoded.
 
     Examples
     --------
@@ -54,6 +58,7 @@ class Source:
     classes: Sequence[Any] | None = None
     feature_names: Sequence[str] | None = None
     n_rows: int | None = None
+    columns: Columns | None = None
 
     def __sklearn_clone__(self) -> Self:
         # A source is finished work: an estimator that is cloned keeps its sources.
@@ -85,11 +90,13 @@ class Source:
                 f"source {self.name!r} has no density; pass one to Source, or learn with "
                 "density=DomainClassifier()."
             )
+        X = self._encoded(X)
         score = getattr(self.density, "score_samples", self.density)
         return self._checked(score(X), (n_rows(X),), "its density", allow=-np.inf)
 
     def predict(self, X: Any) -> FloatArray:
         """Numbers of a regressor, shape (n,)."""
+        X = self._encoded(X)
         self._check_features(X)
         out = np.asarray(self._method("predict")(X))
         if out.shape == (n_rows(X), 1):
@@ -102,6 +109,7 @@ class Source:
         Columns are matched by label.  A class that the source never saw gets the probability
         1e-6, as does any that it gives less; the rest is scaled to make up for it.
         """
+        X = self._encoded(X)
         self._check_features(X)
         labels = self.labels
         proba = self._method("predict_proba")(X)
@@ -118,6 +126,11 @@ class Source:
                 aligned[:, position[label]] = proba[:, column]
         aligned = np.maximum(aligned, PROBABILITY_FLOOR)
         return np.asarray(aligned / aligned.sum(axis=1, keepdims=True))
+
+    def _encoded(self, X: Any) -> Any:
+        if self.columns is not None and hasattr(X, "columns"):
+            return self.columns.encode(X)
+        return X
 
     def _method(self, name: str) -> Any:
         """Return the predictor's method of this name, or the predictor itself if it is called."""
