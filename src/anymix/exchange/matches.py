@@ -14,6 +14,7 @@ from anymix.exchange.sparse_matches import made_up_of, standing_in
 NEAR = 1e-6  # relative; float32 keeps seven digits
 NEAR_HALF = 2e-3  # of arrays in float16, which keeps three
 BLOCK = 32  # columns of the projection
+PATTERNS = 30  # of gaps that are looked at one by one
 TRIED = 200  # windows with the same projection that are looked at
 SHARED = 5  # rows with the same target: it is nobody's own
 MANY_DIGITS = 3  # numbers with more of them than this do not coincide by chance
@@ -26,7 +27,8 @@ def rows_standing(rows: Rows, arrays: Sequence[NDArray[Any]]) -> Flags:
     """Which rows (n, d) stand in some array, all features side by side in their order?
 
     Arrays are read line by line, column by column, and as d lines; for sparse rows at multiples
-    of d only, by a projection of all columns: most of a few neighbours would be zeros.
+    of d only, by a projection of all columns: most of a few neighbours would be zeros.  A gap, NaN,
+    stands for any number: nobody knows what a file would hold in its place.
 
     Examples
     --------
@@ -41,12 +43,31 @@ def rows_standing(rows: Rows, arrays: Sequence[NDArray[Any]]) -> Flags:
         return found
     distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
     found = np.zeros(len(distinct), dtype=bool)
-    for array in arrays:
-        for numbers in _layouts(array, rows.shape[1]):
-            left = ~found
-            if left.any():
-                found[left] = _in_line(distinct[left], numbers, _near(array))
+    for members, known in _alike_in_gaps(distinct):
+        part = np.where(known, distinct[members], 0.0)
+        for array in arrays:
+            for numbers in _layouts(array, rows.shape[1]):
+                left = ~found[members]
+                if left.any():
+                    found[members[left]] = _in_line(part[left], numbers, _near(array), known)
     return np.asarray(found[inverse.ravel()])
+
+
+def _alike_in_gaps(rows: FloatArray) -> Iterator[tuple[NDArray[np.intp], Flags]]:
+    """Yield groups of rows, and the columns (d,) that are known in all rows of the group.
+
+    Those with the same gaps are together; the rest, once there are many such groups, is one.
+    """
+    known, group = np.unique(~np.isnan(rows), axis=0, return_inverse=True)
+    group = group.ravel()
+    order = np.argsort(-np.bincount(group), kind="stable")
+    for g in order[:PATTERNS]:
+        if known[g].any():
+            yield np.flatnonzero(group == g), known[g]
+    rest = np.flatnonzero(np.isin(group, order[PATTERNS:]))
+    shared = np.asarray(known[order[PATTERNS:]].all(axis=0))
+    if rest.size and shared.any():
+        yield rest, shared
 
 
 def _near(array: NDArray[Any]) -> float:
@@ -78,7 +99,10 @@ def _constant(rows: Rows) -> Flags:
         return np.asarray(np.diff(rows.tocsr().indptr) == 0)
     if rows.shape[1] == 1:
         return np.zeros(len(rows), dtype=bool)
-    return np.asarray((rows == rows[:, :1]).all(axis=1) & ~has_many_digits(rows[:, 0]))
+    gaps = np.isnan(rows)
+    least = np.where(gaps, np.inf, rows).min(axis=1)
+    same = (gaps | (rows == least[:, None])).all(axis=1)
+    return np.asarray(same & ~has_many_digits(np.where(np.isinf(least), 0.0, least)))
 
 
 def numbers_beyond_chance(values: FloatArray, arrays: Sequence[NDArray[Any]]) -> int:
@@ -152,13 +176,13 @@ def _layouts(array: NDArray[Any], d: int) -> Iterator[FloatArray]:
         yield numbers.reshape(d, -1).T.ravel()
 
 
-def _in_line(rows: FloatArray, numbers: FloatArray, near: float) -> Flags:
-    """Which rows stand in one line of numbers, at any place?"""
+def _in_line(rows: FloatArray, numbers: FloatArray, near: float, known: Flags) -> Flags:
+    """Which rows, 0 where they are not known, stand in one line of numbers, at any place?"""
     d = rows.shape[1]
     scale = rows.std(axis=0)
     room = near * (np.abs(rows) + scale)
-    start, stop = _telling_block(rows)
-    factors = np.random.default_rng(0).normal(size=stop - start)
+    start, stop = _telling_block(rows, known)
+    factors = np.random.default_rng(0).normal(size=stop - start) * known[start:stop]
     factors /= np.where(scale > 0, scale, 1.0)[start:stop]
     windows = np.correlate(numbers[start : len(numbers) - d + stop], factors, "valid")
     order = np.argsort(windows)
@@ -169,25 +193,33 @@ def _in_line(rows: FloatArray, numbers: FloatArray, near: float) -> Flags:
     for step in range(int(min(TRIED, (last - first).max(initial=0)))):
         asked = np.flatnonzero(~found & (first + step < last))
         places = order[first[asked] + step][:, None] + np.arange(d)
-        found[asked] = (np.abs(numbers[places] - rows[asked]) <= room[asked]).all(axis=1)
+        near_to = np.abs(numbers[places] - rows[asked]) <= room[asked]
+        found[asked] = (near_to | ~known).all(axis=1)
     return found
 
 
-def _telling_block(rows: FloatArray) -> tuple[int, int]:
+def _telling_block(rows: FloatArray, known: Flags) -> tuple[int, int]:
     """Return the neighbouring columns, of some that are tried, that differ most between rows."""
     d = rows.shape[1]
     width = min(BLOCK, d)
     starts = np.unique(np.linspace(0, d - width, 16).astype(int)).tolist()
     mix = np.random.default_rng(1).normal(size=width)
     different = [len(np.unique(rows[:, a : a + width] @ mix)) for a in starts]
-    start = starts[int(np.argmax(different))]
+    telling = [(n, int(known[a : a + width].sum())) for n, a in zip(different, starts, strict=True)]
+    start = starts[telling.index(max(telling))]
     return start, start + width
 
 
 def _shuffled(rows: FloatArray) -> FloatArray:
-    """Rows of which each feature comes from another row, without those that are real."""
+    """Rows of which each feature comes from another row, without those that are real.
+
+    Gaps stay where they are.
+    """
     rng = np.random.default_rng(0)
-    made_up = np.stack([rng.permutation(column) for column in rows.T], axis=1)
+    made_up = rows.copy()
+    for column in made_up.T:
+        there = ~np.isnan(column)
+        column[there] = rng.permutation(column[there])
     real = {row.tobytes() for row in rows}
     kept = [row.tobytes() not in real for row in made_up]
     return np.asarray(made_up[kept])

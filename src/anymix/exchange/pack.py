@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from anymix._errors import InputError
 from anymix._files import check_new, write_folder
+from anymix.exchange.categories import said_of_categories
 from anymix.exchange.conversion import (
     classes_of,
     graphs_of,
@@ -28,6 +29,7 @@ from anymix.exchange.manifest import (
     SCHEMA,
     Feature,
     Manifest,
+    MixedFeature,
     OwnLoss,
     check_name,
     facts_of,
@@ -120,6 +122,8 @@ was fitted on: none stands in the predictor as it is, none in the density.
     check_name(source.name)
     check_new(folder)
     _check_density(source, without_density)
+    if source.columns is not None and rows is not None:
+        rows = source.columns.encode(rows)
     density = source.density
     if density is not None and not keep_rows:
         density = density.shareable()
@@ -136,6 +140,7 @@ was fitted on: none stands in the predictor as it is, none in the density.
         keep_rows=keep_rows,
         reveals_rows=reveals_rows or not measure,
     )
+    reveals += said_of_categories(source, rows if measure else None, reveals_rows)
     files = {PREDICTOR: graph.content, DENSITY: dump(arrays)}
     classes = classes_of(source)
     manifest = Manifest(
@@ -143,7 +148,7 @@ was fitted on: none stands in the predictor as it is, none in the density.
         name=source.name,
         task="regression" if classes is None else "classification",
         classes=classes,
-        features=_features(source, n_features, graph.dtype),
+        features=_features(source, density, graph, n_features),
         density=kind,
         reveals=reveals,
         own_loss=own_loss,
@@ -205,19 +210,46 @@ def _columns(source: Source, density: Any, rows: Any) -> tuple[int, bool]:
 def _measured(manifest: Manifest, packed: OnnxPredictor, X: Any, y: ArrayLike) -> OwnLoss:
     """Return the mean loss of the packed predictor on held-out rows."""
     classes = None if manifest.classes is None else np.asarray(manifest.classes)
-    blind = Source(manifest.name, packed, lambda X: np.zeros(len(X)), classes=manifest.classes)
+    blind = Source(
+        manifest.name,
+        packed,
+        lambda X: np.zeros(len(X)),
+        classes=manifest.classes,
+        columns=manifest.columns,
+    )
     loss = LOSSES[manifest.task]
     losses = evaluate([blind], X, classes).labelled(y, 0).point_losses(loss)
     return OwnLoss(loss, float(losses.mean()), losses.size)
 
 
-def _features(source: Source, n: int, dtype: str) -> tuple[Feature, ...]:
+def _features(source: Source, density: Any, graph: OnnxPredictor, n: int) -> tuple[Feature, ...]:
     names: Sequence[str] | None = source.feature_names
     if names is None:
         found = getattr(source.predictor, "feature_names_in_", None)
         names = [f"x{i}" for i in range(n)] if found is None else [str(name) for name in found]
-    if dtype == "string" and source.feature_names is None:
+    if graph.dtype == "string" and source.feature_names is None:
         names = ["text"]
+    if source.columns is not None:
+        names = source.columns.names
     if len(names) != n:
         raise InputError(f"source {source.name!r}", f"names {len(names)} features for {n} columns")
-    return tuple(Feature(str(name), dtype) for name in names)
+    if source.columns is None:
+        return tuple(Feature(str(name), graph.dtype) for name in names)
+    gaps = _takes_gaps(graph, density, n)
+    return tuple(
+        MixedFeature(column.name, graph.dtype, column.categories, gap)
+        for column, gap in zip(source.columns, gaps, strict=True)
+    )
+
+
+def _takes_gaps(graph: OnnxPredictor, density: Any, n: int) -> list[bool]:
+    """Find out which columns may be empty: predictor and density have an answer all the same."""
+    rows = np.zeros((n, n))
+    np.fill_diagonal(rows, np.nan)
+    answered = np.asarray(np.isfinite(graph(rows)).all(axis=1))
+    if density is not None and answered.any():
+        try:
+            answered &= np.isfinite(density.score_samples(rows))
+        except ValueError:  # a density of complete rows says so
+            answered[:] = False
+    return [bool(each) for each in answered]

@@ -265,8 +265,9 @@ def _words(feature: Feature) -> tuple[str, tuple[str, ...] | None]:
 
 def _check_same_reference(one: ReceivedSource, first: ReceivedSource) -> None:
     """log D_k/U can be compared between sources that share U, and with no plain density."""
-    mine, other = (getattr(r.source.density, "reference", None) for r in (one, first))
-    if (mine is None) != (other is None) or (mine and mine.to_dict() != other.to_dict()):
+    references = [getattr(r.source.density, "reference", None) for r in (one, first)]
+    mine, other = (None if found is None else found.to_dict() for found in references)
+    if mine != other:
         raise InputError(
             one.folder,
             "has a density against another reference than the first source, so that the two cannot "
