@@ -41,13 +41,19 @@ class ReweightedEstimator(MetaEstimatorMixin, BaseEstimator):
         return fit_with_weight(self.estimator, X, y, weights)
 
     def _rows(self, X: Any, reset: bool = False) -> Any:
-        """Return X as an array or sparse matrix; whether NaN is allowed is up to the inner one."""
+        """Return X as an array or sparse matrix; whether NaN is allowed is up to the inner one.
+
+        Text passes untouched, and so does a DataFrame once its names are checked: the estimator
+        inside may need the columns by name and kind.
+        """
         if reset:
             check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
         else:
             check_is_fitted(self, "estimator_")
         if is_text(X):
             return X
+        if hasattr(X, "columns"):
+            return validate_data(self, X, reset=reset, skip_check_array=True)
         return validate_data(
             self,
             X,

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length
 
+from anymix._arrays import n_rows
 from anymix.estimators._reweighted import ReweightedEstimator
 
 
@@ -63,7 +64,7 @@ class GroupDRO(ReweightedEstimator):
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array, sparse matrix, DataFrame (n, d), or a list of documents
             Training rows of all sources.
         y : array of shape (n,)
             Their targets.
@@ -73,7 +74,7 @@ class GroupDRO(ReweightedEstimator):
         rows = self._rows(X, reset=True)
         if self.n_rounds < 1:
             raise ValueError(f"n_rounds must be at least 1; got {self.n_rounds}.")
-        domain = np.zeros(rows.shape[0], dtype=int) if sample_domain is None else sample_domain
+        domain = np.zeros(n_rows(rows), dtype=int) if sample_domain is None else sample_domain
         check_consistent_length(rows, domain)
         self.groups_, group = np.unique(np.asarray(domain), return_inverse=True)
         self._play(rows, y, group)
