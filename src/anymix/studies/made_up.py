@@ -1,11 +1,12 @@
-"""Made-up reviews, images and features: small stand-ins for the data of the studies' rehearsals."""
+"""Made-up reviews, images, features and tables: small stand-ins for the data in rehearsals."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.studies.loaders import Features, Images, Reviews
+from anymix.studies.evidence_sets import EvidenceSet, made, need_pandas
+from anymix.studies.loaders import REVIEW_DOMAINS, Features, Images, Reviews
 
 N_DOMAINS = 3
 # Contrast and noise of each domain's images.
@@ -70,3 +71,37 @@ def made_up_reviews(n_per_domain: int = 60, seed: int = 0) -> Reviews:
             ratings.append(rating)
     texts[1] = texts[0]
     return Reviews(texts, np.array(ratings), np.repeat(np.arange(4), n_per_domain))
+
+
+def made_up_evidence(n_per_domain: int = 40, seed: int = 0) -> list[EvidenceSet]:
+    """Draw a table with words and gaps, texts and vectors, of two domains each.
+
+    >>> [rows.domains for rows in made_up_evidence(10)]
+    [['cleveland', 'va'], ['books', 'dvd'], ['amazon', 'webcam']]
+    """
+    return [_table(n_per_domain, seed), _texts(n_per_domain, seed), _vectors(n_per_domain, seed)]
+
+
+def _table(n: int, seed: int) -> EvidenceSet:
+    rng = np.random.default_rng(seed)
+    domain = np.repeat(["cleveland", "va"], n)
+    age, at_va = rng.normal(50, 9, 2 * n).round(), domain == "va"
+    pain = np.where(rng.random(2 * n) < np.where(at_va, 0.8, 0.3), "typical", "none")
+    ill = (age + 8 * (pain == "typical") * np.where(at_va, -1, 1) > 50).astype(np.intp)
+    gaps = rng.random(2 * n) < 0.2
+    X = need_pandas().DataFrame({"age": age, "chol": np.where(gaps, np.nan, age + 150), "cp": pain})
+    return made("heart", "table", X, ill, domain, classification=True)
+
+
+def _texts(n: int, seed: int) -> EvidenceSet:
+    texts, ratings, domain = made_up_reviews(n, seed)
+    rows = [i for i, k in enumerate(domain) if REVIEW_DOMAINS[k] in ("books", "dvd")]
+    names = np.array(REVIEW_DOMAINS)[domain[rows]]
+    return made("reviews", "texts", [texts[i] for i in rows], ratings[rows], names)
+
+
+def _vectors(n: int, seed: int) -> EvidenceSet:
+    X, y, domain = made_up_features(2, n // 2, seed)
+    rows = np.flatnonzero(domain < 2)
+    names = np.array(["amazon", "webcam"])[domain[rows]]
+    return made("office", "vectors", X[rows], y[rows], names, classification=True)

@@ -4,7 +4,7 @@ as published    raw kernel densities, η → 0, γ → 0 by the DC algorithm ove
 clean           raw kernel densities, z by regret, held nearer to 1/p the fewer rows there are;
                 and z with γ = 0 exactly, to show what that costs
 beyond          the same with calibrated responsibilities: the library's default; or with those of
-                a classifier of domains, as DMSA has them
+                a classifier of domains, as DMSA has them; and anymix, where sources hear each other
 
 The paper does not say whether the labelled pairs that z is learned from were also trained on; here
 they never were, under any protocol.  The accuracy on a union of test sets is pooled by their sizes.
@@ -25,6 +25,7 @@ from anymix.core import Objective, Problem, combine, dca, solve
 from anymix.densities import DomainClassifier
 from anymix.estimators import DistributionWeightedClassifier
 from anymix.sources import Source, Tables, evaluate
+from anymix.studies.beyond import alone, consults
 from anymix.studies.loaders import Features
 from anymix.studies.paper_numbers import columns, published
 from anymix.studies.runner import Result, Setup, mean_rows
@@ -128,6 +129,9 @@ def methods(setting: Setting, fitted: Fitted, held: HeldOut, test: HeldOut) -> I
     yield Method("DW", "clean", _raw(held.tables, test.tables, "regret"))
     yield Method("DW, calibrated", "beyond", _default(fitted, held.tables, test.tables))
     yield Method("DW, domain classifier", "beyond", _default(fitted, held.routed, test.routed))
+    if consults():
+        heard = _default(fitted, held.tables, test.tables, {"consult": True})
+        yield Method("anymix", "beyond", heard)
 
 
 def joint(setting: Setting, train: Features, test: Features) -> Method:
@@ -159,9 +163,13 @@ def _raw(held: Tables, test: Tables, objective: Objective) -> FloatArray:
     return combine(test.log_masses, test.predictions, z, ETA)
 
 
-def _default(fitted: Fitted, held: Tables, test: Tables) -> FloatArray:
-    """Combine as the estimator does by default."""
-    model = DistributionWeightedClassifier.from_sources(fitted.sources, eta=ETA).fit_tables(held)
+def _default(
+    fitted: Fitted, held: Tables, test: Tables, settings: dict[str, Any] | None = None
+) -> FloatArray:
+    """Combine as the estimator does by default, but for consulting, unless it is asked for."""
+    chosen = alone() if settings is None else settings
+    model = DistributionWeightedClassifier.from_sources(fitted.sources, eta=ETA, **chosen)
+    model.fit_tables(held)
     return model.combination_.predict(test.log_masses, test.predictions)
 
 

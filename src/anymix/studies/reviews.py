@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -69,6 +70,16 @@ class View:
     counts: NDArray[np.float32]
     kernel: NDArray[np.float32]
 
+    def documents(self, rows: Rows) -> list[str]:
+        """Return the words of some reviews, a blank between them."""
+        return [" ".join(self.corpus.tokens[i]) for i in rows]
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The row of each document, or of one of its copies."""
+        everything = np.arange(len(self.corpus.tokens))
+        return {document: i for i, document in enumerate(self.documents(everything))}
+
 
 def read_corpus(reviews: Reviews) -> Corpus:
     """Split the reviews into words, lower case, and count them."""
@@ -110,11 +121,11 @@ class Regressor(NamedTuple):
         return np.asarray(kernel @ self.weights + self.intercept)
 
 
-def fit_svr(view: View, rows: Rows) -> Regressor:
-    """Fit a support vector regressor on some rows."""
+def fit_svr(view: View, rows: Rows, targets: Floats | None = None) -> Regressor:
+    """Fit a support vector regressor on some rows, to their ratings or to other targets."""
     K = view.kernel[np.ix_(rows, rows)].astype(np.float64)
     svr = SVR(kernel="precomputed", C=C, epsilon=EPSILON, cache_size=1000)
-    svr.fit(K, view.corpus.ratings[rows])
+    svr.fit(K, view.corpus.ratings[rows] if targets is None else targets)
     weights = np.zeros(len(rows))
     weights[svr.support_] = svr.dual_coef_[0]
     return Regressor(rows, weights, float(svr.intercept_[0]))

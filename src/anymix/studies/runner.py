@@ -43,6 +43,7 @@ STUDIES = {
     "digits": 3,
     "digits_small": 3,
     "office": 10,
+    "evidence": 5,
 }
 
 

@@ -4,7 +4,8 @@ as published    language models see every text of a domain, test texts too; z fr
                 they draw, labelled by the sources themselves
 clean           words, densities and regressors see training rows only, no text is on both sides;
                 z on training rows held out in five folds
-beyond          clean, with calibrated responsibilities; and the pooled regressor, privileged
+beyond          clean, with calibrated responsibilities; anymix as it is by default; and the pooled
+                regressor, privileged
 
 The loss on a mixture is the mixture of the domains' losses on their test rows.
 """
@@ -21,6 +22,7 @@ import numpy as np
 
 from anymix.core import Objective, Problem, combine, simplex, solve
 from anymix.densities import BigramModel, TemperatureScaling
+from anymix.studies.beyond import consults, review_ratings
 from anymix.studies.kmm_reviews import MeanMatcher
 from anymix.studies.loaders import load_reviews
 from anymix.studies.made_up import made_up_reviews
@@ -198,8 +200,17 @@ def clean_methods(view: View, train: Sequence[Rows], test: Sequence[Rows]) -> li
         Method("DW", "clean", dw("raw", "regret")),
         Method("DW, calibrated", "beyond", dw("calibrated", "regret")),
         Method("DW, domain classifier", "beyond", dw("classifier", "regret")),
+        *_by_default(view, train, test),
         Method("joint", "beyond", _fixed(view, test, joint), privileged=True),
     ]
+
+
+def _by_default(view: View, train: Sequence[Rows], test: Sequence[Rows]) -> list[Method]:
+    """The row anymix, once the estimators consult."""
+    if not consults():
+        return []
+    ratings = review_ratings(view, train, np.concatenate(test))
+    return [Method("anymix", "beyond", _fixed(view, test, ratings))]
 
 
 def _calibrated(held: Floats, now: Floats, domain: Rows) -> tuple[Floats, Floats]:
