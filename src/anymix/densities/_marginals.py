@@ -1,0 +1,250 @@
+"""One column of a table in a few numbers: spikes, quantiles and the share of gaps.
+
+A column is a mixture of three parts.  Values that many rows share are atoms, drawn as they are;
+codes of categories are atoms as well.  What is left is spread evenly between quantiles, with an
+exponential tail beyond either end.  Gaps have a share of their own.  Every number is the value of
+`min_count` rows or the mean of `min_count` values, so that none is a single row's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anymix._arrays import FloatArray, IntArray
+from anymix.densities._base import LARGEST, ROUNDED, refuse_unless
+
+LEVELS = 65
+MOST_ATOMS = 64  # of a column of numbers
+CODES = 0.95  # share of the rows whose values are atoms, from where on the others are strays
+STEP = 1e-3  # of an even spacing, between quantiles that are equal
+MOST_QUANTILES, MOST_VALUES = 1000, 1000  # that a stranger may write
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """The distribution of one column; `gaps`, `shares` and `body` sum to 1.
+
+    The share `body` is spread evenly between neighbouring `quantiles`, but for the part `tail` of
+    it that lies beyond each end.
+
+    Examples
+    --------
+    >>> codes = Marginal.of(np.repeat([1.0, 2.0, np.nan], [20, 10, 10]), 5)
+    >>> codes.values, codes.shares, codes.gaps
+    ((1.0, 2.0), (0.5, 0.25), 0.25)
+    >>> Marginal.of(np.arange(20.0), 5).quantiles
+    (2.0, 7.0, 12.0, 17.0)
+    """
+
+    gaps: float = 0.0
+    values: tuple[float, ...] = ()
+    shares: tuple[float, ...] = ()
+    body: float = 0.0
+    quantiles: tuple[float, ...] = ()
+    tail: float = 0.0
+
+    @classmethod
+    def of(cls, column: FloatArray, min_count: int) -> Marginal:
+        """Describe a column of numbers, NaN for gaps."""
+        least = max(1, min(min_count, len(column)))
+        known = np.sort(column[~np.isnan(column)])
+        values, counts = np.unique(known, return_counts=True)
+        chosen = _atoms(counts, least)
+        rest = np.repeat(np.delete(values, chosen), np.delete(counts, chosen))
+        strays = len(values) <= MOST_ATOMS and counts[chosen].sum() > CODES * len(known)
+        if len(rest) < least or strays:
+            rest = rest[:0]
+        return cls._counted(
+            len(column) - len(known), (values[chosen], counts[chosen]), _body(rest, least), least
+        )
+
+    @classmethod
+    def of_codes(cls, column: FloatArray, n_categories: int, min_count: int) -> Marginal:
+        """Describe a column of categories by their codes; rare ones are left out."""
+        least = max(1, min(min_count, len(column)))
+        known = column[~np.isnan(column)].astype(np.intp)
+        counts = np.bincount(known, minlength=n_categories)
+        chosen = np.flatnonzero(counts >= least)
+        atoms = chosen.astype(np.float64), counts[chosen]
+        return cls._counted(len(column) - len(known), atoms, (0, (), 0.0), least)
+
+    @classmethod
+    def _counted(
+        cls,
+        n_gaps: int,
+        atoms: tuple[FloatArray, IntArray],
+        body: tuple[int, tuple[float, ...], float],
+        least: int,
+    ) -> Marginal:
+        n_body, quantiles, tail = body
+        total = atoms[1].sum() + n_body
+        n_gaps = n_gaps if n_gaps >= least else 0
+        if total == 0:
+            return cls(gaps=1.0)
+        total = float(total + n_gaps)
+        shares = tuple((atoms[1] / total).tolist())
+        return cls(
+            n_gaps / total, tuple(atoms[0].tolist()), shares, n_body / total, quantiles, tail
+        )
+
+    def points(self) -> tuple[FloatArray, FloatArray]:
+        """Return some values (a,) and their shares (a,), which stand for all but the gaps."""
+        q = np.array(self.quantiles)
+        middles = (q[1:] + q[:-1]) / 2
+        even = np.full(len(middles), self.body / max(1, len(middles)))
+        return np.append(self.values, middles), np.append(self.shares, even)
+
+    def sample(self, n: int, rng: np.random.RandomState) -> FloatArray:
+        """Draw values, NaN for gaps, (n,)."""
+        choices = [np.nan, *self.values, np.inf]
+        shares = np.array([self.gaps, *self.shares, self.body])
+        drawn = np.take(choices, rng.choice(len(choices), n, p=shares / shares.sum()))
+        spread = np.isinf(drawn)
+        drawn[spread] = self._from_body(int(spread.sum()), rng)
+        return drawn
+
+    def _from_body(self, n: int, rng: np.random.RandomState) -> FloatArray:
+        if not n:
+            return np.empty(0)
+        u, q = rng.random_sample(n), np.array(self.quantiles)
+        low, high = self._tail_scales()
+        inner = np.interp(u, np.linspace(self.tail, 1 - self.tail, len(q)), q)
+        # u is even within a tail as well: its share of the tail gives an exponential distance.
+        left, right = u < self.tail, u > 1 - self.tail
+        inner[left] += low * np.log((u[left] + 1e-300) / self.tail)
+        inner[right] -= high * np.log((1 - u[right]) / self.tail + 1e-300)
+        return np.asarray(inner)
+
+    def _tail_scales(self) -> tuple[float, float]:
+        """Mean distance beyond each end: half of the last interval."""
+        q = self.quantiles
+        return (q[1] - q[0]) / 2, (q[-1] - q[-2]) / 2
+
+    def body_density(self, x: FloatArray) -> FloatArray:
+        """body · f(x) of the part between and beyond the quantiles, (n,)."""
+        if not self.body:
+            return np.zeros(len(x))
+        q = np.array(self.quantiles)
+        low, high = self._tail_scales()
+        heights = (1 - 2 * self.tail) / (len(q) - 1) / np.diff(q)
+        at = np.clip(np.searchsorted(q, x, side="right") - 1, 0, len(q) - 2)
+        inner = heights[at]
+        left = self.tail / low * np.exp(np.minimum(x - q[0], 0) / low)
+        right = self.tail / high * np.exp(np.minimum(q[-1] - x, 0) / high)
+        return np.asarray(self.body * np.where(x < q[0], left, np.where(x > q[-1], right, inner)))
+
+    def log_body_density(self, x: FloatArray) -> FloatArray:
+        """Logarithm of `body_density`, right far beyond the ends too, (n,)."""
+        if not self.body:
+            return np.full(len(x), -np.inf)
+        (low, high), q = self._tail_scales(), self.quantiles
+        inside = np.clip(x, q[0] - 9 * low, q[-1] + 9 * high)
+        beyond = np.minimum(x - inside, 0) / low - np.maximum(x - inside, 0) / high
+        return np.asarray(np.log(self.body_density(inside)) + beyond)
+
+    def recoded(self, codes: Sequence[int]) -> Marginal:
+        """Return the marginal with other codes of its categories; code i becomes codes[i] >= 0.
+
+        A code below 0 is left out, and counts as a gap.
+        """
+        pairs = [(codes[int(v)], s) for v, s in zip(self.values, self.shares, strict=True)]
+        kept = sorted((float(c), s) for c, s in pairs if c >= 0)
+        gaps = self.gaps + sum(s for c, s in pairs if c < 0)
+        return Marginal(gaps, tuple(c for c, _ in kept), tuple(s for _, s in kept))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold."""
+        found: dict[str, Any] = {"gaps": self.gaps}
+        if self.values:
+            found |= {"values": list(self.values), "shares": list(self.shares)}
+        if self.body:
+            found |= {"body": self.body, "quantiles": list(self.quantiles), "tail": self.tail}
+        return found
+
+    @classmethod
+    def from_dict(cls, data: Any, n_categories: int | None) -> Marginal:
+        """Return what `to_dict` wrote, or say in a ValueError what is wrong."""
+        known = ({"gaps"}, {"values", "shares"}, {"body", "quantiles", "tail"})
+        refuse_unless(isinstance(data, Mapping), "has a column that is not an object")
+        parts = [names for names in known if names & set(data)]
+        refuse_unless(set(data) == set().union(*parts) >= {"gaps"}, "has a column of other parts")
+        values, shares = (_numbers(data.get(k, []), MOST_VALUES) for k in ("values", "shares"))
+        quantiles = _numbers(data.get("quantiles", []), MOST_QUANTILES)
+        gaps, body, tail = (_numbers([data.get(k, 0.0)], 1)[0] for k in ("gaps", "body", "tail"))
+        _check(values, shares, quantiles, (gaps, body, tail))
+        if n_categories is not None:
+            sound = not body and all(v.is_integer() and 0 <= v < n_categories for v in values)
+            refuse_unless(sound, "has a category that its column does not list")
+        total = gaps + body + sum(shares)
+        if abs(total - 1) > ROUNDED:
+            gaps, body, shares = gaps / total, body / total, tuple(s / total for s in shares)
+        return cls(gaps, values, shares, body, quantiles, tail)
+
+
+def _atoms(counts: IntArray, least: int) -> IntArray:
+    """Positions of the values that many rows share, sorted."""
+    few, left = len(counts) <= MOST_ATOMS, int(counts.sum())
+    chosen = []
+    for i in np.argsort(-counts, kind="stable")[:MOST_ATOMS]:
+        if counts[i] < max(least, 0 if few else left / (LEVELS - 1)):
+            break
+        chosen.append(i)
+        left -= int(counts[i])
+    return np.array(sorted(chosen), dtype=np.intp)
+
+
+def _body(rest: FloatArray, least: int) -> tuple[int, tuple[float, ...], float]:
+    """Return the number of values, their quantiles and the share beyond each end."""
+    n = len(rest)
+    if not n:
+        return 0, (), 0.0
+    m = max(2, min(LEVELS, n // least))
+    starts = np.linspace(0, n - least, m).astype(np.intp)
+    # Halved first, so that the largest numbers do not overflow.
+    windows = rest[starts[:, None] + np.arange(least)]
+    q = np.sort(2 * np.mean(windows / 2, axis=1))
+    return n, tuple(_apart(q).tolist()), min(0.25, least / (2 * n))
+
+
+def _apart(q: FloatArray) -> FloatArray:
+    """Return quantiles that differ: equal ones are pulled apart a little."""
+    span = q[-1] - q[0]
+    least = STEP * max(span / (len(q) - 1), 1e-6 * float(np.abs(q).max()), 1e-9)
+    if np.diff(q).min() >= least:
+        return q
+    steps = np.maximum(np.diff(q), least)
+    return np.asarray(q[0] + np.append(0.0, np.cumsum(steps)))
+
+
+def _numbers(given: Any, most: int) -> tuple[float, ...]:
+    refuse_unless(isinstance(given, list), "has a column whose numbers are not a list")
+    refuse_unless(len(given) <= most, f"has a column of more than {most} numbers")
+    for number in given:
+        plain = isinstance(number, int | float) and not isinstance(number, bool)
+        refuse_unless(plain and abs(number) < LARGEST, "has a column with what is not a number")
+    return tuple(float(number) for number in given)
+
+
+def _check(
+    values: tuple[float, ...],
+    shares: tuple[float, ...],
+    quantiles: tuple[float, ...],
+    rest: tuple[float, float, float],
+) -> None:
+    gaps, body, tail = rest
+    refuse_unless(len(values) == len(shares), "has a column with a value but no share of it")
+    refuse_unless(min(*shares, gaps, body, 1.0) >= 0, "has a column with a share below 0")
+    total = gaps + body + sum(shares)
+    refuse_unless(abs(total - 1) < 1e-6, "has a column whose shares do not sum to 1")
+    rising = np.all(np.diff(values) > 0) and np.all(np.diff(quantiles) > 0)
+    refuse_unless(rising, "has a column whose values or quantiles do not rise")
+    if body:
+        refuse_unless(len(quantiles) >= 2, "has a column of fewer than 2 quantiles")
+        refuse_unless(0 < tail <= 0.25, "has a column whose tail is not above 0 and at most 1/4")
+        # Heights are finite, and a step of the last digit is no interval.
+        width, size = np.diff(quantiles).min(), np.abs(quantiles).max()
+        refuse_unless(width > 1e-14 * size and width > 1e-100, "has quantiles that hardly differ")

@@ -1,0 +1,293 @@
+"""How a source differs from a public reference: log D(x)/U(x) by a classifier, without pooling."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logit
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from anymix._arrays import FloatArray
+from anymix._boosted_trees import BoostedTrees
+from anymix._columns import Columns
+from anymix._errors import InputError
+from anymix.densities._base import (
+    Arrays,
+    Density,
+    GraphBuilder,
+    RandomState,
+    Travels,
+    refuse_unless,
+)
+from anymix.densities._contrastive_arrays import packed, received
+from anymix.densities.reference import Reference
+
+LEAST_PROBABILITY = 1e-7  # a classifier that is surer than this has seen too few rows to be
+LARGEST_LOGIT = float(logit(1 - LEAST_PROBABILITY))
+PER_DRAW = 20  # draws of U that one drawn row is chosen from
+CHUNK = 200_000  # draws of U scored at a time
+
+
+class ContrastiveDensity(Travels, Density):
+    """The log-ratio of a source to a public reference, learned by telling the two apart.
+
+    A classifier of n rows against m draws of the reference U learns P(row | x), and by Bayes' rule
+
+        log P(x) / (1 - P(x)) + log(m / n) = log D(x) / U(x).
+
+    Sources that share U can be compared by that alone: in D_k / D_j the reference falls out.  Trees
+    need no scaling and take words, codes and gaps, so tables may be given as they are.
+
+    Parameters
+    ----------
+    estimator : classifier, optional
+        Any classifier of scikit-learn with `predict_proba`; by default boosted trees.  It is given
+        numbers: words as codes, gaps as NaN.
+    reference : Reference, sampler or {"marginals", "centres", "both"}, optional
+        The distribution U: a `Reference`, anything with `sample(n, random_state)`, or the kind of
+        reference that is made of the rows of `fit`; None is "marginals".  Sources can be compared
+        only if they share it, so give the same to all, or use `with_shared`.
+    n_draws : float, default=2
+        Draws of U for each row.
+    least_draws : int, default=2000
+        But not fewer than these.
+    random_state : int, RandomState instance or None, default=None
+        Draws from U.
+
+    Attributes
+    ----------
+    reference_ : Reference or sampler
+        The distribution U.
+    columns_ : Columns
+        The columns of the rows.
+    model_ : classifier
+        The fitted classifier; absent in what was read from arrays.
+    trees_ : BoostedTrees or None
+        Its trees, if it is boosted trees: then the density can be handed over.
+    offset_ : float
+        log(m / n).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> age = np.concatenate([rng.normal(40, 5, 500), rng.normal(60, 5, 500)])
+    >>> table = pd.DataFrame({"age": age, "sex": ["f"] * 400 + ["m"] * 600})
+    >>> site = np.repeat(["north", "south"], 500)
+    >>> shared = ContrastiveDensity(random_state=0).with_shared(table, site)
+    >>> north, south = (clone(shared).fit(table[site == name]) for name in ("north", "south"))
+    >>> nearer = north.score_samples(table) > south.score_samples(table)
+    >>> float(np.mean(nearer == (site == "north")).round(1))
+    1.0
+    """
+
+    kind = "contrastive"
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        reference: Any = None,
+        *,
+        n_draws: float = 2,
+        least_draws: int = 2000,
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.reference = reference
+        self.n_draws = n_draws
+        self.least_draws = least_draws
+        self.random_state = random_state
+
+    def with_shared(self, X: Any, sample_domain: Any = None) -> Self:
+        """Return an unfitted copy whose reference is made of these rows, those of all sources.
+
+        A reference that was given stays as it is.
+        """
+        copy = clone(self)
+        if not _is_given(self.reference):
+            copy.reference = self._made(X, sample_domain)
+        return copy
+
+    def _made(self, X: Any, sample_domain: Any = None) -> Reference:
+        kind = self.reference or "marginals"
+        return Reference.of(X, kind, sample_domain, random_state=self.random_state)
+
+    def fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Draw from the reference and learn to tell the rows from the draws.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n, d)
+            Rows of one source.
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            Weight of each row.
+        """
+        self._check_parameters()
+        rng = check_random_state(self.random_state)
+        self.reference_ = self.reference if _is_given(self.reference) else self._made(X)
+        self.columns_ = getattr(self.reference_, "columns", None) or Columns.of(X)
+        rows = self._encoded(X)
+        if not len(rows):
+            raise InputError("the table", "has 0 rows; at least 1 row is needed")
+        self.n_features_in_ = rows.shape[1]
+        n_draws = max(int(np.ceil(self.n_draws * len(rows))), self.least_draws)
+        draws = self.columns_.encode(self.reference_.sample(n_draws, random_state=rng))
+        self.offset_ = float(np.log(n_draws / len(rows)))
+        self._fit_model(rows, draws, sample_weight)
+        return self
+
+    def _fit_model(self, rows: FloatArray, draws: FloatArray, sample_weight: Any) -> None:
+        both = np.concatenate([rows, draws])
+        model = _boosted_trees(len(rows), self.columns_.categorical)
+        if self.estimator is not None:
+            model = clone(self.estimator)
+        _refuse_gaps(model, both)
+        labels = np.repeat([1, 0], [len(rows), len(draws)])
+        weights = {}
+        if sample_weight is not None:
+            given = _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
+            if not given.any():
+                raise ValueError("All sample weights are zero; give some row a positive weight.")
+            every = np.append(given * (len(rows) / given.sum()), np.ones(len(draws)))
+            last = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
+            weights = {f"{last}sample_weight": every}
+        self.model_ = model.fit(both, labels, **weights)
+        boosted = isinstance(model, HistGradientBoostingClassifier)
+        self.trees_ = BoostedTrees.of(model) if boosted else None
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """log D(x)/U(x) of each row, (n_samples,)."""
+        check_is_fitted(self)
+        return self._scores(self._encoded(X))
+
+    def _scores(self, rows: FloatArray) -> FloatArray:
+        if not len(rows):
+            return np.empty(0)
+        if self.trees_ is not None:
+            logits = self.trees_.raw_predict(rows)[:, 0]
+        else:
+            _refuse_gaps(self.model_, rows)
+            p = np.asarray(self.model_.predict_proba(rows)[:, 1], dtype=np.float64)
+            logits = logit(np.clip(p, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY))
+        return np.asarray(np.clip(logits, -LARGEST_LOGIT, LARGEST_LOGIT) + self.offset_)
+
+    def log_density(self, X: Any) -> FloatArray:
+        """log D(x) of each row, (n_samples,): the score and log U(x)."""
+        check_is_fitted(self)
+        rows, U = self._encoded(X), self.reference_
+        log_u = getattr(U, "log_density", None) or getattr(U, "score_samples", None)
+        if log_u is None:
+            raise InputError(
+                f"the reference {type(U).__name__}",
+                "has no log_density, without which there is only a ratio; give a Reference",
+            )
+        return np.asarray(self._scores(rows) + log_u(rows))
+
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> FloatArray:
+        """Draw encoded rows, (n_samples, d): of many draws of U, by their ratio D(x)/U(x)."""
+        check_is_fitted(self)
+        rng = check_random_state(random_state)
+        most = max(1, CHUNK // PER_DRAW)
+        sizes = [most] * (n_samples // most) + [n_samples % most] * (n_samples % most > 0)
+        parts = [self._resampled(size, rng) for size in sizes]
+        return np.concatenate([np.empty((0, self.n_features_in_)), *parts])
+
+    def _resampled(self, n: int, rng: np.random.RandomState) -> FloatArray:
+        n_draws = max(PER_DRAW * n, self.least_draws)
+        draws = self.columns_.encode(self.reference_.sample(n_draws, random_state=rng))
+        ratios = np.exp(self._scores(draws))
+        return np.asarray(draws[rng.choice(len(draws), n, p=ratios / ratios.sum())])
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the trees, the offset (1,) and the reference as bytes of JSON."""
+        check_is_fitted(self)
+        self._check_packable()
+        assert self.trees_ is not None
+        return packed(self.trees_.to_arrays(), self.offset_, self.reference_)
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
+        """Build it from arrays of any origin; a ValueError says what is not sound in them."""
+        trees, offset, reference = received(arrays)
+        d = len(reference.columns)
+        refuse_unless(d == n_features, f"has {d} columns, where {n_features} are expected")
+        density = cls(reference=reference)
+        density.reference_, density.columns_ = reference, reference.columns
+        density.trees_ = BoostedTrees.from_arrays(trees, n_features)
+        refuse_unless(density.trees_.n_scores == 1, "has trees of more than two classes")
+        density.offset_, density.n_features_in_ = offset, n_features
+        return density
+
+    def reveals(self) -> str:
+        """Say that the arrays hold trees and the reference."""
+        n = 0 if self.trees_ is None else self.trees_.n_trees
+        return (
+            f"{n} trees that tell rows from draws of a public reference: thresholds between values "
+            "of rows and draws, and how rows and draws share the leaves. "
+            f"{self.reference_.reveals()}"
+        )
+
+    def log_density_graph(self, graph: GraphBuilder) -> str:
+        """Write log D(x)/U(x) of encoded rows into an ONNX graph, (n, 1)."""
+        check_is_fitted(self)
+        self._check_packable()
+        assert self.trees_ is not None
+        raw = self.trees_.add_to(graph, graph.rows)
+        ends = (graph.constant(np.array(end)) for end in (-LARGEST_LOGIT, LARGEST_LOGIT))
+        return graph.add("Add", graph.add("Clip", raw, *ends), graph.constant(self.offset_))
+
+    def _check_packable(self) -> None:
+        if self.trees_ is None:
+            raise InputError(
+                f"a ContrastiveDensity with {type(self.model_).__name__}",
+                "cannot be packed; use estimator=None, boosted trees",
+            )
+        if not isinstance(self.reference_, Reference):
+            raise InputError(
+                f"a ContrastiveDensity with draws of {type(self.reference_).__name__}",
+                "cannot be packed; give it a Reference",
+            )
+
+    def _check_parameters(self) -> None:
+        if not (self.n_draws > 0 and self.least_draws >= 1):
+            raise ValueError(
+                f"n_draws must be above 0 and least_draws at least 1; got {self.n_draws} and "
+                f"{self.least_draws}."
+            )
+
+    def _encoded(self, X: Any) -> FloatArray:
+        plain = hasattr(X, "columns") or hasattr(X, "toarray")
+        return self.columns_.encode(X if plain else np.atleast_2d(np.asarray(X)))
+
+
+def _is_given(reference: Any) -> bool:
+    return reference is not None and not isinstance(reference, str)
+
+
+def _boosted_trees(n: int, words: NDArray[np.bool_]) -> HistGradientBoostingClassifier:
+    """Return trees for n rows against draws; `words` says which columns hold categories, (d,)."""
+    return HistGradientBoostingClassifier(
+        max_iter=80,
+        max_leaf_nodes=15,
+        learning_rate=0.1,
+        min_samples_leaf=int(np.clip(n // 20, 5, 20)),
+        categorical_features=words if words.any() else None,
+        early_stopping=False,
+        random_state=0,
+    )
+
+
+def _refuse_gaps(model: Any, rows: FloatArray) -> None:
+    if np.isnan(rows).any() and not get_tags(model).input_tags.allow_nan:
+        raise InputError(
+            "the table",
+            f"has gaps, which {type(model).__name__} does not take; fill them in a pipeline, "
+            "or use estimator=None, boosted trees",
+        )

@@ -1,0 +1,295 @@
+"""A public distribution U that all sources share, so that each can say how it differs from it.
+
+A source that knows log D_k(x)/U(x) alone is enough: in the ratios that weigh the sources, U falls
+out.  U is made of what sites agree to tell about their columns; no row is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from anymix._arrays import FloatArray, n_rows
+from anymix._columns import Columns
+from anymix._errors import InputError
+from anymix.densities._agreement import agreed_columns
+from anymix.densities._base import RandomState, check_cost, refuse_unless
+from anymix.densities._marginals import Marginal
+from anymix.densities._pooled import (
+    LEAST_SHARE,
+    atoms_of,
+    centre_and_scale,
+    gap_share,
+    pooled_log_density,
+    pooled_sample,
+)
+from anymix.densities._row_kernels import PooledKernels
+from anymix.densities.summary import KINDS, Summary, check_kind, domain_codes
+
+MOST_SITES = 500
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Reference:
+    """The distribution U of rows that is made of the summaries of all sites.
+
+    "marginals" draws each column on its own, from the mixture of what the sites say about it:
+
+        U(x) = Π_c Σ_s w_s M_sc(x_c),    w_s the share of the rows that site s has.
+
+    "centres" draws rows near centres of rows, with the gaps and words of the marginals:
+
+        U(x) = Π_{c words} Σ_s w_s M_sc(x_c) · Σ_j w_j Π_{c numbers} N(x_c; m_jc, s_jc^2).
+
+    "both" is half of each.  Marginals suit few, mixed columns; centres suit many columns that
+    depend on each other, such as pixels or sensors.
+
+    Attributes
+    ----------
+    kind : {"marginals", "centres", "both"}
+        How rows are drawn.
+    summaries : tuple of Summary
+        What each site says, in the same columns and with the same codes.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> north = pd.DataFrame({"age": range(20, 40), "sex": ["f", "m"] * 10})
+    >>> south = pd.DataFrame({"age": range(50, 70), "sex": ["m", "x"] * 10})
+    >>> sites = [Summary.of(north, name="north"), Summary.of(south, name="south")]
+    >>> U = Reference.from_summaries(sites)
+    >>> U
+    Reference(kind='marginals', 2 columns of 2 summaries)
+    >>> U.columns.columns[1].categories
+    ('f', 'm', 'x')
+    >>> U.sample(3, random_state=0).shape
+    (3, 2)
+    >>> Reference.from_dict(U.to_dict()).log_density([[25.0, 1.0]]).round(2)
+    array([-4.38])
+    """
+
+    kind: str
+    summaries: tuple[Summary, ...]
+
+    def __repr__(self) -> str:
+        d, n = len(self.columns), len(self.summaries)
+        return f"Reference(kind={self.kind!r}, {d} columns of {n} summar{'ies' if n > 1 else 'y'})"
+
+    def __deepcopy__(self, memo: Any) -> Reference:
+        # It never changes, and every copy of a density has one.
+        return self
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        kind: str = "marginals",
+        sample_domain: Any = None,
+        min_count: int = 5,
+        random_state: RandomState = None,
+    ) -> Reference:
+        """Make it of rows that are in one place; each domain counts by its rows.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n, d)
+            Rows of all sources.
+        kind : {"marginals", "centres", "both"}, default="marginals"
+            How rows are drawn.
+        sample_domain : array of shape (n,), optional
+            The domain of each row: centres are then found for each domain on its own.
+        min_count : int, default=5
+            Values and words of fewer rows are left out.
+        random_state : int, RandomState instance or None, default=None
+            Draws the first centres.
+        """
+        check_kind(kind)
+        summary = Summary.of(X, name="all rows", min_count=min_count)
+        if kind != "marginals":
+            encoded = summary.columns.encode(X)
+            codes = domain_codes(sample_domain, n_rows(X))
+            groups = [encoded[codes == k] for k in range(codes.max() + 1)]
+            summary = summary.with_centres(groups, check_random_state(random_state))
+        return cls(kind, (summary,))
+
+    @classmethod
+    def from_summaries(cls, summaries: Sequence[Summary], kind: str | None = None) -> Reference:
+        """Make it of what sites published; by default of both kinds where all told centres.
+
+        The sites must agree in the names, the order and the kinds of their columns.  Words are
+        those of any site.
+        """
+        kind = _agreed_kind(summaries, kind)
+        columns = agreed_columns(summaries)
+        return cls(kind, tuple(summary.recoded(columns) for summary in summaries))
+
+    @property
+    def columns(self) -> Columns:
+        """Names, kinds and words of the columns; `columns.encode` makes numbers of a table."""
+        return self.summaries[0].columns
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Share of all rows that each site has, (s,)."""
+        rows = np.array([summary.n_rows for summary in self.summaries], dtype=np.float64)
+        return np.asarray(rows / rows.sum())
+
+    @cached_property
+    def _standard(self) -> tuple[FloatArray, FloatArray]:
+        words = self.columns.categorical
+        found = [
+            (0.0, 1.0) if words[j] else centre_and_scale(self._column(j), self.weights)
+            for j in range(len(words))
+        ]
+        medians, scales = np.array(found).T
+        return medians, scales
+
+    @property
+    def medians(self) -> FloatArray:
+        """Median of each column of numbers, 0 for words, (d,)."""
+        return self._standard[0]
+
+    @property
+    def scales(self) -> FloatArray:
+        """Standard deviation of each column of numbers, 1 for words and constants, (d,)."""
+        return self._standard[1]
+
+    def _column(self, j: int) -> list[Marginal]:
+        return [summary.marginals[j] for summary in self.summaries]
+
+    def sample(self, n: int = 1, random_state: RandomState = None) -> FloatArray:
+        """Draw encoded rows, NaN for gaps, in random order, (n, d)."""
+        rng = check_random_state(random_state)
+        if self.kind == "marginals":
+            return self._sample_columns(n, range(len(self.columns)), rng)
+        if self.kind == "centres":
+            return self._sample_centres(n, rng)
+        every = range(len(self.columns))
+        halves = self._sample_columns(n // 2, every, rng), self._sample_centres(n - n // 2, rng)
+        return np.asarray(np.concatenate(halves)[rng.permutation(n)])
+
+    def _sample_columns(
+        self, n: int, wanted: Sequence[int], rng: np.random.RandomState
+    ) -> FloatArray:
+        drawn = np.empty((n, len(self.columns)))
+        for j in wanted:
+            drawn[:, j] = pooled_sample(self._column(j), self.weights, n, rng)
+        return drawn
+
+    def _sample_centres(self, n: int, rng: np.random.RandomState) -> FloatArray:
+        numbers = np.flatnonzero(~self.columns.categorical).tolist()
+        drawn = self._sample_columns(n, np.flatnonzero(self.columns.categorical).tolist(), rng)
+        if numbers:
+            rows = self._kernels.sample(n, rng)
+            gaps = [gap_share(self._column(j), self.weights) for j in numbers]
+            rows[rng.random_sample(rows.shape) < gaps] = np.nan
+            drawn[:, numbers] = rows
+        return drawn
+
+    def log_density(self, encoded: Any) -> FloatArray:
+        """log U(x) of encoded rows, (n,): a density in the columns that vary without steps.
+
+        A number, word or gap that no site has ever met counts with a share of 1e-9.
+        """
+        rows = self.columns.encode(encoded)
+        if self.kind == "marginals":
+            return self._log_columns(rows, range(len(self.columns)))
+        if self.kind == "centres":
+            return self._log_centres(rows)
+        both = self._log_columns(rows, range(len(self.columns))), self._log_centres(rows)
+        return np.asarray(np.logaddexp(*both) - np.log(2))
+
+    def _log_columns(self, rows: FloatArray, wanted: Sequence[int]) -> FloatArray:
+        logs = np.zeros(len(rows))
+        for j in wanted:
+            logs += pooled_log_density(self._column(j), self.weights, rows[:, j])
+        return logs
+
+    def _log_centres(self, rows: FloatArray) -> FloatArray:
+        words = self.columns.categorical
+        logs = self._log_columns(rows, np.flatnonzero(words).tolist())
+        numbers = np.flatnonzero(~words).tolist()
+        if not numbers:
+            return logs
+        gaps = np.array([gap_share(self._column(j), self.weights) for j in numbers])
+        with np.errstate(divide="ignore"):
+            found = np.where(np.isnan(rows[:, numbers]), np.log(gaps), np.log1p(-gaps))
+        logs += np.maximum(found, np.log(LEAST_SHARE)).sum(axis=1)
+        return np.asarray(logs + self._kernels.log_density(rows[:, numbers]))
+
+    @cached_property
+    def _kernels(self) -> PooledKernels:
+        """Kernels of all sites; a column that is empty at a site is as wide as that of all."""
+        numbers = np.flatnonzero(~self.columns.categorical).tolist()
+        total, grids = self.weights, tuple(self._grid(j) for j in numbers)
+        parts = [self._site_kernels(summary, numbers) for summary in self.summaries]
+        weights = np.concatenate([w * one[2] for w, one in zip(total, parts, strict=True)])
+        means, deviations = (np.concatenate([one[i] for one in parts]) for i in (0, 1))
+        return PooledKernels(means, deviations, weights / weights.sum(), grids)
+
+    def _site_kernels(self, summary: Summary, numbers: list[int]) -> tuple[FloatArray, ...]:
+        """Means and deviations (k, d) in the units of the columns, and weights (k,)."""
+        found = summary.centres
+        assert found is not None
+        empty = np.array([summary.marginals[j].gaps == 1 for j in numbers])
+        scales = np.where(empty, self.scales[numbers], summary.standard()[1][numbers])
+        means = np.where(empty, self.medians[numbers], found.means)
+        return means, np.sqrt(found.variances)[:, None] * scales, found.weights
+
+    def _grid(self, j: int) -> FloatArray | None:
+        """Return the numbers of a column that has few alone."""
+        parts = self._column(j)
+        values = atoms_of(parts, self.weights)[0]
+        return None if any(part.body for part in parts) or not values.size else values
+
+    def reveals(self) -> str:
+        """Say what it tells about the rows of each site."""
+        return " ".join(summary.reveals() for summary in self.summaries)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold."""
+        return {"kind": self.kind, "summaries": [s.to_dict() for s in self.summaries]}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Reference:
+        """Return what `to_dict` wrote, or say in a ValueError what is wrong."""
+        sound = isinstance(data, Mapping) and set(data) == {"kind", "summaries"}
+        refuse_unless(sound, "must have the parts ['kind', 'summaries']")
+        refuse_unless(data["kind"] in KINDS, f"must be of one of the kinds {KINDS}")
+        given = data["summaries"]
+        few = isinstance(given, list) and 0 < len(given) <= MOST_SITES
+        refuse_unless(few, f"must have 1 to {MOST_SITES} summaries")
+        summaries = [Summary.from_dict(one) for one in given]
+        _check_kernels(summaries)
+        found = cls.from_summaries(summaries, data["kind"])
+        aligned = all(s.columns == found.columns for s in summaries)
+        refuse_unless(aligned, "has summaries that do not list the same words")
+        return cls(data["kind"], tuple(summaries))
+
+
+def _check_kernels(summaries: Sequence[Summary]) -> None:
+    n = sum(len(s.centres.weights) for s in summaries if s.centres is not None)
+    check_cost(n * (2 * len(summaries[0].columns) + 1000), f"{n} centres")
+
+
+def _agreed_kind(summaries: Sequence[Summary], kind: str | None) -> str:
+    """Return the kind of reference that these summaries allow, or say which of them does not."""
+    if not summaries:
+        raise ValueError("A reference needs the summary of at least one site; got none.")
+    names = [summary.name for summary in summaries]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"the site {twice!r}", "has two summaries; use the newer one")
+    without = next((s.name for s in summaries if s.centres is None), None)
+    kind = kind or ("marginals" if without is not None else "both")
+    check_kind(kind)
+    if kind != "marginals" and without is not None:
+        raise InputError(
+            f"the summary of {without!r}", f"has no centres; make it with kind={kind!r}"
+        )
+    return kind

@@ -1,0 +1,245 @@
+"""What a site tells about its columns so that all can agree on one reference; no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from anymix._arrays import FloatArray, IntArray, n_rows
+from anymix._columns import MOST_CATEGORIES, Columns
+from anymix._errors import InputError, visible
+from anymix.densities._base import RandomState, refuse_unless
+from anymix.densities._marginals import Marginal
+from anymix.densities._pooled import centre_and_scale
+from anymix.densities._row_kernels import RowKernels
+
+KINDS = ("marginals", "centres", "both")
+PARTS = {"name", "n_rows", "min_count", "columns", "marginals", "centres"}
+MOST_COLUMNS, LONGEST_NAME, MOST_ROWS = 5000, 200, 10**12
+
+
+@dataclass(frozen=True, repr=False)
+class Summary:
+    """The columns of one site: quantiles, shares of frequent values and words, and of gaps.
+
+    No value and no word that fewer than `min_count` rows have is in it, and every other number is
+    the mean of `min_count` values or more (of all values, if there are fewer rows).
+
+    Attributes
+    ----------
+    name : str
+        The site.
+    n_rows : int
+        Its number of rows: the weight of the site among the others.
+    min_count : int
+        How many rows stand behind every number.
+    columns : Columns
+        Names and kinds of the columns, and the words of each.
+    marginals : tuple of Marginal
+        One for each column.
+    centres : RowKernels or None
+        Means of groups of at least five distinct rows, in the columns of numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"age": range(20, 40), "sex": ["f", "m"] * 10})
+    >>> north = Summary.of(table, name="north")
+    >>> north.columns.names, north.marginals[1].shares
+    (('age', 'sex'), (0.5, 0.5))
+    >>> Summary.from_dict(north.to_dict()) == north
+    True
+    >>> print(north.reveals())
+    Of 20 rows of 'north': ...
+    """
+
+    name: str
+    n_rows: int
+    min_count: int
+    columns: Columns
+    marginals: tuple[Marginal, ...]
+    centres: RowKernels | None = None
+
+    def __repr__(self) -> str:
+        return f"<Summary of {self.name!r}: {self.n_rows} rows, {len(self.columns)} columns>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Summary) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.n_rows, self.marginals))
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        *,
+        name: str,
+        min_count: int = 5,
+        columns: Columns | None = None,
+        kind: str = "marginals",
+        random_state: RandomState = None,
+    ) -> Summary:
+        """Describe the rows of a table; with centres unless `kind` is "marginals".
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n, d)
+            The rows of the site.
+        name : str
+            The site.
+        min_count : int, default=5
+            Values and words of fewer rows are left out.
+        columns : Columns, optional
+            Columns and words that the sites have agreed on; by default those of X.
+        kind : {"marginals", "centres", "both"}, default="marginals"
+            Whether centres of rows are told as well.
+        random_state : int, RandomState instance or None, default=None
+            Draws the first centres.
+        """
+        check_kind(kind)
+        if min_count < 1:
+            raise ValueError(f"min_count must be at least 1; got {min_count}.")
+        if not n_rows(X):
+            raise InputError(f"the table of {name!r}", "has no rows")
+        columns = Columns.of(X, least=min(min_count, n_rows(X))) if columns is None else columns
+        encoded = columns.encode(X)
+        _check_finite(encoded, columns, name)
+        marginals = tuple(
+            Marginal.of(values, min_count)
+            if column.categories is None
+            else Marginal.of_codes(values, len(column.categories), min_count)
+            for column, values in zip(columns, encoded.T, strict=True)
+        )
+        summary = cls(str(name), len(encoded), min_count, columns, marginals)
+        if kind == "marginals":
+            return summary
+        return summary.with_centres([encoded], check_random_state(random_state))
+
+    def with_centres(self, groups: Sequence[FloatArray], rng: np.random.RandomState) -> Summary:
+        """Return the summary with centres of encoded rows, found for each group on its own."""
+        medians, scales = self.standard()
+        numbers = ~self.columns.categorical
+        given = medians[numbers], scales[numbers]
+        found = [RowKernels.of(rows[:, numbers], *given, rng) for rows in groups]
+        total = sum(len(rows) for rows in groups)
+        weights = [
+            len(r) / total * kernels.weights for r, kernels in zip(groups, found, strict=True)
+        ]
+        kernels = RowKernels(
+            np.concatenate([one.means for one in found]),
+            np.concatenate([one.variances for one in found]),
+            np.concatenate(weights),
+        )
+        return replace(self, centres=kernels)
+
+    def standard(self) -> tuple[FloatArray, FloatArray]:
+        """Median and scale of each column, (d,) twice; 0 and 1 for words."""
+        found = [
+            (0.0, 1.0) if column.categories is not None else centre_and_scale([m], np.ones(1))
+            for column, m in zip(self.columns, self.marginals, strict=True)
+        ]
+        medians, scales = np.array(found).reshape(-1, 2).T
+        return medians, scales
+
+    def reveals(self) -> str:
+        """Say in one sentence what it tells about the rows."""
+        words = sum(len(c.categories or ()) for c in self.columns)
+        few = min(self.min_count, self.n_rows)
+        centres = "" if self.centres is None else f" {len(self.centres.weights)} means of rows;"
+        return (
+            f"Of {self.n_rows} rows of {visible(self.name)!r}: names of {len(self.columns)} "
+            f"columns, shares of gaps, of {words} words and of the numbers that {few} rows or more "
+            f"have, quantiles that are means of {few} values;{centres} no value of fewer rows."
+        )
+
+    def recoded(self, columns: Columns) -> Summary:
+        """Return the summary with the words of these columns; words that they lack are gaps."""
+        marginals = []
+        for old, new, marginal in zip(self.columns, columns, self.marginals, strict=True):
+            if new.categories is not None and old.categories != new.categories:
+                code = {word: i for i, word in enumerate(new.categories)}
+                marginal = marginal.recoded([code.get(w, -1) for w in old.categories or ()])
+            marginals.append(marginal)
+        return replace(self, columns=columns, marginals=tuple(marginals))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold."""
+        return {
+            "name": self.name,
+            "n_rows": self.n_rows,
+            "min_count": self.min_count,
+            "columns": self.columns.to_dict(),
+            "marginals": [marginal.to_dict() for marginal in self.marginals],
+            "centres": None if self.centres is None else self.centres.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Summary:
+        """Return what `to_dict` wrote, or say in a ValueError what is wrong."""
+        sound = isinstance(data, Mapping) and set(data) == PARTS
+        refuse_unless(sound, f"must have the parts {sorted(PARTS)}")
+        name = data["name"]
+        named = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME
+        refuse_unless(named, f"must have a name of 1 to {LONGEST_NAME} letters")
+        for n in (data["n_rows"], data["min_count"]):
+            whole = isinstance(n, int) and not isinstance(n, bool) and 0 < n <= MOST_ROWS
+            refuse_unless(whole, "must have a whole number of rows, and of rows behind a number")
+        columns = _columns(data["columns"])
+        given = data["marginals"]
+        refuse_unless(
+            isinstance(given, list) and len(given) == len(columns),
+            "does not have one marginal for each column",
+        )
+        marginals = tuple(
+            Marginal.from_dict(one, None if c.categories is None else len(c.categories))
+            for one, c in zip(given, columns, strict=True)
+        )
+        numeric = int((~columns.categorical).sum())
+        centres = data["centres"]
+        kernels = None if centres is None else RowKernels.from_dict(centres, numeric)
+        return cls(name, data["n_rows"], data["min_count"], columns, marginals, kernels)
+
+
+def check_kind(kind: Any) -> None:
+    """Refuse a word that names no kind of reference."""
+    if kind not in KINDS:
+        raise ValueError(f"kind={kind!r} is not known; use {', '.join(map(repr, KINDS))}.")
+
+
+def _check_finite(encoded: FloatArray, columns: Columns, name: str) -> None:
+    for column, values in zip(columns, encoded.T, strict=True):
+        if np.isinf(values).any():
+            raise InputError(
+                f"column {column.name!r} of {name!r}",
+                "holds an infinite number; leave it empty, or leave the row out",
+            )
+
+
+def _columns(data: Any) -> Columns:
+    sound = isinstance(data, Mapping) and set(data) == {"names", "categories"}
+    sound = sound and all(isinstance(data[part], list) for part in data)
+    refuse_unless(sound, "must have columns with names and categories")
+    names, listed = data["names"], data["categories"]
+    refuse_unless(0 < len(names) <= MOST_COLUMNS, f"must have 1 to {MOST_COLUMNS} columns")
+    for words in listed:
+        few = words is None or (isinstance(words, list) and len(words) <= MOST_CATEGORIES)
+        refuse_unless(few, f"has a column of more than {MOST_CATEGORIES} words")
+    for word in (*names, *(word for words in listed for word in words or ())):
+        short = isinstance(word, str) and len(word) <= LONGEST_NAME
+        refuse_unless(short, f"has a name that is not text of at most {LONGEST_NAME} letters")
+    return Columns.from_dict(data)
+
+
+def domain_codes(sample_domain: Any, n: int) -> IntArray:
+    """Return the domain of each of n rows as 0, 1, ...; one for all where none is given."""
+    if sample_domain is None:
+        return np.zeros(n, dtype=np.intp)
+    found = np.asarray(sample_domain)
+    if found.shape != (n,):
+        raise ValueError(f"sample_domain must name the domain of each of {n} rows.")
+    return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.intp)
