@@ -14,7 +14,13 @@ import numpy as np
 from scipy.stats import norm
 
 from anymix import densities
-from anymix.densities import BigramModel, GaussianKDE, GaussianMixtureDensity, KnownDensity
+from anymix.densities import (
+    BigramModel,
+    GaussianKDE,
+    GaussianMixtureDensity,
+    KnownDensity,
+    TextDensity,
+)
 
 N_TRAINING = 600
 # P(next | context) of a, b and the end of a document, in the contexts begin, a and b.
@@ -65,6 +71,8 @@ FORMS: dict[str, dict[str, Callable[[int], Any]]] = {
         smoothing: lambda d, smoothing=smoothing: BigramModel(smoothing)
         for smoothing in ("katz", "kneser_ney", "witten_bell", "absolute")
     },
+    # Its default takes words for independent, which the documents of these tests are not.
+    "TextDensity": {"katz": lambda d: TextDensity("katz", min_count=1)},
 }
 
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from anymix.densities.bigram import BigramModel
 
-SMOOTHINGS = ["katz", "kneser_ney", "witten_bell", "absolute"]
+SMOOTHINGS = ["katz", "kneser_ney", "witten_bell", "absolute", "unigram"]
 DOCS = [["the", "cat", "sat"], ["the", "dog", "sat"], ["the", "cat"], []]
 
 words = st.sampled_from(["a", "b", "c", "d", "e"])
@@ -47,6 +47,8 @@ class PlainBigram:
         return list(pairwise(ends))
 
     def kept(self, h, w):
+        if self.smoothing == "unigram":
+            return 0.0
         c = self.pairs[h, w]
         follow = {v: n for (g, v), n in self.pairs.items() if g == h}
         total = sum(follow.values())

@@ -46,6 +46,64 @@ def test_vocabulary_and_counts_equal_plain_loops(docs, min_count, seed):
     np.testing.assert_array_equal(found.toarray(), peer.toarray())
 
 
+@settings(max_examples=60, deadline=None)
+@given(docs=texts, min_count=st.integers(1, 3), seed=st.integers(0, 1000))
+def test_the_union_equals_scikit_learn_s_words_of_all_documents(docs, min_count, seed):
+    domain = np.random.default_rng(seed).integers(0, 3, len(docs))
+    model = SharedVocabulary(min_count, words="any")
+    if not re.search("[a-z']", " ".join(docs).lower()):
+        return
+    peer = CountVectorizer(token_pattern="[a-z']+")
+    often = np.ravel(peer.fit_transform(docs).sum(axis=0)) >= min_count
+    expected = peer.get_feature_names_out()[often].tolist()
+    if not expected:
+        with pytest.raises(ValueError, match="all domains together"):
+            model.fit(docs, sample_domain=domain)
+        return
+    assert model.fit(docs, sample_domain=domain).vocabulary_ == expected
+    assert all(
+        set(SharedVocabulary(min_count).fit(docs[k : k + 1]).vocabulary_) <= set(expected)
+        for k in range(len(docs))
+        if any(n >= min_count for n in Counter(re.findall("[a-z']+", docs[k].lower())).values())
+    )
+
+
+@pytest.mark.parametrize("words", ["every", "any"])
+@pytest.mark.parametrize("min_documents", [1, 2])
+def test_sites_find_the_words_of_documents_in_one_place(words, min_documents):
+    """The union of counts that travelled as JSON is that of the documents without rare words."""
+    model = SharedVocabulary(1, words=words)
+    sites = [[t for t, d in zip(TEXTS, DOMAINS, strict=True) if d == name] for name in set(DOMAINS)]
+    counts = [model.word_counts(site, min_documents) for site in sites]
+    found = model.fit_counts(json.loads(json.dumps(counts))).vocabulary_
+    met = [
+        Counter(w for t in site for w in set(re.findall("[a-z']+", t.lower()))) for site in sites
+    ]
+    kept = [{word for word, n in one.items() if n >= min_documents} for one in met]
+    assert found == sorted(set.intersection(*kept) if words == "every" else set.union(*kept))
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        ["good"],
+        {"good": "2"},
+        {"good": True},
+        {"good": 0},
+        {"two words": 3},
+        {"<s>": 3},
+        {"": 3},
+        {"a" * 10_000: 3},
+        {"good": 10**400},
+        {3: 3},
+    ],
+)
+def test_counts_of_strangers_that_are_none_are_refused_in_one_sentence(counts):
+    with pytest.raises(ValueError, match="site 1") as caught:
+        SharedVocabulary().fit_counts([{"good": 2}, counts])
+    assert len(str(caught.value)) < 300
+
+
 def test_tokens_keep_their_order():
     model = SharedVocabulary(1, output="tokens").fit(TEXTS, sample_domain=DOMAINS)
     assert model.vocabulary_ == ["good"]
@@ -81,6 +139,10 @@ def test_is_a_scikit_learn_citizen():
         (lambda: SharedVocabulary().fit([["good"]]), TypeError, "got list"),
         (lambda: SharedVocabulary().fit(TEXTS, sample_domain=[0]), ValueError, "5 documents"),
         (lambda: SharedVocabulary(output="x").fit(TEXTS), ValueError, "output='x'"),
+        (lambda: SharedVocabulary(words="all").fit(TEXTS), ValueError, "words='all'"),
+        (lambda: SharedVocabulary(9, words="any").fit(TEXTS), ValueError, "all domains together"),
+        (lambda: SharedVocabulary().word_counts(TEXTS, 0), ValueError, "min_documents is 0"),
+        (lambda: SharedVocabulary().fit_counts([]), ValueError, "no word occurs"),
         (lambda: SharedVocabulary(0).fit(TEXTS), ValueError, "min_count is 0"),
         (lambda: SharedVocabulary().fit([]), ValueError, "no word occurs"),
         (lambda: SharedVocabulary(token_pattern="(a)(b)").fit(TEXTS), ValueError, "groups"),

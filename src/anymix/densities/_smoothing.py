@@ -1,4 +1,4 @@
-"""From the counts of a corpus to a smoothed bigram model: four smoothings, two small choices each.
+"""From the counts of a corpus to a smoothed bigram model: five smoothings, two small choices each.
 
 Let c(h, w) be the count of a pair, c(h) its sum over w, T(h) the number of different words after
 h, and n_r the number of pairs that occur r times. A smoothing keeps a part of each pair's count,
@@ -13,10 +13,12 @@ all pairs (mixture: kept / total + lambda_h P(w)).
     absolute     c - D       c(h)            mixture   c(w)
     kneser_ney   c - D       c(h)            mixture   number of different words before w
     witten_bell  c           c(h) + T(h)     mixture   c(w)
+    unigram      0           c(h)            mixture   c(w): the word before says nothing
 
 Discounts d_c and D are OpenGrm NGram's (its defaults: Katz with five bins, one D for all counts),
-and so are the models, with one exception: a context that lists every word has nothing to back off
-to, and OpenGrm gives its lambda_h to the end of the document; here it is shared in proportion.
+and so are the first four models, with one exception: a context that lists every word has nothing to
+back off to, and OpenGrm gives its lambda_h to the end of the document; here it is shared in
+proportion.
 """
 
 from collections.abc import Callable
@@ -48,7 +50,7 @@ def smooth(
         Contexts and next ids, in 0 .. size - 1.
     size : int
         Number of words plus one, for the boundary.
-    smoothing : {"katz", "kneser_ney", "witten_bell", "absolute"}
+    smoothing : {"katz", "kneser_ney", "witten_bell", "absolute", "unigram"}
         The smoothing; see the table above.
     min_count : int
         Pairs seen less often are smoothed like the others, then taken off the list; their
@@ -153,9 +155,15 @@ def _witten_bell(counts: IntArray, contexts: IntArray, size: int) -> FloatArray:
     return counts / np.bincount(contexts, counts + 1, size)[contexts]
 
 
+def _unigram(counts: IntArray, contexts: IntArray, size: int) -> FloatArray:
+    return np.zeros(len(counts))
+
+
+UNIGRAM = "unigram"
 SMOOTHINGS: dict[str, Callable[[IntArray, IntArray, int], FloatArray]] = {
     "katz": _katz,
     "kneser_ney": _absolute,
     "witten_bell": _witten_bell,
     "absolute": _absolute,
+    UNIGRAM: _unigram,
 }

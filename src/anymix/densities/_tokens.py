@@ -1,13 +1,59 @@
-"""Lists of lists as one list and its boundaries, and tokens as ids: no loop over tokens."""
+"""Texts cut into tokens, lists of lists as one list, and tokens as ids: no loop over tokens."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise, repeat
+from typing import Any
 
 import numpy as np
 
 from anymix._arrays import IntArray
 
 TOKENS = 2**20  # held at a time
+WORD = "[a-z']+"  # what a word is, in lower case; whoever reads a packed density cuts texts so
+
+
+def documents_in(X: Any) -> list[Any]:
+    """Return the documents of a list, a series, or a table with one column.
+
+    Examples
+    --------
+    >>> documents_in(np.array([["a b"], ["c"]], dtype=object))
+    ['a b', 'c']
+    """
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if len(shape) == 2 and shape[1] == 1:
+        X = X.iloc[:, 0] if hasattr(X, "iloc") else np.ravel(X)
+    if isinstance(X, str | bytes) or not isinstance(X, Iterable) or hasattr(X, "columns"):
+        raise TypeError(
+            f"documents must be a list of str; got {type(X).__name__}: give one str, or one list "
+            "of tokens, for each document"
+        )
+    return list(X)
+
+
+def pattern_of(token_pattern: str) -> re.Pattern[str]:
+    """Return the compiled pattern, or say what is wrong with it."""
+    pattern = re.compile(token_pattern)
+    if pattern.groups > 1:
+        raise ValueError("token_pattern has several groups; write the others as (?:...)")
+    return pattern
+
+
+def cut(texts: Sequence[str], token_pattern: str = WORD, lowercase: bool = True) -> list[list[str]]:
+    """Cut texts into tokens.
+
+    Examples
+    --------
+    >>> cut(["Good book, good plot!", ""])
+    [['good', 'book', 'good', 'plot'], []]
+    """
+    kinds = set(map(type, texts))
+    wrong = next((kind.__name__ for kind in kinds if not issubclass(kind, str)), None)
+    if wrong is not None:
+        raise TypeError(f"each document must be a str; got {wrong}: give gaps as the empty text")
+    find = pattern_of(token_pattern).findall
+    return [find(text.lower()) for text in texts] if lowercase else [find(text) for text in texts]
 
 
 def blocks_of(lists: Iterable[Sequence[str]], most: int = TOKENS) -> Iterator[list[Sequence[str]]]:

@@ -17,7 +17,7 @@ from anymix.densities._base import Arrays, Travels
 from anymix.densities._bigram_arrays import from_arrays, to_arrays
 from anymix.densities._bigram_table import BigramTable
 from anymix.densities._common_words import MIN_DOCUMENTS, PairCounts, count_pairs, named
-from anymix.densities._smoothing import SMOOTHINGS, smooth_counts
+from anymix.densities._smoothing import SMOOTHINGS, UNIGRAM, smooth_counts
 from anymix.densities._tokens import blocks_of, flatten, known_ids, unflatten
 from anymix.densities.arpa import BEGIN, END, UNKNOWN, read_arpa, write_arpa
 
@@ -28,15 +28,16 @@ class BigramModel(Travels, BaseEstimator):
     """A smoothed bigram model of documents, each a list of tokens.
 
     A document w_1 .. w_n has the probability P(w_1 | begin) P(w_2 | w_1) .. P(end | w_n), so the
-    probabilities of all documents over the vocabulary sum to 1. The four smoothings are those of
-    OpenGrm NGram with its default options; their formulas stand in `_smoothing.py`.
+    probabilities of all documents over the vocabulary sum to 1. Four smoothings are those of
+    OpenGrm NGram with its default options; their formulas stand in `_smoothing.py`. With the fifth,
+    "unigram", the word before says nothing: P(w | h) = P(w), and no pair is listed.
 
     To compare the scores of several sources, give all their models one `vocabulary`: only then do
     they score the same words of a document.
 
     Parameters
     ----------
-    smoothing : {"katz", "kneser_ney", "witten_bell", "absolute"}, default="katz"
+    smoothing : {"katz", "kneser_ney", "witten_bell", "absolute", "unigram"}, default="katz"
         How pairs of words that training has not met get their probability.
     unknown : {"drop", "map"}, default="drop"
         A word outside the vocabulary is left out of the document, or mapped to "<unk>", which is
@@ -101,16 +102,24 @@ class BigramModel(Travels, BaseEstimator):
         y : ignored
         """
         self._check_parameters()
-        tokens, bounds = flatten(_check_documents(X))
+        tokens, bounds = flatten(self._documents(X))
         if len(bounds) == 1:
             raise ValueError("the corpus is empty; give at least one document to learn from")
         self.vocabulary_ = self._words(tokens)
-        steps, starts = self._steps(tokens, bounds)
-        pairs = count_pairs(steps, starts, len(self.vocabulary_) + 1)
+        (contexts, nexts), starts = self._steps(tokens, bounds)
+        if self.smoothing == UNIGRAM:
+            # One context for all words: their counts, and no pair of words.
+            contexts = np.full_like(nexts, len(self.vocabulary_))
+        pairs = count_pairs((contexts, nexts), starts, len(self.vocabulary_) + 1)
         self._learn(pairs, pairs.counts >= self.min_count)
         return self
 
+    def _documents(self, X: Documents) -> list[Sequence[str]]:
+        """Return the documents as lists of tokens."""
+        return _check_documents(X)
+
     def _learn(self, pairs: PairCounts, listed: NDArray[np.bool_]) -> None:
+        listed = listed & (self.smoothing != UNIGRAM)
         self.table_ = smooth_counts(*pairs[:2], pairs.size, self.smoothing, listed)
         self._pairs = pairs
 
@@ -118,13 +127,13 @@ class BigramModel(Travels, BaseEstimator):
         """Return the natural log-probability of each whole document, (m,)."""
         check_is_fitted(self)
         _check_iterable(X)
-        parts = [self._scores(_check_documents(block)) for block in blocks_of(X)]
+        parts = [self._scores(self._documents(block)) for block in blocks_of(X)]
         return np.concatenate([np.empty(0), *parts])
 
     def perplexity(self, X: Documents) -> float:
         """Return exp(-mean log P(w | h)) over all words and ends of the documents."""
         check_is_fitted(self)
-        steps, starts = self._steps(*flatten(_check_documents(X)))
+        steps, starts = self._steps(*flatten(self._documents(X)))
         if not len(starts):
             raise ValueError("the perplexity of no documents is not defined; give at least one")
         return float(np.exp(-self.table_.log_prob(*steps).mean()))

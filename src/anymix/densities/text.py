@@ -1,7 +1,8 @@
-"""From documents to the words that all domains share, as counts or as lists of tokens."""
+"""From documents to the words that domains share, as counts or as lists of tokens."""
 
-import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -11,19 +12,36 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import IntArray
-from anymix.densities._tokens import flatten, known_ids, unflatten
+from anymix.densities._common_words import MIN_DOCUMENTS
+from anymix.densities._tokens import (
+    WORD,
+    cut,
+    documents_in,
+    flatten,
+    known_ids,
+    pattern_of,
+    unflatten,
+)
+from anymix.densities.arpa import LONGEST_WORD, MOST_WORDS
 
 
 class SharedVocabulary(TransformerMixin, BaseEstimator):
-    """Turn documents into counts or lists of the words that every domain uses.
+    """Turn documents into counts or lists of the words that all domains are described with.
 
-    Densities of several sources can be compared only on words that all of them may know. The
-    vocabulary is the words that occur at least `min_count` times in each domain.
+    Densities of several sources can be compared only if they score the same words. The paper's
+    vocabulary is the words that occur at least `min_count` times in every domain; it leaves out
+    the very words that tell domains apart. With `words="any"` the vocabulary is the union: the
+    words that occur so often in all domains together.
+
+    Sites that may not share documents call `word_counts` on their own ones and hand over what it
+    returns; `fit_counts` then makes the vocabulary. Both are plain JSON.
 
     Parameters
     ----------
     min_count : int, default=2
-        How often a word must occur in each domain.
+        How often a word must occur, in each domain or in all together.
+    words : {"every", "any"}, default="every"
+        Words that occur so often in every domain, or words that occur so often at all.
     token_pattern : str, default="[a-z']+"
         Regular expression of a token.
     lowercase : bool, default=True
@@ -45,8 +63,17 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
     ['good']
     >>> words.transform(reviews).toarray().ravel()
     array([2, 1, 1, 1])
-    >>> SharedVocabulary(output="tokens").fit_transform(reviews)
+    >>> union = SharedVocabulary(words="any", output="tokens")
+    >>> union.fit_transform(reviews, sample_domain=[0, 1, 0, 1])
     [['good', 'good', 'plot'], ['a', 'good', 'pan'], ['plot', 'good'], ['good', 'a', 'pan']]
+
+    Two sites, each of which names only words of two documents or more:
+
+    >>> counts = [union.word_counts(reviews[k::2], min_documents=2) for k in (0, 1)]
+    >>> counts[1]
+    {'a': 2, 'good': 2, 'pan': 2}
+    >>> union.fit_counts(counts).vocabulary_
+    ['a', 'good', 'pan', 'plot']
 
     Paper: Sec. 5.1.
     """
@@ -57,17 +84,19 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
         self,
         min_count: int = 2,
         *,
-        token_pattern: str = "[a-z']+",
+        words: str = "every",
+        token_pattern: str = WORD,
         lowercase: bool = True,
         output: str = "counts",
     ) -> None:
         self.min_count = min_count
+        self.words = words
         self.token_pattern = token_pattern
         self.lowercase = lowercase
         self.output = output
 
     def fit(self, X: Iterable[str], y: Any = None, sample_domain: ArrayLike | None = None) -> Self:
-        """Find the words that occur often enough in every domain.
+        """Find the words that occur often enough.
 
         Parameters
         ----------
@@ -77,29 +106,52 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
         sample_domain : (m,) array, optional
             The domain of each document; by default they all belong to one.
         """
-        if self.output not in ("counts", "tokens"):
-            raise ValueError(f"output={self.output!r} is not known; choose 'counts' or 'tokens'")
-        if self.min_count < 1:
-            raise ValueError(f"min_count is {self.min_count}; it must be 1 or more")
-        tokens, bounds = self._tokens(X)
-        domain = _domains(sample_domain, len(bounds) - 1)
-        words, n_domains = sorted(set(tokens)), int(domain.max(initial=0)) + 1
-        ids, _ = known_ids(words, tokens, bounds)
-        cells = np.repeat(domain, np.diff(bounds)) * len(words) + ids
-        counts = np.bincount(cells, minlength=n_domains * len(words))
-        shared = (counts.reshape(n_domains, len(words)) >= self.min_count).all(axis=0)
-        if not shared.any():
-            raise ValueError(
-                f"no word occurs at least {self.min_count} times in each of the {n_domains} "
-                "domains; lower min_count or give more documents"
-            )
-        self.vocabulary_ = [words[i] for i in np.flatnonzero(shared)]
+        self._check_parameters()
+        counts = count_words(self._tokens(X), sample_domain)
+        self.vocabulary_ = shared_words(counts, self.min_count, self.words)
+        return self
+
+    def word_counts(self, X: Iterable[str], min_documents: int = MIN_DOCUMENTS) -> dict[str, int]:
+        """Count the words of a site's own documents, without those of few documents.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Documents of one site.
+        min_documents : int, default=5
+            A word that stands in fewer documents is not named.
+
+        Returns
+        -------
+        dict
+            How often each word occurs, in the order of the alphabet.
+        """
+        if min_documents < 1:
+            raise ValueError(f"min_documents is {min_documents}; it must be 1 or more")
+        documents = self._tokens(X)
+        counts = Counter(chain.from_iterable(documents))
+        met = Counter(chain.from_iterable(map(set, documents)))
+        return {word: counts[word] for word in sorted(met) if met[word] >= min_documents}
+
+    def fit_counts(self, counts: Sequence[Mapping[str, int]]) -> Self:
+        """Find the words that occur often enough in what each site has counted.
+
+        Parameters
+        ----------
+        counts : list of dict
+            What `word_counts` returned at each site; refused if it is anything else.
+        """
+        self._check_parameters()
+        find = pattern_of(self.token_pattern).findall
+        for k, one in enumerate(counts):
+            _check_counts(one, find, f"the word counts of site {k}")
+        self.vocabulary_ = shared_words(counts, self.min_count, self.words)
         return self
 
     def transform(self, X: Iterable[str]) -> csr_array | list[list[str]]:
         """Return the counts, a sparse (m, V) matrix, or the list of token lists."""
         check_is_fitted(self)
-        ids, bounds = known_ids(self.vocabulary_, *self._tokens(X))
+        ids, bounds = known_ids(self.vocabulary_, *flatten(self._tokens(X)))
         if self.output == "tokens":
             return unflatten(self.vocabulary_, ids, bounds)
         shape = len(bounds) - 1, len(self.vocabulary_)
@@ -117,20 +169,70 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
         tags.input_tags.string, tags.input_tags.two_d_array = True, False
         return tags
 
-    def _tokens(self, X: Iterable[str]) -> tuple[list[str], IntArray]:
-        """Return the tokens of all documents in one list, and their bounds."""
-        if isinstance(X, str | bytes) or not isinstance(X, Iterable):
-            raise TypeError(f"documents must be a list of str; got {type(X).__name__}")
-        texts = list(X)
-        wrong = next((text for text in texts if not isinstance(text, str)), None)
-        if wrong is not None:
-            raise TypeError(f"each document must be a str; got {type(wrong).__name__}")
-        pattern = re.compile(self.token_pattern)
-        if pattern.groups > 1:
-            raise ValueError("token_pattern has several groups; write the others as (?:...)")
-        if self.lowercase:
-            texts = [text.lower() for text in texts]
-        return flatten([pattern.findall(text) for text in texts])
+    def _check_parameters(self) -> None:
+        for name, allowed in (("output", ("counts", "tokens")), ("words", ("every", "any"))):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"{name}={value!r} is not known; choose one of {allowed}")
+        if self.min_count < 1:
+            raise ValueError(f"min_count is {self.min_count}; it must be 1 or more")
+
+    def _tokens(self, X: Iterable[str]) -> list[list[str]]:
+        return cut(documents_in(X), self.token_pattern, self.lowercase)
+
+
+def count_words(
+    documents: Sequence[Sequence[str]], sample_domain: ArrayLike | None = None
+) -> list[Counter[str]]:
+    """Count the words of each domain's documents, which are lists of tokens.
+
+    Examples
+    --------
+    >>> count_words([["a", "b"], ["a"], ["a"]], ["x", "y", "x"])
+    [Counter({'a': 2, 'b': 1}), Counter({'a': 1})]
+    """
+    domain = _domains(sample_domain, len(documents))
+    parts = (np.flatnonzero(domain == k).tolist() for k in range(domain.max(initial=0) + 1))
+    return [Counter(chain.from_iterable(documents[i] for i in rows)) for rows in parts]
+
+
+def shared_words(counts: Sequence[Mapping[str, int]], min_count: int, words: str) -> list[str]:
+    """Return the words that every domain, or all together ("any"), has `min_count` times, sorted.
+
+    Examples
+    --------
+    >>> counts = [{"good": 3, "book": 2}, {"good": 1, "pan": 1, "book": 1}]
+    >>> shared_words(counts, 1, "every"), shared_words(counts, 3, "any")
+    (['book', 'good'], ['book', 'good'])
+    """
+    if words == "any":
+        total = Counter[str]()
+        for one in counts:
+            total.update(one)
+        often = {word for word, n in total.items() if n >= min_count}
+    else:
+        sets = [{word for word, n in one.items() if n >= min_count} for one in counts]
+        often = set.intersection(*sets) if sets else set()
+    if not often:
+        where = "all domains together" if words == "any" else f"each of the {len(counts)} domains"
+        raise ValueError(
+            f"no word occurs at least {min_count} times in {where}; lower min_count or give more "
+            "documents"
+        )
+    return sorted(often)
+
+
+def _check_counts(counts: Any, find: Any, where: str) -> None:
+    """Refuse what is not a count of words: it may come from a stranger."""
+    if not isinstance(counts, Mapping) or len(counts) > MOST_WORDS:
+        raise ValueError(f"{where} must be a dict of at most {MOST_WORDS} words; make it anew")
+    for word, n in counts.items():
+        is_word = isinstance(word, str) and len(word) <= LONGEST_WORD and find(word) == [word]
+        if not (is_word and type(n) is int and 0 < n < 2**53):
+            raise ValueError(
+                f"{where} has {word!r:.50}: {n!r:.50}, which is no word of this token_pattern with "
+                "its count; make them with word_counts of the same SharedVocabulary"
+            )
 
 
 def _domains(sample_domain: ArrayLike | None, n_documents: int) -> IntArray:
