@@ -1,27 +1,35 @@
 """How likely is this point under each source?  `fit`, `score_samples` in natural logs, `sample`.
 
-A density per source (`GaussianKDE`, `GaussianMixtureDensity`, `BigramModel`, `KnownDensity`) and a
-classifier of sources (`DomainClassifier`) are interchangeable: both give log-responsibilities,
-which `TemperatureScaling` calibrates on held-out points.
+A density per source (`GaussianKDE`, `GaussianMixtureDensity`, `ContrastiveDensity`, `TextDensity`,
+`BigramModel`, `KnownDensity`) and a classifier of sources (`DomainClassifier`) are interchangeable:
+both give log-responsibilities, which `TemperatureScaling` calibrates on held-out points.
 """
 
 from anymix.densities.bigram import BigramModel
 from anymix.densities.calibration import CalibrationReport, TemperatureScaling
 from anymix.densities.calibration import balanced_weights as balanced_weights
 from anymix.densities.calibration import fit_temperatures as fit_temperatures
+from anymix.densities.contrastive import ContrastiveDensity
 from anymix.densities.domain_classifier import DomainClassifier
 from anymix.densities.gaussian_mixture import GaussianMixtureDensity
 from anymix.densities.kde import GaussianKDE
 from anymix.densities.known import KnownDensity
+from anymix.densities.reference import Reference
+from anymix.densities.summary import Summary
 from anymix.densities.text import SharedVocabulary
+from anymix.densities.text_density import TextDensity
 
 __all__ = [
     "BigramModel",
     "CalibrationReport",
+    "ContrastiveDensity",
     "DomainClassifier",
     "GaussianKDE",
     "GaussianMixtureDensity",
     "KnownDensity",
+    "Reference",
     "SharedVocabulary",
+    "Summary",
     "TemperatureScaling",
+    "TextDensity",
 ]
