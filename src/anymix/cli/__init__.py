@@ -42,6 +42,8 @@ COMMANDS = {
     "source pack": "train or take a predictor, fit a density, and write a source folder",
     "source check": "audit source folders that others made",
     "source show": "audit a source folder and show what is in it",
+    "reference summary": "describe a site's columns, so that all sites can agree on a reference",
+    "reference join": "make one reference of the summaries of all sites",
     "fit": "learn one model from source folders and held-out rows of each",
     "predict": "predict the rows of a table",
     "certify": "state what is guaranteed, on new rows or as fit found it",
@@ -103,10 +105,10 @@ def build_parser(command: str) -> argparse.ArgumentParser:
 
 
 def _part(command: str, name: str) -> Any:
-    """Find add_arguments or run; the verbs of `source` share a module."""
+    """Find add_arguments or run; verbs of `source`, and of `reference`, share a module."""
     noun, _, verb = command.partition(" ")
     module = import_module(f"anymix.cli.{noun}")
-    if noun == "source":
+    if noun in ("source", "reference"):
         name = f"run_{verb}" if name == "run" else f"add_{verb}_arguments"
     return getattr(module, name)
 
@@ -121,9 +123,9 @@ def overview() -> str:
     """
     lines = ["usage: anymix COMMAND ...", ""]
     lines += ["One model from several sources, good on any mix of them, with a certificate.", ""]
-    lines += [f"  {command:<15} {what}" for command, what in COMMANDS.items()]
+    lines += [f"  {command:<17} {what}" for command, what in COMMANDS.items()]
     lines += ["", "exit codes:"]
-    lines += [f"  {code:<15} {meaning}" for code, meaning in MEANINGS.items()]
+    lines += [f"  {code:<17} {meaning}" for code, meaning in MEANINGS.items()]
     return "\n".join([*lines, "", "anymix COMMAND --help says more about each."])
 
 

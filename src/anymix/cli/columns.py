@@ -6,7 +6,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._errors import AuditError, InputError, MissingError
-from anymix.exchange import Manifest
+from anymix.exchange import Manifest, gaps_of
 
 FILL_IN = "fill it in or leave the row out"
 # Below this a table is read whatever its file says; above it the file must have bytes to show.
@@ -23,6 +23,7 @@ NOT_A_NUMBER = (
     "which is not a number; leave the column out of the table, or write numbers with a point"
 )
 LONGEST_LABEL = 200
+Words = tuple[str, ...] | None
 TOO_LONG = f"holds a label of over {LONGEST_LABEL} characters; rename it"
 
 
@@ -31,7 +32,8 @@ class Columns:
     """Which columns hold the features and, if any, the target.
 
     `text` if the features hold documents; the target holds numbers, or labels that are whole
-    numbers, or else words.
+    numbers, or else words.  A table that is `mixed` has for each feature its categories, None for
+    numbers, and whether a cell may be empty.
     """
 
     features: tuple[str, ...]
@@ -39,15 +41,31 @@ class Columns:
     text: bool = False
     numeric_target: bool = True
     whole_target: bool = False
+    categories: tuple[Words, ...] = ()
+    gaps: tuple[bool, ...] = ()
 
     @classmethod
-    def of(cls, manifest: Manifest, target: str | None = None) -> Columns:
-        """Take the columns from a source's manifest."""
-        classes = manifest.classes
-        whole = classes is not None and isinstance(classes[0], int)
-        names = tuple(feature.name for feature in manifest.features)
-        text = manifest.features[0].dtype == "string"
-        return cls(names, target, text, classes is None or whole, whole)
+    def of(cls, manifests: Sequence[Manifest], target: str | None = None) -> Columns:
+        """Take the columns from the manifests of sources that are alike.
+
+        A cell may be empty where all of them allow it.
+        """
+        first = manifests[0]
+        whole = first.classes is not None and isinstance(first.classes[0], int)
+        names = tuple(feature.name for feature in first.features)
+        found = cls(names, target, first.is_text, first.classes is None or whole, whole)
+        coded = next((m.columns for m in manifests if m.columns is not None), None)
+        if coded is None:
+            return found
+        allowed = zip(*(gaps_of(manifest.features) for manifest in manifests), strict=True)
+        return replace(
+            found, categories=tuple(c.categories for c in coded), gaps=tuple(map(all, allowed))
+        )
+
+    @property
+    def mixed(self) -> bool:
+        """Whether words or gaps are to be met."""
+        return bool(self.gaps)
 
 
 def fail(path: Path, row: int, name: str, what: str) -> NoReturn:

@@ -38,9 +38,15 @@ def read_csv(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any
         while lines := _lines(path, file, size, row, blank):
             table = _Lines(path, lines, header, row)
             y = None if columns.target is None else table.column(at[columns.target])
-            X: Any = table.column(places[0]) if columns.text else table.numbers(places)
-            yield X, y, file.tell() / total
+            yield _features(table, columns, places), y, file.tell() / total
             row += len(lines)
+
+
+def _features(table: _Lines, columns: Columns, places: list[int]) -> Any:
+    """Return documents, numbers or, of a table with words and gaps, raw columns."""
+    if columns.text:
+        return table.column(places[0])
+    return table.columns(places) if columns.mixed else table.numbers(places)
 
 
 def read_header(path: Path, file: BinaryIO) -> list[str]:
@@ -155,6 +161,11 @@ class _Lines:
     def column(self, place: int) -> list[str]:
         """Return a column as it is written."""
         return [fields[place] for fields in self.fields()]
+
+    def columns(self, places: list[int]) -> list[list[str]]:
+        """Return columns as they are written."""
+        rows = list(self.fields())
+        return [[fields[place] for fields in rows] for place in places]
 
     def numbers(self, places: list[int]) -> NDArray[Any]:
         """Return columns of numbers: quickly if all is well."""

@@ -65,7 +65,8 @@ def held_out_sites(
         )
     if args.from_sites:
         return [read_site(path) for path in args.from_sites]
-    columns, given = Columns.of(received[0].manifest, args.target), pairs(args.held_out)
+    columns = Columns.of([one.manifest for one in received], args.target)
+    given = pairs(args.held_out)
     progress, sites = console.progress("asking the sources"), []
     for i, (name, path) in enumerate(given.items(), 1):
         sites.append(ask_sources(received, name, path, read_rows(path, columns), min_rows=2))

@@ -53,7 +53,7 @@ def watch(args: Namespace, console: Console) -> TrafficReport:
             f"{args.model} was fitted from responsibilities alone, and monitoring needs densities; "
             "fit it from rows, or from sites' files that were written with --exact."
         )
-    X, _ = read_rows(args.table, Columns.of(saved.received[0].manifest))
+    X, _ = read_rows(args.table, Columns.of([one.manifest for one in saved.received]))
     settings = {"confidence": args.confidence, "level": args.level, "n_bootstrap": RESAMPLES}
     with console.working("estimating the mixture"):
         report = Monitor.from_tables(saved.model, **settings).estimate(X, rng=args.seed)

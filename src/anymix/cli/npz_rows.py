@@ -38,7 +38,8 @@ KINDS = {
 
 def read_npz(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any, float]]:
     """Yield rows, targets, and the share of the file that is read."""
-    X = _array(path, NPZ_ROWS, ("text",) if columns.text else ("numbers",))
+    allowed: tuple[str, ...] = ("text",) if columns.text else ("numbers",)
+    X = _array(path, NPZ_ROWS, ("numbers", "text") if columns.mixed else allowed)
     y = None if columns.target is None else _array(path, NPZ_TARGET, ("numbers", "text"))
     n = len(X) if X.ndim else 0
     expected = (n,) if columns.text else (n, len(columns.features))
@@ -48,7 +49,13 @@ def read_npz(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any
     for start in range(0, n, size):
         part = slice(start, start + size)
         rows: Any = X[part]
-        rows = rows.tolist() if columns.text else _floats(path, columns, rows, start + 1)
+        if columns.text:
+            rows = rows.tolist()
+        elif rows.dtype.kind != "U":
+            rows = _floats(path, columns, rows, start + 1)
+        if columns.mixed:
+            # Text is given as lists, so that it is read as that of other tables is.
+            rows = [c.tolist() if c.dtype.kind == "U" else c for c in rows.T]
         yield rows, None if y is None else y[part], min(1.0, (start + size) / n)
 
 

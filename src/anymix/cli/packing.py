@@ -9,13 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
-from anymix.cli.training_table import read_training_rows
-from anymix.densities import GaussianKDE, GaussianMixtureDensity
+from anymix._errors import InputError, UsageError
+from anymix.cli.columns import quoted
+from anymix.cli.training_table import TrainingTable, read_training_rows
+from anymix.densities import ContrastiveDensity, GaussianKDE, GaussianMixtureDensity, Reference
 from anymix.exchange import THAT_WORK
 
 KINDS = {
@@ -24,26 +32,60 @@ KINDS = {
 }
 
 
-def make_estimator(args: Namespace) -> Any:
-    """Return what --estimator asks for, not yet trained."""
+def make_estimator(args: Namespace, table: TrainingTable) -> Any:
+    """Return what --estimator asks for, not yet trained; it must take what the table holds."""
     classifies = args.task == "classification"
-    if args.estimator == "linear":
+    wish = args.estimator
+    if wish == "auto":
+        mixed = table.first_of_words is not None or table.first_with_gaps is not None
+        wish = "boosted" if mixed else "linear"
+    if wish == "linear":
+        _refuse_mixed(args, table, "--estimator linear", "--estimator boosted")
         return make_pipeline(
             StandardScaler(), LogisticRegression(max_iter=1000) if classifies else Ridge()
         )
-    if args.estimator == "forest":
+    if wish == "forest":
         kind = RandomForestClassifier if classifies else RandomForestRegressor
         return kind(100, min_samples_leaf=5, random_state=args.seed)
-    module, _, name = args.estimator.partition(":")
+    if wish == "boosted":
+        return _boosted(args, table)
+    module, _, name = wish.partition(":")
     try:
         estimator = getattr(import_module(module), name)()
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ValueError(
-            f"--estimator {args.estimator} cannot be found: {error}; give linear, forest or "
+            f"--estimator {wish} cannot be found: {error}; give auto, linear, boosted, forest or "
             "module:Class, such as sklearn.linear_model:Lasso."
         ) from error
     _check_kind(args, estimator)
+    if table.first_with_gaps is not None and not get_tags(estimator).input_tags.allow_nan:
+        _refuse_mixed(args, table, f"--estimator {wish}", "--estimator boosted")
     return estimator
+
+
+def trained(estimator: Any, table: TrainingTable) -> Any:
+    """Train; a column without any value is a constant to the estimator, which may not take it."""
+    empty = np.isnan(table.X).all(axis=0)
+    return estimator.fit(np.where(empty, 0.0, table.X), table.y)
+
+
+def _boosted(args: Namespace, table: TrainingTable) -> Any:
+    """Boosted trees whose leaves hold 20 rows or more; words are split by their sets."""
+    regression = args.task == "regression"
+    kind = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
+    words = None if table.first_of_words is None else table.columns.categorical
+    return kind(min_samples_leaf=20, categorical_features=words, random_state=args.seed)
+
+
+def _refuse_mixed(args: Namespace, table: TrainingTable, wish: str, remedy: str) -> None:
+    """Refuse words and gaps in the name of an option that takes complete numbers alone."""
+    gaps = None if table.first_of_words else table.first_with_gaps
+    for name, what in ((table.first_of_words, "holds words"), (gaps, "has gaps")):
+        if name is not None:
+            raise InputError(
+                f"{args.rows}: column {quoted(name)}",
+                f"{what}, and {wish} takes complete numbers alone; choose {remedy}",
+            )
 
 
 def _check_kind(args: Namespace, estimator: Any) -> None:
@@ -61,11 +103,33 @@ def _check_kind(args: Namespace, estimator: Any) -> None:
         )
 
 
-def make_density(args: Namespace) -> Any:
-    """Return what --density asks for, not yet fitted."""
-    if args.density == "mixture":
+def make_density(args: Namespace, table: TrainingTable, reference: Reference | None) -> Any:
+    """Return what --density asks for, not yet fitted; it must take what the table holds."""
+    wish = args.density
+    mixed = table.first_of_words is not None or table.first_with_gaps is not None
+    if wish == "auto":
+        wish = "contrastive" if mixed or reference is not None else "kernels"
+    if wish == "contrastive":
+        if reference is None:
+            raise InputError(args.rows, _needs_reference(table))
+        return ContrastiveDensity(reference=reference, random_state=args.seed)
+    _refuse_mixed(args, table, f"--density {wish}", "--density contrastive, with --reference")
+    if reference is not None:
+        raise UsageError(f"--reference is for --density contrastive, and not for {wish}.")
+    if wish == "mixture":
         return GaussianMixtureDensity(random_state=args.seed)
     return GaussianKDE(random_state=args.seed)
+
+
+def _needs_reference(table: TrainingTable) -> str:
+    held = "has words" if table.first_of_words else "has gaps"
+    why = f"{held} (column {quoted(table.first_of_words or table.first_with_gaps)}), so it "
+    if table.first_of_words is None and table.first_with_gaps is None:
+        why = ""
+    return (
+        f"{why}needs --reference FILE, against which all sources measure how likely rows are; "
+        "anymix reference makes one from a summary of each site"
+    )
 
 
 def check_labels(args: Namespace, y: NDArray[Any]) -> None:
@@ -104,12 +168,12 @@ def classes_of(args: Namespace, y: NDArray[Any]) -> list[Any] | None:
 
 
 def read_held_out(
-    args: Namespace, names: list[str], labels: NDArray[Any] | None
+    args: Namespace, table: TrainingTable, labels: NDArray[Any] | None
 ) -> tuple[Any, Any] | None:
     """Return the rows of --held-out, if any; all of their labels must be among those given."""
     if args.held_out is None:
         return None
-    X, y = read_training_rows(args.held_out, names, args.target, args.task)
+    X, y = read_training_rows(args.held_out, table.names, args.target, args.task, table.coding)
     if labels is None:
         return X, y
     strange = np.flatnonzero(~np.isin(y.astype(str), labels.astype(str)))

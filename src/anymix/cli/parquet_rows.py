@@ -65,6 +65,7 @@ def _texts(path: Path, columns: Columns, schema: Any) -> list[str]:
     """Name the columns that hold text; one of a kind that cannot be used is never unpacked."""
     features: tuple[str, ...] = ("text",) if columns.text else NUMBERS
     wanted = dict.fromkeys(columns.features, features)
+    wanted |= dict.fromkeys(_of_words(columns), LABELS)
     if columns.target is not None:
         wanted[columns.target] = LABELS
     kinds = {
@@ -72,6 +73,12 @@ def _texts(path: Path, columns: Columns, schema: Any) -> list[str]:
         for name, allowed in wanted.items()
     }
     return [name for name, kind in kinds.items() if kind == "text"]
+
+
+def _of_words(columns: Columns) -> list[str]:
+    """Name the features that hold words."""
+    named = zip(columns.features, columns.categories, strict=columns.mixed)
+    return [name for name, words in named if words is not None]
 
 
 @dataclass
@@ -130,10 +137,23 @@ def _rows(path: Path, columns: Columns, batch: Any, row: int) -> tuple[Any, Any]
         documents = _plain(path, batch, name, ("text",)).to_pylist()
         check_documents(path, name, documents, row)
         return documents, y
+    words = set(_of_words(columns))
     parts = [
-        _floats(path, _plain(path, batch, name, NUMBERS), name, row) for name in columns.features
+        _words(path, batch, name)
+        if name in words
+        else _floats(path, _plain(path, batch, name, NUMBERS), name, row)
+        for name in columns.features
     ]
-    return np.stack(parts, axis=1), y
+    return parts if columns.mixed else np.stack(parts, axis=1), y
+
+
+def _words(path: Path, batch: Any, name: str) -> list[Any]:
+    """Return the values of a column; a text that stands there once is one for all its rows."""
+    column = batch.column(name)
+    if not _is_text_dictionary(column):
+        return list(_plain(path, batch, name, LABELS).to_pylist())
+    texts = column.dictionary.to_pylist()
+    return [None if i is None else texts[i] for i in column.indices.to_pylist()]
 
 
 NUMBERS = ("numbers", "decimals", "booleans", "nulls")

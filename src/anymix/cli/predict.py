@@ -65,7 +65,7 @@ def predict(args: Namespace, console: Console, path: Path) -> tuple[int, float]:
             f"{args.model} was fitted from responsibilities alone, so it has no novelty; leave "
             "--novelty out."
         )
-    columns = Columns.of(saved.received[0].manifest)
+    columns = Columns.of([one.manifest for one in saved.received])
     progress, n = console.progress("predicting"), 0
     with writing(path) as out:
         for chunk in read_chunks(args.table, columns, args.chunk_rows):

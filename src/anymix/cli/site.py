@@ -61,7 +61,7 @@ def run(args: Namespace, console: Console) -> int:
 def evaluate(args: Namespace) -> SiteTable:
     """Ask all sources about the site's rows, in random order."""
     received = read_alike(args.sources)
-    X, y = read_rows(args.rows, Columns.of(received[0].manifest, args.target))
+    X, y = read_rows(args.rows, Columns.of([one.manifest for one in received], args.target))
     # Fresh entropy: an order that can be drawn again would be no shuffle.
     rng = np.random.default_rng()
     table = ask_sources(received, args.site, args.rows, (X, y), rng=rng, min_rows=args.min_rows)

@@ -18,14 +18,17 @@ from anymix.cli.packing import (
     make_density,
     make_estimator,
     read_held_out,
+    trained,
 )
-from anymix.cli.training_table import column_names, read_training_rows
+from anymix.cli.reference_files import read_reference
+from anymix.cli.training_table import read_training_table
 from anymix.exchange import (
     AuditError,
     Manifest,
     NoSafeGraph,
     ReceivedSource,
     check_name,
+    gaps_of,
     pack_source,
     read_sources,
 )
@@ -46,8 +49,9 @@ def add_pack_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--estimator",
-        default="linear",
-        help="what to train: linear, forest, or module:Class of scikit-learn's kind",
+        default="auto",
+        help="what to train: linear, boosted (trees), forest, or module:Class of scikit-learn's "
+        "kind; auto is linear for complete numbers and boosted for words and gaps",
     )
     parser.add_argument(
         "--onnx", metavar="FILE", help="take this predictor instead of training one"
@@ -55,9 +59,15 @@ def add_pack_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--classes", nargs="+", help="labels of the columns of --onnx, in order")
     parser.add_argument(
         "--density",
-        choices=("kernels", "mixture"),
-        default="kernels",
-        help="how likely rows are: kernels on centres, or a Gaussian mixture",
+        choices=("auto", "kernels", "mixture", "contrastive"),
+        default="auto",
+        help="how likely rows are: kernels on centres, a Gaussian mixture, or trees that tell rows "
+        "from draws of a reference; auto is contrastive with --reference, and kernels without",
+    )
+    parser.add_argument(
+        "--reference",
+        metavar="FILE",
+        help="what all sites agreed on (anymix reference); needed for words and gaps",
     )
     parser.add_argument(
         "--keep-rows", action="store_true", help="hand over the training rows as kernels"
@@ -79,19 +89,24 @@ def run_pack(args: Namespace, console: Console) -> int:
     """Run `source pack`; what is wrong with the options or the tables is said before training."""
     check_name(args.name)
     check_new(args.out)
-    names = column_names(args.rows, args.target)
-    X, y = read_training_rows(args.rows, names, args.target, args.task)
+    reference = None if args.reference is None else read_reference(args.reference)
+    agreed = None if reference is None else reference.columns
+    table = read_training_table(args.rows, args.target, args.task, agreed)
+    X, y = table.X, table.y
     check_labels(args, y)
     classes = classes_of(args, y)
     known = None if args.task == "regression" else np.unique(y if classes is None else classes)
-    held = read_held_out(args, names, known)
+    estimator = args.onnx if args.onnx else make_estimator(args, table)
+    density = make_density(args, table, reference)
+    held = read_held_out(args, table, known)
     source = Source(
         args.name,
-        args.onnx if args.onnx else make_estimator(args).fit(X, y),
-        make_density(args).fit(X),
+        estimator if args.onnx else trained(estimator, table),
+        density.fit(X),
         classes=classes,
-        feature_names=names,
+        feature_names=table.names,
         n_rows=len(X),
+        columns=table.coding,
     )
     try:
         manifest = pack_source(
@@ -105,11 +120,12 @@ def run_pack(args: Namespace, console: Console) -> int:
         )
     except NoSafeGraph as error:
         raise InputError(error.where, f"{error.cause} with --onnx") from error
-    text = (
-        f"wrote {args.out}: {len(X)} rows; features {_features(manifest)}\n"
-        f"it reveals: {manifest.reveals}"
-    )
-    console.result(text, manifest)
+    lines = [
+        f"wrote {args.out}: {len(X)} rows; features {_features(manifest)}",
+        *(f"note: {note}" for note in table.notes),
+        f"it reveals: {manifest.reveals}",
+    ]
+    console.result("\n".join(lines), manifest)
     return 0
 
 
@@ -164,7 +180,10 @@ def run_show(args: Namespace, console: Console) -> int:
 def _features(manifest: Manifest) -> str:
     names = [feature.name for feature in manifest.features]
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-    return f"{len(names)} of {manifest.features[0].dtype}: {shown}"
+    of_words = sum(column.categories is not None for column in manifest.columns or ())
+    words = f", {of_words} with words" if of_words else ""
+    gaps = ", gaps allowed" if any(gaps_of(manifest.features)) else ""
+    return f"{len(names)} of {manifest.features[0].dtype}{words}{gaps}: {shown}"
 
 
 def _description(manifest: Manifest) -> str:

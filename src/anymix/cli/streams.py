@@ -44,6 +44,11 @@ def complain(text: object) -> None:
     whisper(f"anymix: {one_line(text)}\n")
 
 
+def caution(text: object) -> None:
+    """Say in one line what a user may want to know, though the work goes on."""
+    whisper(f"anymix: warning: {one_line(text)}\n")
+
+
 def debugging() -> bool:
     """Whether the user has set ANYMIX_DEBUG."""
     return os.environ.get("ANYMIX_DEBUG", "0") not in ("", "0")
@@ -57,7 +62,7 @@ def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> N
     """
     if issubclass(category, UserWarning) or debugging():
         first = (str(message).strip().splitlines() or [""])[0]
-        whisper(f"anymix: warning: {one_line(first).rstrip(':')}\n")
+        caution(first.rstrip(":"))
 
 
 def legible(text: str) -> str:

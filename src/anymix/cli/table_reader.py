@@ -15,8 +15,10 @@ from anymix.cli.cells import read_target
 from anymix.cli.columns import Columns as Columns
 from anymix.cli.columns import check_finite
 from anymix.cli.csv_rows import read_csv
+from anymix.cli.mixed_cells import Encoder
 from anymix.cli.npz_rows import read_npz
 from anymix.cli.parquet_rows import read_parquet
+from anymix.cli.streams import caution
 
 CHUNK_ROWS = 20_000
 READERS = {".csv": read_csv, ".parquet": read_parquet, ".npz": read_npz}
@@ -37,25 +39,34 @@ def check_kind(path: Path) -> None:
         raise InputError(path, "is not a table that can be read; give .csv, .parquet or .npz")
 
 
-def read_chunks(path: str | Path, columns: Columns, size: int = CHUNK_ROWS) -> Iterator[Chunk]:
+def read_chunks(
+    path: str | Path, columns: Columns, size: int = CHUNK_ROWS, encoder: Encoder | None = None
+) -> Iterator[Chunk]:
     """Yield the rows of a table; an error names the file, the row (from 1) and the column.
 
     What is read is what is written: a date, a complex number, a whole number that float64 cannot
-    hold, a column that is there twice are refused.
+    hold, a column that is there twice are refused.  Words that are no category of their column are
+    gaps, of which a warning speaks for each column, at the end.
     """
     path = Path(path)
     check_kind(path)
-    row = 1
+    row, encoder = 1, encoder or Encoder(path, columns)
     for X, y, share in READERS[path.suffix.lower()](path, columns, size):
-        if not columns.text:
+        if columns.mixed:
+            X = encoder.encode(X, row)
+        elif not columns.text:
             check_finite(path, columns.features, np.asarray(X), row)
         yield Chunk(X, None if y is None else read_target(path, columns, y, row), share)
         row += len(X)
+    for sentence in encoder.sentences():
+        caution(sentence)
 
 
-def read_rows(path: str | Path, columns: Columns) -> tuple[Any, Any]:
+def read_rows(
+    path: str | Path, columns: Columns, encoder: Encoder | None = None
+) -> tuple[Any, Any]:
     """Return all rows of a table, and their targets."""
-    chunks = list(read_chunks(path, columns))
+    chunks = list(read_chunks(path, columns, encoder=encoder))
     if not chunks:
         raise InputError(path, "has no rows")
     X = (

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anymix._columns import Column
+from anymix._columns import Columns as Coding
 from anymix._errors import InputError
 from anymix.cli.cells import whole_labels
-from anymix.cli.columns import check_once, check_there, open_table
+from anymix.cli.columns import check_once, check_there, open_table, quoted
 from anymix.cli.csv_rows import read_header
+from anymix.cli.mixed_cells import Encoder
 from anymix.cli.npz_rows import npz_shape
 from anymix.cli.parquet_rows import opened
+from anymix.cli.table_kinds import LEAST_ROWS, look_at, notes_on
 from anymix.cli.table_reader import Columns, check_kind, read_rows
 from anymix.exchange import is_label, is_text
 
@@ -60,11 +67,122 @@ def _check_names(path: str, names: list[str]) -> None:
     check_once(path, names)
 
 
-def read_training_rows(path: str, names: list[str], target: str, task: str) -> tuple[Any, Any]:
-    """Return rows and labels; labels that all are written as whole numbers become such."""
-    numeric = task == "regression"
-    X, y = read_rows(path, Columns(tuple(names), target, numeric_target=numeric))
-    if numeric:
+@dataclass(frozen=True)
+class TrainingTable:
+    """Rows X, targets y, the names of the columns, their coding or None, notes for the user.
+
+    A table of complete numbers has no coding.
+    """
+
+    X: Any
+    y: Any
+    names: list[str]
+    coding: Coding | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> Coding:
+        """The coding, of complete numbers too."""
+        return self.coding or Coding(tuple(map(Column, self.names)))
+
+    @property
+    def first_of_words(self) -> str | None:
+        """The first column that holds words, if one does."""
+        return next((c.name for c in self.coding or () if c.categories is not None), None)
+
+    @property
+    def first_with_gaps(self) -> str | None:
+        """The first column that has gaps, if one has."""
+        return next((self.names[j] for j in np.flatnonzero(np.isnan(self.X).any(axis=0))), None)
+
+
+def read_training_table(
+    path: str,
+    target: str,
+    task: str | None,
+    reference: Coding | None = None,
+    least: int = LEAST_ROWS,
+) -> TrainingTable:
+    """Read a table as it is, with words and gaps; with the columns of the reference, if any.
+
+    Without a task, targets are not read; of words those are categories that `least` rows have.
+    """
+    names = column_names(path, target)
+    if reference is not None:
+        check_names(path, names, reference)
+        names = list(reference.names)
+    if reference is None or not reference.categorical.any():
+        # Complete numbers are read as ever; what is wrong with others is found by a second look.
+        with suppress(InputError):
+            X, y = read_training_rows(path, names, target, task)
+            return TrainingTable(X, y, names, None, tuple(notes_on(names, X)))
+    if reference is not None:
+        return _in_columns_of(path, target, task, reference)
+    kinds = look_at(path, names, least)
+    X, y = read_training_rows(path, names, target, task, kinds.coding)
+    plain = not (kinds.coding.categorical.any() or kinds.booleans or np.isnan(X).any())
+    return TrainingTable(X, y, names, None if plain else kinds.coding, kinds.notes)
+
+
+def _in_columns_of(path: str, target: str, task: str | None, reference: Coding) -> TrainingTable:
+    names = list(reference.names)
+    encoder = Encoder(Path(path), _wanted(names, None, None, reference))
+    X, y = read_training_rows(path, names, target, task, reference, encoder)
+    for column, values in zip(reference, X.T, strict=True):
+        if column.name in encoder.unseen and np.isnan(values).all():
+            known = ", ".join(map(quoted, (column.categories or ("-",))[:5]))
+            raise InputError(
+                f"{path}: column {quoted(column.name)}",
+                f"holds {quoted(encoder.example[column.name])}, and no category of the reference "
+                f"({known}); write it as the other sites do, or make the reference anew",
+            )
+    empty = tuple(
+        f"column {quoted(name)} is empty in all rows."
+        for name, values in zip(names, X.T, strict=True)
+        if np.isnan(values).all()
+    )
+    return TrainingTable(X, y, names, reference, empty)
+
+
+def check_names(path: str, names: Sequence[str], reference: Coding) -> None:
+    """Refuse a table that has not the columns of the reference."""
+    for name in reference.names:
+        if name not in names:
+            raise InputError(
+                path, f"has no column {quoted(name)}, which the reference has; all sites must agree"
+            )
+    for name in names:
+        if name not in reference.names:
+            raise InputError(
+                f"{path}: column {quoted(name)}",
+                "is not in the reference; leave it out, or make the reference anew",
+            )
+
+
+def _wanted(
+    names: Sequence[str], target: str | None, task: str | None, coding: Coding | None
+) -> Columns:
+    plain = Columns(tuple(names), target, numeric_target=task == "regression")
+    if coding is None:
+        return plain
+    return replace(plain, categories=tuple(c.categories for c in coding), gaps=(True,) * len(names))
+
+
+def read_training_rows(
+    path: str,
+    names: list[str],
+    target: str,
+    task: str | None,
+    coding: Coding | None = None,
+    encoder: Encoder | None = None,
+) -> tuple[Any, Any]:
+    """Return rows and labels; labels that all are written as whole numbers become such.
+
+    With a coding there may be words and gaps.
+    """
+    columns = _wanted(names, None if task is None else target, task, coding)
+    X, y = read_rows(path, columns, encoder)
+    if task != "classification":
         return X, y
     _check_labels(path, target, y)
     return X, whole_labels(y)

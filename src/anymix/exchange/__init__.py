@@ -7,6 +7,7 @@ from anymix._errors import AuditError
 from anymix.exchange._optional import need as need
 from anymix.exchange.conversion import THAT_WORK as THAT_WORK
 from anymix.exchange.conversion import NoSafeGraph as NoSafeGraph
+from anymix.exchange.features import gaps_of as gaps_of
 from anymix.exchange.manifest import LIMITS as LIMITS
 from anymix.exchange.manifest import FileFacts as FileFacts
 from anymix.exchange.manifest import Manifest, OwnLoss

@@ -31,7 +31,7 @@ def said_of_categories(source: Source, rows: Any, reveals_rows: bool) -> str:
         return ""
     columns = sum(column.categories is not None for column in source.columns)
     said = f" It lists {sum(listed)} words as categories of {columns} column{'s' * (columns > 1)}"
-    if getattr(source.density, "reference", None) is not None:
+    if getattr(source.density, "reference_", None) is not None:
         return f"{said}, those of the reference."
     if rows is None:
         return f"{said}."

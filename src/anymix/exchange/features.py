@@ -53,6 +53,17 @@ def columns_of(features: Sequence[Feature]) -> Columns | None:
     return Columns(tuple(Column(feature.name, feature.categories) for feature in mixed))
 
 
+def gaps_of(features: Sequence[Feature]) -> list[bool]:
+    """Tell of each column whether a cell of it may be empty.
+
+    Examples
+    --------
+    >>> gaps_of([Feature("age", "float32")])
+    [False]
+    """
+    return [isinstance(feature, MixedFeature) and feature.gaps for feature in features]
+
+
 def parse_features(entries: Any, density: str) -> tuple[Feature, ...]:
     """Check the features of a manifest, whose density is of the kind given."""
     listed = isinstance(entries, list) and 1 <= len(entries) <= MOST_FEATURES

@@ -162,6 +162,9 @@ def _density(folder: Path, content: dict[str, bytes], manifest: Manifest, may_la
             raise AuditError(where, "holds arrays, though the manifest names no density")
         return None
     density = density_from_arrays(kind, arrays, len(manifest.features), where)
+    stated, words = getattr(density, "columns_", ()), map(_words, manifest.features)
+    if stated and [(column.name, column.categories) for column in stated] != list(words):
+        raise AuditError(where, "is of other columns or categories than the manifest states")
     return TextDensity(density) if takes_words(kind) else density
 
 
@@ -265,7 +268,7 @@ def _words(feature: Feature) -> tuple[str, tuple[str, ...] | None]:
 
 def _check_same_reference(one: ReceivedSource, first: ReceivedSource) -> None:
     """log D_k/U can be compared between sources that share U, and with no plain density."""
-    references = [getattr(r.source.density, "reference", None) for r in (one, first)]
+    references = [getattr(r.source.density, "reference_", None) for r in (one, first)]
     mine, other = (None if found is None else found.to_dict() for found in references)
     if mine != other:
         raise InputError(
