@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 # What a node is, as bits of its kind.  At a split of gaps from the rest there is no threshold.
 LEAF, CATEGORY, GAPS_LEFT, GAPS_ALONE = 1, 2, 4, 8
 BYTES = 32  # of a set of categories, a bit for each of 256
-MOST_CLASSES, MOST_NODES, MOST_LEVELS = 1000, 2**24, 1000
+MOST_CLASSES, MOST_NODES, MOST_LEVELS = 1000, 2**22, 1000
 MOST_STEPS = 2**20  # from roots to leaves, for each row: some milliseconds
 LARGEST = 1e100  # of a leaf: sums of them are still finite
 TYPES = {
@@ -83,6 +83,10 @@ def check_nodes(trees: Any) -> None:
     refuse_unless(not category.any() or len(trees.sets), "has no sets of categories")
     same = category[split] == (trees.n_categories[trees.features[split]] > 0)
     refuse_unless(same.all(), "has splits of numbers where categories are, or the reverse")
+    asked = trees.asked_sets(np.flatnonzero(category))
+    refuse_unless(asked.any(axis=1).all(), "has a split of categories that splits none")
+    none = not (trees.left[~split].any() or trees.right[~split].any())
+    refuse_unless(none, "has leaves with children")
     size = np.repeat(trees.sizes, trees.sizes)[split]
     place = (np.arange(kinds.size) - np.repeat(trees.starts[:-1], trees.sizes))[split]
     for child in (trees.left[split], trees.right[split]):

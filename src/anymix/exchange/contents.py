@@ -117,25 +117,40 @@ def cells_of(model: Any) -> Cells:
     Cells(leaves=3, few=3, single=3, rest=0)
     """
     found = Counter[str]()
-    for tree, holds in _trees(model, "single", set()):
-        sizes = tree.n_node_samples[tree.children_left < 0]
+    for sizes, holds in _trees(model, "single", set()):
         found["leaves"] += sizes.size
         found["few"] += int((sizes < FEW).sum())
         found[holds] += int((sizes == 1).sum())
     return Cells(found["leaves"], found["few"], found["single"], found["rest"])
 
 
-def _trees(model: Any, holds: str, seen: set[int]) -> Iterator[tuple[Any, str]]:
-    """Yield each tree and what its leaves of one row hold: a target, the rest of one, a label."""
+def _trees(model: Any, holds: str, seen: set[int]) -> Iterator[tuple[NDArray[Any], str]]:
+    """Yield the rows of each tree's leaves, and what leaves of one row hold.
+
+    That is a target, the rest of one that other trees have left, or a label.
+    """
     if id(model) in seen:
         return
     seen.add(id(model))
     if hasattr(model, "tree_"):
-        yield model.tree_, holds if is_regressor(model) else "label"
+        sizes = model.tree_.n_node_samples[model.tree_.children_left < 0]
+        yield sizes, holds if is_regressor(model) else "label"
+    yield from _histogram_trees(model, holds)
     boosted = hasattr(model, "init_")
     first = _first_of(model) if boosted and is_regressor(model) else set()
     for part in parts_of(model):
         yield from _trees(part, "rest" if boosted and id(part) not in first else holds, seen)
+
+
+def _histogram_trees(model: Any, holds: str) -> Iterator[tuple[NDArray[Any], str]]:
+    """Yield the same of histogram gradient boosting; the first tree starts from a mean.
+
+    A leaf of it is (target - mean) · learning rate; with a link, or for labels, it is less plain.
+    """
+    for i, several in enumerate(getattr(model, "_predictors", ())):
+        for tree in several:
+            rest = "rest" if i or not is_regressor(model) else holds
+            yield tree.nodes["count"][tree.nodes["is_leaf"] != 0], rest
 
 
 def _first_of(model: Any) -> set[int]:

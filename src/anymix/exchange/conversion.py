@@ -17,6 +17,7 @@ from anymix._arrays import FloatArray, n_rows
 from anymix._errors import AuditError, InputError
 from anymix._files import read_file
 from anymix.exchange._optional import need
+from anymix.exchange.boosted import boosted_in, converters
 from anymix.exchange.contents import words_in
 from anymix.exchange.forms import documents_of
 from anymix.exchange.manifest import LIMITS, PREDICTOR
@@ -25,7 +26,10 @@ from anymix.sandbox import Refused
 from anymix.sources import Source
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
-THAT_WORK = "linear models, trees, forests, GradientBoosting, MLP and naive Bayes of scikit-learn"
+THAT_WORK = (
+    "linear models, trees, forests, GradientBoosting, HistGradientBoosting, MLP and naive Bayes of "
+    "scikit-learn"
+)
 DTYPES = {"float32": ("float32",), "float64": ("float64",), "nearest": ("float32", "float64")}
 COMPARED_ROWS = 256
 OF_DOCUMENTS = r"documents: use no sublinear_tf, and for pairs of words token_pattern=r'\w\w+'"
@@ -53,13 +57,16 @@ def classes_of(source: Source) -> Classes:
 def graphs_of(source: Source, n_features: int, text: bool, dtype: str) -> list[OnnxPredictor]:
     """Return the graphs that a predictor can be written as, of the dtype asked for.
 
-    An ONNX file and a PyTorch module have one; an estimator on numbers has one of each dtype.
+    An ONNX file and a PyTorch module have one; an estimator on numbers has one of each dtype.  With
+    histogram gradient boosting float32 is not tried unless both are: it compares in float64, and a
+    number that is rounded may fall on the other side of a threshold.
     """
     if dtype not in DTYPES:
         raise InputError(f"dtype={dtype!r}", f"is not known; choose one of {tuple(DTYPES)}")
     model, torch, classes = source.predictor, sys.modules.get("torch"), classes_of(source)
     if isinstance(model, BaseEstimator):
-        wanted = ("string",) if text else DTYPES[dtype]
+        exact = dtype == "float32" and any(boosted_in(model))
+        wanted = ("string",) if text else DTYPES["float64" if exact else dtype]
         return [_one_output(graph, classes) for graph in _from_estimator(model, n_features, wanted)]
     if torch is not None and isinstance(model, torch.nn.Module):
         return [_one_output(_from_torch(model, n_features), classes)]
@@ -108,6 +115,7 @@ def _converted(model: Any, n_features: int, dtype: str) -> bytes:
             model,
             initial_types=[("X", kinds[dtype]([None, n_features]))],
             options=options,
+            custom_conversion_functions=converters(),
             target_opset=OPSETS,
         )
     except Exception as error:

@@ -44,8 +44,14 @@ class Graph:
         return name
 
     def add(self, operator: str, *inputs: str, out: str | None = None, **attributes: Any) -> str:
-        """Apply an operator, and return the name of its result."""
-        name = out or f"v{len(self.nodes)}"
+        """Apply an operator, of another `domain` if one is given, and return its result's name.
+
+        Attributes that are arrays become tensors.
+        """
+        name, as_tensor = out or f"v{len(self.nodes)}", self.onnx.numpy_helper.from_array
+        for key, value in attributes.items():
+            if isinstance(value, np.ndarray):
+                attributes[key] = as_tensor(value, key)
         node = self.onnx.helper.make_node(operator, list(inputs), [name], **attributes)
         self.nodes.append(node)
         return name

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from anymix.sandbox.arithmetic import same
 from anymix.sandbox.layout import feature_extractor
 from anymix.sandbox.node import Node, Rule
 from anymix.sandbox.shapes import N, Refused, Shape, fixed
+
+Whole = NDArray[np.int64]
 
 
 def columns(node: Node) -> int:
@@ -46,27 +51,59 @@ def regressor(node: Node) -> list[Shape]:
 
 
 def trees(node: Node) -> list[Shape]:
-    """Trees that are trees: each node has one parent at most and the root none, so no walk ends."""
+    """Trees that are trees, so that every walk ends; sets of categories may be chains.
+
+    In a chain, x = a?  yes: child, no: x = b?  yes: the same child, and so on.  Of its arrows to
+    the child only the last is needed to get there.  The others are left out; then each node has
+    one parent at most and the root none.  An arrow that was left out leads further down the same
+    tree, so no walk comes back to where it was, and none is longer than the tree has nodes.
+    """
     d, get = columns(node), node.attributes.get
     lists = ("nodes_treeids", "nodes_nodeids", "nodes_truenodeids", "nodes_falsenodeids")
     tree, name, yes, no = (np.asarray(get(one, ()), dtype=np.int64) for one in lists)
     feature, modes = np.asarray(get("nodes_featureids", ()), dtype=np.int64), get("nodes_modes", ())
+    _check_lengths(node)
     if len({len(part) for part in (tree, name, yes, no, feature, modes)}) != 1 or not tree.size:
         raise Refused(f"{node.operator} has lists of different lengths")
     if any(part.min() < 0 or part.max() >= 2**31 for part in (tree, name, yes, no)):
         raise Refused(f"{node.operator} has nodes without a place")
-    branch = np.fromiter((mode != "LEAF" for mode in modes), bool, len(modes))
+    branch, equal = (
+        np.fromiter(((mode == word) == same for mode in modes), bool, len(modes))
+        for word, same in (("LEAF", False), ("BRANCH_EQ", True))
+    )
     if branch.any() and not (feature[branch].min() >= 0 and feature[branch].max() < d):
         raise Refused(f"{node.operator} asks for a column that is not there")
+    name, yes, no = (tree << 32 | end for end in (name, yes, no))
+    needed = branch
+    if equal.any():
+        needed = branch & ~_asks_again(node, name, yes, no, np.where(equal, feature, -1))
     first = np.r_[True, tree[1:] != tree[:-1]]
-    ends = [
-        (tree << 32 | end)[where] for end, where in ((name, first), (yes, branch), (no, branch))
-    ]
-    reached = np.sort(np.concatenate(ends))
+    reached = np.sort(np.concatenate([name[first], yes[needed], no[branch]]))
     if (reached[1:] == reached[:-1]).any():
         raise Refused(f"{node.operator} has a node with two parents")
     _check_leaves(node)
     return classifier(node) if "Classifier" in node.operator else regressor(node)
+
+
+def _asks_again(node: Node, name: Whole, yes: Whole, no: Whole, equal: Whole) -> Any:
+    """Where "no" leads to a question about the same column with the same child for "yes".
+
+    `equal` is the column of a question x = a?, and -1 for other nodes.
+    """
+    order = np.argsort(name, kind="stable")
+    if (np.diff(name[order]) == 0).any():
+        raise Refused(f"{node.operator} has two nodes of one name")
+    after = order[np.minimum(np.searchsorted(name, no, sorter=order), name.size - 1)]
+    return (equal >= 0) & (name[after] == no) & (equal[after] == equal) & (yes[after] == yes)
+
+
+def _check_lengths(node: Node) -> None:
+    """What is said of nodes is said of all of them, and so of leaves."""
+    for start in ("nodes_", "class_", "target_"):
+        given = [part for name, part in node.attributes.items() if name.startswith(start)]
+        # An empty list says nothing.
+        if len({np.size(part) for part in given} - {0}) > 1:
+            raise Refused(f"{node.operator} has lists of different lengths")
 
 
 def _check_leaves(node: Node) -> None:

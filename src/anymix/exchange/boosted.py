@@ -1,0 +1,132 @@
+"""Histogram gradient boosting as ONNX: skl2onnx is told how, categories and gaps included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.impute import SimpleImputer
+
+from anymix._boosted_trees import BoostedTrees
+from anymix.exchange._optional import need
+from anymix.exchange.contents import parts_of
+
+BOOSTED = HistGradientBoostingClassifier, HistGradientBoostingRegressor
+# From scores to predictions, by the name of scikit-learn's link.
+INVERSES = {"IdentityLink": "Identity", "LogLink": "Exp"}
+
+
+def boosted_in(model: Any) -> Iterator[Any]:
+    """Yield the models of histogram gradient boosting that an estimator holds, itself included.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> list(boosted_in(make_pipeline(StandardScaler(), HistGradientBoostingRegressor())))
+    [HistGradientBoostingRegressor()]
+    """
+    waiting, seen = [model], set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            waiting.extend(parts_of(one))
+            if isinstance(one, BOOSTED):
+                yield one
+
+
+def converters() -> dict[type, Any]:
+    """Return how skl2onnx is to convert these classes.
+
+    Its own way knows no categories, and no float64 where gaps are filled.
+    """
+    boosted = dict(zip(BOOSTED, (_convert_classifier, _convert_regressor), strict=True))
+    return {**boosted, SimpleImputer: _convert_imputer}
+
+
+class _Steps:
+    """Nodes in a graph of skl2onnx's, as `BoostedTrees.add_to` adds them."""
+
+    def __init__(self, scope: Any, operator: Any, container: Any):
+        self.scope = scope
+        self.operator = operator
+        self.container = container
+        self.onnx = need("onnx")
+        self.rows = operator.inputs[0].full_name
+
+    def constant(self, value: Any) -> str:
+        """Store an array."""
+        name, array = str(self.scope.get_unique_variable_name("c")), np.asarray(value)
+        kind = self.onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        self.container.add_initializer(name, kind, list(array.shape), array.ravel().tolist())
+        return name
+
+    def add(
+        self, step: str, *inputs: str, domain: str = "", out: str = "", **attributes: Any
+    ) -> str:
+        """Apply an operator; attributes that are arrays become tensors."""
+        name = out or str(self.scope.get_unique_variable_name("v"))
+        as_tensor = self.onnx.numpy_helper.from_array
+        arrays = {k: as_tensor(v, k) for k, v in attributes.items() if isinstance(v, np.ndarray)}
+        self.container.add_node(step, list(inputs), [name], op_domain=domain, **attributes | arrays)
+        return name
+
+    def scores(self) -> str:
+        """Add the trees; scikit-learn compares in float64 whatever the rows are."""
+        rows = self.add("Cast", self.rows, to=self.onnx.TensorProto.DOUBLE)
+        return BoostedTrees.of(self.operator.raw_operator).add_to(self, rows)
+
+    def finish(self, value: str, place: int) -> None:
+        """Give a result the type that skl2onnx has promised for it."""
+        out = self.operator.outputs[place]
+        kind = need("skl2onnx.common.data_types").guess_proto_type(out.type)
+        self.add("Cast", value, to=kind, out=out.full_name)
+
+
+def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
+    """P = sigmoid(raw) of two classes, softmax(raw) of more."""
+    model, steps = operator.raw_operator, _Steps(scope, operator, container)
+    if container.get_options(model, {"raw_scores": False})["raw_scores"]:
+        raise ValueError("scores of boosted trees, in place of probabilities, are not written")
+    raw = steps.scores()
+    if model.n_trees_per_iteration_ == 1:
+        second = steps.add("Sigmoid", raw)
+        first = steps.add("Sub", steps.constant(np.array([1.0])), second)
+        proba = steps.add("Concat", first, second, axis=1)
+    else:
+        proba = steps.add("Softmax", raw, axis=1)
+    best = steps.add("ArgMax", proba, axis=1, keepdims=0)
+    classes = np.asarray(model.classes_)
+    labels = classes.astype(np.int64 if classes.dtype.kind in "biuf" else object)
+    label = steps.add("Gather", steps.constant(labels), best)
+    steps.add("Identity", label, out=operator.outputs[0].full_name)
+    steps.finish(proba, 1)
+
+
+def _convert_regressor(scope: Any, operator: Any, container: Any) -> None:
+    """y = raw, or exp(raw) of the losses of Poisson and gamma."""
+    model, steps = operator.raw_operator, _Steps(scope, operator, container)
+    link = type(model._loss.link).__name__
+    if link not in INVERSES:
+        raise ValueError(f"the loss {model.loss!r} has a link that is not known")
+    steps.finish(steps.add(INVERSES[link], steps.scores()), 0)
+
+
+def _convert_imputer(scope: Any, operator: Any, container: Any) -> None:
+    """x, or the column's number where x is a gap; other than for float64, as skl2onnx does it."""
+    model, types = operator.raw_operator, need("skl2onnx.common.data_types")
+    double = isinstance(operator.inputs[0].type, types.DoubleTensorType)
+    gaps = isinstance(model.missing_values, float) and np.isnan(model.missing_values)
+    numbers = np.asarray(model.statistics_)
+    plain = numbers.dtype.kind == "f" and np.isfinite(numbers).all() and not model.add_indicator
+    if not (double and gaps and plain and len(operator.inputs) == 1):
+        own = need("skl2onnx.common._registration").get_converter(operator.type)
+        own(scope, operator, container)
+        return
+    steps = _Steps(scope, operator, container)
+    filled = steps.constant(numbers.astype(np.float64))
+    gap = steps.add("IsNaN", steps.rows)
+    steps.add("Where", gap, filled, steps.rows, out=operator.outputs[0].full_name)
