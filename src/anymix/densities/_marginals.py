@@ -64,13 +64,13 @@ class Marginal:
 
     @classmethod
     def of_codes(cls, column: FloatArray, n_categories: int, min_count: int) -> Marginal:
-        """Describe a column of categories by their codes; rare ones are left out."""
+        """Describe a column of categories by their codes; rare ones count as gaps."""
         least = max(1, min(min_count, len(column)))
-        known = column[~np.isnan(column)].astype(np.intp)
+        known = column[np.isin(column, np.arange(n_categories))].astype(np.intp)
         counts = np.bincount(known, minlength=n_categories)
         chosen = np.flatnonzero(counts >= least)
         atoms = chosen.astype(np.float64), counts[chosen]
-        return cls._counted(len(column) - len(known), atoms, (0, (), 0.0), least)
+        return cls._counted(len(column) - counts[chosen].sum(), atoms, (0, (), 0.0), least)
 
     @classmethod
     def _counted(

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from anymix._arrays import FloatArray, IntArray, n_rows
-from anymix._columns import MOST_CATEGORIES, Columns
+from anymix._columns import MOST_CATEGORIES, Column, Columns
 from anymix._errors import InputError, visible
 from anymix.densities._base import RandomState, refuse_unless
 from anymix.densities._marginals import Marginal
@@ -95,7 +95,8 @@ class Summary:
         min_count : int, default=5
             Values and words of fewer rows are left out.
         columns : Columns, optional
-            Columns and words that the sites have agreed on; by default those of X.
+            Columns and words that the sites have agreed on; by default those of X.  Words that
+            fewer than `min_count` rows of X have are left out.
         kind : {"marginals", "centres", "both"}, default="marginals"
             Whether centres of rows are told as well.
         random_state : int, RandomState instance or None, default=None
@@ -115,10 +116,20 @@ class Summary:
             else Marginal.of_codes(values, len(column.categories), min_count)
             for column, values in zip(columns, encoded.T, strict=True)
         )
-        summary = cls(str(name), len(encoded), min_count, columns, marginals)
+        summary = cls(str(name), len(encoded), min_count, columns, marginals)._without_rare_words()
         if kind == "marginals":
             return summary
         return summary.with_centres([encoded], check_random_state(random_state))
+
+    def _without_rare_words(self) -> Summary:
+        """Return the summary without the words of which too few rows are here."""
+        kept = tuple(
+            column
+            if column.categories is None
+            else Column(column.name, tuple(column.categories[int(i)] for i in marginal.values))
+            for column, marginal in zip(self.columns, self.marginals, strict=True)
+        )
+        return self.recoded(Columns(kept))
 
     def with_centres(self, groups: Sequence[FloatArray], rng: np.random.RandomState) -> Summary:
         """Return the summary with centres of encoded rows, found for each group on its own."""
@@ -165,7 +176,16 @@ class Summary:
                 code = {word: i for i, word in enumerate(new.categories)}
                 marginal = marginal.recoded([code.get(w, -1) for w in old.categories or ()])
             marginals.append(marginal)
-        return replace(self, columns=columns, marginals=tuple(marginals))
+        kernels = self._aligned_centres(columns)
+        return replace(self, columns=columns, marginals=tuple(marginals), centres=kernels)
+
+    def _aligned_centres(self, columns: Columns) -> RowKernels | None:
+        """Return centres in the columns of numbers; what is empty here may be one elsewhere."""
+        if self.centres is None or np.array_equal(columns.categorical, self.columns.categorical):
+            return self.centres
+        means = np.zeros((len(self.centres.weights), len(columns)))
+        means[:, ~self.columns.categorical] = self.centres.means
+        return replace(self.centres, means=means[:, ~columns.categorical])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
