@@ -137,4 +137,5 @@ def test_bad_input_speaks():
 
 
 def test_clone_keeps_parameters():
-    assert clone(DomainClassifier(C=3.0)).get_params() == {"C": 3.0, "max_iter": 1000, "tol": 1e-5}
+    expected = {"estimator": None, "C": 3.0, "max_iter": 1000, "tol": 1e-5}
+    assert clone(DomainClassifier(C=3.0)).get_params() == expected

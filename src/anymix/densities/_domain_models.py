@@ -1,0 +1,218 @@
+"""The classifiers behind a `DomainClassifier`: fitted, asked for log P(k | x), packed, read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import log_softmax
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import threadpool_limits
+
+from anymix._arrays import FloatArray, IntArray
+from anymix._boosted_trees import BoostedTrees
+from anymix._columns import Columns
+from anymix._errors import InputError
+from anymix.densities._base import Arrays, check_arrays, check_shapes, refuse_unless
+
+# No table has so many rows that a share below this was seen.  Trees say 0 where they saw none, and
+# log 0 could not be calibrated: one such row would outweigh all others.
+LEAST = 1e-7
+# Entries below which threads mostly wait for each other, and the longer the busier a machine is.
+ONE_THREAD = 10_000_000
+ONE_THREAD_TREES = 200_000
+TREES = "trees_"  # before the names of the arrays of trees
+MOST_BYTES = 2**24  # of the names of columns and categories
+
+
+class ReceivedTrees:
+    """Boosted trees that were read: they have scores, and nothing of their training."""
+
+    def __init__(self, trees: BoostedTrees) -> None:
+        self.trees = trees
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores of the classes, (n, p), or of the second of two, (n, 1)."""
+        return self.trees.raw_predict(X)
+
+
+def fit_linear(
+    X: Any, codes: IntArray, weight: FloatArray, C: float, max_iter: int, tol: float
+) -> Pipeline:
+    """Fit multinomial logistic regression, dense features standardised."""
+    steps: list[Any] = [LogisticRegression(C=C, max_iter=max_iter, tol=tol)]
+    if not sparse.issparse(X):
+        steps.insert(0, StandardScaler())
+    model = make_pipeline(*steps)
+    weights = {f"{name}__sample_weight": weight for name, _ in model.steps}
+    threads = 1 if X.shape[0] * X.shape[1] < ONE_THREAD else None
+    with threadpool_limits(limits=threads, user_api="blas"):
+        return model.fit(X, codes, **weights)
+
+
+def fit_estimator(
+    estimator: Any, X: Any, codes: IntArray, weight: FloatArray | None, columns: Columns | None
+) -> Any:
+    """Fit a copy of a user's classifier; boosted trees are told which columns are categories."""
+    name, model = type(estimator).__name__, clone(estimator)
+    if not hasattr(model, "predict_proba"):
+        raise InputError(
+            f"the classifier of domains {name}",
+            "has no predict_proba; give one with probabilities, or wrap it as "
+            f"CalibratedClassifierCV({name}())",
+        )
+    if columns is not None and isinstance(model, HistGradientBoostingClassifier):
+        model.set_params(categorical_features=_mask(model.categorical_features, columns))
+    given = {} if weight is None else _weights(model, weight)
+    with _threads_for(model, X):
+        return model.fit(X, codes, **given)
+
+
+def _threads_for(model: Any, X: Any) -> Any:
+    trees = isinstance(model, HistGradientBoostingClassifier | ReceivedTrees)
+    small = trees and X.shape[0] * X.shape[1] < ONE_THREAD_TREES
+    return threadpool_limits(limits=1 if small else None, user_api="openmp")
+
+
+def _mask(wanted: Any, columns: Columns) -> Any:
+    """Which columns hold categories: those with words, unless the user says otherwise."""
+    if isinstance(wanted, str):  # "from_dtype": the encoded table has none to go by
+        return columns.categorical
+    named = wanted is not None and all(isinstance(name, str) for name in wanted)
+    return np.isin(columns.names, list(wanted)) if named and len(wanted) else wanted
+
+
+def _weights(model: Any, weight: FloatArray) -> dict[str, FloatArray]:
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    if not has_fit_parameter(last, "sample_weight"):
+        raise InputError(
+            f"the classifier of domains {type(last).__name__}",
+            "takes no sample_weight; leave the weights out, or give another classifier",
+        )
+    prefix = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
+    return {f"{prefix}sample_weight": weight}
+
+
+def linear_log_probabilities(model: Pipeline, X: Any) -> FloatArray:
+    """log P(k | x) of the logistic regression up to a constant for each row, (n, p)."""
+    return _all_scores(model.decision_function(X))
+
+
+def log_probabilities(model: Any, X: Any) -> FloatArray:
+    """log P(k | x) of a classifier, (n, p); none is below log 1e-7.
+
+    Boosted trees are asked for scores, so that those that were packed agree to the last digit.
+    """
+    if isinstance(model, HistGradientBoostingClassifier | ReceivedTrees):
+        with _threads_for(model, X):
+            logs = log_softmax(_all_scores(model.decision_function(X)), axis=1)
+        return np.maximum(logs, np.log(LEAST))
+    return np.log(np.clip(np.asarray(model.predict_proba(X), dtype=np.float64), LEAST, 1.0))
+
+
+def _all_scores(scores: Any) -> FloatArray:
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.ndim == 2 and scores.shape[1] > 1:
+        return scores
+    # With two classes scikit-learn keeps only the score of the second.
+    scores = scores.ravel()
+    return np.column_stack([np.zeros_like(scores), scores])
+
+
+def linear_to_arrays(model: Pipeline | None, d: int) -> dict[str, NDArray[Any]]:
+    """Return coefficients, intercepts and, for dense rows, the scaler's numbers."""
+    steps = [] if model is None else list(model)
+    arrays: dict[str, NDArray[Any]] = {
+        "coefficients": np.empty((0, d)),
+        "intercepts": np.empty(0),
+        "single": np.array([0], dtype=np.int64),
+    }
+    if steps:
+        arrays["coefficients"] = steps[-1].coef_.astype(np.float64)
+        arrays["intercepts"] = steps[-1].intercept_.astype(np.float64)
+        # Fitted on float32 the products are of float32, and must be again.
+        arrays["single"][0] = steps[-1].coef_.dtype == np.float32
+    if len(steps) > 1:
+        arrays |= {"mean": steps[0].mean_, "scale": steps[0].scale_}
+    return arrays
+
+
+def linear_from_arrays(arrays: Arrays, p: int, d: int) -> Pipeline | None:
+    """Return the fitted steps that these arrays describe, None for one source; or refuse them."""
+    scaler = {"mean", "scale"} & set(arrays)
+    names = {"log_prior", "n_features", "coefficients", "intercepts", "single"}
+    check_arrays(arrays, names | ({"mean", "scale"} if scaler else set()))
+    # With two classes scikit-learn keeps the coefficients of the second alone.
+    rows = {1: 0, 2: 1}.get(p, p)
+    shapes = {"coefficients": (rows, d), "intercepts": (rows,)}
+    check_shapes(arrays, **shapes, **dict.fromkeys(scaler, (d,)))
+    single = arrays["single"]
+    sound = single.dtype == np.int64 and single.tolist() in ([0], [1])
+    refuse_unless(sound, "must have single 0 or 1")
+    refuse_unless(not scaler or arrays["scale"].min() > 0, "has a scale of zero or less")
+    return _pipeline(arrays) if p > 1 else None
+
+
+def _pipeline(arrays: Arrays) -> Pipeline:
+    precision = np.float32 if arrays["single"][0] else np.float64
+    linear = LogisticRegression()
+    # In the order of scikit-learn's own, so that products round alike.
+    linear.coef_ = np.asfortranarray(arrays["coefficients"], dtype=precision)
+    linear.intercept_ = arrays["intercepts"].astype(precision)
+    linear.classes_ = np.arange(len(arrays["log_prior"]))
+    linear.n_features_in_ = linear.coef_.shape[1]
+    if "mean" not in arrays:
+        return make_pipeline(linear)
+    scaler = StandardScaler()
+    scaler.mean_, scaler.scale_ = arrays["mean"], arrays["scale"]
+    scaler.var_, scaler.n_features_in_ = arrays["scale"] ** 2, linear.n_features_in_
+    return make_pipeline(scaler, linear)
+
+
+def trees_to_arrays(model: Any, columns: Columns | None) -> dict[str, NDArray[Any]]:
+    """Return the arrays of the trees and, as JSON, the columns if some hold words."""
+    if not isinstance(model, HistGradientBoostingClassifier | ReceivedTrees):
+        raise InputError(
+            f"a DomainClassifier of the type {type(model).__name__}",
+            "cannot be packed; give DomainClassifier() or "
+            "DomainClassifier(HistGradientBoostingClassifier())",
+        )
+    trees = model.trees if isinstance(model, ReceivedTrees) else BoostedTrees.of(model)
+    arrays = {TREES + name: array for name, array in trees.to_arrays().items()}
+    if columns is not None:
+        content = json.dumps(columns.to_dict()).encode()
+        arrays["columns"] = np.frombuffer(content, np.uint8).copy()
+    return arrays
+
+
+def trees_from_arrays(arrays: Arrays, p: int, d: int) -> tuple[ReceivedTrees, Columns | None]:
+    """Return trees of p domains and the columns they are asked with, or refuse them."""
+    own = {name for name in arrays if not name.startswith(TREES)} - {"columns"}
+    refuse_unless(own == {"log_prior", "n_features"}, "must hold log_prior, n_features and trees")
+    given = {n.removeprefix(TREES): a for n, a in arrays.items() if n.startswith(TREES)}
+    trees = BoostedTrees.from_arrays(given, d)
+    scores = {2: 1}.get(p, p)
+    refuse_unless(
+        p > 1 and trees.n_scores == scores,
+        f"has {trees.n_scores} scores, where {p} domains need {scores}",
+    )
+    return ReceivedTrees(trees), _columns(arrays["columns"], d) if "columns" in arrays else None
+
+
+def _columns(content: NDArray[Any], d: int) -> Columns:
+    sound = content.dtype == np.uint8 and content.ndim == 1 and content.size <= MOST_BYTES
+    refuse_unless(sound, "has columns that are not described in bytes")
+    try:
+        columns = Columns.from_dict(json.loads(content.tobytes()))
+    except (KeyError, TypeError, AttributeError, RecursionError, ValueError) as error:
+        raise ValueError("has columns that are not described as they must be") from error
+    refuse_unless(len(columns) == d, f"describes {len(columns)} columns, where there are {d}")
+    return columns
