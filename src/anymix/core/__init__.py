@@ -6,6 +6,7 @@ from anymix.core.calibration import log_responsibilities as log_responsibilities
 from anymix.core.combination import Ask as Ask
 from anymix.core.combination import Combination, combine, source_weights
 from anymix.core.combination import mix as mix
+from anymix.core.consulting import Consulting
 from anymix.core.guarantees import (
     Assumptions,
     Bound,
@@ -32,6 +33,8 @@ from anymix.core.losses import loss_to_dict as loss_to_dict
 from anymix.core.losses import losses_at as losses_at
 from anymix.core.normalised import NormalisedRule as NormalisedRule
 from anymix.core.normalised import joint_log_densities as joint_log_densities
+from anymix.core.pooling import Pool as Pool
+from anymix.core.pooling import learn_pool as learn_pool
 from anymix.core.problem import Problem
 from anymix.core.records import Objective as Objective
 from anymix.core.records import Record as Record
@@ -52,6 +55,7 @@ __all__ = [
     "Calibration",
     "Certificate",
     "Combination",
+    "Consulting",
     "Loss",
     "Problem",
     "Solution",

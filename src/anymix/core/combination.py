@@ -26,6 +26,7 @@ from scipy.special import logsumexp, softmax
 from anymix._arrays import FloatArray, IntArray
 from anymix.core import inputs, simplex
 from anymix.core.calibration import Calibration, log_responsibilities
+from anymix.core.consulting import Consulting
 from anymix.core.records import Record
 
 RULES = ("marginal", "regression", "joint", "normalised")
@@ -50,6 +51,8 @@ class Combination(Record):
         Of the densities; None takes them as they come.
     rule : "marginal" or "normalised"
         Weigh by D_k(x), or by D_k(x) h_k(x, y) and normalise over y.
+    consulting : Consulting or None
+        What each source makes of all models before they are combined; None: each its own.
 
     Examples
     --------
@@ -65,6 +68,7 @@ class Combination(Record):
     eta: float
     calibration: Calibration | None = None
     rule: str = "marginal"
+    consulting: Consulting | None = None
 
     def check(self) -> None:
         """Raise a ValueError, in one sentence, for numbers that no fit can have found."""
@@ -76,6 +80,8 @@ class Combination(Record):
             raise ValueError(f"rule must be 'marginal' or 'normalised'; got {self.rule!r}.")
         if self.calibration is not None:
             self.calibration.check(self.z.size)
+        if self.consulting is not None:
+            self.consulting.check(self.z.size)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -92,6 +98,14 @@ class Combination(Record):
         """q_k, (p, n), which sum to 1 over the sources."""
         return np.exp(self.log_responsibilities(log_masses))
 
+    def model_weights(self, log_masses: FloatArray) -> FloatArray:
+        """Σ_k weight_k a_kj, (p, n): how much each *model* counts, others' ears included.
+
+        Of labels they are weights of logarithms, and need not sum to 1.
+        """
+        weights = self.weights(log_masses)
+        return weights if self.consulting is None else self.consulting.weights.T @ weights
+
     def weights(self, log_masses: FloatArray) -> FloatArray:
         """weight_k ∝ z_k q_k + η/p², (p, n): U is the mean of the q_k, which is 1/p.
 
@@ -106,17 +120,19 @@ class Combination(Record):
     def predict(
         self, log_masses: FloatArray, predictions: FloatArray | Ask, skip_below: float = 0.0
     ) -> FloatArray:
-        """h_z = Σ_k weight_k h_k, (n,) or (n, c).
+        """h_z = Σ_k weight_k h'_k, (n,) or (n, c), h'_k being h_k where nobody is consulted.
 
         predictions are a table (p, n[, c]), or a function that asks a source about some points;
         then a source is asked only where its weight can be seen (see `mix`).
 
         Paper: Eq. 1, Eq. 2, Thm 3.
         """
-        if self.rule == "marginal":
-            return mix(self.weights(log_masses), predictions, skip_below)
-        if callable(predictions):
+        if callable(predictions) and (self.consulting or self.rule == "normalised"):
             predictions = np.stack([predictions(k, None) for k in range(self.z.size)])
+        if self.consulting is not None and not callable(predictions):
+            predictions = self.consulting.heard(predictions)
+        if self.rule == "marginal" or callable(predictions):
+            return mix(self.weights(log_masses), predictions, skip_below)
         log_joint = self.log_responsibilities(log_masses)[:, :, None] + np.log(predictions)
         return combine(log_joint, predictions, self.z, self.eta, "normalised")
 

@@ -17,6 +17,7 @@ from anymix.estimators._rows import check_domains, check_X
 from anymix.estimators._warnings import names_checked
 from anymix.estimators.comparison import Comparison, compare_tables, usual_methods
 from anymix.sources import (
+    Consulted,
     Goal,
     Influence,
     Novelty,
@@ -33,6 +34,7 @@ class Questions(SourceEnsemble):
     combination_: Combination
     certificate_: Certificate | None
     tables_: Tables
+    consulted_: Consulted
     set_aside_: tuple[str, ...]
     loss: str | Loss
     rule: str
@@ -40,6 +42,7 @@ class Questions(SourceEnsemble):
     shrinkage: float | str
     eta: float
     calibrate: bool
+    consult: bool
     confidence: float
 
     def _goal(self) -> Goal:
@@ -51,6 +54,7 @@ class Questions(SourceEnsemble):
             shrinkage=self.shrinkage,
             calibrate=self.calibrate,
             confidence=self.confidence,
+            consult=self.consult,
         )
 
     @cached_property
@@ -71,7 +75,7 @@ class Questions(SourceEnsemble):
         Rows that z was learned from: `compare` on new rows is the fairer judge.
         """
         names = [str(name) for name in self.source_names_]
-        methods = usual_methods(self.tables_, self.combination_, names)
+        methods = usual_methods(self.tables_, self.combination_, names, self.consulted_.tables)
         return compare_tables(self.tables_, methods, names, self.loss, confidence=self.confidence)
 
     def describe(self) -> str:
@@ -86,11 +90,18 @@ class Questions(SourceEnsemble):
         parts = (
             f"{sentence}{said_aside(self.set_aside_)}"
             f"z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}",
+            self._said_of_consulting(),
             comparison.table(),
             advice(self, comparison),
             suspicion(self),
         )
         return "\n\n".join(filter(None, parts))
+
+    def _said_of_consulting(self) -> str:
+        """Say which sources hear the others; nothing if none does."""
+        told = self.consulted_.advice
+        names = [str(name) for name in self.source_names_]
+        return "" if told is None else "\n".join(told.sentences(names))
 
     def evaluate(self, X: Any, y: Any = None, sample_domain: Any = None) -> Tables:
         """Ask all sources about rows, once: the tables that every verb on tables takes.

@@ -25,6 +25,7 @@ LEARNED_FROM_SEVERAL = (
     "calibration_report_",
     "certificate_",
     "comparison_",
+    "consulted_",
     "cross_loss_",
     "influence_",
     "novelty_",
@@ -56,6 +57,7 @@ class DistributionWeighting(Questions):
         skip_below: float = 1e-6,
         random_state: Any = None,
         set_aside: str | Sequence[str] | None = None,
+        consult: bool = True,
     ):
         self.estimator = estimator
         self.density = density
@@ -70,6 +72,7 @@ class DistributionWeighting(Questions):
         self.skip_below = skip_below
         self.random_state = random_state
         self.set_aside = set_aside
+        self.consult = consult
 
     def _check_fit(self, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> Rows:
         if sample_domain is None and not self.sources:
@@ -161,7 +164,7 @@ class DistributionWeighting(Questions):
         self.set_aside_ = tuple(str(self.source_names_[j]) for j in goal.set_aside)
         self.combination_, self.certificate_ = learned.combination, learned.certificate
         self.solution_, self.calibration_report_ = learned.solution, learned.calibration_report
-        self.novelty_ = learned.novelty
+        self.novelty_, self.consulted_ = learned.novelty, learned.consulted
         self.cross_loss_ = cross_loss(*learned.cross_losses, self.source_names_, self.confidence)
 
     def log_responsibilities(self, X: Any) -> FloatArray:
@@ -183,15 +186,30 @@ class DistributionWeighting(Questions):
             return self._ask(0, X)
         used, p = self.combination_, len(self.sources_)
         # No weight is below η/p² / (1 + η/p); skipping sources can only begin above that.
-        if used.rule == "marginal" and self.skip_below * (p + used.eta) > used.eta:
+        skips = used.rule == "marginal" and used.consulting is None
+        if skips and self.skip_below * (p + used.eta) > used.eta:
             return used.predict(self._log_masses(X), self._asking(X), self.skip_below)
         # Every source counts everywhere, so that all of them are asked about all rows.
         tables = evaluate(self.sources_, X, self._labels, self.router_)
         return used.predict(tables.log_masses, tables.predictions)
 
+    def model_weights(self, X: Any) -> FloatArray:
+        """How much each source's *model* counts at each row, through all who hear it: (n, p).
+
+        Σ_k weight_k(x) a_kj, with a_kj how source k takes what the model of source j says.  Of
+        labels these are weights of logarithms, which need not sum to 1.
+        """
+        check_is_fitted(self, "combination_")
+        X = check_X(self, X)
+        if len(self.sources_) == 1:
+            return np.ones((n_rows(X), 1))
+        with names_checked(self):
+            return self.combination_.model_weights(self._log_masses(X)).T
+
     def model_evaluations(self, X: Any) -> dict[str, int]:
         """How many of the p·n model evaluations `predict` makes at these rows, and saves."""
         weights = self.source_weights(X)
         asked = weights >= self.skip_below / weights.shape[1]
-        made = int(asked.sum()) if self.rule == "marginal" else weights.size
+        all_asked = self.rule != "marginal" or self.combination_.consulting is not None
+        made = weights.size if all_asked else int(asked.sum())
         return {"made": made, "saved": weights.size - made}

@@ -7,8 +7,8 @@ asks fitted models for it, `compare_tables` what the sources have said already.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,14 @@ from anymix.estimators._format import lay_out, number
 from anymix.estimators._rows import check_domains
 from anymix.sources import PROBABILITY_FLOOR, Tables
 
-Method = Combination | int | FloatArray
+
+class Answers(NamedTuple):
+    """What a method says at the points of tables, (m,) or (m, c), found beforehand."""
+
+    values: FloatArray
+
+
+Method = Combination | Answers | int | FloatArray
 
 
 @dataclass(frozen=True)
@@ -126,8 +133,8 @@ def compare_tables(
     ----------
     tables : Tables
         With targets and the domain of each point.
-    methods : mapping of names to a Combination, to the number of a source that is taken alone, or
-        to weights (p, m) of the sources at the points
+    methods : mapping of names to a Combination, to the number of a source that is taken alone, to
+        weights (p, m) of the sources at the points, or to `Answers`
     names : of the sources
     loss : str or Loss
         What is said at the label that occurred is enough, as combinations are averages.
@@ -160,18 +167,27 @@ def compare_tables(
 
 
 def usual_methods(
-    tables: Tables, combination: Combination, names: Iterable[str]
+    tables: Tables, combination: Combination, names: Iterable[str], said: Tables | None = None
 ) -> dict[str, Method]:
-    """Name each source alone, their average, the likeliest source, and the combination."""
+    """Name each source alone, their average, the likeliest source, and the combination.
+
+    `said` are tables of what the sources say after they have heard each other, where that was
+    found without the rows that are judged.
+    """
     p, m = tables.log_masses.shape
     methods: dict[str, Method] = {name: k for k, name in enumerate(names)}
     methods["uniform"] = np.full((p, m), 1.0 / p)
     methods["likeliest source"] = np.eye(p)[:, tables.log_masses.argmax(axis=0)]
     methods["anymix"] = combination
+    if said is not None and combination.consulting is not None:
+        finished = replace(combination, consulting=None)
+        methods["anymix"] = Answers(finished.predict(said.log_masses, said.predictions))
     return methods
 
 
 def _predicted(method: Method, tables: Tables) -> FloatArray:
+    if isinstance(method, Answers):
+        return method.values
     if isinstance(method, Combination):
         return method.predict(tables.log_masses, tables.predictions)
     if isinstance(method, int):

@@ -50,6 +50,9 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
         Sources whose rows choose neither z nor the calibration; their predictors and densities are
         combined as before, and the certificate covers their rows all the same.  "worst" sets one
         aside if its rows harm another's loss as `influence_` says, and else none.
+    consult : bool
+        Let each source hear the models of the others before it speaks: on its own held-out rows it
+        learns how to pool what all say, and keeps to its own model unless that is beaten.
 
     Attributes
     ----------
@@ -57,7 +60,10 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
     certificate_ : Certificate
         How much, at most, it loses to each source's own model at home and on any mixture.
     combination_ : Combination
-        z, η and the calibration of the densities: all that predictions are made with.
+        z, η, the calibration of the densities and the consulting: all that predictions are made
+        with.
+    consulted_ : Consulted
+        What the sources say at held-out rows after they have heard each other, and what it brought.
     solution_, cross_loss_, comparison_, tables_, sources_
         The solver's answer; each source's model on each domain; this model beside its rivals on
         held-out rows; the held-out tables, densities as they came; what was combined.
@@ -129,6 +135,7 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
         skip_below: float = 1e-6,
         random_state: Any = None,
         set_aside: str | Sequence[str] | None = None,
+        consult: bool = True,
     ):
         super().__init__(
             estimator,
@@ -144,6 +151,7 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
             skip_below=skip_below,
             random_state=random_state,
             set_aside=set_aside,
+            consult=consult,
         )
         self.rule = rule
 

@@ -29,6 +29,7 @@ from anymix.densities import CalibrationReport
 from anymix.estimators import Comparison, CrossLoss
 from anymix.exchange import ReceivedSource
 from anymix.models.parts import described, nameless
+from anymix.sources import Consulted, consult
 
 # Sums in another order, on another machine, differ by less; a lie within it changes nothing.
 TOLERANCE = 1e-6
@@ -52,17 +53,31 @@ def check_learned(model: Any, record: dict[str, Any]) -> None:
         raise ValueError(f"the tables are not of {p} sources")
     model.tables_.check_loss(model.loss, model.combination_.rule)
     used = model.combination_
-    weighed = model.tables_.weighed(used.calibration)
     with np.errstate(all="ignore"):
+        _restore_consulted(model)
+        weighed = model.consulted_.tables.weighed(used.calibration)
         judged = weighed.judgement(model.loss, used.eta, used.rule)
         marginal = used.rule == "marginal"
         learned = judged if marginal else weighed.problem(model.loss, used.eta, used.rule)
         _check_solution(model, learned)
-        _check_cross_loss(model, judged, ours)
+        alone = model.tables_.weighed(used.calibration).judgement(model.loss, used.eta, used.rule)
+        _check_cross_loss(model, alone, ours)
         _check_certificate(model, judged, ours)
         told = restored(Comparison, record["comparison"])
         _check_same("the comparison", told, model.comparison_, ours)
     _check_report(model.calibration_report_, model)
+
+
+def _restore_consulted(model: Any) -> None:
+    """The same tables teach the sources the same about each other; so it must be that."""
+    names = [str(name) for name in model.source_names_]
+    aside = [k for k, name in enumerate(names) if name in model.set_aside_]
+    told = model.combination_.consulting
+    model.consulted_ = Consulted(None, model.tables_)
+    if told is None:
+        return
+    model.consulted_ = consult(model.tables_, model.loss, aside)
+    _check_same("the consulting", told, model.consulted_.consulting)
 
 
 def _check_same(what: str, told: Any, found: Any, whole: bool = True) -> None:

@@ -171,6 +171,7 @@ class Monitor:
         z = adapt_z(model.z_, report.estimate, report.alarm)
         if y is not None:
             tables = model.evaluate(X, y, np.zeros(n_rows(X), dtype=np.intp))
+            tables = tables.heard(model.combination_.consulting)
             log_r = model.combination_.log_responsibilities(tables.log_masses)
             answers = tables.predictions, np.asarray(tables.targets)
             z = adapt_labelled(log_r, *answers, z, model.loss, eta=model.eta)

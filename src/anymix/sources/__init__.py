@@ -1,5 +1,6 @@
 """What an organisation hands over, and the tables that all of them make of a set of points."""
 
+from anymix.sources.consulting import Advice, Consulted, consult
 from anymix.sources.influence import FEWEST_SITES as FEWEST_SITES
 from anymix.sources.influence import MOST_SOURCES as MOST_SOURCES
 from anymix.sources.influence import Influence
@@ -13,12 +14,15 @@ from anymix.sources.tables import Tables, evaluate
 from anymix.sources.tables import masses_of as masses_of
 
 __all__ = [
+    "Advice",
+    "Consulted",
     "Goal",
     "Influence",
     "Learned",
     "Source",
     "Tables",
     "certify_tables",
+    "consult",
     "evaluate",
     "learn",
 ]

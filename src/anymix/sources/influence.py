@@ -19,7 +19,7 @@ import numpy as np
 from anymix._arrays import FloatArray
 from anymix._errors import InputError
 from anymix.core import Budget, Calibration, Problem, Record, SolverWarning, simplex
-from anymix.sources.learning import Goal, calibrations, find_z
+from anymix.sources.learning import Goal, calibrations, consulted_for, find_z
 from anymix.sources.tables import Tables
 
 # z is found 2p + 1 times; beyond so many sources that takes minutes.
@@ -183,6 +183,7 @@ def _losses(tables: Tables, goal: Goal) -> FloatArray:
     """
     if len(tables.log_masses) == 1:
         return tables.point_losses(goal.loss)[0]
+    tables = consulted_for(tables, goal).tables
     equal = simplex.uniform(len(tables.log_masses))
 
     def problem(calibration: Calibration | None) -> Problem:

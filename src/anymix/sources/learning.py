@@ -26,6 +26,7 @@ from anymix.core import (
     solve,
 )
 from anymix.densities import CalibrationReport, fit_temperatures
+from anymix.sources.consulting import Consulted, consult
 from anymix.sources.novelty import Novelty
 from anymix.sources.tables import Tables
 
@@ -40,6 +41,7 @@ class Goal:
 
     set_aside are the sources, by number, whose rows choose neither z nor a calibration; `ways` is
     from how many such choices the rows themselves have chosen, which the certificate pays for.
+    With `consult` the sources hear each other first.
     """
 
     loss: str | Loss = "squared"
@@ -51,6 +53,7 @@ class Goal:
     confidence: float = 0.95
     set_aside: tuple[int, ...] = ()
     ways: int = 1
+    consult: bool = False
 
     def value(self, losses: FloatArray) -> float:
         """Return what a calibration is judged by: the mean loss over sources, or the worst loss.
@@ -65,7 +68,8 @@ class Goal:
 class Learned(NamedTuple):
     """What tables have taught: how to combine, what that guarantees, and how it was found.
 
-    cross_losses are those of each source's model on each domain, and their standard errors.
+    cross_losses are those of each source's model on each domain, and their standard errors;
+    `consulted` is what the sources say after they have heard each other.
     """
 
     combination: Combination
@@ -74,10 +78,11 @@ class Learned(NamedTuple):
     calibration_report: CalibrationReport | None
     novelty: Novelty | None
     cross_losses: tuple[FloatArray, FloatArray]
+    consulted: Consulted
 
 
 def learn(tables: Tables, goal: Goal) -> Learned:
-    """Find z for every calibration, keep what serves the goal best on these rows, certify it.
+    """Consult, find z for every calibration, keep what serves the goal best here, certify it.
 
     Examples
     --------
@@ -92,20 +97,32 @@ def learn(tables: Tables, goal: Goal) -> Learned:
     """
     check_number(len(tables.log_masses))
     tables.check_loss(goal.loss, goal.rule)
-    tried = []
+    consulted = consulted_for(tables, goal)
+    said, tried = consulted.tables, []
     for calibration, report in calibrations(tables, goal):
-        problem = tables.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
+        problem = said.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
         tried.append((calibration, report, find_z(problem, goal)))
     calibration, report, solution = min(tried, key=lambda one: goal.value(one[2].source_losses))
-    judged = tables.weighed(calibration).judgement(goal.loss, goal.eta, goal.rule)
+    judged = said.weighed(calibration).judgement(goal.loss, goal.eta, goal.rule)
     choices, confidence = goal.ways * len(tried), goal.confidence
     certificate = certify(
         judged, solution.z, confidence=confidence, held_out=False, choices=choices
     )
     # z was fitted on the rows that judge it; what is certified is z rounded, so that is used.
-    used = Combination(certificate.z, goal.eta, calibration, goal.rule)
+    used = Combination(certificate.z, goal.eta, calibration, goal.rule, consulted.consulting)
     novelty = Novelty.from_tables(tables) if tables.has_densities else None
-    return Learned(used, certificate, solution, report, novelty, judged.cross_losses())
+    alone = judged
+    if consulted.consulting is not None:
+        alone = tables.weighed(calibration).judgement(goal.loss, goal.eta, goal.rule)
+    crossed = alone.cross_losses()
+    return Learned(used, certificate, solution, report, novelty, crossed, consulted)
+
+
+def consulted_for(tables: Tables, goal: Goal) -> Consulted:
+    """Let the sources hear each other if the goal says so."""
+    if not goal.consult:
+        return Consulted(None, tables)
+    return consult(tables, goal.loss, goal.set_aside)
 
 
 def find_z(problem: Problem, goal: Goal, **options: Any) -> Solution:
@@ -164,7 +181,7 @@ def certify_tables(
     Parameters are those of `anymix.core.certify`; with held_out=False the points are those that
     the combination was learned from, and `choices` says from how many it was chosen beside z.
     """
-    weighed = tables.weighed(combination.calibration)
+    weighed = tables.heard(combination.consulting).weighed(combination.calibration)
     return certify(
         weighed.judgement(loss, combination.eta, combination.rule),
         combination.z,

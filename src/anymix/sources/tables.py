@@ -14,6 +14,7 @@ from anymix._arrays import FloatArray, n_rows, positions
 from anymix._errors import InputError
 from anymix.core import (
     Calibration,
+    Consulting,
     Judgement,
     Loss,
     NormalisedRule,
@@ -123,6 +124,22 @@ class Tables:
     def weighed(self, calibration: Calibration | None) -> Tables:
         """Put (calibrated) log-responsibilities in the place of the log-masses."""
         return replace(self, log_masses=log_responsibilities(self.log_masses, calibration))
+
+    def heard(self, consulting: Consulting | None) -> Tables:
+        """Put what the sources say after they heard each other in the place of the predictions."""
+        if consulting is None:
+            return self
+        if consulting.form == "labels" and self.predictions.shape[2:] == (1,):
+            raise ValueError(
+                "sources that hear each other need the probabilities of all classes, but these "
+                "tables hold that of the label alone; evaluate the rows anew."
+            )
+        if consulting.form != "labels" and self.at_label and not consulting.takes_errors:
+            raise ValueError(
+                "sources that hear each other need the numbers that all predict, but these tables "
+                "hold errors alone; judge rows in Python with model.certify or anymix.compare."
+            )
+        return replace(self, predictions=consulting.heard(self.predictions))
 
     def problem(self, loss: str | Loss, eta: float, rule: str = "marginal") -> Problem:
         """Build the problem of learning z from these points, under the own measure.

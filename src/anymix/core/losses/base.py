@@ -37,10 +37,13 @@ class Loss:
         looked at; or a vector, (m, c), beside a one-hot y.  `value` has shape (m,).
     of_error : bool
         Whether a loss of numbers depends on h − y alone, which is all that some sites tell.
+    positive : bool
+        Whether numbers h must be positive, so that they are pooled by their logarithms.
     """
 
     takes: ClassVar[Takes] = "number"
     of_error: ClassVar[bool] = False
+    positive: ClassVar[bool] = False
     lipschitz: float | None = None
 
     @property

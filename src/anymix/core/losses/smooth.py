@@ -155,6 +155,8 @@ def _check_counts(targets: FloatArray) -> None:
 class Poisson(Loss):
     """h − y log h − (y − y log y) for means h > 0: half the deviance, zero at h = y."""
 
+    positive: ClassVar[bool] = True
+
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """h − y log h, less its least value."""
         return np.asarray(h - y - xlogy(y, h) + xlogy(y, y))

@@ -1,0 +1,124 @@
+"""Consult on tables: each source learns, on its own rows, how to pool what all models say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from anymix._arrays import FloatArray
+from anymix.core import Consulting, Loss, Pool, Record, get_loss, learn_pool
+from anymix.sources.tables import Tables
+
+
+@dataclass(frozen=True, eq=False)
+class Advice(Record):
+    """What consulting has brought to each source, by folds of its own rows.
+
+    own_losses, gains and errors are (p,): the loss of the own model, how much less a pool of all
+    loses, and the standard error of that; 0 where the own model was kept.
+    """
+
+    own_losses: FloatArray
+    gains: FloatArray
+    errors: FloatArray
+
+    def sentences(self, names: Sequence[str]) -> list[str]:
+        """Say who hears others, and what for.
+
+        Examples
+        --------
+        >>> told = Advice(np.array([0.5, 0.2]), np.array([0.1, 0.0]), np.array([0.02, 0.0]))
+        >>> told.sentences(["north", "south"])
+        ['north hears the others: loss 0.5 to 0.4 at home.', 'south keeps to its own model.']
+        """
+        found = []
+        for name, loss, gain in zip(names, self.own_losses, self.gains, strict=True):
+            heard = f"{name} hears the others: loss {loss:.3g} to {loss - gain:.3g} at home."
+            found.append(heard if gain > 0 else f"{name} keeps to its own model.")
+        return found
+
+
+@dataclass(frozen=True)
+class Consulted:
+    """The consulting; the tables after it, each row by pools learned without it; what it brought.
+
+    `consulting` is None where no source hears another, and the tables are then as they were.
+    """
+
+    consulting: Consulting | None
+    tables: Tables
+    advice: Advice | None = None
+
+
+def consult(tables: Tables, loss: str | Loss, set_aside: Sequence[int] = ()) -> Consulted:
+    """Let each source learn a_k and b_k from its own rows, by all models; see `Consulting`.
+
+    What source k says at its own rows comes from pools that were learned without them; the pools
+    of other sources have not seen rows of k at all.  A source that is set aside keeps to its own
+    model.  The folds depend on nothing but the number of rows: the same tables give the same.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y, domain = rng.normal(size=4000), np.repeat([0, 1], 2000)
+    >>> said = y + rng.normal(size=(2, 4000))
+    >>> tables = Tables(np.zeros((2, 4000)), said).labelled(y, domain)
+    >>> consult(tables, "squared").consulting.weights.round(1)
+    array([[0.5, 0.5],
+           [0.5, 0.5]])
+    """
+    known = get_loss(loss)
+    predictions, domain = tables.predictions, np.asarray(tables.sample_domain)
+    p = len(predictions)
+    if not _can_be_pooled(tables, known):
+        return Consulted(None, tables)
+    pools: dict[int, Pool] = {}
+    for k in sorted(set(range(p)) - set(set_aside)):
+        part = tables.taken(np.flatnonzero(domain == k))
+        weight = part.sample_weight
+        weight = np.ones(part.n_points) if weight is None else weight * weight.size / weight.sum()
+        given = part.predictions, np.asarray(part.targets), k, known, weight
+        pool = learn_pool(*given, errors=tables.at_label and known.takes == "number")
+        pools |= {} if pool is None else {k: pool}
+    if not pools:
+        return Consulted(None, tables)
+    consulting = _consulting(tables, pools, known)
+    heard = consulting.heard(predictions)
+    for k, pool in pools.items():
+        heard[k, domain == k] = pool.crossed
+    return Consulted(consulting, replace(tables, predictions=heard), _advice(tables, pools, known))
+
+
+def _can_be_pooled(tables: Tables, loss: Loss) -> bool:
+    """Whether the tables say enough: of labels all probabilities, of errors an error's loss."""
+    if loss.takes != "number":
+        return tables.predictions.ndim == 3 and tables.predictions.shape[2] > 1
+    return not tables.at_label or loss.of_error
+
+
+def _consulting(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Consulting:
+    """Put the pools together, and bound how far numbers are moved by how far they are at home."""
+    p, labels = len(tables.predictions), loss.takes != "number"
+    form = "labels" if labels else "positive" if loss.positive else "numbers"
+    none = Consulting.none(p, form)
+    weights, offset, reach = none.weights, none.offset, none.reach
+    domain = np.asarray(tables.sample_domain)
+    for k, pool in pools.items():
+        weights[k], offset[k] = pool.weights, pool.offset
+        if not labels:
+            h = tables.predictions[:, domain == k]
+            h = np.log(h) if loss.positive else h
+            reach[k] = np.abs(pool.weights @ h + pool.offset - h[k]).max()
+    return Consulting(weights, offset, reach, form)
+
+
+def _advice(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Advice:
+    domain, losses = np.asarray(tables.sample_domain), tables.point_losses(loss)
+    p = len(losses)
+    own = np.array([losses[k, domain == k].mean() for k in range(p)])
+    gains, errors = np.zeros((2, p))
+    for k, pool in pools.items():
+        gains[k], errors[k] = pool.gain, pool.error
+    return Advice(own, gains, errors)
