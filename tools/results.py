@@ -1,4 +1,4 @@
-"""docs/results.md and its pictures from the records: `python tools/results.py`.
+"""docs/results.md, docs/evidence.md and their pictures from the records: `python tools/results.py`.
 
 The words on a study stand beside its records, in results/NAME.md; a line of them that begins with
 ``{duels`` is replaced by what the records say, e.g. ``{duels DW; clean}``.
@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from anymix.studies.claims import duels
 from anymix.studies.figures import curves, draw_curves, draw_domains
 from anymix.studies.runner import STUDIES, Result, clock, read_records
 from anymix.studies.synthetic import paper_classification_domains
 from anymix.studies.tables import render
+from tools import evidence
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "results"
@@ -35,8 +38,11 @@ seen in training; *beyond* is our own.
 
 
 def sections() -> list[tuple[dict[str, Any], list[Result]]]:
-    """Return header and records of each file, in the order of the studies."""
-    paths = [RECORDS / f"{name}.jsonl" for name in STUDIES]
+    """Return header and records of each file, in the order of the studies.
+
+    The evidence is not of the paper, and has a page of its own.
+    """
+    paths = [RECORDS / f"{name}.jsonl" for name in STUDIES if name != "evidence"]
     return [read_records(path) for path in paths if path.exists()]
 
 
@@ -88,7 +94,7 @@ def picture(study: str, table: str) -> str:
 
 
 def main() -> None:
-    """Write the page and the pictures."""
+    """Write both pages and the pictures."""
     PICTURES.mkdir(exist_ok=True)
     for head, results in sections():
         for table in curves(results):
@@ -96,7 +102,8 @@ def main() -> None:
     domains = paper_classification_domains(np.random.default_rng(0))
     draw_domains(domains, 100, PICTURES / "artificial-fig-3-domains.png")
     PAGE.write_text(page(), encoding="utf-8")
-    sys.stdout.write(f"wrote {PAGE}\n")
+    evidence.write()
+    sys.stdout.write(f"wrote {PAGE} and {evidence.PAGE}\n")
 
 
 if __name__ == "__main__":

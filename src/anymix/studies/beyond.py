@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any, Self
 
@@ -14,14 +14,20 @@ from anymix.estimators import DistributionWeightedRegressor
 from anymix.studies.reviews import Floats, Regressor, Rows, View, fit_svr
 
 
-def consults() -> bool:
-    """Whether this version of the estimators can let sources hear each other."""
-    return "consult" in signature(DistributionWeightedRegressor).parameters
+def known() -> Mapping[str, Any]:
+    """Return the settings of this version of the estimators, and their defaults."""
+    parameters = signature(DistributionWeightedRegressor).parameters
+    return {name: parameter.default for name, parameter in parameters.items()}
+
+
+def suits_all_rows() -> bool:
+    """Whether sources hear each other by default, and the default density takes any rows."""
+    return "consult" in known() and known()["density"] == "auto"
 
 
 def alone() -> dict[str, Any]:
     """Return the settings with which sources do not hear each other, as in the paper."""
-    return {"consult": False} if consults() else {}
+    return {"consult": False} if "consult" in known() else {}
 
 
 class ReviewRegressor(RegressorMixin, BaseEstimator):

@@ -39,7 +39,7 @@ from anymix.estimators import (
     Uniform,
 )
 from anymix.sources import PROBABILITY_FLOOR
-from anymix.studies.beyond import consults
+from anymix.studies.beyond import known
 from anymix.studies.evidence_sets import EvidenceSet
 from anymix.studies.runner import Setup
 
@@ -67,8 +67,13 @@ NUMBERS = make_column_selector(dtype_include=["number", "bool"])
 
 def learner(rows: EvidenceSet) -> Any:
     """Return what every method trains: anymix's default estimator for such rows."""
-    default = getattr(import_module("anymix.estimators"), "default_estimator", None)
-    return _stand_in(rows) if default is None else default(rows.X, rows.classification)
+    if not _has_default():
+        return _stand_in(rows)
+    return import_module("anymix.estimators").default_estimator(rows.X, rows.classification)
+
+
+def _has_default() -> bool:
+    return hasattr(import_module("anymix.estimators"), "default_estimator")
 
 
 def _stand_in(rows: EvidenceSet) -> Pipeline:
@@ -115,19 +120,23 @@ def paper_density(train: EvidenceSet, seed: int) -> Any:
 def weighted(train: EvidenceSet, seed: int, **settings: Any) -> Any:
     """Return anymix's estimator with its defaults but for the settings.
 
-    A version that cannot consult has neither a density nor an estimator that suits all rows: then
-    it is the paper's density and our learner that stand in.
+    A version whose defaults do not take all rows gets the paper's density or our learner in their
+    place, and one that cannot consult is not told to.
     """
+    if known()["density"] != "auto":
+        settings = {"density": paper_density(train, seed), **settings}
+    if not _has_default():
+        settings = {"estimator": learner(train), **settings}
+    if "consult" not in known():
+        settings.pop("consult", None)
     kind = DistributionWeightedClassifier if train.classification else DistributionWeightedRegressor
-    if consults():
-        return kind(random_state=seed, **settings)
-    return kind(learner(train), paper_density(train, seed), random_state=seed)
+    return kind(random_state=seed, **settings)
 
 
-def contrastive() -> Any:
-    """Return the density that pools no rows, or the default where there is none of its kind."""
+def contrastive() -> dict[str, Any]:
+    """Return the setting of the density that pools no rows; none where it is not to be had."""
     found = getattr(import_module("anymix.densities"), "ContrastiveDensity", None)
-    return "auto" if found is None else found()
+    return {} if found is None or known()["density"] != "auto" else {"density": found()}
 
 
 def methods(train: EvidenceSet, seed: int) -> dict[str, Any]:
@@ -145,7 +154,7 @@ def methods(train: EvidenceSet, seed: int) -> dict[str, Any]:
         "DW": weighted(train, seed, estimator=base, density=density, consult=False),
         "DW, density alone": weighted(train, seed, estimator=base, consult=False),
         "DW, consulting alone": weighted(train, seed, estimator=base, density=density),
-        "anymix, no rows pooled": weighted(train, seed, estimator=base, density=contrastive()),
+        "anymix, no rows pooled": weighted(train, seed, estimator=base, **contrastive()),
         "anymix": weighted(train, seed),
     }
     if train.kind != "table":
@@ -156,7 +165,7 @@ def methods(train: EvidenceSet, seed: int) -> dict[str, Any]:
 def row_losses(model: Any, rows: EvidenceSet) -> FloatArray:
     """Cross-entropy, with probabilities of at least 1e-6, or squared error at each row, (n,)."""
     if not rows.classification:
-        return losses_at(np.asarray(model.predict(rows.X)), rows.y, "squared")
+        return losses_at(np.asarray(model.predict(rows.X), dtype=np.float64), rows.y, "squared")
     return _cross_entropy(model.predict_proba(rows.X), np.asarray(model.classes_), rows.y)
 
 
@@ -175,7 +184,7 @@ def own_losses(uniform: Uniform, rows: EvidenceSet) -> FloatArray:
 
 
 def _cross_entropy(proba: Any, classes: NDArray[Any], y: NDArray[Any]) -> FloatArray:
-    floored = np.maximum(np.asarray(proba), PROBABILITY_FLOOR)
+    floored = np.maximum(np.asarray(proba, dtype=np.float64), PROBABILITY_FLOOR)
     return losses_at(floored, positions(y, classes), "cross_entropy")
 
 

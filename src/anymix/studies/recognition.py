@@ -25,7 +25,7 @@ from anymix.core import Objective, Problem, combine, dca, solve
 from anymix.densities import DomainClassifier
 from anymix.estimators import DistributionWeightedClassifier
 from anymix.sources import Source, Tables, evaluate
-from anymix.studies.beyond import alone, consults
+from anymix.studies.beyond import alone, suits_all_rows
 from anymix.studies.loaders import Features
 from anymix.studies.paper_numbers import columns, published
 from anymix.studies.runner import Result, Setup, mean_rows
@@ -129,7 +129,7 @@ def methods(setting: Setting, fitted: Fitted, held: HeldOut, test: HeldOut) -> I
     yield Method("DW", "clean", _raw(held.tables, test.tables, "regret"))
     yield Method("DW, calibrated", "beyond", _default(fitted, held.tables, test.tables))
     yield Method("DW, domain classifier", "beyond", _default(fitted, held.routed, test.routed))
-    if consults():
+    if suits_all_rows():
         heard = _default(fitted, held.tables, test.tables, {"consult": True})
         yield Method("anymix", "beyond", heard)
 
