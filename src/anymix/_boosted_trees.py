@@ -33,7 +33,7 @@ from anymix._boosted_checks import (
     check_types,
     check_walks,
 )
-from anymix._boosted_graph import HIGHEST, ensemble_attributes
+from anymix._boosted_graph import HIGHEST, ensemble_attributes, shifted_columns
 
 DOUBLE = 11  # the number of float64 in ONNX
 
@@ -214,7 +214,8 @@ class BoostedTrees:
     def ensemble_attributes(self) -> dict[str, Any]:
         """Return the attributes of an ONNX TreeEnsembleRegressor (ai.onnx.ml 3) of float64 rows.
 
-        It gives the scores without the baseline; where `*_as_tensor` is expected there are arrays.
+        It gives the scores without the baseline.  Where `*_as_tensor` is expected there are arrays.
+        Columns from d on are those of `shifted_columns`, which `add_to` adds to the rows.
         """
         return ensemble_attributes(self)
 
@@ -228,6 +229,11 @@ class BoostedTrees:
         if (self.kinds & GAPS_ALONE).any():
             # Infinity, too, goes where all numbers go.
             rows = graph.add("Min", rows, graph.constant(np.array([HIGHEST])))
+        further = shifted_columns(self)
+        if further.column.size:
+            copies = graph.add("Gather", rows, graph.constant(further.column), axis=1)
+            less = graph.add("Sub", copies, graph.constant(further.less))
+            rows = graph.add("Concat", rows, less, axis=1)
         attributes = self.ensemble_attributes()
         added = graph.add("TreeEnsembleRegressor", rows, domain="ai.onnx.ml", **attributes)
         return str(

@@ -12,6 +12,7 @@ from onnx import load_model_from_string
 
 from anymix.exchange.tensors import dump
 from tests.exchange.hostile_folders import FILES, edit_arrays, edit_manifest, rehash
+from tests.sandbox import trees
 from tests.sandbox.graphs import lies
 from tests.sandbox.random_graphs import random_graph
 
@@ -34,7 +35,7 @@ def hostile_graph(folder: Path, rng: Rng) -> str:
 
 
 def lying_graph(folder: Path, rng: Rng) -> None:
-    graphs = list(lies().values())
+    graphs = [*lies().values(), *trees.lies().values()]
     (folder / FILES[1]).write_bytes(graphs[rng.integers(len(graphs))])
     if rng.random() < 0.5:
         _as_regression(folder)

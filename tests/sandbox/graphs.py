@@ -67,26 +67,6 @@ def _by_number_of_rows() -> list[Any]:
     ]
 
 
-def _one_tree(**change: Any) -> bytes:
-    tree = {
-        "nodes_treeids": [0, 0, 0, 0],
-        "nodes_nodeids": [0, 1, 2, 3],
-        "nodes_featureids": [0, 0, 0, 0],
-        "nodes_values": [50.0, 0.0, 1e30, 0.0],
-        "nodes_modes": ["BRANCH_LEQ", "LEAF", "BRANCH_LEQ", "LEAF"],
-        "nodes_truenodeids": [1, 0, 4, 0],
-        "nodes_falsenodeids": [2, 0, 3, 0],
-        "target_treeids": [0, 0],
-        "target_nodeids": [1, 3],
-        "target_ids": [0, 0],
-        "target_weights": [1.0, 2.0],
-        "n_targets": 1,
-    }
-    return graph(
-        [node("TreeEnsembleRegressor", ["X"], ["Y"], domain="ai.onnx.ml", **tree | change)]
-    )
-
-
 def _transposed_product() -> list[Any]:
     return [
         node("Transpose", ["X"], ["T"], perm=[1, 0]),
@@ -217,10 +197,6 @@ def lies() -> dict[str, bytes]:
             ],
             [("shape", np.array([-1, 1, 2], I64)), ("back", np.array([-1, 1], I64))],
         ),
-        "a walk without end": _one_tree(nodes_truenodeids=[1, 0, 0, 0]),
-        "a node that is its own child": _one_tree(nodes_truenodeids=[1, 0, 2, 0]),
-        "a column that is not there": _one_tree(nodes_featureids=[10**6, 0, 0, 0]),
-        "a target that is not there": _one_tree(target_ids=[0, 10**6]),
         "no answer at all": graph(
             [node("Sub", ["X", "X"], ["z"]), node("Div", ["z", "z"], ["q"]), *_sum_of("q")], [AXIS]
         ),

@@ -13,6 +13,7 @@ from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
     GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
@@ -41,6 +42,7 @@ CLASSIFIERS = [
     BernoulliNB(),
     GaussianNB(),
     GradientBoostingClassifier(n_estimators=5),
+    HistGradientBoostingClassifier(max_iter=5),
     MLPClassifier((5,), solver="lbfgs", max_iter=5000, random_state=0),
     MultinomialNB(),
     OneVsRestClassifier(LOGISTIC),

@@ -9,7 +9,7 @@ from onnx import load_model_from_string
 
 from anymix.exchange.predictor import Expected, OnnxPredictor, audit
 from anymix.sandbox import Refused, open_session
-from tests.sandbox import graphs
+from tests.sandbox import graphs, trees
 
 NUMBER = Expected("float32", 2, 1, False)
 ROWS = np.random.default_rng(0).normal(size=(50, 2))
@@ -20,12 +20,30 @@ def test_an_honest_graph_passes_and_answers():
     np.testing.assert_allclose(predictor(ROWS)[:, 0], ROWS.sum(axis=1), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", graphs.lies())
+@pytest.mark.parametrize("name", [*graphs.lies(), *trees.lies()])
 def test_lies_are_refused(name):
     with pytest.raises(Refused) as caught:
-        audit(graphs.lies()[name], NUMBER, ROWS)
+        audit((graphs.lies() | trees.lies())[name], NUMBER, ROWS)
     assert "not understood" not in str(caught.value)
     assert "crashed" not in str(caught.value)
+
+
+def test_sets_of_categories_are_chains():
+    predictor = audit(trees.asked_in_turn([3, 3, 3], [1, 2, 4]), NUMBER, ROWS)
+    asked = np.array([[x, 0.0] for x in (0.0, 1.0, 2.0, 3.0, 4.0, 2.5, np.nan, np.inf)])
+    assert predictor(asked)[:, 0].tolist() == [4, 3, 3, 3, 4, 4, 4, 4]
+
+
+def test_many_ways_through_a_chain_cost_no_more_than_its_nodes():
+    steps = 500  # so many ways could not be walked one by one
+    predictor = audit(trees.asked_in_turn(*trees.ladder(steps)), NUMBER, ROWS)
+    # From the first step 1 and 2 lead on to the second, which asks for 3 and 4.
+    first = 2 * steps + 1
+    assert predictor([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])[:, 0].tolist() == [
+        first,
+        first + 1,
+        first + 1,
+    ]
 
 
 def test_scores_are_no_probabilities():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +11,7 @@ from anymix.sandbox.node import Node, Rule
 from anymix.sandbox.shapes import N, Refused, Shape, fixed
 
 Whole = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 def columns(node: Node) -> int:
@@ -74,9 +73,7 @@ def trees(node: Node) -> list[Shape]:
     if branch.any() and not (feature[branch].min() >= 0 and feature[branch].max() < d):
         raise Refused(f"{node.operator} asks for a column that is not there")
     name, yes, no = (tree << 32 | end for end in (name, yes, no))
-    needed = branch
-    if equal.any():
-        needed = branch & ~_asks_again(node, name, yes, no, np.where(equal, feature, -1))
+    needed = branch & ~_asks_again(node, name, yes, no, equal) if equal.any() else branch
     first = np.r_[True, tree[1:] != tree[:-1]]
     reached = np.sort(np.concatenate([name[first], yes[needed], no[branch]]))
     if (reached[1:] == reached[:-1]).any():
@@ -85,16 +82,13 @@ def trees(node: Node) -> list[Shape]:
     return classifier(node) if "Classifier" in node.operator else regressor(node)
 
 
-def _asks_again(node: Node, name: Whole, yes: Whole, no: Whole, equal: Whole) -> Any:
-    """Where "no" leads to a question about the same column with the same child for "yes".
-
-    `equal` is the column of a question x = a?, and -1 for other nodes.
-    """
+def _asks_again(node: Node, name: Whole, yes: Whole, no: Whole, equal: Flags) -> Flags:
+    """Where "no" leads from one question x = a? to another, with the same child for "yes"."""
     order = np.argsort(name, kind="stable")
     if (np.diff(name[order]) == 0).any():
         raise Refused(f"{node.operator} has two nodes of one name")
     after = order[np.minimum(np.searchsorted(name, no, sorter=order), name.size - 1)]
-    return (equal >= 0) & (name[after] == no) & (equal[after] == equal) & (yes[after] == yes)
+    return equal & (name[after] == no) & equal[after] & (yes[after] == yes)
 
 
 def _check_lengths(node: Node) -> None:
