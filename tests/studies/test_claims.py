@@ -58,6 +58,20 @@ def test_calibrated_dw_beats_every_rival_on_every_column():
         assert not duel.lost, duel.sentence
 
 
+RECORDED = {r.method for r in SENTIMENT}
+needs_anymix = pytest.mark.skipif("anymix" not in RECORDED, reason="recorded before there was one")
+
+
+@needs_anymix
+def test_anymix_is_below_all_that_others_may_use_on_every_column_and_level_with_joint():
+    rivals = [(name, "clean") for name in (*SINGLE, "unif", "DW", "DW, γ = 0")]
+    rivals += [(f"DW, {density}", "beyond") for density in ("calibrated", "domain classifier")]
+    for duel in duels(SENTIMENT, ("anymix", "beyond"), rivals):
+        assert not duel.lost, duel.sentence
+    (duel,) = duels(SENTIMENT, ("anymix", "beyond"), [("joint", "beyond")])
+    assert duel.difference >= -0.005, duel.sentence
+
+
 @pytest.mark.parametrize("method", ["DW, calibrated", "DW, domain classifier"])
 def test_beyond_is_better_than_the_papers_method_on_the_mean(method):
     ways = [("DW", "clean"), ("DW, γ = 0", "clean")]

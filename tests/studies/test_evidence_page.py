@@ -1,0 +1,107 @@
+"""The page of the evidence against the records, and what the records say, computed apart."""
+
+import re
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from anymix.studies.evidence_claims import Paired, domains, paired, regret, sets, shown
+from anymix.studies.evidence_figure import draw_evidence
+from anymix.studies.evidence_methods import PRIVILEGED, PROTOCOLS
+from anymix.studies.evidence_sets import LOADERS
+from anymix.studies.runner import Result, read_records
+from tools import evidence
+
+_, RESULTS = read_records(evidence.RECORDS)
+PAGE = evidence.PAGE.read_text(encoding="utf-8")
+# What the page says of the default against the model of all rows pooled.
+STATED = {}
+
+
+def cells():
+    """Values by table, method and target, in the order of the seeds."""
+    found = defaultdict(dict)
+    for r in RESULTS:
+        found[r.table, r.method, r.target][r.seed] = r.value
+    return {key: np.array([by[seed] for seed in sorted(by)]) for key, by in found.items()}
+
+
+CELLS = cells()
+
+
+def test_page_and_records_agree():
+    assert evidence.page() == PAGE, "run `python tools/results.py`"
+
+
+def test_the_picture_is_there():
+    assert evidence.PICTURE.read_bytes().startswith(b"\x89PNG")
+
+
+def test_all_sets_and_methods_are_recorded_on_the_same_splits():
+    assert sets(RESULTS) == list(LOADERS)
+    for name in sets(RESULTS):
+        missing = set(PROTOCOLS) - set(shown(RESULTS, name))
+        assert missing <= {"anymix, no rows pooled"}
+        assert {m for m, privileged in shown(RESULTS, name).items() if privileged} == set(
+            PRIVILEGED
+        )
+    seeds = {r.seed for r in RESULTS}
+    assert seeds == set(range(len(seeds)))
+    assert all(len(values) == len(seeds) for values in CELLS.values())
+
+
+@pytest.mark.parametrize("name", sets(RESULTS))
+def test_differences_and_verdicts_are_what_the_records_give(name):
+    for method in shown(RESULTS, name):
+        for other in ("own", "joint"):
+            gap = CELLS["Mean loss", method, name] - CELLS["Mean loss", other, name]
+            rows = CELLS[f"Standard error against {other}", method, name].mean()
+            splits = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else 0.0
+            found = paired(RESULTS, name, method, other)
+            assert found.difference == pytest.approx(gap.mean())
+            assert found.error == pytest.approx(max(rows, splits))
+            z = abs(gap.mean()) - 2 * max(rows, splits)
+            assert (found.verdict == "level") == (z <= 0)
+
+
+@pytest.mark.parametrize("name", sets(RESULTS))
+def test_the_worst_regret_is_that_of_the_domain_that_is_named(name):
+    for method in shown(RESULTS, name):
+        gaps = {
+            domain: (
+                CELLS["Loss in a domain", method, f"{name}: {domain}"]
+                - CELLS["Loss in a domain", "own", f"{name}: {domain}"]
+            ).mean()
+            for domain in domains(RESULTS, name)
+        }
+        domain, found = regret(RESULTS, name, method)
+        assert found.difference == pytest.approx(max(gaps.values()))
+        assert gaps[domain] == pytest.approx(found.difference)
+
+
+def test_the_page_states_what_was_found_against_the_pooled_model():
+    said = dict(re.findall(r"^- (\w+): .* against joint\*, (\w+);", PAGE, flags=re.MULTILINE)[:8])
+    assert said == STATED
+
+
+def test_methods_that_were_not_run_on_the_same_splits_are_refused():
+    with pytest.raises(ValueError, match="same splits"):
+        paired(RESULTS, "heart", "nobody", "joint")
+
+
+@pytest.mark.parametrize("difference", [-0.5, 3.0])
+def test_a_set_is_drawn_even_where_a_loss_leaves_the_picture(tmp_path, difference):
+    made = [
+        Result("evidence", table, "clean", method, "x", "loss", 0, value, method == "joint")
+        for method, value in (("joint", 1.0), ("DW", 1.0 + difference), ("anymix", 0.9))
+        for table, value in (("Mean loss", value), ("Standard error against joint", 0.1))
+    ]
+    draw_evidence(made, tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_numbers_have_the_digits_that_their_errors_allow():
+    assert evidence.signed(Paired(-0.01234, 0.0023)) == "−0.0123 ± 0.0023"
+    assert evidence.signed(Paired(0.5, 0.0)) == "+0.5"
+    assert evidence.signed(Paired(1.5, 12.3)) == "+2 ± 12"
