@@ -79,16 +79,18 @@ class Kernels(NamedTuple):
             return f"{means} of rows; of how many is not known."
         return f"{means} of {least} distinct rows or more."
 
-    def log_density_graph(self, graph: GraphBuilder, bandwidth: float) -> str:
+    def log_density_graph(
+        self, graph: GraphBuilder, bandwidth: float, rows: str | None = None
+    ) -> str:
         """log Σ_j exp(a_j + x'c_j/v_j − |x|²/2v_j), x and c about the centres' mean, (n, 1)."""
         centre = self.weights @ self.centres
         c, v = self.centres - centre, bandwidth**2 + self.variances
-        x = graph.add("Sub", graph.rows, graph.constant(centre))
-        rows = graph.add("Concat", x, graph.over("ReduceSumSquare", x, 1), axis=1)
+        x = graph.add("Sub", rows or graph.rows, graph.constant(centre))
+        left = graph.add("Concat", x, graph.over("ReduceSumSquare", x, 1), axis=1)
         factor = np.concatenate([c / v[:, None], -0.5 / v[:, None]], axis=1).T
         peak = np.log(self.weights) - c.shape[1] / 2 * np.log(2 * np.pi * v)
         height = peak - (c**2).sum(axis=1) / (2 * v)
-        product = graph.add("Gemm", rows, graph.constant(factor), graph.constant(height))
+        product = graph.add("Gemm", left, graph.constant(factor), graph.constant(height))
         return graph.log_sum_exp(product)
 
 

@@ -1,15 +1,15 @@
 """Gaussian kernel densities, exact and in log space, with the bandwidth chosen from the data."""
 
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import KFold
-from sklearn.utils import check_random_state
+from sklearn.base import clone
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from anymix._arrays import FloatArray, IntArray
+from anymix._arrays import FloatArray
+from anymix.densities._bandwidth_choice import ChoosesBandwidth
 from anymix.densities._base import (
     Arrays,
     Density,
@@ -18,37 +18,25 @@ from anymix.densities._base import (
     Travels,
 )
 from anymix.densities._kernel_sums import held_out_log_densities
-from anymix.densities._scales import warn_of_scales
-from anymix.densities.bandwidth import (
-    climb,
-    grid_around,
-    merge_repeats,
-    pilot_bandwidth,
-    scott,
-    silverman,
-    spread,
-    wide_grid,
-)
+from anymix.densities._scales import Scale, checked_scale, packed_scale, spreads, warn_of_scales
+from anymix.densities.bandwidth import merge_repeats
 from anymix.densities.centres import (
     LEAST_WEIGHT,
     MIN_ROWS,
     Kernels,
-    cluster,
     share,
     sound_kernels,
 )
 
-RULES = {"scott": scott, "silverman": silverman}
 
-
-class GaussianKDE(Travels, Density):
+class GaussianKDE(ChoosesBandwidth, Travels, Density):
     """Gaussian kernel density estimate.
 
         f(x) = Σ_j w_j (2 pi h^2)^(-d/2) exp(-|x - x_j|^2 / 2h^2),    Σ_j w_j = 1
 
-    One bandwidth h serves all features, so bring them to one scale first: `fit` warns where half of
-    them have less than 1e-4 of the variance. Log-densities are right to 1e-4 nats plus 1e-6 of
-    their value in any dimension.
+    One bandwidth h serves all features, so bring them to one scale first, or give `scale`: `fit`
+    warns where half of them have less than 1e-4 of the variance. Log-densities are right to 1e-4
+    nats plus 1e-6 of their value in any dimension.
 
     With `centres` the estimate keeps k-means centres in place of the rows, each with its weight and
     the variance s_j^2 within its cluster, and h^2 + s_j^2 takes the place of h^2. Every centre is
@@ -69,6 +57,11 @@ class GaussianKDE(Travels, Density):
         ``KFold(n_folds, shuffle=True, random_state=random_state)``.
     centres : int, default=None
         Number of k-means centres to keep in place of the rows; None keeps the rows.
+    scale : array of shape (n_features,), "shared" or None, default=None
+        Positive numbers s that the features are divided by; kernels and bandwidth are of x / s, the
+        log-density is of x itself, log f(x) = log f_s(x / s) - Σ log s. Densities are compared, so
+        all sources need one scale: "shared" stands for the one that `with_shared` finds in the rows
+        of all of them, or, where that was not asked, for the spread of the own ones.
     random_state : int, RandomState instance or None, default=None
         Draws the folds, the sample of rows and the first centres.
 
@@ -78,6 +71,8 @@ class GaussianKDE(Travels, Density):
         The bandwidth h.
     centres_, weights_, variances_ : ndarray of shape (n_centres, n_features), (n_centres,) twice
         The points x_j that carry a kernel, their weights w_j, and s_j^2 (zero for rows).
+    scale_ : ndarray of shape (n_features,), or None
+        What features are divided by.
     bandwidths_, cv_scores_ : ndarray of shape (n_bandwidths,)
         Bandwidths tried and their mean held-out log-density; only after "cv" and "loo".
 
@@ -95,6 +90,7 @@ class GaussianKDE(Travels, Density):
     """
 
     kind = "gaussian_kernels"
+    scale_: FloatArray | None = None
     _least_distinct: int | None = None  # rows behind a centre; None if centres are all we have
 
     def __init__(
@@ -104,12 +100,14 @@ class GaussianKDE(Travels, Density):
         bandwidths: ArrayLike | None = None,
         n_folds: int = 5,
         centres: int | None = None,
+        scale: Scale = None,
         random_state: RandomState = None,
     ) -> None:
         self.bandwidth = bandwidth
         self.bandwidths = bandwidths
         self.n_folds = n_folds
         self.centres = centres
+        self.scale = scale
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -128,19 +126,50 @@ class GaussianKDE(Travels, Density):
         if not kept.all():
             rows, weights = rows[kept], weights[kept]
         weights = weights / weights.sum()
-        warn_of_scales(rows, weights, getattr(self, "feature_names_in_", None), stacklevel=2)
+        self.scale_ = checked_scale(self.scale, rows, weights)
+        if self.scale_ is None:
+            warn_of_scales(rows, weights, getattr(self, "feature_names_in_", None), stacklevel=2)
         rng = check_random_state(self.random_state)
-        self.bandwidth_ = self._choose_bandwidth(rows, weights, rng)
-        self.centres_, self.weights_, self.variances_ = self._kernels(rows, weights, rng)
         self._least_distinct = min(MIN_ROWS, len(merge_repeats(rows, weights)[0]))
+        scaled = self._scaled(rows)
+        self.bandwidth_ = self._choose_bandwidth(scaled, weights, rng)
+        self._keep(self._kernels(scaled, weights, rng))
+        if self.centres is None:
+            self.centres_ = rows  # to the last digit, which a division and a product may change
         return self
+
+    def with_shared(self, X: ArrayLike, sample_domain: object = None) -> Self:
+        """Return a copy, not fitted, that all sources can use: "shared" becomes one scale.
+
+        It is the standard deviation of each feature over X, the rows of all sources together, and 1
+        where that is 0; whose row it is does not matter.  Another `scale` stays as it is.
+        """
+        shared = clone(self)
+        if isinstance(self.scale, str):
+            shared.scale = spreads(check_array(X, dtype=np.float64))
+        return shared
+
+    def _scaled(self, rows: FloatArray) -> FloatArray:
+        return rows if self.scale_ is None else rows / self.scale_
+
+    def _keep(self, kernels: Kernels) -> None:
+        centres, self.weights_, self.variances_ = kernels
+        self.centres_ = centres if self.scale_ is None else centres * self.scale_
+
+    @property
+    def _of_scaled(self) -> Kernels:
+        return Kernels(self._scaled(self.centres_), self.weights_, self.variances_)
+
+    @property
+    def _log_volume(self) -> float:
+        return 0.0 if self.scale_ is None else float(np.log(self.scale_).sum())
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Log-density of each row, (n_samples,)."""
         check_is_fitted(self)
         rows: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
-        kernels = Kernels(self.centres_, self.weights_, self.variances_)
-        return np.asarray(kernels.log_densities(rows, [self.bandwidth_])[0])
+        logs = self._of_scaled.log_densities(self._scaled(rows), [self.bandwidth_])[0]
+        return np.asarray(logs - self._log_volume)
 
     def score_training_samples(self) -> FloatArray:
         """Log-density of each training row that was kept under all the other ones.
@@ -154,37 +183,54 @@ class GaussianKDE(Travels, Density):
             )
         if len(self.centres_) < 2:
             raise ValueError("The only training row cannot be left out; fit at least two rows.")
-        logs = held_out_log_densities(self.centres_, self.weights_, [self.bandwidth_])
-        return np.asarray(logs[0])
+        kernels = self._of_scaled
+        logs = held_out_log_densities(kernels.centres, kernels.weights, [self.bandwidth_])
+        return np.asarray(logs[0] - self._log_volume)
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> FloatArray:
         """Draw rows from the estimate, (n_samples, n_features): a centre, then its kernel."""
         check_is_fitted(self)
         rng = check_random_state(random_state)
         chosen = rng.choice(len(self.weights_), n_samples, p=self.weights_)
-        scale = np.sqrt(self.bandwidth_**2 + self.variances_[chosen])
-        noise = rng.standard_normal((n_samples, self.centres_.shape[1]))
-        return np.asarray(self.centres_[chosen] + scale[:, None] * noise)
+        width = np.sqrt(self.bandwidth_**2 + self.variances_[chosen])
+        noise = width[:, None] * rng.standard_normal((n_samples, self.centres_.shape[1]))
+        return self.centres_[chosen] + (noise if self.scale_ is None else noise * self.scale_)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return centres (k, d), weights (k,), variances (k,) and bandwidth (1,)."""
+        """Return centres (k, d), weights (k,), variances (k,), bandwidth (1,), maybe scale (d,)."""
         check_is_fitted(self)
-        return {
+        arrays = {
             "centres": self.centres_,
             "weights": self.weights_,
             "variances": self.variances_,
             "bandwidth": np.array([self.bandwidth_]),
         }
+        return arrays if self.scale_ is None else arrays | {"scale": self.scale_}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
         """Build the estimate of these kernels, or say what is not sound."""
-        return cls._of(*sound_kernels(arrays, n_features))
+        if "scale" not in arrays:
+            return cls._of(*sound_kernels(arrays, n_features))
+        scale, scaled = packed_scale(arrays, n_features)
+        kernels, bandwidth = sound_kernels(scaled, n_features)
+        density = cls._of(kernels, bandwidth, scale=scale)
+        if kernels.centres is scaled["centres"]:
+            density.centres_ = arrays["centres"]  # to the last digit
+        return density
 
     @classmethod
-    def _of(cls, kernels: Kernels, bandwidth: float, least: int | None = None) -> Self:
-        density = cls(bandwidth, centres=len(kernels.weights) if kernels.variances.any() else None)
-        density.centres_, density.weights_, density.variances_ = kernels
+    def _of(
+        cls,
+        kernels: Kernels,
+        bandwidth: float,
+        least: int | None = None,
+        scale: FloatArray | None = None,
+    ) -> Self:
+        centres = len(kernels.weights) if kernels.variances.any() else None
+        density = cls(bandwidth, centres=centres, scale=scale)
+        density.scale_ = scale
+        density._keep(kernels)
         density.bandwidth_, density.n_features_in_ = bandwidth, kernels.centres.shape[1]
         density._least_distinct = least
         return density
@@ -198,92 +244,15 @@ class GaussianKDE(Travels, Density):
         check_is_fitted(self)
         if self.variances_.any():
             return self
-        shared = share(self.centres_, self.weights_, n_centres, np.random.RandomState(seed))
-        return self._of(shared, self.bandwidth_, self._least_distinct)
+        rows, weights, _ = self._of_scaled
+        shared = share(rows, weights, n_centres, np.random.RandomState(seed))
+        return self._of(shared, self.bandwidth_, self._least_distinct, self.scale_)
 
     def log_density_graph(self, graph: GraphBuilder) -> str:
         """Write the estimate into an ONNX graph, (n, 1)."""
         check_is_fitted(self)
-        kernels = Kernels(self.centres_, self.weights_, self.variances_)
-        return kernels.log_density_graph(graph, self.bandwidth_)
-
-    def _kernels(
-        self, rows: FloatArray, weights: FloatArray, rng: np.random.RandomState
-    ) -> Kernels:
-        if self.centres is None:
-            return Kernels(rows, weights, np.zeros(len(rows)))
-        return cluster(rows, weights, self.centres, rng)
-
-    def _choose_bandwidth(
-        self, rows: FloatArray, weights: FloatArray, rng: np.random.RandomState
-    ) -> float:
-        if isinstance(self.bandwidth, Real):
-            return float(_checked(self.bandwidth)[0])
-        if self.bandwidth not in ("cv", "loo", *RULES):
-            raise ValueError(
-                f"bandwidth={self.bandwidth!r} is not known; use 'cv', 'loo', 'scott', "
-                "'silverman' or a positive number."
-            )
-        if self.bandwidth == "loo" and self.centres is not None:
-            raise ValueError("bandwidth='loo' needs the rows themselves; use 'cv' with centres.")
-        if spread(rows, weights) == 0:
-            raise ValueError(
-                f"bandwidth={self.bandwidth!r} needs rows that differ; got n_samples = {len(rows)} "
-                "equal ones; pass the bandwidth as a number."
-            )
-        if self.bandwidth in RULES:
-            return RULES[self.bandwidth](rows, weights)
-        return self._search(*merge_repeats(rows, weights), rng)
-
-    def _search(self, rows: FloatArray, weights: FloatArray, rng: np.random.RandomState) -> float:
-        """Keep the bandwidths tried and their mean held-out log-densities; return the best."""
-        folds = _folds(len(rows), self.n_folds, rng) if self.bandwidth == "cv" else None
-
-        def score(tried: FloatArray) -> FloatArray:
-            if self.centres is None or folds is None:
-                logs = held_out_log_densities(rows, weights, tried, folds, for_means=True)
-                return logs @ weights
-            return self._held_out_from_centres(rows, weights, tried, folds, rng) @ weights
-
-        if self.bandwidths is not None:
-            tried = _checked(self.bandwidths)
-            self.bandwidths_, self.cv_scores_ = tried, score(tried)
-        elif self.centres is not None:
-            self.bandwidths_ = wide_grid(spread(rows, weights))
-            self.cv_scores_ = score(self.bandwidths_)
-        else:
-            grid = grid_around(pilot_bandwidth(rows, weights, rng))
-            self.bandwidths_, self.cv_scores_ = climb(score, grid)
-        return float(self.bandwidths_[np.argmax(self.cv_scores_)])
-
-    def _held_out_from_centres(
-        self,
-        rows: FloatArray,
-        weights: FloatArray,
-        tried: FloatArray,
-        folds: IntArray,
-        rng: np.random.RandomState,
-    ) -> FloatArray:
-        """Log-density of each row under the centres of the other folds' rows."""
-        logs = np.empty((len(tried), len(rows)))
-        for fold in range(folds.max() + 1):
-            test = folds == fold
-            kernels = self._kernels(rows[~test], weights[~test], rng)
-            logs[:, test] = kernels.log_densities(rows[test], tried)
-        return logs
-
-
-def _folds(n_rows: int, n_folds: int, rng: np.random.RandomState) -> IntArray:
-    """Fold of each row."""
-    folds = np.empty(n_rows, dtype=np.int64)
-    splits = KFold(min(n_folds, n_rows), shuffle=True, random_state=rng).split(folds)
-    for fold, (_, test) in enumerate(splits):
-        folds[test] = fold
-    return folds
-
-
-def _checked(bandwidths: ArrayLike) -> FloatArray:
-    checked = np.ravel(np.asarray(bandwidths, dtype=np.float64))
-    if not checked.size or not np.all((checked > 0) & (checked < np.inf)):
-        raise ValueError(f"Bandwidths must be positive and finite; got {bandwidths!r}.")
-    return checked
+        if self.scale_ is None:
+            return self._of_scaled.log_density_graph(graph, self.bandwidth_)
+        rows = graph.add("Div", graph.rows, graph.constant(self.scale_))
+        logs = self._of_scaled.log_density_graph(graph, self.bandwidth_, rows)
+        return graph.add("Sub", logs, graph.constant(np.array(self._log_volume)))
