@@ -81,7 +81,7 @@ def split(rows: EvidenceSet, seed: int) -> tuple[NDArray[np.intp], NDArray[np.in
     ...                    np.repeat(["a", "b"], 10), np.arange(20) // 2, False)
     >>> train, test = split(rows, 0)
     >>> len(train), len(test), np.intersect1d(rows.groups[train], rows.groups[test]).size
-    (14, 6, 0)
+    (16, 4, 0)
     """
     rng = np.random.default_rng(seed)
     groups, first, sizes = np.unique(rows.groups, return_index=True, return_counts=True)
