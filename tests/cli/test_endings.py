@@ -73,7 +73,7 @@ def test_the_help_names_the_codes(run):
     said = run("--help").out
     assert set(exit_codes.MEANINGS) == {0, 1, 2, 3, 4, 5, 130, 143}
     for code, meaning in exit_codes.MEANINGS.items():
-        assert f"  {code:<15} {meaning}\n" in said
+        assert f"  {code:<17} {meaning}\n" in said
 
 
 def test_names_of_files_cannot_write_to_the_terminal(run, tmp_path):

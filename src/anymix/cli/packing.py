@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
+from threadpoolctl import threadpool_limits
 
 from anymix._errors import InputError, UsageError
 from anymix.cli.columns import quoted
@@ -26,6 +27,7 @@ from anymix.cli.training_table import TrainingTable, read_training_rows
 from anymix.densities import ContrastiveDensity, GaussianKDE, GaussianMixtureDensity, Reference
 from anymix.exchange import THAT_WORK
 
+FEW_ROWS = 10_000
 KINDS = {
     "classification": (is_classifier, "classifier"),
     "regression": (is_regressor, "regressor"),
@@ -66,7 +68,13 @@ def make_estimator(args: Namespace, table: TrainingTable) -> Any:
 def trained(estimator: Any, table: TrainingTable) -> Any:
     """Train; a column without any value is a constant to the estimator, which may not take it."""
     empty = np.isnan(table.X).all(axis=0)
-    return estimator.fit(np.where(empty, 0.0, table.X), table.y)
+    with few_threads(table.X):
+        return estimator.fit(np.where(empty, 0.0, table.X), table.y)
+
+
+def few_threads(X: Any) -> Any:
+    """Let trees of few rows grow on one thread: several would mostly wait for each other."""
+    return threadpool_limits(1 if len(X) < FEW_ROWS else None, user_api="openmp")
 
 
 def _boosted(args: Namespace, table: TrainingTable) -> Any:

@@ -15,6 +15,7 @@ from anymix.cli.exit_codes import SUCCESS, code_of, sentence_of
 from anymix.cli.packing import (
     check_labels,
     classes_of,
+    few_threads,
     make_density,
     make_estimator,
     read_held_out,
@@ -99,10 +100,12 @@ def run_pack(args: Namespace, console: Console) -> int:
     estimator = args.onnx if args.onnx else make_estimator(args, table)
     density = make_density(args, table, reference)
     held = read_held_out(args, table, known)
+    with few_threads(X):
+        density.fit(X)
     source = Source(
         args.name,
         estimator if args.onnx else trained(estimator, table),
-        density.fit(X),
+        density,
         classes=classes,
         feature_names=table.names,
         n_rows=len(X),

@@ -9,6 +9,7 @@ from typing import Any
 from anymix._errors import AuditError
 
 MANIFEST = "manifest.json"
+MOST_SAID = 500  # characters of what a density says of itself
 HARMLESS = re.compile(r"[\w .,%/+=<>@-]*")
 
 
@@ -65,3 +66,16 @@ def is_number(value: Any) -> bool:
     """Whether a value is a number of a usual size."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and math.isfinite(value) and abs(value) < 1e100
+
+
+def shortened(text: str, most: int = MOST_SAID) -> str:
+    """Keep the first sentences of a text: a manifest has room for 1000 characters in all.
+
+    Examples
+    --------
+    >>> shortened("One. Two. Three.", 10)
+    'One. Two. And so on.'
+    """
+    if len(text) <= most:
+        return text
+    return f"{text[:most].rpartition('. ')[0] or text[:most]}. And so on."

@@ -79,9 +79,12 @@ def rows_beyond_chance(rows: Rows, arrays: Sequence[NDArray[Any]]) -> int:
 
     Made-up rows take each feature from another row.  Where that gives no new ones, as with one
     feature, only rows with a number of four digits or more count: 3 stands in every second file.
-    Rows of one such number, as of zeros alone, do not count: they stand in every constant.
+    Rows of one such number, as of zeros alone, do not count: they stand in every constant.  Nor do
+    rows with gaps whose numbers of few digits five rows or more share: they are nobody's own.
     """
     found = rows_standing(rows, arrays) & ~_constant(rows)
+    if not hasattr(rows, "tocsr"):
+        found &= ~_shared(rows, found)
     if not found.any():
         return 0
     made_up = made_up_of(rows.tocsr()) if hasattr(rows, "tocsr") else _shuffled(rows)
@@ -103,6 +106,20 @@ def _constant(rows: Rows) -> Flags:
     least = np.where(gaps, np.inf, rows).min(axis=1)
     same = (gaps | (rows == least[:, None])).all(axis=1)
     return np.asarray(same & ~has_many_digits(np.where(np.isinf(least), 0.0, least)))
+
+
+def _shared(rows: FloatArray, asked: Flags) -> Flags:
+    """Which of the rows asked for have gaps, and beside them only what many rows have?"""
+    shared = np.zeros(len(rows), dtype=bool)
+    gaps = np.isnan(rows)
+    plain = np.flatnonzero(asked & gaps.any(axis=1) & ~has_many_digits(rows).any(axis=1))
+    distinct, place = np.unique(rows[plain], axis=0, return_inverse=True, equal_nan=True)
+    # Of many different ones the rest counts, which errs on the safe side.
+    for i, row in enumerate(distinct[:TRIED]):
+        known = ~np.isnan(row)
+        alike = (rows[:, known] == row[known]).all(axis=1)
+        shared[plain[place.ravel() == i]] = alike.sum() >= SHARED
+    return shared
 
 
 def numbers_beyond_chance(values: FloatArray, arrays: Sequence[NDArray[Any]]) -> int:

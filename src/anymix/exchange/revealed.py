@@ -30,6 +30,7 @@ from anymix.exchange.contents import (
     words_in,
     words_of,
 )
+from anymix.exchange.entries import shortened
 from anymix.exchange.forms import comparable, dense, documents_of, forms_of, rare_entries
 from anymix.exchange.matches import (
     answers_beyond_chance,
@@ -106,7 +107,7 @@ def say_or_refuse(
     reveals_rows: bool,
 ) -> str:
     """Say what the files reveal, or refuse them if that is more than was allowed."""
-    said = "no density." if packed.density is None else packed.density.reveals()
+    said = "no density." if packed.density is None else shortened(packed.density.reveals())
     cells = cells_of(source.predictor)
     predictor, density = Found(), Found()
     if training is not None and packed.text:

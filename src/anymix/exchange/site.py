@@ -31,7 +31,7 @@ from anymix.exchange.read import ReceivedSource, judge_at
 from anymix.exchange.rounding import round_outcomes, round_responsibilities
 from anymix.exchange.site_checks import LOSSES, check_site, site_head
 from anymix.exchange.tensors import dump, load
-from anymix.sources import Tables, evaluate
+from anymix.sources import Tables, evaluate, log_reference
 
 MIN_ROWS = 20
 LIMIT = 2**28  # bytes: reading takes four times as much
@@ -128,7 +128,8 @@ def evaluate_site(
         )
     classes = all_classes(received)
     judge_at(received, X)
-    found = evaluate([one.source for one in received], X, classes)
+    sources = [one.source for one in received]
+    found = evaluate(sources, X, classes)
     outcomes = _outcomes(found, target, classes)
     log_total = logsumexp(found.log_masses, axis=0)
     impossible = np.isneginf(log_total)
@@ -142,7 +143,8 @@ def evaluate_site(
         tuple(one.sha256 for one in received),
         log_r[:, order],
         outcomes[:, order],
-        log_total[order],
+        # Scores against a reference become densities again, of which novelty speaks.
+        (log_total + log_reference(sources, X))[order],
     )
 
 

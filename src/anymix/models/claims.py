@@ -199,6 +199,14 @@ def _check_columns(model: Any, received: Sequence[ReceivedSource]) -> None:
         stated = nameless(one.source).feature_names
         if names is not None and stated is not None and stated != list(names):
             raise ValueError("the names of the features are not those of the sources")
+    codes = [
+        [(f.name, getattr(f, "categories", None)) for f in one.manifest.features]
+        for one in received
+    ]
+    # A table is coded once for all sources.
+    coded = any(one.manifest.columns is not None for one in received)
+    if coded and any(each != codes[0] for each in codes):
+        raise ValueError("the sources do not list the same columns and categories")
 
 
 def check_alone(record: dict[str, Any]) -> None:

@@ -141,6 +141,9 @@ def _restore(folder: Path, record: dict[str, Any], digest: str) -> SavedModel:
     if record["router"] is not None:
         path, facts = _part(folder, record["router"])
         model.router_ = read_router(path, facts, len(received[0].manifest.features))
+    columns = next((m.columns for m in (one.manifest for one in received) if m.columns), None)
+    if columns is not None:
+        model.columns_ = columns
     name_columns(model)
     return SavedModel(folder, model, record, received, digest)
 
