@@ -12,9 +12,9 @@ from anymix.studies.runner import Result
 # Marks and colours are told apart in print too; anymix is the strong one.
 STYLES: dict[str, tuple[str, str]] = {
     "own": ("|", "#222222"),
-    "uniform": ("v", "#b8b8b8"),
+    "uniform": ("v", "#9a9a9a"),
     "router": ("<", "#c9a227"),
-    "stacking": ("^", "#8c8c8c"),
+    "stacking": ("^", "#5a8f5a"),
     "group DRO": ("s", "#8e6bbf"),
     "DW": ("D", "#e07b39"),
     "anymix": ("o", "#1b6ca8"),
@@ -35,6 +35,7 @@ def draw_evidence(results: Sequence[Result], path: Path) -> None:
             axes.axhspan(i - 0.5, i + 0.5, color="#f5f5f5", linewidth=0)
         _draw_set(axes, results, name, i)
     axes.axvline(0, color="#222222", linewidth=1)
+    axes.text(0, -0.53, "joint*", ha="center", va="bottom", fontsize=9)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlim(None, FURTHEST + 4)
