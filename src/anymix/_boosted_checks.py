@@ -104,7 +104,7 @@ def check_walks(trees: Any) -> None:
     level, steps, levels = trees.starts[:-1], 0, 0
     while level.size:
         levels, steps = levels + 1, steps + np.unique(root[level]).size
-        short = levels <= MOST_LEVELS and steps <= MOST_STEPS
-        refuse_unless(short, f"has walks of more than {MOST_STEPS} steps for each row")
+        refuse_unless(levels <= MOST_LEVELS, f"has a tree of more than {MOST_LEVELS} levels")
+        refuse_unless(steps <= MOST_STEPS, f"needs more than {MOST_STEPS} steps for each row")
         level = level[split[level]]
         level = np.concatenate([root[level] + trees.left[level], root[level] + trees.right[level]])

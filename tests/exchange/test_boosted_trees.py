@@ -12,19 +12,25 @@ pytest.importorskip("skl2onnx")
 pytest.importorskip("onnxruntime")
 
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from anymix import Source
 from anymix._boosted_trees import BoostedTrees
+from anymix.core import Combination
 from anymix.densities import GaussianKDE
-from anymix.exchange import pack_source, read_source
+from anymix.exchange import export_onnx, pack_source, read_source, read_sources
 from anymix.exchange.contents import cells_of
 from anymix.exchange.conversion import NoSafeGraph, graphs_of
 from anymix.exchange.onnx_graph import Graph
 from anymix.exchange.predictor import Expected, audit
+from anymix.sandbox import open_session
 from tests.exchange.boosted_cases import (
     CASES,
     CATEGORIES,
@@ -195,3 +201,18 @@ def test_trees_can_be_part_of_a_graph():
 def test_rows_of_another_width_are_refused():
     with pytest.raises(ValueError, match="5 columns are needed"):
         BoostedTrees.of(fitted("squared")).raw_predict(np.zeros((3, 4)))
+
+
+def test_a_model_of_boosted_and_other_trees_is_exported(tmp_path):
+    rows, y = np.nan_to_num(X), (Z > 0).astype(int)
+    boosted = HistGradientBoostingClassifier(**MIXED).fit(rows, y)
+    forest = RandomForestClassifier(5, min_samples_leaf=20, random_state=0).fit(rows, y)
+    density = GaussianKDE(1.0).fit(rows[:300])
+    for name, model in (("north", boosted), ("south", forest)):
+        pack_source(Source(name, model, density), tmp_path / name, rows=rows)
+    received = read_sources([tmp_path / "north", tmp_path / "south"])
+    content = export_onnx(received, Combination(np.array([0.7, 0.3]), 0.0))
+    found = open_session(content).run(["probabilities"], {"X": rows[:500]})[0]
+    # The densities are the same, so that the weights are z.
+    due = 0.7 * boosted.predict_proba(rows[:500]) + 0.3 * forest.predict_proba(rows[:500])
+    np.testing.assert_allclose(found, due, atol=1e-5)
