@@ -16,6 +16,7 @@ from scipy.stats import norm
 from anymix import densities
 from anymix.densities import (
     BigramModel,
+    ContrastiveDensity,
     GaussianKDE,
     GaussianMixtureDensity,
     KnownDensity,
@@ -36,6 +37,16 @@ class Case(NamedTuple):
     @property
     def takes(self) -> str:
         return takes(self.make(1))
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether scores are log D/U, learned by a classifier, and log D is asked for apart."""
+        return "reference" in self.make(1).get_params()
+
+    def log_density(self, rows: Any, d: int = 1) -> Any:
+        """Return log D of the fitted density, whatever its scores are."""
+        density = self.fitted(d)
+        return density.log_density(rows) if self.is_ratio else density.score_samples(rows)
 
     def fitted(self, d: int = 1) -> Any:
         """Return the density of the training rows, fitted once for all checks."""
@@ -70,6 +81,10 @@ FORMS: dict[str, dict[str, Callable[[int], Any]]] = {
     "BigramModel": {
         smoothing: lambda d, smoothing=smoothing: BigramModel(smoothing)
         for smoothing in ("katz", "kneser_ney", "witten_bell", "absolute")
+    },
+    "ContrastiveDensity": {
+        kind: lambda d, kind=kind: ContrastiveDensity(reference=kind, random_state=0)
+        for kind in ("marginals", "centres", "both")
     },
     # Its default takes words for independent, which the documents of these tests are not.
     "TextDensity": {"katz": lambda d: TextDensity("katz", min_count=1)},

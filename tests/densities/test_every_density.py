@@ -6,7 +6,12 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 from anymix import densities
-from anymix.densities import BigramModel, GaussianKDE, GaussianMixtureDensity
+from anymix.densities import (
+    BigramModel,
+    ContrastiveDensity,
+    GaussianKDE,
+    GaussianMixtureDensity,
+)
 from tests.densities import density_checks as checks
 from tests.densities.density_cases import Case, cases, plain, routers
 
@@ -149,6 +154,16 @@ class TellsRows(GaussianKDE):
         return self
 
 
+class RatioTooHigh(ContrastiveDensity):
+    def score_samples(self, X):
+        return super().score_samples(X) + 0.5
+
+
+class OtherRatio(ContrastiveDensity):
+    def sample(self, n_samples=1, random_state=None):
+        return 1.2 * super().sample(n_samples, random_state)
+
+
 class TooHighForWords(BigramModel):
     def score_samples(self, X):
         return super().score_samples(X) + 0.001
@@ -169,6 +184,8 @@ WRONG = [
     (PacksWrongly, checks.comes_back_from_its_arrays),
     (TrustsEverybody, checks.refuses_arrays_that_are_not_sound),
     (TellsRows, checks.hands_over_no_row),
+    (RatioTooHigh, checks.integrates_to_one),
+    (OtherRatio, checks.samples_agree),
     (TooHighForWords, checks.integrates_to_one),
     (OtherWords, checks.samples_agree),
 ]

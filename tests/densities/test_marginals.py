@@ -1,5 +1,7 @@
 """One column in a few numbers: it sums to one, matches its draws and tells no row's value."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -36,7 +38,7 @@ def total(parts, weights):
     edges = [ends[0] - width, *ends, ends[-1] + width]
     inside = sum(
         quad(lambda x: np.exp(pooled_log_density(parts, weights, np.array([x]))[0]), a, b)[0]
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        for a, b in pairwise(edges)
     )
     return shares + inside + gap_share(parts, weights)
 

@@ -18,7 +18,7 @@ def agreed_columns(summaries: Sequence[Summary]) -> Columns:
     for other in summaries[1:]:
         _check_names(first, other)
     for j, name in enumerate(first.columns.names):
-        told = [s for s in summaries if s.marginals[j].gaps < 1]
+        told = [s for s in summaries if s.marginals[j].gaps < 1] or summaries
         kinds = [s.columns.columns[j].kind for s in told]
         if len(set(kinds)) > 1:
             one, two = kinds.index("number"), kinds.index("category")

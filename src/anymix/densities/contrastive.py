@@ -26,6 +26,7 @@ from anymix.densities._base import (
     refuse_unless,
 )
 from anymix.densities._contrastive_arrays import packed, received
+from anymix.densities._contrastive_trees import boosted_trees, on_public_grid
 from anymix.densities.reference import Reference
 
 LEAST_PROBABILITY = 1e-7  # a classifier that is surer than this has seen too few rows to be
@@ -55,7 +56,7 @@ class ContrastiveDensity(Travels, Density):
         only if they share it, so give the same to all, or use `with_shared`.
     n_draws : float, default=2
         Draws of U for each row.
-    least_draws : int, default=2000
+    least_draws : int, default=4000
         But not fewer than these.
     random_state : int, RandomState instance or None, default=None
         Draws from U.
@@ -95,7 +96,7 @@ class ContrastiveDensity(Travels, Density):
         reference: Any = None,
         *,
         n_draws: float = 2,
-        least_draws: int = 2000,
+        least_draws: int = 4000,
         random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
@@ -144,22 +145,22 @@ class ContrastiveDensity(Travels, Density):
         return self
 
     def _fit_model(self, rows: FloatArray, draws: FloatArray, sample_weight: Any) -> None:
-        both = np.concatenate([rows, draws])
-        model = _boosted_trees(len(rows), self.columns_.categorical)
+        model = boosted_trees(len(rows), self.columns_.categorical)
         if self.estimator is not None:
             model = clone(self.estimator)
+        both = np.concatenate([rows, draws])
         _refuse_gaps(model, both)
+        boosted = isinstance(model, HistGradientBoostingClassifier)
+        if boosted:
+            both = on_public_grid(both, draws, self.columns_.categorical)
         labels = np.repeat([1, 0], [len(rows), len(draws)])
         weights = {}
         if sample_weight is not None:
             given = _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
-            if not given.any():
-                raise ValueError("All sample weights are zero; give some row a positive weight.")
             every = np.append(given * (len(rows) / given.sum()), np.ones(len(draws)))
             last = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
             weights = {f"{last}sample_weight": every}
         self.model_ = model.fit(both, labels, **weights)
-        boosted = isinstance(model, HistGradientBoostingClassifier)
         self.trees_ = BoostedTrees.of(model) if boosted else None
 
     def score_samples(self, X: Any) -> FloatArray:
@@ -230,7 +231,7 @@ class ContrastiveDensity(Travels, Density):
         n = 0 if self.trees_ is None else self.trees_.n_trees
         return (
             f"{n} trees that tell rows from draws of a public reference: thresholds between values "
-            "of rows and draws, and how rows and draws share the leaves. "
+            "of draws, and how rows and draws share the leaves. "
             f"{self.reference_.reveals()}"
         )
 
@@ -269,19 +270,6 @@ class ContrastiveDensity(Travels, Density):
 
 def _is_given(reference: Any) -> bool:
     return reference is not None and not isinstance(reference, str)
-
-
-def _boosted_trees(n: int, words: NDArray[np.bool_]) -> HistGradientBoostingClassifier:
-    """Return trees for n rows against draws; `words` says which columns hold categories, (d,)."""
-    return HistGradientBoostingClassifier(
-        max_iter=80,
-        max_leaf_nodes=15,
-        learning_rate=0.1,
-        min_samples_leaf=int(np.clip(n // 20, 5, 20)),
-        categorical_features=words if words.any() else None,
-        early_stopping=False,
-        random_state=0,
-    )
 
 
 def _refuse_gaps(model: Any, rows: FloatArray) -> None:

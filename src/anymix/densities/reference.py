@@ -92,6 +92,7 @@ class Reference:
         sample_domain: Any = None,
         min_count: int = 5,
         random_state: RandomState = None,
+        columns: Columns | None = None,
     ) -> Reference:
         """Make it of rows that are in one place; each domain counts by its rows.
 
@@ -107,9 +108,11 @@ class Reference:
             Values and words of fewer rows are left out.
         random_state : int, RandomState instance or None, default=None
             Draws the first centres.
+        columns : Columns, optional
+            What the columns are; by default what X shows.
         """
         check_kind(kind)
-        summary = Summary.of(X, name="all rows", min_count=min_count)
+        summary = Summary.of(X, name="all rows", min_count=min_count, columns=columns)
         if kind != "marginals":
             encoded = summary.columns.encode(X)
             codes = domain_codes(sample_domain, n_rows(X))
