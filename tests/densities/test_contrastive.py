@@ -231,7 +231,7 @@ def test_it_comes_back_with_words_and_gaps():
         ({"offset": np.array([100.0])}, "offset"),
         ({"reference": np.frombuffer(b"{}", np.uint8)}, "must have the parts"),
         ({"reference": np.frombuffer(b'{"a": NaN}', np.uint8)}, "not plain JSON"),
-        ({"more": np.zeros(1)}, "must hold an offset"),
+        ({"more": np.zeros(1)}, "must hold the arrays"),
         ({"trees_more": np.zeros(1)}, r"\w"),
     ],
 )

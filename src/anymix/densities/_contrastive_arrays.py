@@ -31,7 +31,7 @@ def received(arrays: Arrays) -> tuple[dict[str, NDArray[Any]], float, Reference]
     trees = {name: array for name, array in arrays.items() if name.startswith(TREES)}
     others = set(arrays) - set(trees)
     named = others == {"offset", "reference"}
-    refuse_unless(named, "must hold an offset, a reference and arrays of trees")
+    refuse_unless(named, "must hold the arrays offset, reference and those of trees")
     offset, text = arrays["offset"], arrays["reference"]
     sound = offset.dtype == np.float64 and offset.shape == (1,)
     refuse_unless(sound and abs(offset[0]) < MOST_OFFSET, "has an offset that is no number")
