@@ -22,7 +22,7 @@ def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     with output(args.out, [args.model], args.force, is_graph) as temporary:
         saved = read_model(args.model)
-        content = export_onnx(saved.received, saved.model.combination_)
+        content = export_onnx(saved.received, saved.model.combination_, saved.model.router_)
         temporary.write_bytes(content)
     text = f"wrote {args.out}: {len(content) / 2**10:.0f} kB; input X, float64"
     console.result(text, {"out": args.out, "bytes": len(content)}, args.out)

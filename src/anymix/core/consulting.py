@@ -1,6 +1,6 @@
 """Source k hears the others before it speaks: h'_k from what all models say at a point.
 
-    labels     log h'_k(x, ·) = Σ_j a_kj log h_j(x, ·) − log Σ_y exp(Σ_j a_kj log h_j(x, y))
+    labels     log h'_k(x, ·) = s(x, ·) − log Σ_y exp s(x, y),   s = Σ_j a_kj log h_j(x, ·) + b_k
     numbers    h'_k(x) = Σ_j a_kj h_j(x) + b_k
     positive   log h'_k(x) = Σ_j a_kj log h_j(x) + b_k
 
@@ -35,7 +35,7 @@ class Consulting(Record):
     ----------
     weights : array (p, p)
         a_kj: how source k takes what the model of source j says; the identity is no consulting.
-    offset, reach : array (p,)
+    offset, reach : array (p,), of labels the offset is (p, c)
         b_k; and how far, at most, a number (or its logarithm) is moved: as far as on the rows that
         a_k was learned from.  Where another model goes astray, it takes nobody along.
     form : "labels", "numbers" or "positive"
@@ -54,26 +54,29 @@ class Consulting(Record):
     form: str
 
     @classmethod
-    def none(cls, p: int, form: str) -> Self:
-        """Each source by itself."""
-        return cls(np.eye(p), np.zeros(p), np.zeros(p), form)
+    def none(cls, p: int, form: str, n_classes: int = 0) -> Self:
+        """Each source by itself; labels have as many classes as are said."""
+        offset = np.zeros((p, n_classes) if form == "labels" else p)
+        return cls(np.eye(p), offset, np.zeros(p), form)
 
     @property
     def consults(self) -> FloatArray:
         """Which sources hear others at all, (p,) of bool."""
-        own = (self.weights == np.eye(len(self.weights))).all(axis=1) & (self.offset == 0)
-        return np.asarray(~own)
+        p = len(self.weights)
+        own = (self.weights == np.eye(p)).all(axis=1)
+        return np.asarray(~own | self.offset.reshape(p, -1).any(axis=1))
 
     def check(self, p: int) -> None:
         """Raise a ValueError, in one sentence, for numbers that nobody can have learned."""
         parts = self.weights, self.offset, self.reach
-        if [part.shape for part in parts] != [(p, p), (p,), (p,)]:
-            raise ValueError(f"the consulting of {p} sources has other shapes than {p} x {p}.")
         if self.form not in FORMS:
             raise ValueError(f"the form of consulting must be one of {', '.join(FORMS)}.")
+        offset = (p, self.offset.size // p) if self.form == "labels" else (p,)
+        if [part.shape for part in parts] != [(p, p), offset, (p,)]:
+            raise ValueError(f"the consulting of {p} sources has other shapes than {p} x {p}.")
         if not all(np.isfinite(part).all() for part in parts) or (self.reach < 0).any():
             raise ValueError("the consulting has a number that is not finite, or a reach below 0.")
-        if np.abs(self.weights).max() > LARGEST:
+        if max(np.abs(part).max(initial=0.0) for part in parts[:2]) > LARGEST:
             raise ValueError("the consulting has a weight that is out of bounds.")
 
     @classmethod
@@ -101,19 +104,21 @@ class Consulting(Record):
     def heard_by(self, k: int, predictions: FloatArray) -> FloatArray:
         """h'_k alone, (n,) or (n, c)."""
         if self.form == "labels":
-            return pooled_labels(np.log(predictions), self.weights[k])
+            return pooled_labels(np.log(predictions), self.weights[k], self.offset[k])
         h = np.log(predictions) if self.form == "positive" else predictions
         moved = np.tensordot(self.weights[k], h, axes=1) + self.offset[k] - h[k]
         said = h[k] + np.clip(moved, -self.reach[k], self.reach[k])
         return np.asarray(np.exp(said) if self.form == "positive" else said)
 
 
-def pooled_labels(logs: FloatArray, weights: FloatArray) -> FloatArray:
-    """Σ_j a_j log h_j normalised over the classes, none below the floor: (p, n, c) -> (n, c).
+def pooled_labels(
+    logs: FloatArray, weights: FloatArray, offset: FloatArray | float = 0.0
+) -> FloatArray:
+    """Σ_j a_j log h_j + b normalised over classes, none below the floor: (p, n, c) -> (n, c).
 
     >>> pooled_labels(np.log([[[0.8, 0.2]], [[0.8, 0.2]]]), np.array([1.0, 1.0])).round(3)
     array([[0.941, 0.059]])
     """
-    pool = softmax(np.tensordot(weights, logs, axes=1), axis=-1)
+    pool = softmax(np.tensordot(weights, logs, axes=1) + offset, axis=-1)
     pool = np.maximum(pool, FLOOR)
     return np.asarray(pool / pool.sum(axis=-1, keepdims=True))

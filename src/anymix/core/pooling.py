@@ -21,6 +21,7 @@ from anymix.core.losses import Loss, losses_at
 
 STRENGTHS = np.array([0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0])
 N_FOLDS = 5
+MOST_OFFSETS = 50  # classes that have an offset each
 # Fewer rows cannot tell a better pool from luck.
 FEWEST = 10
 # By so many standard errors of the paired differences a pool must beat the own model.
@@ -33,26 +34,28 @@ MAX_STEPS, HALVINGS, TOL, TINY = 30, 12, 1e-9, 1e-300
 class Pool(NamedTuple):
     """What one source learned.
 
-    weights (p,) and offset; `crossed` (n,) or (n, c) is what it says at its own rows, each by a
-    pool that was learned without the row; `gain` is the mean loss of the own model less that of
-    the pool by folds, `error` its standard error.
+    weights (p,) and offset, of labels (c,); `crossed` (n,) or (n, c) is what it says at its own
+    rows, each by a pool that was learned without the row; `gain` is the mean loss of the own model
+    less that of the pool by folds, `error` its standard error.
     """
 
     weights: FloatArray
-    offset: float
+    offset: FloatArray
     crossed: FloatArray
     gain: float
     error: float
 
 
-def folds_of(n: int) -> IntArray:
-    """Deal n rows out to the folds, in an order that depends on nothing but n.
+def folds_of(y: NDArray[Any], losses: FloatArray) -> IntArray:
+    """Deal rows out to the folds by targets and own losses, in whatever order they come.
 
-    >>> np.bincount(folds_of(12)).tolist()
-    [3, 3, 2, 2, 2]
+    Every fold has its share of all targets, and of rows that are easy or hard.
+
+    >>> folds_of(np.array([5, 5, 7, 7, 7]), np.array([0.2, 0.1, 0.3, 0.1, 0.2]))
+    array([1, 0, 4, 2, 3])
     """
-    fold = np.empty(n, dtype=np.intp)
-    fold[np.random.default_rng(0).permutation(n)] = np.arange(n) % min(N_FOLDS, n)
+    fold = np.empty(y.size, dtype=np.intp)
+    fold[np.lexsort((losses, y))] = np.arange(y.size) % min(N_FOLDS, y.size)
     return fold
 
 
@@ -66,13 +69,14 @@ def learn_pool(
 ) -> Pool | None:
     """Learn a_k and b_k from predictions (p, n[, c]) at the rows of source k, or keep its own.
 
-    With `errors` the numbers are errors h − y, beside y = 0.  None says that no pool beats the own model on rows that the pool has not seen.
+    With `errors` the numbers are errors h − y, beside y = 0.  None says that no pool beats the own
+    model on rows that the pool has not seen.
     """
     n = predictions.shape[1]
     if n < FEWEST or len(predictions) < 2:
         return None
-    fold = folds_of(n)
     own = losses_at(predictions[k], y, loss)
+    fold = folds_of(y, own)
     kind = _Labels if predictions.ndim == 3 else _Numbers
     pools = kind(predictions, y, k, loss, errors)
     some = _some_rows(predictions)
@@ -147,55 +151,79 @@ class _Numbers:
         s = self.start + np.einsum("nq,nq->n", theta, self.features)
         return np.asarray(np.exp(s) if self.loss.positive else s)
 
-    def weights(self, theta: FloatArray) -> tuple[FloatArray, float]:
-        """a_k and b_k."""
+    def weights(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """a_k and b_k, (p,) and ()."""
         moved, own = theta[:-1], np.eye(len(self.means))[self.k]
         if self.errors:
-            return own + moved - own * moved.sum(), float(theta[-1])
-        return own + moved, float(theta[-1] - moved @ self.means)
+            return own + moved - own * moved.sum(), np.asarray(theta[-1])
+        return own + moved, np.asarray(theta[-1] - moved @ self.means)
 
 
 class _Labels:
-    """log h' = Σ_j a_j log h_j, normalised over classes; θ = a, learned by likelihood."""
+    """log h' = Σ_j a_j log h_j + b_y, normalised over classes; θ = (a, b), by likelihood.
+
+    Where there are many classes their own rows are too few to learn b from, and it stays 0.
+    """
 
     def __init__(self, predictions: FloatArray, y: NDArray[Any], k: int, *_: Any):
         p, n, c = predictions.shape
         logs = np.log(predictions)
         # Only differences between classes count, and centred ones make better systems.
         self.logs = logs - logs.mean(axis=2, keepdims=True)
-        self.features = np.moveaxis(self.logs, 0, -1).reshape(n * c, p)
-        self.products = _products(self.features)
+        self.features = np.ascontiguousarray(np.moveaxis(self.logs, 0, -1))
+        self.products = _products(self.features.reshape(n * c, p))
         self.hit = np.zeros((n, c))
         self.hit[np.arange(n), y] = 1.0
-        self.centre, self.penalty = np.eye(p)[k], np.ones(p)
+        self.n_offsets = c if c <= MOST_OFFSETS else 0
+        self.centre = np.append(np.eye(p)[k], np.zeros(self.n_offsets))
+        self.penalty = np.ones(self.centre.size)
 
     def _scores(self, theta: FloatArray) -> FloatArray:
-        return np.asarray(theta @ self.features.T).reshape(-1, *self.hit.shape)
+        (n, c, p), a = self.features.shape, theta[:, : len(self.logs)]
+        scores = (a @ self.features.reshape(n * c, p).T).reshape(-1, n, c)
+        return np.asarray(scores + theta[:, None, p:] if self.n_offsets else scores)
 
     def values(self, theta: FloatArray, mass: FloatArray) -> FloatArray:
-        """−Σ_i mass_i log h'(x_i, y_i) for each a of a stack, (B,)."""
+        """−Σ_i mass_i log h'(x_i, y_i) for each θ of a stack, (B,)."""
         scores = self._scores(theta)
         told = logsumexp(scores, axis=2) - np.einsum("bnc,nc->bn", scores, self.hit)
         return np.asarray((mass * told).sum(axis=1))
 
     def slopes(self, theta: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient (B, p) and Hessian (B, p, p)."""
-        (n, c), p = self.hit.shape, self.centre.size
+        """Gradient (B, q) and Hessian (B, q, q) = Σ_i mass_i [F'PF − (F'p)(F'p)'], F = (log h, I).
+
+        The parts of log h and of the offsets are found apart: those of the offsets are sparse.
+        """
+        (n, c, p), B = self.features.shape, len(theta)
         proba = softmax(self._scores(theta), axis=2)
-        weighed = (mass[:, :, None] * proba).reshape(-1, n * c)
-        missed = (mass[:, :, None] * (proba - self.hit)).reshape(-1, n * c)
-        mean = np.matmul(proba.transpose(1, 0, 2), self.features.reshape(n, c, p))
-        mean = mean.transpose(1, 0, 2)
+        weighed, missed = mass[:, :, None] * proba, mass[:, :, None] * (proba - self.hit)
+        mean = np.matmul(proba.transpose(1, 0, 2), self.features).transpose(1, 0, 2)
+        gradient = missed.reshape(B, n * c) @ self.features.reshape(n * c, p)
         spread = np.matmul((mass[:, :, None] * mean).transpose(0, 2, 1), mean)
-        return missed @ self.features, (weighed @ self.products).reshape(-1, p, p) - spread
+        hessian = (weighed.reshape(B, n * c) @ self.products).reshape(B, p, p) - spread
+        if not self.n_offsets:
+            return gradient, hessian
+        across = np.einsum("bnc,ncp->bpc", weighed, self.features, optimize=True)
+        across -= np.matmul(mean.transpose(0, 2, 1), weighed)
+        offsets = -np.matmul(proba.transpose(0, 2, 1), weighed)
+        offsets[:, np.arange(c), np.arange(c)] += weighed.sum(axis=1)
+        top = np.concatenate([hessian, across], axis=2)
+        bottom = np.concatenate([across.transpose(0, 2, 1), offsets], axis=2)
+        whole = np.concatenate([gradient, missed.sum(axis=1)], axis=1)
+        return whole, np.concatenate([top, bottom], axis=1)
 
     def said(self, theta: FloatArray) -> FloatArray:
-        """h' at each row by an a of its own, (n, p) -> (n, c)."""
-        return pooled_labels(self.logs * theta.T[:, :, None], np.ones(len(self.logs)))
+        """h' at each row by a θ of its own, (n, q) -> (n, c)."""
+        p = len(self.logs)
+        offset = theta[:, p:] if self.n_offsets else 0.0
+        return pooled_labels(self.logs * theta[:, :p].T[:, :, None], np.ones(p), offset)
 
-    def weights(self, theta: FloatArray) -> tuple[FloatArray, float]:
-        """a_k; labels have no offset."""
-        return theta, 0.0
+    def weights(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """a_k and b_k, (p,) and (c,)."""
+        p, offset = len(self.logs), np.zeros(self.hit.shape[1])
+        if self.n_offsets:
+            offset = theta[p:] - theta[p:].mean()
+        return theta[:p], offset
 
 
 def _products(features: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
+from anymix._columns import Columns
 from anymix.core import Ask, mix
 from anymix.estimators._rows import (
     Rows,
@@ -26,6 +27,7 @@ from anymix.estimators._rows import (
     check_y,
 )
 from anymix.estimators._source_training import SourceTrainer, check_part
+from anymix.estimators._threads import one_thread
 from anymix.estimators._warnings import OnceEach, names_checked
 from anymix.sources import CHUNK_ROWS, Source, masses_of
 
@@ -93,9 +95,14 @@ class SourceEnsemble(BaseEstimator):
         with OnceEach():
             rows = self._check_fit(X, y, sample_domain, sample_weight)
             trainer = self._trainer()
-            self.sources_, self.router_ = trainer.train(rows)
-            self._learn(rows, trainer)
+            with one_thread(rows):
+                self._train(rows, trainer)
+                self._learn(rows, trainer)
         return self
+
+    def _train(self, rows: Rows, trainer: SourceTrainer) -> None:
+        """Train the sources and what weighs them."""
+        self.sources_, self.router_ = trainer.train(rows)
 
     def _trainer(self) -> SourceTrainer:
         """Say how the sources come about; a single one needs no density."""
@@ -117,6 +124,7 @@ class SourceEnsemble(BaseEstimator):
                 "is None."
             )
         self._check_parts()
+        self.columns_ = self._describe(X)
         X = check_X(self, X, reset=True)
         n, classification = n_rows(X), self._classification()
         target = check_y(y, n, classification)
@@ -129,11 +137,16 @@ class SourceEnsemble(BaseEstimator):
             check_sizes(rows, self.source_names_, classification)
         return rows
 
+    def _describe(self, X: Any) -> Columns | None:
+        """Say which columns rows are to be read by; None takes them as they come."""
+        return None
+
     def _check_parts(self) -> None:
         if self.sources is not None:
             check_sources(self.sources)
         check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
         density = getattr(self, "density", None)
+        density = None if isinstance(density, str) and density == "auto" else density
         check_part(density, "density", ("score_samples", "log_responsibilities"), "GaussianKDE()")
 
     def _all_classes(self, y: NDArray[Any]) -> NDArray[Any]:

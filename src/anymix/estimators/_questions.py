@@ -25,6 +25,8 @@ from anymix.sources import (
     certify_tables,
     evaluate,
     find_influence,
+    log_reference,
+    masses_of,
 )
 
 
@@ -35,6 +37,7 @@ class Questions(SourceEnsemble):
     certificate_: Certificate | None
     tables_: Tables
     consulted_: Consulted
+    novelty_: Novelty | None
     set_aside_: tuple[str, ...]
     loss: str | Loss
     rule: str
@@ -152,7 +155,11 @@ class Questions(SourceEnsemble):
             )
         X = check_X(self, X)
         with names_checked(self):
-            return novelty.score(self._log_masses(X))
+            return novelty.score(self._log_densities(X))
+
+    def _log_densities(self, X: Any) -> FloatArray:
+        """log D_k(x), (p, n): of weights' densities, or of those that were kept for novelty."""
+        return masses_of(self.sources_, X) + log_reference(self.sources_, X)
 
     def predict_or_abstain(self, X: Any, max_novelty: float = 0.95) -> tuple[Any, Any]:
         """Predictions, and which rows (True) are unlike all sources; 1 − max_novelty at home."""

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from anymix._arrays import FloatArray, named_sources
+from anymix._errors import InputError
 from anymix.sources import Source, Tables
 
 
@@ -66,14 +67,22 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
     Text passes untouched, and so do DataFrames once their names are checked: an estimator inside
     may need the columns by name.  Without rows there was nothing to remember: see `fit_tables`.
     """
+    columns = getattr(estimator, "columns_", None)
+    if is_text(X) and columns is not None:
+        raise InputError("X", "holds texts, where a table was learned from; give its columns")
     if is_text(X) or not (reset or hasattr(estimator, "n_features_in_")):
         return X
     frame = hasattr(X, "columns")
     if frame and not getattr(X, "size", 1):
         raise ValueError(f"X has no values: its shape is {X.shape}.")
+    if columns is not None and frame and not reset:
+        return columns.encode(X)
     options: dict[str, Any] = {} if frame else {"accept_sparse": ("csr", "csc")}
+    if columns is not None and not frame:
+        options = {"dtype": None, "ensure_all_finite": False}
     try:
-        return validate_data(estimator, X, reset=reset, skip_check_array=frame, **options)
+        X = validate_data(estimator, X, reset=reset, skip_check_array=frame, **options)
+        return X if columns is None else columns.encode(X)
     except ValueError as error:
         fault = None if frame else not_numbers(X)
         if fault is None:

@@ -1,4 +1,4 @@
-"""Train a source for each domain, and tables in which no source is judged on rows it has seen."""
+"""Train a source for each domain, and what weighs them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from sklearn.utils.validation import has_fit_parameter
 
 from anymix._arrays import FloatArray, n_rows, positions
 from anymix.estimators._rows import Rows, folds_of, not_numbers
-from anymix.sources import Source, Tables, evaluate
+from anymix.sources import SecondRound, Source, Tables, evaluate, masses_of, pool_of_others
+
+# Fewer rows of a site cannot teach a second round.
+FEWEST_FOR_SECOND = 30
 
 
 def _last(model: Any) -> Any:
@@ -65,10 +68,10 @@ def fit_density(density: Any, X: Any, y: Any, weight: Any) -> Any:
         if isinstance(density, Pipeline) or fault is None:
             raise
         raise ValueError(
-            f"the density needs complete numbers, but {fault}: put the preprocessing in front of "
-            "the whole model, as make_pipeline(preprocessing, model), and pass sample_domain under "
-            "the name of its step, as distributionweightedclassifier__sample_domain; or give "
-            "density=make_pipeline(FrozenEstimator(preprocessing.fit(X)), GaussianKDE())."
+            f"the density needs complete numbers, but {fault}: leave density='auto', give a "
+            "ContrastiveDensity(), or put the preprocessing in front of the whole model, as "
+            "make_pipeline(preprocessing, model), and pass sample_domain under the name of its "
+            "step, as distributionweightedclassifier__sample_domain."
         ) from error
 
 
@@ -88,6 +91,19 @@ class Indifferent:
         return np.full((self.p, n_rows(X)), -np.log(self.p))
 
 
+def without_empty(X: Any) -> Any:
+    """Put zeros into columns that hold nothing at all: no tree can be grown beside them.
+
+    >>> without_empty(np.array([[np.nan, 1.0], [np.nan, np.nan]]))
+    array([[ 0.,  1.],
+           [ 0., nan]])
+    """
+    if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or not np.isnan(X[:1]).any():
+        return X
+    empty = np.isnan(X).all(axis=0)
+    return np.where(empty, 0.0, X) if empty.any() else X
+
+
 @dataclass(frozen=True)
 class SourceTrainer:
     """How sources come about: predictors are trained here or given, densities likewise.
@@ -102,49 +118,113 @@ class SourceTrainer:
     weighs: bool = True
 
     @property
-    def finished(self) -> bool:
-        """Whether there is nothing left to train."""
+    def weighed(self) -> bool:
+        """Whether the sources need nothing more to be weighed."""
+        if not self.weighs:
+            return True
         if not self.sources:
             return False
         return self.density is None or all(s.density is not None for s in self.sources)
 
     def train(self, rows: Rows) -> tuple[list[Source], Any]:
         """Return a source for each domain, and one classifier of domains for all, or None."""
-        sources = [self._source(k, rows.of(k)) for k in range(len(self.names))]
+        return self.with_densities(self.predictors(rows), rows)
+
+    def predictors(self, rows: Rows) -> list[Source]:
+        """Return a source for each domain, without a density unless it was given."""
+        if self.sources:
+            return list(self.sources)
+        found = []
+        for k, name in enumerate(self.names):
+            own = rows.of(k)
+            model = fit_with_weight(self.estimator, without_empty(own.X), own.y, own.weight)
+            found.append(Source(str(name), model, n_rows=own.y.size))
+        return found
+
+    def with_densities(self, sources: list[Source], rows: Rows) -> tuple[list[Source], Any]:
+        """Add what weighs the sources: a density to each, or one classifier of them all."""
         if not self.weighs:
             return sources, Indifferent(len(sources))
-        if self.finished or not is_domain_classifier(self.density):
+        if self.weighed or self.density is None:
             return sources, None
-        return sources, fit_density(self.density, rows.X, rows.domain, rows.weight)
+        density = self.density
+        if hasattr(density, "with_shared"):
+            density = density.with_shared(rows.X, rows.domain)
+        if is_domain_classifier(density):
+            return sources, fit_density(density, rows.X, rows.domain, rows.weight)
+        found = []
+        for k, source in enumerate(sources):
+            own = rows.of(k)
+            if source.density is None:
+                fitted = fit_density(density, own.X, None, own.weight)
+                source = replace(source, density=fitted)
+            found.append(source)
+        return found, None
 
-    def _source(self, k: int, own: Rows) -> Source:
-        if self.sources:
-            source = self.sources[k]
-        else:
-            predictor = fit_with_weight(self.estimator, own.X, own.y, own.weight)
-            source = Source(str(self.names[k]), predictor, n_rows=own.y.size)
-        if self.density is None or source.density is not None:
-            return source
-        if is_domain_classifier(self.density):
-            return source
-        return replace(source, density=fit_density(self.density, own.X, None, own.weight))
+    def second_round(
+        self, sources: list[Source], rows: Rows, wanted: Sequence[int]
+    ) -> list[Source]:
+        """Train some sources again, on what the pool of the others leaves; see `SecondRound`."""
+        found = list(sources)
+        for k in wanted:
+            own = rows.of(k)
+            if own.y.size < FEWEST_FOR_SECOND:
+                continue
+            others = [s.predictor for j, s in enumerate(sources) if j != k]
+            said = np.stack([np.asarray(other.predict(own.X), dtype=float) for other in others])
+            weights, offset = pool_of_others(said, own.y)
+            left = own.y - weights @ said - offset
+            rest = fit_with_weight(self.estimator, without_empty(own.X), left, own.weight)
+            found[k] = replace(sources[k], predictor=SecondRound(others, weights, offset, rest))
+        return found
+
+    def folds(self, rows: Rows, n_folds: int, classification: bool, seed: Any) -> NDArray[np.intp]:
+        """Deal rows out to folds; all are in one where nothing is trained on them."""
+        if self.sources and self.weighed:
+            return np.zeros(rows.y.size, dtype=np.intp)
+        return folds_of(rows, n_folds, classification, seed)
 
     def held_out_tables(
         self, rows: Rows, classes: NDArray[Any] | None, n_folds: int, seed: Any
     ) -> Tables:
         """Tables at all rows, each row asked of what was trained without its fold."""
-        p, m = len(self.names), rows.y.size
-        fold = np.zeros(m, dtype=np.intp)
-        if not self.finished:
-            fold = folds_of(rows, n_folds, classes is not None, seed)
-        shape = (p, m) if classes is None else (p, m, len(classes))
-        log_masses, predictions = np.empty((p, m)), np.empty(shape)
-        for number in range(int(fold.max()) + 1):
-            held = np.flatnonzero(fold == number)
-            rest = rows if self.finished else rows.take(np.flatnonzero(fold != number))
+        fold = self.folds(rows, n_folds, classes is not None, seed)
+        tables = self.blank(rows, classes)
+        for held, rest in in_turn(rows, fold):
+            asked = rows.take(held).X
             sources, router = self.train(rest)
-            part = evaluate(sources, rows.take(held).X, classes, router)
-            log_masses[:, held], predictions[:, held] = part.log_masses, part.predictions
+            part = evaluate(sources, asked, classes, router)
+            tables.log_masses[:, held] = part.log_masses
+            tables.predictions[:, held] = part.predictions
+        return replace(tables, has_densities=router is None)
+
+    def held_out_masses(self, rows: Rows, fold: NDArray[np.intp], numbers: Any) -> FloatArray:
+        """log D_k or log r_k (p, m) at the rows of some folds; NaN at all others."""
+        out = np.full((len(self.names), rows.y.size), np.nan)
+        for number in numbers:
+            held, rest = fold_of(rows, fold, number)
+            blank = self.sources or [Source(str(name), None) for name in self.names]
+            sources, router = self.with_densities(list(blank), rest)
+            out[:, held] = masses_of(sources, rows.take(held).X, router)
+        return out
+
+    def blank(self, rows: Rows, classes: NDArray[Any] | None) -> Tables:
+        """Tables of the right shape, with nothing in them but what is known of the rows."""
+        p, m = len(self.names), rows.y.size
+        shape = (p, m) if classes is None else (p, m, len(classes))
         targets = rows.y if classes is None else positions(rows.y, classes)
-        known = rows.domain, rows.weight, classes, router is None
-        return Tables(log_masses, predictions, targets, *known)
+        known = targets, rows.domain, rows.weight, classes
+        return Tables(np.zeros((p, m)), np.empty(shape), *known)
+
+
+def fold_of(rows: Rows, fold: NDArray[np.intp], number: int) -> tuple[NDArray[np.intp], Rows]:
+    """Return the rows of a fold, by number, and all others; where there is one fold, all rows."""
+    held = np.flatnonzero(fold == number)
+    rest = rows if held.size == fold.size else rows.take(np.flatnonzero(fold != number))
+    return held, rest
+
+
+def in_turn(rows: Rows, fold: NDArray[np.intp]) -> Any:
+    """Yield the rows of each fold, by number, and the others."""
+    for number in range(int(fold.max()) + 1):
+        yield fold_of(rows, fold, number)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from anymix._arrays import FloatArray, n_rows
+from anymix._arrays import FloatArray, IntArray, n_rows
+from anymix._columns import Columns
 from anymix.core import Combination, Loss, check_number
 from anymix.densities import GaussianKDE
+from anymix.estimators._defaults import candidates, default_estimator, kind_of
+from anymix.estimators._held_out import choose_density, held_out_answers, novelty_of
 from anymix.estimators._questions import Questions
 from anymix.estimators._rows import Rows, check_every_source, check_sources, check_X
 from anymix.estimators._set_aside import with_set_aside
 from anymix.estimators._source_training import SourceTrainer
 from anymix.estimators._warnings import names_checked
 from anymix.estimators.cross_loss import cross_loss
-from anymix.sources import Source, Tables, evaluate, learn
+from anymix.sources import Source, Tables, evaluate, learn, log_reference
 
 # A fit to one source has none of these, not even those of an earlier fit to several.
 LEARNED_FROM_SEVERAL = (
@@ -27,6 +31,7 @@ LEARNED_FROM_SEVERAL = (
     "comparison_",
     "consulted_",
     "cross_loss_",
+    "density_choice_",
     "influence_",
     "novelty_",
     "set_aside_",
@@ -44,7 +49,7 @@ class DistributionWeighting(Questions):
     def __init__(
         self,
         estimator: Any = None,
-        density: Any = None,
+        density: Any = "auto",
         *,
         sources: Sequence[Source] | None = None,
         loss: str | Loss = "squared",
@@ -84,13 +89,31 @@ class DistributionWeighting(Questions):
                 stacklevel=2,
             )
         rows = super()._check_fit(X, y, sample_domain, sample_weight)
+        self._choose_learner(X)
         check_number(len(self.source_names_))
         return rows
 
+    def _describe(self, X: Any) -> Columns | None:
+        """Read mixed tables by their columns, unless the user's own estimator sees to them."""
+        if self.sources:
+            known = [source.columns for source in self.sources]
+            return known[0] if all(one == known[0] for one in known) else None
+        if self.estimator is not None or kind_of(X) != "mixed":
+            return None
+        return Columns.of(X)
+
     def _density(self) -> Any:
+        if self._chooses():
+            return None
         if self.density is not None or self.sources:
-            return self.density
+            return None if isinstance(self.density, str) else self.density
         return GaussianKDE(random_state=self.random_state)
+
+    def _chooses(self) -> bool:
+        """Whether held-out rows choose the density: not where all sources have brought one."""
+        if not isinstance(self.density, str):
+            return False
+        return not self.sources or any(source.density is None for source in self.sources)
 
     if not TYPE_CHECKING:  # there it would hide every misspelt attribute
 
@@ -105,22 +128,66 @@ class DistributionWeighting(Questions):
                 )
             raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
+    def _choose_learner(self, X: Any) -> None:
+        """Choose the learner by the rows, where none was given."""
+        if not self.sources:
+            seed = self.random_state
+            chosen = default_estimator(X, self._classification(), seed)
+            self.estimator_ = chosen if self.estimator is None else self.estimator
+
     def estimator_or_default(self) -> Any:
         """Return the estimator to clone for each domain."""
-        return self._fallback() if self.estimator is None else self.estimator
+        return self.estimator_
 
     @property
     def z_(self) -> FloatArray:
         """The weights of the sources, shape (p,)."""
         return self.combination_.z
 
+    def _train(self, rows: Rows, trainer: SourceTrainer) -> None:
+        """Train the predictors; what weighs them is chosen by what they say."""
+        self.sources_, self.router_ = trainer.predictors(rows), None
+
     def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
+        for learned in LEARNED_FROM_SEVERAL:
+            self.__dict__.pop(learned, None)
         if len(self.sources_) == 1:
+            self.router_ = trainer.with_densities(self.sources_, rows)[1]
             self.combination_ = Combination(np.ones(1), self.eta, None, self.rule)
-            for learned in LEARNED_FROM_SEVERAL:
-                self.__dict__.pop(learned, None)
             return
-        self._learn_from(trainer.held_out_tables(rows, self._labels, self.cv, self.random_state))
+        fold = trainer.folds(rows, self.cv, self._classification(), self.random_state)
+        tables = trainer.blank(rows, self._labels)
+        again = held_out_answers(trainer, rows, tables, fold, self._goal())
+        self.sources_ = trainer.second_round(self.sources_, rows, again)
+        tables, strange = self._weigh(rows, trainer, tables, fold)
+        self._learn_from(tables)
+        if strange is not None:
+            self.novelty_ = novelty_of(tables, strange + log_reference(self.sources_, rows.X))
+
+    def _weigh(
+        self, rows: Rows, trainer: SourceTrainer, tables: Tables, fold: IntArray
+    ) -> tuple[Tables, FloatArray | None]:
+        """Add what weighs the sources, to them and to the held-out tables.
+
+        The second answer are held-out log-densities where others than the weights say how strange
+        a row is, or where a reference is to be added to them.
+        """
+        if not self._chooses():
+            folds = range(int(fold.max()) + 1)
+            tables = replace(tables, log_masses=trainer.held_out_masses(rows, fold, folds))
+            strange = None
+        else:
+            options = candidates(rows, self.columns_, self.random_state)
+            found = choose_density(trainer, rows, tables, fold, self._goal(), options)
+            self.density_choice_, log_masses, strange = found
+            tables = replace(tables, log_masses=log_masses)
+            trainer = replace(trainer, density=options[self.density_choice_.chosen])
+            if self.density_choice_.novelty is not None:
+                density = replace(trainer, density=options[self.density_choice_.novelty])
+                self.sources_, _ = density.with_densities(self.sources_, rows)
+        sources, self.router_ = trainer.with_densities(self.sources_, rows)
+        self.sources_ = [replace(source, columns=self.columns_) for source in sources]
+        return replace(tables, has_densities=self.router_ is None), strange
 
     def fit_tables(self, tables: Tables) -> Self:
         """Learn z from tables alone, when no rows may travel; the sources must have been given.
@@ -140,7 +207,7 @@ class DistributionWeighting(Questions):
                 "z is learned from held-out rows: add their targets and domains to the tables with "
                 "tables.labelled(y, sample_domain)."
             )
-        self.sources_, self.router_ = list(self.sources), None
+        self.sources_, self.router_, self.columns_ = list(self.sources), None, None
         self.source_names_ = np.asarray([source.name for source in self.sources_])
         for stale in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(stale, None)

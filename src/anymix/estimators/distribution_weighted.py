@@ -121,7 +121,7 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
     def __init__(
         self,
         estimator: Any = None,
-        density: Any = None,
+        density: Any = "auto",
         *,
         sources: Sequence[Source] | None = None,
         loss: str | Loss = "cross_entropy",

@@ -1,9 +1,10 @@
 """One ONNX graph of sources, densities, calibration and z: h_z with nothing else installed.
 
-    log D_k(x)    kernels: one matrix product and a log-sum-exp; mixtures alike
+    log D_k(x)    kernels: one matrix product and a log-sum-exp; mixtures alike; trees
+    h'_k          log-linear or affine in all h_j, where the sources hear each other
     log q_k       a_k max(log r_k, floor) + b_k, times the sharpness, normalised over k
     weight_k      ∝ z_k q_k + η/p²
-    h_z           Σ_k weight_k h_k
+    h_z           Σ_k weight_k h'_k
 
 Densities are computed in float64, predictors in the type that they were made for.
 """
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._errors import InputError
-from anymix.core import Combination
+from anymix.core import Combination, Consulting
 from anymix.exchange._optional import need
 from anymix.exchange.read import ReceivedSource
 from anymix.exchange.site import all_classes
@@ -67,8 +68,10 @@ class Graph:
         return self.add("Add", self.add("Log", total), top)
 
 
-def export_onnx(received: Sequence[ReceivedSource], combination: Combination) -> bytes:
-    """Return the ONNX file of the whole model.
+def export_onnx(
+    received: Sequence[ReceivedSource], combination: Combination, router: Any = None
+) -> bytes:
+    """Return the ONNX file of the whole model; a router is what weighs sources without densities.
 
     Its input is X, float64 (n, d).  A regression gives `prediction` (n,), a classification `label`
     (n,) and `probabilities` (n, c); both give `weights` (n, p).
@@ -79,16 +82,17 @@ def export_onnx(received: Sequence[ReceivedSource], combination: Combination) ->
             "cannot be written as ONNX; fit the model with rule='marginal' to export it",
         )
     for one in received:
-        if not hasattr(one.source.density, "log_density_graph"):
+        if router is None and not hasattr(one.source.density, "log_density_graph"):
             raise InputError(
                 f"source {one.manifest.name!r}",
                 f"has a density of the kind {one.manifest.density!r}, which cannot be written as "
                 "ONNX; export needs densities of numbers",
             )
     graph, classes = Graph(), all_classes(received)
-    logs = [one.source.density.log_density_graph(graph) for one in received]
-    w = _weights(graph, graph.add("Concat", *logs, axis=1), combination)
+    w = _weights(graph, _log_masses(graph, received, router), combination)
     answers = [_answer(graph, k, one, classes) for k, one in enumerate(received)]
+    if combination.consulting is not None:
+        answers = consulted(graph, answers, combination.consulting)
     total = ""
     for k, answer in enumerate(answers):
         share = graph.add("Gather", w, graph.constant(np.array([k])), axis=1)
@@ -96,6 +100,33 @@ def export_onnx(received: Sequence[ReceivedSource], combination: Combination) ->
         total = part if k == 0 else graph.add("Add", total, part)
     outputs = _outputs(graph, total, classes)
     return _finish(graph, received, outputs)
+
+
+def _log_masses(graph: Graph, received: Sequence[ReceivedSource], router: Any) -> str:
+    """log D_k or log r_k, (n, p)."""
+    if router is not None:
+        return str(router.log_responsibilities_graph(graph))
+    logs = [one.source.density.log_density_graph(graph) for one in received]
+    return graph.add("Concat", *logs, axis=1)
+
+
+def consulted(graph: Graph, answers: Sequence[str], consulting: Consulting) -> list[str]:
+    """h'_k of every source, from all h_j, (n, 1) or (n, c) each."""
+    logarithmic = consulting.form != "numbers"
+    voices = [graph.add("Log", one) if logarithmic else one for one in answers]
+    out = list(answers)
+    for k in np.flatnonzero(consulting.consults):
+        shares = zip(voices, consulting.weights[k], strict=True)
+        terms = [graph.add("Mul", voice, graph.constant(np.array(a))) for voice, a in shares]
+        pool = graph.add("Add", graph.add("Sum", *terms), graph.constant(consulting.offset[k]))
+        if consulting.form == "labels":
+            out[k] = _floored(graph, graph.add("Softmax", pool, axis=1))
+            continue
+        ends = (graph.constant(np.array(s * consulting.reach[k])) for s in (-1.0, 1.0))
+        moved = graph.add("Clip", graph.add("Sub", pool, voices[k]), *ends)
+        said = graph.add("Add", voices[k], moved)
+        out[k] = graph.add("Exp", said) if logarithmic else said
+    return out
 
 
 def _weights(graph: Graph, logs: str, combination: Combination) -> str:
@@ -136,8 +167,11 @@ def _answer(graph: Graph, k: int, one: ReceivedSource, classes: NDArray[Any] | N
 def _aligned(graph: Graph, proba: str, labels: NDArray[Any], classes: NDArray[Any]) -> str:
     """Put columns in the order of all classes; none below the floor; rows of sum 1."""
     place = graph.constant((labels[:, None] == classes).astype(float))
-    moved = graph.add("MatMul", proba, place)
-    floored = graph.add("Max", moved, graph.constant(np.array(PROBABILITY_FLOOR)))
+    return _floored(graph, graph.add("MatMul", proba, place))
+
+
+def _floored(graph: Graph, proba: str) -> str:
+    floored = graph.add("Max", proba, graph.constant(np.array(PROBABILITY_FLOOR)))
     return graph.add("Div", floored, graph.over("ReduceSum", floored, 1))
 
 

@@ -6,11 +6,16 @@ from anymix.sources.influence import MOST_SOURCES as MOST_SOURCES
 from anymix.sources.influence import Influence
 from anymix.sources.influence import find_influence as find_influence
 from anymix.sources.learning import Goal, Learned, certify_tables, learn
+from anymix.sources.learning import calibrations as calibrations
+from anymix.sources.learning import consulted_for as consulted_for
 from anymix.sources.novelty import Novelty as Novelty
+from anymix.sources.second_round import SecondRound
+from anymix.sources.second_round import pool_of_others as pool_of_others
 from anymix.sources.source import PROBABILITY_FLOOR as PROBABILITY_FLOOR
 from anymix.sources.source import Source
 from anymix.sources.tables import CHUNK_ROWS as CHUNK_ROWS
 from anymix.sources.tables import Tables, evaluate
+from anymix.sources.tables import log_reference as log_reference
 from anymix.sources.tables import masses_of as masses_of
 
 __all__ = [
@@ -19,6 +24,7 @@ __all__ = [
     "Goal",
     "Influence",
     "Learned",
+    "SecondRound",
     "Source",
     "Tables",
     "certify_tables",

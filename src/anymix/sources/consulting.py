@@ -57,7 +57,7 @@ def consult(tables: Tables, loss: str | Loss, set_aside: Sequence[int] = ()) -> 
 
     What source k says at its own rows comes from pools that were learned without them; the pools
     of other sources have not seen rows of k at all.  A source that is set aside keeps to its own
-    model.  The folds depend on nothing but the number of rows: the same tables give the same.
+    model.  The folds do not depend on the order of the rows: the same tables give the same.
 
     Examples
     --------
@@ -66,8 +66,8 @@ def consult(tables: Tables, loss: str | Loss, set_aside: Sequence[int] = ()) -> 
     >>> said = y + rng.normal(size=(2, 4000))
     >>> tables = Tables(np.zeros((2, 4000)), said).labelled(y, domain)
     >>> consult(tables, "squared").consulting.weights.round(1)
-    array([[0.5, 0.5],
-           [0.5, 0.5]])
+    array([[0.3, 0.3],
+           [0.3, 0.3]])
     """
     known = get_loss(loss)
     predictions, domain = tables.predictions, np.asarray(tables.sample_domain)
@@ -102,7 +102,7 @@ def _consulting(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Consultin
     """Put the pools together, and bound how far numbers are moved by how far they are at home."""
     p, labels = len(tables.predictions), loss.takes != "number"
     form = "labels" if labels else "positive" if loss.positive else "numbers"
-    none = Consulting.none(p, form)
+    none = Consulting.none(p, form, tables.predictions.shape[-1])
     weights, offset, reach = none.weights, none.offset, none.reach
     domain = np.asarray(tables.sample_domain)
     for k, pool in pools.items():

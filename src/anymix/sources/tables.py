@@ -24,6 +24,7 @@ from anymix.core import (
     log_responsibilities,
     losses_at,
 )
+from anymix.sources.second_round import Heard
 from anymix.sources.source import Source
 
 # Of numbers that sources give: beyond, losses overflow.
@@ -266,12 +267,13 @@ def evaluate(
     log_masses, predictions = np.empty(shape[:2]), np.empty(shape)
     size = chunk_rows if labels is None else min(chunk_rows, max(1, CHUNK_NUMBERS // labels.size))
     for start in range(0, n, size):
+        heard: Heard = {}
         block = slice(start, min(start + size, n))
         rows = X if n <= size else _safe_indexing(X, block)
         log_masses[:, block] = masses_of(sources, rows, responsibilities)
         for k, source in enumerate(sources):
             predictions[k, block] = (
-                _numbers(source, rows, start)
+                _numbers(source, rows, start, heard)
                 if labels is None
                 else source.predict_proba(rows, labels)
             )
@@ -288,9 +290,9 @@ def _check_size(shape: tuple[int, ...]) -> None:
         )
 
 
-def _numbers(source: Source, rows: Any, start: int) -> FloatArray:
+def _numbers(source: Source, rows: Any, start: int, heard: Heard) -> FloatArray:
     """Return the numbers of a regressor, or name the row whose number cannot be judged."""
-    found = source.predict(rows)
+    found = source.predict(rows, heard)
     if found.size and not (found.min() >= -LARGEST and found.max() <= LARGEST):
         row = int(np.abs(found).argmax())
         raise InputError(
@@ -306,6 +308,17 @@ def masses_of(sources: Sequence[Source], X: Any, responsibilities: Any = None) -
     if responsibilities is not None:
         return np.asarray(responsibilities.log_responsibilities(X), dtype=float)
     return np.stack([source.log_density(X) for source in sources])
+
+
+def log_reference(sources: Sequence[Source], X: Any) -> FloatArray:
+    """log U(x) where the scores of all densities are log D_k/U, and else 0: (n,) or a number.
+
+    Weights need no U, as it is the same for all; how strange a row is does.
+    """
+    reference: Any = getattr(sources[0].density, "reference_", None)
+    if not hasattr(reference, "log_density"):
+        return np.zeros(1)
+    return np.asarray(reference.log_density(X))
 
 
 def _same_labels(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:

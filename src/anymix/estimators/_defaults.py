@@ -1,0 +1,103 @@
+"""What is trained where nobody says: learners and densities by the kind of the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from anymix._columns import Columns
+from anymix.densities import (
+    ContrastiveDensity,
+    DomainClassifier,
+    GaussianKDE,
+    Reference,
+    TextDensity,
+)
+from anymix.estimators._rows import Rows, is_text
+
+# Columns of a table each mean something; of more, as of pixels, all mean the same kind of thing.
+MOST_COLUMNS = 50
+# Small leaves are drawn together, which is what makes trees of a few hundred rows worth hearing.
+TREES = {"l2_regularization": 10.0, "min_samples_leaf": 10, "early_stopping": False}
+
+
+def kind_of(X: Any) -> str:
+    """Tell "text", "mixed" tables (words or gaps), "numbers" and "vectors" of many numbers apart.
+
+    Examples
+    --------
+    >>> kind_of(["a good book"]), kind_of(np.zeros((9, 3))), kind_of(np.zeros((9, 300)))
+    ('text', 'numbers', 'vectors')
+    >>> kind_of(np.array([[1.0, np.nan]]))
+    'mixed'
+    """
+    if is_text(X):
+        return "text"
+    if hasattr(X, "toarray"):
+        return "vectors"
+    columns = Columns.of(X)
+    if columns.categorical.any() or np.isnan(columns.encode(X)).any():
+        return "mixed"
+    return "numbers" if len(columns) <= MOST_COLUMNS else "vectors"
+
+
+def default_estimator(X: Any, classification: bool, random_state: Any = None) -> Any:
+    """Return the learner for rows of this kind, not yet trained.
+
+    Mixed tables get boosted trees, which take the table as `Columns.encode` writes it; tables of
+    numbers a linear model of standardised columns, vectors a linear model; text a linear model of
+    tf-idf.
+
+    Examples
+    --------
+    >>> default_estimator(np.zeros((9, 300)), classification=False)
+    Ridge()
+    """
+    kind = kind_of(X)
+    if kind == "mixed":
+        trees = HistGradientBoostingClassifier if classification else HistGradientBoostingRegressor
+        words = Columns.of(X).categorical
+        chosen = {**TREES, "categorical_features": words if words.any() else None}
+        return trees(**chosen, random_state=random_state)
+    if kind == "text":
+        linear = LogisticRegression(C=3.0, max_iter=1000) if classification else Ridge()
+        return make_pipeline(TfidfVectorizer(min_df=2), linear)
+    linear = LogisticRegression(max_iter=1000) if classification else Ridge()
+    return make_pipeline(StandardScaler(), linear) if kind == "numbers" else linear
+
+
+def candidates(
+    rows: Rows, columns: Columns | None = None, random_state: Any = None
+) -> dict[str, Any]:
+    """Name the densities, and classifiers of sources, that rows of this kind may be weighed by.
+
+    Each density of a source by itself can also be learned at a site that shares no rows; the
+    classifiers see all rows, which are in one place here.  `columns` are those that the rows were
+    encoded by.
+    """
+    kind = "mixed" if columns is not None else kind_of(rows.X)
+    seed = {"random_state": random_state}
+    if kind == "text":
+        words = make_pipeline(TfidfVectorizer(min_df=2), LogisticRegression(C=10.0, max_iter=1000))
+        return {"words": TextDensity(), "classifier of words": DomainClassifier(words)}
+    if kind == "vectors":
+        return {"kernels": GaussianKDE(**seed), "linear classifier": DomainClassifier()}
+    found: dict[str, Any] = {
+        f"contrast with {kind}": ContrastiveDensity(
+            reference=Reference.of(rows.X, kind, rows.domain, columns=columns, **seed), **seed
+        )
+        for kind in ("marginals", "both")
+    }
+    found["boosted classifier"] = boosted = DomainClassifier.boosted(random_state)
+    if columns is not None and columns.categorical.any():
+        boosted.estimator.set_params(categorical_features=columns.categorical)
+    if kind == "numbers":
+        found["kernels"] = GaussianKDE(scale="shared", **seed)
+        found["linear classifier"] = DomainClassifier()
+    return found
