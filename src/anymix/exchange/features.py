@@ -64,6 +64,12 @@ def gaps_of(features: Sequence[Feature]) -> list[bool]:
     return [isinstance(feature, MixedFeature) and feature.gaps for feature in features]
 
 
+def same_codes(columns: Columns, density: Any) -> bool:
+    """Tell whether a density that knows the words of its columns has these; others know none."""
+    own = getattr(density, "columns_", None) or columns
+    return [column.categories for column in own] == [column.categories for column in columns]
+
+
 def parse_features(entries: Any, density: str) -> tuple[Feature, ...]:
     """Check the features of a manifest, whose density is of the kind given."""
     listed = isinstance(entries, list) and 1 <= len(entries) <= MOST_FEATURES

@@ -21,6 +21,7 @@ from anymix.exchange.conversion import (
     rows_to_compare,
     safe_graphs,
 )
+from anymix.exchange.features import same_codes
 from anymix.exchange.kinds import NONE, names_of_densities
 from anymix.exchange.manifest import (
     DENSITY,
@@ -235,6 +236,10 @@ def _features(source: Source, density: Any, graph: OnnxPredictor, n: int) -> tup
         raise InputError(f"source {source.name!r}", f"names {len(names)} features for {n} columns")
     if source.columns is None:
         return tuple(Feature(str(name), graph.dtype) for name in names)
+    if not same_codes(source.columns, density):
+        raise InputError(
+            f"source {source.name!r}", "has a density of other categories; fit both on one coding"
+        )
     gaps = _takes_gaps(graph, density, n)
     return tuple(
         MixedFeature(column.name, graph.dtype, column.categories, gap)

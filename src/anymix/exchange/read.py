@@ -14,6 +14,7 @@ from anymix._arrays import n_rows
 from anymix._errors import AuditError, InputError
 from anymix._files import read_folder
 from anymix.core import check_number
+from anymix.exchange.features import same_codes
 from anymix.exchange.kinds import NONE, takes_words
 from anymix.exchange.manifest import (
     DENSITY,
@@ -162,8 +163,7 @@ def _density(folder: Path, content: dict[str, bytes], manifest: Manifest, may_la
             raise AuditError(where, "holds arrays, though the manifest names no density")
         return None
     density = density_from_arrays(kind, arrays, len(manifest.features), where)
-    stated, words = getattr(density, "columns_", ()), map(_words, manifest.features)
-    if stated and [(column.name, column.categories) for column in stated] != list(words):
+    if manifest.columns is not None and not same_codes(manifest.columns, density):
         raise AuditError(where, "is of other columns or categories than the manifest states")
     return TextDensity(density) if takes_words(kind) else density
 
