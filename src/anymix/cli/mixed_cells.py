@@ -18,6 +18,7 @@ from anymix._arrays import FloatArray
 from anymix._columns import is_gap, words_of
 from anymix.cli.cells import INEXACT, number_of
 from anymix.cli.columns import FILL_IN, NOT_A_NUMBER, Columns, fail, quoted
+from anymix.cli.streams import caution
 
 # What stands for a gap among numbers; among words only a cell that is blank does.
 GAPS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
@@ -111,7 +112,8 @@ class Encoder:
             if word not in code:
                 code[word] = code.get(_without_point(word), np.nan)
             found[i] = code[word]
-            if word is not None and np.isnan(found[i]):
+            # Of a column without categories every word is new, and says nothing.
+            if words and word is not None and np.isnan(found[i]):
                 self.unseen[name] += 1
                 self.example.setdefault(name, word)
         return found
@@ -131,6 +133,11 @@ class Encoder:
             if words is None or texts_of(values[i : i + 1]) == [None]:
                 what = "word" if words is not None else "number"
                 fail(self.path, row + int(i), name, f"has no {what}; {FILL_IN}")
+
+    def warn(self) -> None:
+        """Say so on standard error."""
+        for sentence in self.sentences():
+            caution(sentence)
 
     def sentences(self) -> list[str]:
         """Say of each column how many of its words are new."""

@@ -18,7 +18,6 @@ from anymix.cli.csv_rows import read_csv
 from anymix.cli.mixed_cells import Encoder
 from anymix.cli.npz_rows import read_npz
 from anymix.cli.parquet_rows import read_parquet
-from anymix.cli.streams import caution
 
 CHUNK_ROWS = 20_000
 READERS = {".csv": read_csv, ".parquet": read_parquet, ".npz": read_npz}
@@ -46,20 +45,20 @@ def read_chunks(
 
     What is read is what is written: a date, a complex number, a whole number that float64 cannot
     hold, a column that is there twice are refused.  Words that are no category of their column are
-    gaps, of which a warning speaks for each column, at the end.
+    gaps, of which a warning speaks for each column, at the end, unless the caller has the encoder.
     """
     path = Path(path)
     check_kind(path)
-    row, encoder = 1, encoder or Encoder(path, columns)
+    row, mine = 1, encoder or Encoder(path, columns)
     for X, y, share in READERS[path.suffix.lower()](path, columns, size):
         if columns.mixed:
-            X = encoder.encode(X, row)
+            X = mine.encode(X, row)
         elif not columns.text:
             check_finite(path, columns.features, np.asarray(X), row)
         yield Chunk(X, None if y is None else read_target(path, columns, y, row), share)
         row += len(X)
-    for sentence in encoder.sentences():
-        caution(sentence)
+    if encoder is None:
+        mine.warn()
 
 
 def read_rows(

@@ -119,7 +119,9 @@ def read_training_table(
     if reference is not None:
         return _in_columns_of(path, target, task, reference)
     kinds = look_at(path, names, least)
-    X, y = read_training_rows(path, names, target, task, kinds.coding)
+    # The notes tell of words that are not listed.
+    silent = Encoder(Path(path), _wanted(names, None, None, kinds.coding))
+    X, y = read_training_rows(path, names, target, task, kinds.coding, silent)
     plain = not (kinds.coding.categorical.any() or kinds.booleans or np.isnan(X).any())
     return TrainingTable(X, y, names, None if plain else kinds.coding, kinds.notes)
 
@@ -129,13 +131,14 @@ def _in_columns_of(path: str, target: str, task: str | None, reference: Coding) 
     encoder = Encoder(Path(path), _wanted(names, None, None, reference))
     X, y = read_training_rows(path, names, target, task, reference, encoder)
     for column, values in zip(reference, X.T, strict=True):
-        if column.name in encoder.unseen and np.isnan(values).all():
-            known = ", ".join(map(quoted, (column.categories or ("-",))[:5]))
+        if column.categories and column.name in encoder.unseen and np.isnan(values).all():
+            known = ", ".join(map(quoted, column.categories[:5]))
             raise InputError(
                 f"{path}: column {quoted(column.name)}",
                 f"holds {quoted(encoder.example[column.name])}, and no category of the reference "
                 f"({known}); write it as the other sites do, or make the reference anew",
             )
+    encoder.warn()
     empty = tuple(
         f"column {quoted(name)} is empty in all rows."
         for name, values in zip(names, X.T, strict=True)
