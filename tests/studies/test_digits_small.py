@@ -3,7 +3,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from anymix.studies.beyond import suits_all_rows
 from anymix.studies.claims import column_means, duels
 from anymix.studies.digits import DOMAINS
 from anymix.studies.digits_small import study
@@ -23,7 +22,7 @@ def test_the_study_on_made_up_images():
     assert [r.value for r in sizes] == [80] * 3 + [30] * 3 + [32] * 3 + [1] * 3
     paper = [73_257, 60_000, 7_291, 26_032, 10_000, 2_007, 32, 28, 16, 3, 1, 1]
     assert [r.paper for r in sizes] == paper
-    assert len(results) == 12 + (10 + suits_all_rows()) * 8
+    assert len(results) == 12 + 11 * 8
     value = {(r.method, r.protocol, r.target): r.value for r in results}
     own = [value["unif", "as published", d] for d in DOMAINS]
     pooled = np.average(own, weights=[26_032, 10_000, 2_007])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from anymix.densities import BigramModel
+from anymix.densities import BigramModel, ContrastiveDensity
 from anymix.studies import beyond, evidence, evidence_methods
 from anymix.studies.beyond import ReviewRegressor
 from anymix.studies.evidence import Judged, judge, records, split
@@ -59,6 +59,17 @@ def test_own_is_each_domains_model_at_home():
             np.testing.assert_allclose(at_home, row_losses(model, here), rtol=1e-5)
 
 
+def test_the_learner_is_the_one_that_anymix_takes_by_default():
+    for rows in made_up_evidence(30):
+        found = methods(rows, 0)
+        models = [
+            found[name].fit(rows.X, rows.y, sample_domain=rows.domain)
+            for name in ("uniform", "DW, density alone")
+        ]
+        given, chosen = ([s.predict(rows.X) for s in m.sources_] for m in models)
+        np.testing.assert_allclose(given, chosen, err_msg=rows.name)
+
+
 class Certain:
     """Says the label 1 without a doubt."""
 
@@ -99,8 +110,8 @@ def test_no_cell_is_filled_twice_and_all_domains_have_one():
     assert cells["Loss in a domain", "own", "heart: va"] == 1
 
 
-class Consulting:
-    """Estimators of a version that consults: they keep what they are made with."""
+class Kept:
+    """In the place of the estimators: it keeps what it is made with."""
 
     def __init__(self, **settings):
         self.settings = settings
@@ -108,19 +119,17 @@ class Consulting:
 
 def test_each_part_alone_and_the_default_are_what_their_names_say(monkeypatch):
     for name in ("DistributionWeightedClassifier", "DistributionWeightedRegressor"):
-        monkeypatch.setattr(evidence_methods, name, Consulting)
-    monkeypatch.setattr(evidence_methods, "known", lambda: {"density": "auto", "consult": True})
-    monkeypatch.setattr(evidence_methods, "_has_default", lambda: True)
-    monkeypatch.setattr(evidence_methods, "learner", lambda rows: "the learner")
+        monkeypatch.setattr(evidence_methods, name, Kept)
     found = methods(made_up_evidence(20)[0], 3)
     made = {name: model.settings for name, model in found.items() if hasattr(model, "settings")}
     assert made["anymix"] == {"random_state": 3}
     assert set(made["DW"]) == {"random_state", "estimator", "density", "consult"}
     assert made["DW"]["consult"] is made["DW, density alone"]["consult"] is False
-    assert "density" not in made["DW, density alone"]
+    assert set(made["DW, density alone"]) == {"random_state", "consult"}
     assert made["DW, consulting alone"]["density"] is made["DW"]["density"]
     assert "consult" not in made["DW, consulting alone"]
-    assert "consult" not in made["anymix, no rows pooled"]
+    assert isinstance(made["anymix, no rows pooled"]["density"], ContrastiveDensity)
+    assert set(made["anymix, no rows pooled"]) == {"random_state", "density"}
 
 
 def test_all_sets_are_read_before_the_first_is_run(monkeypatch):

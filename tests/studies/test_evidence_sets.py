@@ -93,13 +93,13 @@ def test_tweets_come_once_and_without_names(tmp_path):
     assert found.groups.tolist() == [0, 0]
 
 
-def test_visual_words_are_shares(tmp_path):
+def test_visual_words_are_counted(tmp_path):
     for file in evidence_sets.SURF.values():
         words = np.array([[1, 3], [0, 0]], dtype=np.uint8)
         savemat(tmp_path / file.name, {"fts": words, "labels": np.array([[1], [2]])})
     found = evidence_sets.load_surf(tmp_path)
     assert found.domains == ["amazon", "caltech", "dslr", "webcam"]
-    np.testing.assert_array_equal(found.X[:2], [[0.25, 0.75], [0, 0]])
+    np.testing.assert_array_equal(found.X[:2], [[1, 3], [0, 0]])
     assert found.y.tolist() == [1, 2] * 4
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from anymix.studies import office
-from anymix.studies.beyond import suits_all_rows
 from anymix.studies.claims import column_means, duels
 from anymix.studies.made_up import made_up_features
 from anymix.studies.office import PER_CLASS, held_out, split
@@ -30,7 +29,7 @@ def test_a_split_has_so_many_rows_of_each_class_and_is_new_for_each_seed():
 @pytest.mark.xdist_group("office")
 def test_the_study_on_made_up_features():
     results = rehearsal("office").alone
-    assert len(results) == (10 + suits_all_rows()) * 8
+    assert len(results) == 11 * 8
     assert {r.method for r in results if r.privileged} == {"joint"}
     value = {(r.method, r.protocol, r.target): r.value for r in results}
     alone = max(value[name, "as published", "mean"] for name in "awd")

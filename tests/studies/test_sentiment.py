@@ -3,7 +3,6 @@ import pytest
 
 from anymix.core import simplex
 from anymix.studies import sentiment
-from anymix.studies.beyond import suits_all_rows
 from anymix.studies.loaders import Reviews, load_reviews
 from anymix.studies.reviews import fit_bigrams, fit_svr, read_corpus
 from anymix.studies.runner import quiet
@@ -25,7 +24,7 @@ def test_there_are_27_columns_and_two_figures_and_all_are_mixtures():
 def test_the_study_on_made_up_reviews():
     results = rehearsal("sentiment").alone
     rows = {(r.method, r.protocol) for r in results}
-    assert len(rows) == 8 + 9 + 3 + suits_all_rows()
+    assert len(rows) == 8 + 9 + 4
     assert len(results) == len(rows) * len(targets())
     assert {r.method for r in results if r.privileged} == {"KMM", "λ-comb", "joint"}
     value = {(r.method, r.protocol, r.table, r.target): r.value for r in results}

@@ -1,5 +1,6 @@
 """The scikit-learn skin and the baselines."""
 
+from anymix.estimators._defaults import default_estimator as default_estimator
 from anymix.estimators._kmm_qp import BoxAndBand as BoxAndBand
 from anymix.estimators._kmm_qp import MeanMatching as MeanMatching
 from anymix.estimators._kmm_qp import solve_qp as solve_qp

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from inspect import signature
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,22 +11,6 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from anymix.estimators import DistributionWeightedRegressor
 from anymix.studies.reviews import Floats, Regressor, Rows, View, fit_svr
-
-
-def known() -> Mapping[str, Any]:
-    """Return the settings of this version of the estimators, and their defaults."""
-    parameters = signature(DistributionWeightedRegressor).parameters
-    return {name: parameter.default for name, parameter in parameters.items()}
-
-
-def suits_all_rows() -> bool:
-    """Whether sources hear each other by default, and the default density takes any rows."""
-    return "consult" in known() and known()["density"] == "auto"
-
-
-def alone() -> dict[str, Any]:
-    """Return the settings with which sources do not hear each other, as in the paper."""
-    return {"consult": False} if "consult" in known() else {}
 
 
 class ReviewRegressor(RegressorMixin, BaseEstimator):

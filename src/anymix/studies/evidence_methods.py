@@ -12,23 +12,21 @@ anymix          all settings as they are by default; and its parts alone
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from anymix._arrays import FloatArray, positions
+from anymix._columns import Columns
 from anymix.core import losses_at
-from anymix.densities import BigramModel, GaussianKDE, SharedVocabulary
+from anymix.densities import BigramModel, ContrastiveDensity, GaussianKDE, SharedVocabulary
 from anymix.estimators import (
     DistributionWeightedClassifier,
     DistributionWeightedRegressor,
@@ -37,9 +35,9 @@ from anymix.estimators import (
     Joint,
     Stacking,
     Uniform,
+    default_estimator,
 )
 from anymix.sources import PROBABILITY_FLOOR
-from anymix.studies.beyond import known
 from anymix.studies.evidence_sets import EvidenceSet
 from anymix.studies.runner import Setup
 
@@ -65,37 +63,38 @@ WORDS = make_column_selector(dtype_exclude=["number", "bool"])
 NUMBERS = make_column_selector(dtype_include=["number", "bool"])
 
 
-def learner(rows: EvidenceSet) -> Any:
+class Encoder(TransformerMixin, BaseEstimator):
+    """Write a table as the default learner takes it: words as codes, gaps as NaN.
+
+    A column that is empty at a domain is more than boosted trees can bear: in training it is zero.
+    """
+
+    def __init__(self, columns: Columns):
+        self.columns = columns
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn nothing: the columns are those of all training rows."""
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> FloatArray:
+        """Return the training table as numbers."""
+        table = self.columns.encode(X)
+        return np.where(np.isnan(table).all(axis=0), 0.0, table)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return another table as numbers."""
+        return self.columns.encode(X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def learner(train: EvidenceSet) -> Any:
     """Return what every method trains: anymix's default estimator for such rows."""
-    if not _has_default():
-        return _stand_in(rows)
-    return import_module("anymix.estimators").default_estimator(rows.X, rows.classification)
-
-
-def _has_default() -> bool:
-    return hasattr(import_module("anymix.estimators"), "default_estimator")
-
-
-def _stand_in(rows: EvidenceSet) -> Pipeline:
-    """Boosted trees for tables, linear models for vectors and texts."""
-    if rows.kind == "table":
-        coded = OrdinalEncoder(
-            handle_unknown="use_encoded_value",
-            unknown_value=np.nan,
-            encoded_missing_value=np.nan,
-        )
-        boosted = (
-            HistGradientBoostingClassifier if rows.classification else HistGradientBoostingRegressor
-        )
-        # A column that is empty at a domain is more than boosted trees can bear.
-        far = SimpleImputer(strategy="constant", fill_value=-1e6, keep_empty_features=True)
-        columns = make_column_transformer((coded, WORDS), (far, NUMBERS))
-        words = range(len(WORDS(rows.X)))
-        return make_pipeline(columns, boosted(categorical_features=list(words), random_state=0))
-    first = TfidfVectorizer(sublinear_tf=True) if rows.kind == "texts" else StandardScaler()
-    return make_pipeline(
-        first, LogisticRegression(max_iter=1000) if rows.classification else Ridge()
-    )
+    default = default_estimator(train.X, train.classification)
+    if train.kind != "table":
+        return default
+    return make_pipeline(Encoder(Columns.of(train.X)), default)
 
 
 def paper_density(train: EvidenceSet, seed: int) -> Any:
@@ -118,25 +117,9 @@ def paper_density(train: EvidenceSet, seed: int) -> Any:
 
 
 def weighted(train: EvidenceSet, seed: int, **settings: Any) -> Any:
-    """Return anymix's estimator with its defaults but for the settings.
-
-    A version whose defaults do not take all rows gets the paper's density or our learner in their
-    place, and one that cannot consult is not told to.
-    """
-    if known()["density"] != "auto":
-        settings = {"density": paper_density(train, seed), **settings}
-    if not _has_default():
-        settings = {"estimator": learner(train), **settings}
-    if "consult" not in known():
-        settings.pop("consult", None)
+    """Return anymix's estimator with its defaults but for the settings."""
     kind = DistributionWeightedClassifier if train.classification else DistributionWeightedRegressor
     return kind(random_state=seed, **settings)
-
-
-def contrastive() -> dict[str, Any]:
-    """Return the setting of the density that pools no rows; none where it is not to be had."""
-    found = getattr(import_module("anymix.densities"), "ContrastiveDensity", None)
-    return {} if found is None or known()["density"] != "auto" else {"density": found()}
 
 
 def methods(train: EvidenceSet, seed: int) -> dict[str, Any]:
@@ -152,9 +135,9 @@ def methods(train: EvidenceSet, seed: int) -> dict[str, Any]:
         "group DRO": GroupDRO(base, n_rounds=N_ROUNDS),
         "joint": Joint(base),
         "DW": weighted(train, seed, estimator=base, density=density, consult=False),
-        "DW, density alone": weighted(train, seed, estimator=base, consult=False),
+        "DW, density alone": weighted(train, seed, consult=False),
         "DW, consulting alone": weighted(train, seed, estimator=base, density=density),
-        "anymix, no rows pooled": weighted(train, seed, estimator=base, **contrastive()),
+        "anymix, no rows pooled": weighted(train, seed, density=ContrastiveDensity()),
         "anymix": weighted(train, seed),
     }
     if train.kind != "table":

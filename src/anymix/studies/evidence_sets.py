@@ -218,22 +218,20 @@ def load_review_ratings(data: Path | None = None) -> EvidenceSet:
 
 
 def load_office_features(data: Path | None = None) -> EvidenceSet:
-    """Office-31: 31 things in pictures of three kinds, as features of length 1."""
+    """Office-31: 31 things in pictures of three kinds, as features of a network."""
     X, y, domain = load_office(data)
     names = np.array(("amazon", "webcam", "dslr"))[domain]
-    X = X / np.linalg.norm(X, axis=1, keepdims=True)
-    return made("office", "vectors", X, y, names, classification=True)
+    return made("office", "vectors", X.astype(np.float64), y, names, classification=True)
 
 
 def load_surf(data: Path | None = None) -> EvidenceSet:
-    """Office-Caltech: ten things in pictures of four kinds, as shares of 800 visual words."""
+    """Office-Caltech: ten things in pictures of four kinds, as counts of 800 visual words."""
     from scipy.io import loadmat
 
     found = {name: loadmat(obtain_copy(data, file)) for name, file in SURF.items()}
     X = np.vstack([part["fts"] for part in found.values()]).astype(np.float64)
     y = np.concatenate([part["labels"].ravel() for part in found.values()]).astype(np.intp)
     sizes = [part["labels"].size for part in found.values()]
-    X /= X.sum(axis=1, keepdims=True).clip(1)
     return made("surf", "vectors", X, y, np.repeat(list(found), sizes), classification=True)
 
 

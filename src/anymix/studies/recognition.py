@@ -25,7 +25,6 @@ from anymix.core import Objective, Problem, combine, dca, solve
 from anymix.densities import DomainClassifier
 from anymix.estimators import DistributionWeightedClassifier
 from anymix.sources import Source, Tables, evaluate
-from anymix.studies.beyond import alone, suits_all_rows
 from anymix.studies.loaders import Features
 from anymix.studies.paper_numbers import columns, published
 from anymix.studies.runner import Result, Setup, mean_rows
@@ -129,9 +128,8 @@ def methods(setting: Setting, fitted: Fitted, held: HeldOut, test: HeldOut) -> I
     yield Method("DW", "clean", _raw(held.tables, test.tables, "regret"))
     yield Method("DW, calibrated", "beyond", _default(fitted, held.tables, test.tables))
     yield Method("DW, domain classifier", "beyond", _default(fitted, held.routed, test.routed))
-    if suits_all_rows():
-        heard = _default(fitted, held.tables, test.tables, {"consult": True})
-        yield Method("anymix", "beyond", heard)
+    heard = _default(fitted, held.tables, test.tables, consult=True)
+    yield Method("anymix", "beyond", heard)
 
 
 def joint(setting: Setting, train: Features, test: Features) -> Method:
@@ -163,12 +161,9 @@ def _raw(held: Tables, test: Tables, objective: Objective) -> FloatArray:
     return combine(test.log_masses, test.predictions, z, ETA)
 
 
-def _default(
-    fitted: Fitted, held: Tables, test: Tables, settings: dict[str, Any] | None = None
-) -> FloatArray:
+def _default(fitted: Fitted, held: Tables, test: Tables, consult: bool = False) -> FloatArray:
     """Combine as the estimator does by default, but for consulting, unless it is asked for."""
-    chosen = alone() if settings is None else settings
-    model = DistributionWeightedClassifier.from_sources(fitted.sources, eta=ETA, **chosen)
+    model = DistributionWeightedClassifier.from_sources(fitted.sources, eta=ETA, consult=consult)
     model.fit_tables(held)
     return model.combination_.predict(test.log_masses, test.predictions)
 

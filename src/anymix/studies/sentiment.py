@@ -22,7 +22,7 @@ import numpy as np
 
 from anymix.core import Objective, Problem, combine, simplex, solve
 from anymix.densities import BigramModel, TemperatureScaling
-from anymix.studies.beyond import review_ratings, suits_all_rows
+from anymix.studies.beyond import review_ratings
 from anymix.studies.kmm_reviews import MeanMatcher
 from anymix.studies.loaders import load_reviews
 from anymix.studies.made_up import made_up_reviews
@@ -200,17 +200,9 @@ def clean_methods(view: View, train: Sequence[Rows], test: Sequence[Rows]) -> li
         Method("DW", "clean", dw("raw", "regret")),
         Method("DW, calibrated", "beyond", dw("calibrated", "regret")),
         Method("DW, domain classifier", "beyond", dw("classifier", "regret")),
-        *_by_default(view, train, test),
+        Method("anymix", "beyond", _fixed(view, test, review_ratings(view, train, found.rows))),
         Method("joint", "beyond", _fixed(view, test, joint), privileged=True),
     ]
-
-
-def _by_default(view: View, train: Sequence[Rows], test: Sequence[Rows]) -> list[Method]:
-    """The row anymix, by a version of the estimators that takes documents as they are."""
-    if not suits_all_rows():
-        return []
-    ratings = review_ratings(view, train, np.concatenate(test))
-    return [Method("anymix", "beyond", _fixed(view, test, ratings))]
 
 
 def _calibrated(held: Floats, now: Floats, domain: Rows) -> tuple[Floats, Floats]:
