@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from anymix.densities import TemperatureScaling
 from anymix.densities.gaussian_mixture import GaussianMixtureDensity
 
 
@@ -31,7 +32,7 @@ def test_bic_finds_the_number_of_groups(centres):
 
 def test_one_component_is_the_normal_of_maximum_likelihood():
     X = groups([[1, -1]])
-    density = GaussianMixtureDensity(max_components=1, regularisation=0).fit(X)
+    density = GaussianMixtureDensity(max_components=1, regularisation=0, background=0).fit(X)
     expected = multivariate_normal(X.mean(axis=0), np.cov(X.T, bias=True)).logpdf(X)
     np.testing.assert_allclose(density.score_samples(X), expected, rtol=1e-9)
     n_parameters = 5
@@ -43,7 +44,7 @@ def test_one_component_is_the_normal_of_maximum_likelihood():
 def test_integrates_to_one_and_samples_match(covariance_type):
     X = groups([[0], [6]])
     density = GaussianMixtureDensity(covariance_type=covariance_type, random_state=0).fit(X)
-    grid = np.linspace(-8, 14, 2001)
+    grid = np.linspace(-200, 206, 40_001)
     logs = density.score_samples(grid[:, None])
     assert trapezoid(np.exp(logs), grid) == pytest.approx(1, abs=1e-6)
     drawn = density.sample(20_000, random_state=0)
@@ -89,6 +90,62 @@ def test_the_unit_of_the_data_does_not_matter(scale):
     np.testing.assert_allclose(
         scaled.score_samples(X * scale), plain.score_samples(X) - 2 * np.log(scale), rtol=1e-6
     )
+
+
+def test_units_of_single_columns_do_not_matter():
+    """Regularised by the mean variance, a column in small units would be blurred away."""
+    X, units = groups([[0, 0], [8, 0]]), np.array([1e-4, 1e4])
+    plain = GaussianMixtureDensity(max_components=3, random_state=0).fit(X)
+    scaled = GaussianMixtureDensity(max_components=3, random_state=0).fit(X * units)
+    np.testing.assert_allclose(scaled.score_samples(X * units), plain.score_samples(X), rtol=1e-6)
+    np.testing.assert_allclose(scaled.mixture_.predict(X * units), plain.mixture_.predict(X))
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+def test_the_mixture_of_scikit_learn_is_in_the_units_of_the_rows(covariance_type):
+    X = groups([[0, 0], [8, 0]]) * [1.0, 50.0] + 7
+    options = {"covariance_type": covariance_type, "random_state": 0}
+    density = GaussianMixtureDensity(2, background=0, **options).fit(X)
+    expected = density.mixture_.score_samples(X)
+    np.testing.assert_allclose(density.score_samples(X), expected, rtol=1e-9)
+    assert density.bic_[density.n_components_ - 1] == pytest.approx(density.mixture_.bic(X))
+
+
+def taxed_cars(seed, n=300):
+    """Two sources with a column that is mostly one value, and sometimes another one."""
+    rng = np.random.default_rng(seed)
+    domain = np.arange(n) % 2
+    tax = np.where(rng.random(n) < 0.97, 145.0, 145.0 + rng.normal(0, 40, n))
+    return np.c_[rng.normal(size=(n, 2)) + 1.5 * domain[:, None], tax], domain
+
+
+def test_values_that_repeat_do_not_ruin_the_calibration():
+    """A row beside a spike of equal values must not outweigh what all other rows say."""
+    X, domain = taxed_cars(0)
+    held, truth = taxed_cars(1)
+    fitted = [GaussianMixtureDensity(random_state=0).fit(X[domain == k]) for k in (0, 1)]
+    logs = np.stack([density.score_samples(held) for density in fitted])
+    assert logs.max(axis=0).min() > -50
+    calibration = TemperatureScaling().fit(logs, truth)
+    assert calibration.temperature_.max() < 10
+    log_r = calibration.transform(logs)
+    assert (log_r.argmax(axis=0) == truth).mean() > 0.8
+    assert -log_r[truth, np.arange(len(truth))].mean() < 0.45
+
+
+def test_the_wide_gaussian_stands_for_rows_that_were_not_seen():
+    X = groups([[0, 0]])
+    with_it = GaussianMixtureDensity(1, background=3.0).fit(X)
+    without = GaussianMixtureDensity(1, background=0).fit(X)
+    n, far = len(X), np.array([[30.0, -20.0], [0.0, 0.0]])
+    wide = multivariate_normal(X.mean(axis=0), np.diag(100 * X.var(axis=0))).logpdf(far)
+    body = without.score_samples(far)
+    expected = np.logaddexp(np.log(n / (n + 3)) + body, np.log(3 / (n + 3)) + wide)
+    np.testing.assert_allclose(with_it.score_samples(far), expected, rtol=1e-9)
+    assert with_it.n_components_ == 1
+    assert [len(d.to_arrays()["weights"]) for d in (with_it, without)] == [2, 1]
+    with pytest.raises(ValueError, match="background must be 0 or a positive number; got -1"):
+        GaussianMixtureDensity(background=-1).fit(X)
 
 
 def test_equal_rows_give_one_narrow_component():

@@ -46,7 +46,7 @@ def test_rows_of_a_mixture_are_drawn_without_another_factorisation():
 def test_drawn_rows_have_the_means_and_covariances(shape):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3)) @ [[1.0, 0.8, 0.0], [0.0, 0.6, 0.3], [0.0, 0.0, 2.0]] + 5
-    density = GaussianMixtureDensity(1, covariance_type=shape).fit(X)
+    density = GaussianMixtureDensity(1, covariance_type=shape, background=0).fit(X)
     drawn = density.sample(40_000, random_state=0)
     arrays = density.to_arrays()
     np.testing.assert_allclose(drawn.mean(axis=0), arrays["means"][0], atol=0.05)

@@ -9,6 +9,7 @@ shape the covariances had in the fit, so they agree to the last digit.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
@@ -16,9 +17,32 @@ from scipy.special import logsumexp
 
 from anymix._arrays import FloatArray
 from anymix.densities._base import without_tiny
+from anymix.densities._scales import spreads
 
 CHUNK = 2**22  # numbers held at a time, 32 MB: rows times components, or times features
 UNCORRELATED = 1e-100  # a correlation that no digit can tell from 0
+
+DEVIATIONS = 10.0  # that the Gaussian of rows that were not seen is wide
+
+
+@dataclass(frozen=True, eq=False)
+class Wide:
+    """A share of the mixture for rows unlike all that were seen: mean and variances, (d,) each."""
+
+    share: float
+    mean: FloatArray
+    variances: FloatArray
+
+    @classmethod
+    def of(cls, rows: FloatArray, share: float) -> Self:
+        """Lie about the mean of the rows, ten deviations of each feature wide.
+
+        Examples
+        --------
+        >>> Wide.of(np.array([[0.0], [4.0]]), 0.1).variances
+        array([400.])
+        """
+        return cls(share, rows.mean(axis=0), np.square(DEVIATIONS * spreads(rows)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +134,24 @@ class Gaussians:
     def full_factors(self) -> FloatArray:
         """Return the factors as (k, d, d)."""
         return np.stack([f if f.ndim == 2 else np.diag(f) for f in self.factors])
+
+
+def in_units(mixture: Any, scale: FloatArray) -> Any:
+    """Bring a scikit-learn mixture of x / scale to the units of x: m s, S s s', and P / s.
+
+    Examples
+    --------
+    >>> from sklearn.mixture import GaussianMixture
+    >>> in_units(GaussianMixture().fit([[0.0], [2.0]]), np.array([5.0])).covariances_.round(1)
+    array([[[25.]]])
+    """
+    by = {"diag": scale, "spherical": scale[0]}.get(mixture.covariance_type, scale[:, None])
+    squares = by * (scale if np.ndim(by) == 2 else by)
+    mixture.means_ = mixture.means_ * scale
+    mixture.covariances_ = mixture.covariances_ * squares
+    mixture.precisions_ = mixture.precisions_ / squares
+    mixture.precisions_cholesky_ = mixture.precisions_cholesky_ / by
+    return mixture
 
 
 def full_covariances(covariances: FloatArray, shape: str, means: FloatArray) -> FloatArray:

@@ -27,7 +27,15 @@ from anymix.densities._base import (
     refuse_unless,
     without_tiny,
 )
-from anymix.densities._gaussians import Gaussians, factors_of, full_covariances, is_diagonal
+from anymix.densities._gaussians import (
+    Gaussians,
+    Wide,
+    factors_of,
+    full_covariances,
+    in_units,
+    is_diagonal,
+)
+from anymix.densities._scales import spreads
 from anymix.densities.bandwidth import merge_repeats, spread
 
 # Operations a row for each entry of a covariance, building it included, and for each component.
@@ -40,9 +48,15 @@ BLOCK = 256  # rows of a covariance compared at a time
 class GaussianMixtureDensity(Travels, Density):
     """Gaussian mixture with the number of components that has the least BIC.
 
-        f(x) = Σ_j w_j N(x; m_j, S_j),    BIC = -2 log-likelihood + n_parameters log n
+        f(x) = n / (n + b) Σ_j w_j N(x; m_j, S_j) + b / (n + b) N(x; m, (10 s)^2)
+        BIC = -2 log-likelihood of the first part + n_parameters log n
 
     A few means and covariances in place of the rows: small to hand over, and quick to score.
+
+    Tables repeat values: a component of equal ones is as narrow as the regularisation allows, and
+    the next row beside it would be a million nats less likely, more than all other rows say when
+    densities are calibrated.  So the last part, ten deviations s of the features wide about their
+    mean m, stands for b rows that were not seen.
 
     Parameters
     ----------
@@ -50,15 +64,18 @@ class GaussianMixtureDensity(Travels, Density):
         From one component to this many are tried, but never more than there are distinct rows.
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
         Shape of the covariances; "diag" or "spherical" for many features and few rows.
-    regularisation : float, default=1e-6
-        Added to each variance, as a share of the mean variance of the features.
+    regularisation : float, default=1e-4
+        Added to each variance, as a share of the variance of the feature; of the mean variance of
+        all of them if covariances are "spherical".
+    background : float, default=1.0
+        The number b of rows that the wide Gaussian stands for; 0 leaves it out.
     random_state : int, RandomState instance or None, default=None
         Draws the starting points.
 
     Attributes
     ----------
     mixture_ : GaussianMixture
-        The chosen mixture.
+        The chosen mixture, without the wide Gaussian.
     n_components_ : int
         Its number of components.
     bic_ : ndarray of shape (n_tried,)
@@ -76,18 +93,21 @@ class GaussianMixtureDensity(Travels, Density):
     """
 
     kind = "gaussian_mixture"
+    _wide: Wide | None = None
 
     def __init__(
         self,
         max_components: int = 10,
         *,
         covariance_type: str = "full",
-        regularisation: float = 1e-6,
+        regularisation: float = 1e-4,
+        background: float = 1.0,
         random_state: RandomState = None,
     ) -> None:
         self.max_components = max_components
         self.covariance_type = covariance_type
         self.regularisation = regularisation
+        self.background = background
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -95,13 +115,17 @@ class GaussianMixtureDensity(Travels, Density):
         rows: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         if self.max_components < 1:
             raise ValueError(f"max_components must be at least 1; got {self.max_components}.")
+        if not 0 <= self.background < np.inf:
+            raise ValueError(f"background must be 0 or a positive number; got {self.background}.")
         rng = check_random_state(self.random_state)
-        distinct = len(merge_repeats(rows, np.ones(len(rows)))[0])
-        tried = [
-            self._fit_mixture(rows, n + 1, rng) for n in range(min(self.max_components, distinct))
-        ]
-        self.bic_ = np.array([mixture.bic(rows) for mixture in tried])
-        self._keep(tried[int(np.argmin(self.bic_))])
+        scale = self._scale(rows)
+        most = min(self.max_components, len(merge_repeats(rows, np.ones(len(rows)))[0]))
+        tried = [self._fit_mixture(rows / scale, n + 1, rng) for n in range(most)]
+        volume = 2 * len(rows) * np.log(scale).sum()
+        self.bic_ = np.array([mixture.bic(rows / scale) + volume for mixture in tried])
+        mixture = in_units(tried[int(np.argmin(self.bic_))], scale)
+        share = self.background / (len(rows) + self.background)
+        self._keep(mixture, Wide.of(rows, share) if share else None)
         if not self.mixture_.converged_:
             warnings.warn(
                 f"The mixture of {self.n_components_} components did not settle; "
@@ -128,7 +152,10 @@ class GaussianMixtureDensity(Travels, Density):
         mixture = self.mixture_
         shape, means = mixture.covariance_type, mixture.means_
         covariances = full_covariances(mixture.covariances_, shape, means)
-        return {"weights": mixture.weights_, "means": means, "covariances": covariances}
+        if self._wide is not None:
+            covariances = np.concatenate([covariances, np.diag(self._wide.variances)[None]])
+        parts = self._gaussians
+        return {"weights": parts.weights, "means": parts.means, "covariances": covariances}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
@@ -156,7 +183,7 @@ class GaussianMixtureDensity(Travels, Density):
 
     def reveals(self) -> str:
         """Say of how many groups of rows means and covariances are revealed."""
-        n = self.n_components_
+        n = len(self._gaussians.weights)
         return f"means and covariances of {n} group{'s' * (n > 1)} of rows."
 
     def log_density_graph(self, graph: GraphBuilder) -> str:
@@ -173,21 +200,30 @@ class GaussianMixtureDensity(Travels, Density):
         halves = graph.add("Mul", squares, graph.constant(np.array(-0.5)))
         return graph.log_sum_exp(graph.add("Add", halves, graph.constant(height)))
 
-    def _keep(self, mixture: GaussianMixture) -> None:
+    def _keep(self, mixture: GaussianMixture, wide: Wide | None = None) -> None:
         weights, means = mixture.weights_, mixture.means_
         factors = factors_of(mixture.covariances_, mixture.covariance_type, *means.shape)
-        self.mixture_, self.n_components_ = mixture, len(weights)
-        self._gaussians = Gaussians(weights, means, factors)
+        self.mixture_, self.n_components_, self._wide = mixture, len(weights), wide
+        if wide is not None:
+            weights = np.append((1 - wide.share) * weights, wide.share)
+            means = np.append(means, wide.mean[None], axis=0)
+            factors += factors_of(np.diag(wide.variances)[None], "full")
+        self._gaussians = Gaussians(check_weights(weights), means, factors)
+
+    def _scale(self, rows: FloatArray) -> FloatArray:
+        """What features are divided by, (d,), so that one number regularises all of them."""
+        if self.covariance_type != "spherical":
+            return spreads(rows)
+        # One unit of variance for constant data: any floor is right there, and zero is not.
+        return np.full(rows.shape[1], spread(rows, np.ones(len(rows))) or 1.0)
 
     def _fit_mixture(
         self, rows: FloatArray, n_components: int, rng: np.random.RandomState
     ) -> GaussianMixture:
-        # One unit of variance for constant data: any floor is right there, and zero is not.
-        variance = spread(rows, np.ones(len(rows))) ** 2 or 1.0
         mixture = GaussianMixture(
             n_components,
             covariance_type=self.covariance_type,
-            reg_covar=self.regularisation * variance,
+            reg_covar=self.regularisation,
             max_iter=500,
             random_state=rng,
         )
