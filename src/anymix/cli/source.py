@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from anymix.cli.packing import (
     trained,
 )
 from anymix.cli.reference_files import read_reference
-from anymix.cli.training_table import read_training_table
+from anymix.cli.training_table import TrainingTable, read_training_table
 from anymix.exchange import (
     AuditError,
     Manifest,
@@ -48,6 +49,25 @@ def add_pack_arguments(parser: ArgumentParser) -> None:
         required=True,
         help="whether labels or numbers are predicted",
     )
+    _add_parts(parser)
+    parser.add_argument(
+        "--keep-rows", action="store_true", help="hand over the training rows as kernels"
+    )
+    parser.add_argument(
+        "--reveals-rows",
+        action="store_true",
+        help="allow files that hold training rows or targets as they are",
+    )
+    parser.add_argument(
+        "--held-out",
+        metavar="TABLE",
+        help="rows to measure its own loss on; otherwise none is stated",
+    )
+    parser.add_argument("--seed", type=natural, default=0, help="seed of the training")
+
+
+def _add_parts(parser: ArgumentParser) -> None:
+    """Describe how predictor and density are made."""
     parser.add_argument(
         "--estimator",
         default="auto",
@@ -70,26 +90,36 @@ def add_pack_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="what all sites agreed on (anymix reference); needed for words and gaps",
     )
-    parser.add_argument(
-        "--keep-rows", action="store_true", help="hand over the training rows as kernels"
-    )
-    parser.add_argument(
-        "--reveals-rows",
-        action="store_true",
-        help="allow files that hold training rows or targets as they are",
-    )
-    parser.add_argument(
-        "--held-out",
-        metavar="TABLE",
-        help="rows to measure its own loss on; otherwise none is stated",
-    )
-    parser.add_argument("--seed", type=natural, default=0, help="seed of the training")
 
 
 def run_pack(args: Namespace, console: Console) -> int:
     """Run `source pack`; what is wrong with the options or the tables is said before training."""
     check_name(args.name)
     check_new(args.out)
+    source, table, held = _trained_source(args)
+    try:
+        manifest = pack_source(
+            source,
+            args.out,
+            held_out=held,
+            keep_rows=args.keep_rows,
+            rows=table.X,
+            targets=table.y,
+            reveals_rows=args.reveals_rows,
+        )
+    except NoSafeGraph as error:
+        raise InputError(error.where, f"{error.cause} with --onnx") from error
+    lines = [
+        f"wrote {args.out}: {len(table.X)} rows; features {_features(manifest)}",
+        *(f"note: {note}" for note in table.notes),
+        f"it reveals: {manifest.reveals}",
+    ]
+    console.result("\n".join(lines), manifest)
+    return 0
+
+
+def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
+    """Read the tables, train, and return the source, its table and the held-out rows."""
     reference = None if args.reference is None else read_reference(args.reference)
     agreed = None if reference is None else reference.columns
     table = read_training_table(args.rows, args.target, args.task, agreed)
@@ -111,25 +141,7 @@ def run_pack(args: Namespace, console: Console) -> int:
         n_rows=len(X),
         columns=table.coding,
     )
-    try:
-        manifest = pack_source(
-            source,
-            args.out,
-            held_out=held,
-            keep_rows=args.keep_rows,
-            rows=X,
-            targets=y,
-            reveals_rows=args.reveals_rows,
-        )
-    except NoSafeGraph as error:
-        raise InputError(error.where, f"{error.cause} with --onnx") from error
-    lines = [
-        f"wrote {args.out}: {len(X)} rows; features {_features(manifest)}",
-        *(f"note: {note}" for note in table.notes),
-        f"it reveals: {manifest.reveals}",
-    ]
-    console.result("\n".join(lines), manifest)
-    return 0
+    return source, table, held
 
 
 def add_check_arguments(parser: ArgumentParser) -> None:

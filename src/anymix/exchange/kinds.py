@@ -20,7 +20,7 @@ def travelling() -> dict[str, Any]:
     Examples
     --------
     >>> sorted(travelling())
-    ['bigram', 'domain_classifier', 'gaussian_kernels', 'gaussian_mixture']
+    ['bigram', 'contrastive', 'domain_classifier', 'gaussian_kernels', 'gaussian_mixture', 'text']
     """
     exported = [getattr(densities, name) for name in densities.__all__]
     return {found.kind: found for found in exported if hasattr(found, "kind")}
@@ -32,7 +32,7 @@ def density_kinds() -> dict[str, Any]:
     Examples
     --------
     >>> sorted(density_kinds())
-    ['bigram', 'gaussian_kernels', 'gaussian_mixture']
+    ['bigram', 'contrastive', 'gaussian_kernels', 'gaussian_mixture', 'text']
     """
     return {kind: found for kind, found in travelling().items() if hasattr(found, "score_samples")}
 
@@ -54,7 +54,7 @@ def names_of_densities() -> str:
     Examples
     --------
     >>> names_of_densities()
-    'BigramModel, GaussianKDE or GaussianMixtureDensity'
+    'BigramModel, ContrastiveDensity, GaussianKDE, GaussianMixtureDensity or TextDensity'
     """
     *first, last = sorted(found.__name__ for found in density_kinds().values())
     return f"{', '.join(first)} or {last}" if first else last

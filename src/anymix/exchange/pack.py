@@ -134,14 +134,7 @@ was fitted on: none stands in the predictor as it is, none in the density.
     graphs = safe_graphs(source, graphs, n_features)
     graph = nearest_graph(source, graphs, rows_to_compare(density, rows, text, graphs[0]))
     packed = Packed(graph, density, arrays, text)
-    reveals = say_or_refuse(
-        source,
-        packed,
-        training_of(source, rows, targets) if measure else None,
-        keep_rows=keep_rows,
-        reveals_rows=reveals_rows or not measure,
-    )
-    reveals += said_of_categories(source, rows if measure else None, reveals_rows)
+    reveals = _said(source, packed, (rows, targets), keep_rows, reveals_rows, measure)
     files = {PREDICTOR: graph.content, DENSITY: dump(arrays)}
     classes = classes_of(source)
     manifest = Manifest(
@@ -163,6 +156,25 @@ was fitted on: none stands in the predictor as it is, none in the density.
     manifest = parse_manifest(written)
     write_folder(folder, {MANIFEST: written, **files})
     return manifest
+
+
+def _said(
+    source: Source,
+    packed: Packed,
+    given: tuple[Any, Any],
+    keep_rows: bool,
+    reveals_rows: bool,
+    measure: bool,
+) -> str:
+    """Say what the folder reveals of rows and targets, or refuse it."""
+    said = say_or_refuse(
+        source,
+        packed,
+        training_of(source, *given) if measure else None,
+        keep_rows=keep_rows,
+        reveals_rows=reveals_rows or not measure,
+    )
+    return said + said_of_categories(source, given[0] if measure else None, reveals_rows)
 
 
 def _check_density(source: Source, without_density: bool) -> None:
