@@ -1,9 +1,12 @@
 """The scikit-learn skin and the baselines."""
 
 from anymix.estimators._defaults import default_estimator as default_estimator
+from anymix.estimators._held_out import DensityChoice as DensityChoice
 from anymix.estimators._kmm_qp import BoxAndBand as BoxAndBand
 from anymix.estimators._kmm_qp import MeanMatching as MeanMatching
 from anymix.estimators._kmm_qp import solve_qp as solve_qp
+from anymix.estimators._defaults import default_estimator
+from anymix.estimators._held_out import DensityChoice
 from anymix.estimators.baselines import (
     HardRouter,
     Joint,
@@ -27,6 +30,7 @@ from anymix.estimators.summary import summarise, summarise_tables
 __all__ = [
     "Comparison",
     "CrossLoss",
+    "DensityChoice",
     "DistributionWeightedClassifier",
     "DistributionWeightedRegressor",
     "GroupDRO",
@@ -40,6 +44,7 @@ __all__ = [
     "VolumeWeighted",
     "compare",
     "compare_tables",
+    "default_estimator",
     "summarise",
     "summarise_tables",
 ]

@@ -72,12 +72,14 @@ def _restore_consulted(model: Any) -> None:
     """The same tables teach the sources the same about each other; so it must be that."""
     names = [str(name) for name in model.source_names_]
     aside = [k for k, name in enumerate(names) if name in model.set_aside_]
-    told = model.combination_.consulting
     model.consulted_ = Consulted(None, model.tables_)
-    if told is None:
-        return
-    model.consulted_ = consult(model.tables_, model.loss, aside)
-    _check_same("the consulting", told, model.consulted_.consulting)
+    if model.consult:
+        model.consulted_ = consult(model.tables_, model.loss, aside)
+    told, found = model.combination_.consulting, model.consulted_.consulting
+    if (told is None) != (found is None):
+        raise ValueError("the consulting is not the one that the tables give")
+    if told is not None:
+        _check_same("the consulting", told, found)
 
 
 def _check_same(what: str, told: Any, found: Any, whole: bool = True) -> None:
@@ -213,6 +215,7 @@ def check_alone(record: dict[str, Any]) -> None:
     """A model of one source has nothing that is learned from several."""
     parts = ("comparison", "tables", "router")
     told = [record[part] for part in parts] + [record["combination"].get("calibration")]
+    told += [record.get("novelty"), record["combination"].get("consulting")]
     if any(part is not None for part in told) or record["at_label"] or record["has_densities"]:
         raise ValueError("a model of one source has parts that only several sources need")
 

@@ -18,9 +18,10 @@ from anymix.estimators import summarise
 from anymix.exchange import FileFacts, ReceivedSource, facts_of, parse_json, read_sources
 from anymix.models.claims import check_alone, check_learned, check_loss, check_sources
 from anymix.models.entries import check_entries, plain_name
+from anymix.models.novelty_file import read_novelty
 from anymix.models.parts import name_columns, nameless, read_router
 from anymix.models.place import RECORD, RECORD_LIMIT, is_own
-from anymix.models.record import KIND, SCHEMA, model_from_dict
+from anymix.models.record import KIND, NOVELTY, SCHEMA, model_from_dict
 from anymix.models.saved_records import Saved, read_records
 from anymix.models.tables_file import read_tables
 from anymix.models.upgrade import upgraded
@@ -141,9 +142,11 @@ def _restore(folder: Path, record: dict[str, Any], digest: str) -> SavedModel:
     if record["router"] is not None:
         path, facts = _part(folder, record["router"])
         model.router_ = read_router(path, facts, len(received[0].manifest.features))
-    columns = next((m.columns for m in (one.manifest for one in received) if m.columns), None)
-    if columns is not None:
-        model.columns_ = columns
+    model.columns_ = next(
+        (one.manifest.columns for one in received if one.manifest.columns is not None), None
+    )
+    if vars(model).get("novelty_") is not None and None in [s.density for s in model.sources_]:
+        raise ValueError("novelty is known, but a source has no density to ask for it")
     name_columns(model)
     return SavedModel(folder, model, record, received, digest)
 
@@ -167,7 +170,10 @@ def _restore_learned(folder: Path, record: dict[str, Any], *_: Any) -> Any:
         at_label=record["at_label"],
     )
     check_learned(model, record)
-    model.novelty_ = Novelty.from_tables(model.tables_) if record["has_densities"] else None
+    if record.get(NOVELTY) is not None:
+        model.novelty_ = read_novelty(*_part(folder, record[NOVELTY]), model.tables_)
+    else:
+        model.novelty_ = Novelty.from_tables(model.tables_) if record["has_densities"] else None
     return model
 
 

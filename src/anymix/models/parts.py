@@ -75,9 +75,10 @@ def nameless(source: Source) -> Source:
 def name_columns(model: Any) -> None:
     """Tell densities the names of the columns that the model was fitted with.
 
-    They were fitted with them, too, and would warn of names that they do not know.
+    They were fitted with them, too, and would warn of names that they do not know; a table with
+    words or gaps they get as plain numbers.
     """
-    names = vars(model).get("feature_names_in_")
+    names = vars(model).get("feature_names_in_") if model.columns_ is None else None
     for part in (model.router_, *(source.density for source in model.sources_)):
         if names is not None and hasattr(part, "n_features_in_"):
             part.feature_names_in_ = names

@@ -28,8 +28,9 @@ LINK = "is a link; give the folder itself, or another name"
 SCHEMAS = (1, SCHEMA)
 # Names that only a model's own parts have: twelve digits of a SHA-256.
 SOURCE = re.compile(r"[^.].*-([0-9a-f]{12})", re.DOTALL)
-PART = re.compile(r"(?:tables|router)-([0-9a-f]{12})\.safetensors")
-WRITTEN = re.compile(r"model|certificate|comparison|traffic|(tables|router)-[0-9a-f]{12}")
+PARTS = ("tables", "router", "novelty")
+PART = re.compile(rf"(?:{'|'.join(PARTS)})-([0-9a-f]{{12}})\.safetensors")
+WRITTEN = re.compile(rf"model|certificate|comparison|traffic|({'|'.join(PARTS)})-[0-9a-f]{{12}}")
 
 
 def source_folder(one: ReceivedSource) -> str:
@@ -153,7 +154,7 @@ def _listed(record: dict[str, Any] | None) -> set[str]:
     entries = record.get("sources")
     entries = entries if isinstance(entries, list) else []
     names = [(entry, "folder", SOURCE) for entry in entries]
-    names += [(record.get(stem), "file", PART) for stem in ("tables", "router")]
+    names += [(record.get(stem), "file", PART) for stem in PARTS]
     told = [(one.get(key), known) for one, key, known in names if isinstance(one, dict)]
     return {name for name, known in told if isinstance(name, str) and known.fullmatch(name)}
 

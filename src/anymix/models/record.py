@@ -19,6 +19,7 @@ from anymix.core import (
 from anymix.densities import CalibrationReport
 from anymix.estimators import (
     CrossLoss,
+    DensityChoice,
     DistributionWeightedClassifier,
     DistributionWeightedRegressor,
 )
@@ -28,6 +29,8 @@ KIND, SCHEMA = "anymix model", 2
 SETTINGS = ("objective", "shrinkage", "eta", "calibrate", "cv", "confidence", "skip_below")
 # The sources that were set aside, by name; it stands there only if there are any.
 ASIDE = "set_aside"
+# Older records lack it: their sources do not hear each other.
+CONSULT = "consult"
 TASKS = {
     "regression": DistributionWeightedRegressor,
     "classification": DistributionWeightedClassifier,
@@ -47,6 +50,9 @@ ENTRIES = (
     *("combination", *LEARNED, "comparison"),
     *("sources", "tables", "router", "has_densities", "at_label"),
 )
+# What a record may lack: the density that was chosen, and what novelty needs beside the tables.
+CHOICE, NOVELTY = "density_choice", "novelty"
+MOST_CHOICES, LONGEST_NAME = 20, 60
 # Certificates are of answers in which no source is skipped, so that those that skip must be near.
 MOST_SKIPPED = 0.01
 RANGES = {
@@ -95,20 +101,22 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         "anymix": __version__,
         "task": task,
         "loss": {"name": model.loss} if isinstance(model.loss, str) else loss_to_dict(model.loss),
-        "settings": {name: getattr(model, name) for name in SETTINGS} | _aside(model),
+        "settings": _settings(model),
         "classes": model.classes_.tolist() if task == "classification" else None,
         "names": np.asarray(model.source_names_).tolist(),
         "features": _features(model),
         "combination": model.combination_,
         **learned,
         "comparison": model.comparison_ if "tables_" in vars(model) else None,
+        **({CHOICE: model.density_choice_} if f"{CHOICE}_" in vars(model) else {}),
     }
 
 
-def _aside(model: Any) -> dict[str, Any]:
-    """What was asked for may have been a word; what is kept is who it was."""
+def _settings(model: Any) -> dict[str, Any]:
+    """Of who was set aside a word may have been given; what is kept is who it was."""
+    given = {name: getattr(model, name) for name in (*SETTINGS, CONSULT)}
     names = list(vars(model).get("set_aside_", ()))
-    return {ASIDE: names} if names else {}
+    return given | ({ASIDE: names} if names else {})
 
 
 def _features(model: Any) -> dict[str, Any]:
@@ -121,7 +129,7 @@ def _features(model: Any) -> dict[str, Any]:
 
 def model_from_dict(record: dict[str, Any]) -> Any:
     """Return the model without its sources and tables; a ValueError says what is wrong."""
-    _check_entries(record, ENTRIES, "the record")
+    _check_entries(record, ENTRIES, "the record", (CHOICE, NOVELTY))
     task = record["task"]
     if not isinstance(task, str) or task not in TASKS:
         raise ValueError(f"the task {task!r:.60} is not known.")
@@ -129,7 +137,9 @@ def model_from_dict(record: dict[str, Any]) -> Any:
         raise ValueError("the version of anymix is not a word")
     combination = Combination.from_dict(record["combination"])
     _check_settings(record["settings"])
-    settings = dict(record["settings"])
+    settings = {CONSULT: False, **record["settings"]}
+    if combination.consulting is not None and not settings[CONSULT]:
+        raise ValueError("its sources hear each other, which the settings do not say")
     if task == "classification":
         settings["rule"] = combination.rule
     elif combination.rule != "marginal":
@@ -147,11 +157,13 @@ def model_from_dict(record: dict[str, Any]) -> Any:
     return model
 
 
-def _check_entries(given: Any, names: Sequence[str], what: str) -> None:
+def _check_entries(
+    given: Any, names: Sequence[str], what: str, optional: Sequence[str] = ()
+) -> None:
     """An object has the entries that are known, and no other."""
     if not isinstance(given, dict):
         raise ValueError(f"{what} is not an object")
-    missing, unknown = sorted(set(names) - set(given)), sorted(set(given) - set(names))
+    missing, unknown = sorted(set(names) - set(given)), sorted({*given} - {*names, *optional})
     if missing:
         raise ValueError(f"{what} lacks {missing[0]!r}")
     if unknown:
@@ -220,12 +232,29 @@ def _restore_learned(model: Any, record: dict[str, Any]) -> None:
             raise ValueError(f"the {name} is missing")
         if several:
             setattr(model, f"{name}_", None if told is None else restored(kind, told))
+    if CHOICE in record:
+        if not several:
+            raise ValueError(f"a model of one source has the entry {CHOICE!r}")
+        model.density_choice_ = _choice(record[CHOICE])
+
+
+def _choice(told: Any) -> DensityChoice:
+    """What was tried has short names that differ, and losses; the chosen one is among it."""
+    found = restored(DensityChoice, told)
+    names, losses = found.names, np.asarray(found.losses)
+    sound = 0 < len(names) <= MOST_CHOICES and len({*names}) == len(names)
+    if not sound or not all(is_text(name, LONGEST_NAME) for name in names):
+        raise ValueError("the densities that were tried have no sound names")
+    if losses.shape != (len(names),) or not np.isfinite(losses).all():
+        raise ValueError("the densities that were tried do not have a loss each")
+    if found.chosen not in names or found.novelty not in (None, *names) or found.n_rows < 1:
+        raise ValueError("the density that was chosen is not one of those that were tried")
+    return found
 
 
 def _check_settings(given: Any) -> None:
     """Settings are numbers within their ranges, or the words that may stand for them."""
-    known = given if isinstance(given, dict) else {}
-    _check_entries(given, (*SETTINGS, *({ASIDE} & {*known})), "settings")
+    _check_entries(given, SETTINGS, "settings", (ASIDE, CONSULT))
     for name, (least, most) in RANGES.items():
         if name == "shrinkage" and given[name] == "auto":
             continue
@@ -236,7 +265,8 @@ def _check_settings(given: Any) -> None:
         raise ValueError("the setting confidence is not between 0 and 1")
     if given["objective"] not in ("regret", "robust", "gamma"):
         raise ValueError(f"the setting objective is {given['objective']!r:.60}")
-    restored(bool, given["calibrate"])
+    for name in ("calibrate", CONSULT):
+        restored(bool, given.get(name, False))
 
 
 def _labels(given: Any) -> Any:

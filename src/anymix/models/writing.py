@@ -4,6 +4,7 @@
     sources/<name>-<digits>/        the source folders
     tables-<digits>.safetensors     what the sources said of held-out rows; no features
     router-<digits>.safetensors     a classifier of sources, where it took the place of densities
+    novelty-<digits>.safetensors    how likely rows are at home, where the tables do not tell
 
 Parts are named by their SHA-256 and written first; model.json, which names them, is replaced at
 the end in one step.  So a run that is killed leaves the old model whole.  Records of new rows that
@@ -24,6 +25,7 @@ from anymix._errors import AuditError
 from anymix._files import read_file, read_folder, replacing
 from anymix.core import plain
 from anymix.exchange import LIMITS, Part, ReceivedSource, check_facts, part_of
+from anymix.models.novelty_file import novelty_to_arrays
 from anymix.models.parts import described, pack_sources, router_to_arrays, write_source
 from anymix.models.place import RECORD, Place, check_place, clean, reserved, source_folder
 from anymix.models.record import check_kind, model_to_dict
@@ -86,12 +88,13 @@ def write_model(
     folder = place.folder
     record = model_to_dict(model) if record is None else record
     arrays = {"tables": _tables(model), "router": router_to_arrays(model)}
-    parts = {stem: part_of(stem, found) for stem, found in arrays.items() if found is not None}
     record |= dict.fromkeys(arrays)
+    arrays["novelty"] = novelty_to_arrays(model)
+    parts = {stem: part_of(stem, found) for stem, found in arrays.items() if found is not None}
     record |= {stem: {"file": part.name, **vars(part.facts)} for stem, part in parts.items()}
     names = [source_folder(one) for one in received]
     record["sources"] = [described(one, name) for one, name in zip(received, names, strict=True)]
-    record["has_densities"] = vars(model).get("novelty_") is not None
+    record["has_densities"] = "tables_" in vars(model) and model.tables_.has_densities
     record["at_label"] = "tables_" in vars(model) and model.tables_.at_label
     record = plain(record, exact=True)
     written = _json(record)
