@@ -209,6 +209,9 @@ def _word(value: Any) -> str:
         return str(int(value))
     if hasattr(value, "isoformat"):
         raise InputError("a column", "holds dates; turn them into numbers, or leave it out")
+    if isinstance(value, dict | list | tuple | set):
+        kind = type(value).__name__
+        raise TypeError(f"in a table each argument must be a string or a number; got a {kind}.")
     return str(value)
 
 

@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.densities import DomainClassifier, GaussianKDE
-from anymix.estimators import HardRouter, Uniform
+from anymix.estimators import HardRouter, Uniform, default_estimator
 from tests.estimators.baseline_cases import failures
 from tests.estimators.several_sources import classification, regression
 
@@ -134,10 +134,11 @@ def test_grid_search_routes_domains_and_weights():
 def test_frames_keep_their_names_for_the_estimators_inside():
     X, y, d = regression()
     frame = pd.DataFrame(X, columns=["u", "v"])
-    model = DistributionWeightedRegressor(random_state=0).fit(frame, pd.Series(y), pd.Series(d))
+    model = DistributionWeightedRegressor(consult=False, random_state=0)
+    model.fit(frame, pd.Series(y), pd.Series(d))
     assert model.feature_names_in_.tolist() == ["u", "v"]
     assert model.sources_[0].predictor.feature_names_in_.tolist() == ["u", "v"]
-    plain = DistributionWeightedRegressor(random_state=0).fit(X, y, d)
+    plain = DistributionWeightedRegressor(consult=False, random_state=0).fit(X, y, d)
     assert np.allclose(model.predict(frame), plain.predict(X))
     with pytest.raises(ValueError, match="order"):
         model.predict(frame[["v", "u"]])
@@ -181,5 +182,5 @@ def test_a_single_source_is_the_estimator_itself():
     assert np.array_equal(model.source_weights(X), np.ones((len(X), 1)))
     X, y, _ = classification()
     model = DistributionWeightedClassifier().fit(X, y, np.zeros(len(y)))
-    alone = LogisticRegression().fit(X, y)
+    alone = default_estimator(X, classification=True).fit(X, y)
     assert np.allclose(model.predict_proba(X), alone.predict_proba(X), atol=3e-6)

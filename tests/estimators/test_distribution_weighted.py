@@ -183,7 +183,7 @@ def test_sources_without_a_density_learn_one_from_the_rows():
         model = DistributionWeightedClassifier.from_sources(bare, density=density, random_state=0)
         assert model.fit(X, Y, sample_domain=D).score(X, Y) > 0.8
     with pytest.raises(ValueError, match="'a' has no density; pass one to Source, or learn with"):
-        DistributionWeightedClassifier.from_sources(bare).fit(X, Y, sample_domain=D)
+        DistributionWeightedClassifier.from_sources(bare, density=None).fit(X, Y, D)
 
 
 def test_domains_may_be_renamed_and_rows_permuted():
@@ -218,7 +218,7 @@ def test_sample_weight_counts_like_repeated_rows_for_given_sources():
 @pytest.mark.parametrize("inner", [Ridge(), make_pipeline(Ridge())])
 def test_sample_weight_reaches_the_estimators(inner):
     weight = np.where(XR[:, 0] ** 2 < 4, 1.0, 1e-3)
-    model = DistributionWeightedRegressor(inner, KDE, random_state=0)
+    model = DistributionWeightedRegressor(inner, KDE, consult=False, random_state=0)
     model.fit(XR, YR, DR, sample_weight=weight)
     alone = Ridge().fit(XR[:40], YR[:40], sample_weight=weight[:40])
     assert np.allclose(model.sources_[0].predict(XR), alone.predict(XR))

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
@@ -42,7 +43,8 @@ def said(action):
 def test_columns_of_other_scales_are_named_once_at_the_line_of_the_user():
     X, y, d = regression()
     X = np.c_[X, np.random.default_rng(1).normal(50_000, 20_000, len(X))]
-    sentences, files = said(lambda: DistributionWeightedRegressor(random_state=0).fit(X, y, d))
+    model = DistributionWeightedRegressor(Ridge(), GaussianKDE(), random_state=0)
+    sentences, files = said(lambda: model.fit(X, y, d))
     assert len(sentences) == 1
     assert "beside column 2" in sentences[0]
     assert files == {__file__}
@@ -51,11 +53,12 @@ def test_columns_of_other_scales_are_named_once_at_the_line_of_the_user():
 def test_scaling_in_front_restores_the_certificate():
     X, y, d = regression(100)
     wide = np.c_[X, np.random.default_rng(1).normal(50_000, 20_000, len(X))]
-    plain = DistributionWeightedRegressor(random_state=0).fit(X, y, d)
-    scaled = make_pipeline(StandardScaler(), DistributionWeightedRegressor(random_state=0))
+    kernels = DistributionWeightedRegressor(Ridge(), GaussianKDE(), consult=False, random_state=0)
+    plain = clone(kernels).fit(X, y, d)
+    scaled = make_pipeline(StandardScaler(), clone(kernels))
     scaled.fit(wide, y, distributionweightedregressor__sample_domain=d)
     with pytest.warns(UserWarning, match="scale the columns"):
-        raw = DistributionWeightedRegressor(random_state=0).fit(wide, y, d)
+        raw = clone(kernels).fit(wide, y, d)
     good, bad = scaled[-1].certificate_.loss_upper, raw.certificate_.loss_upper
     assert good < 2 * plain.certificate_.loss_upper < bad
 

@@ -72,7 +72,7 @@ def case(request):
     loss, rows = OWN[request.param], ROWS[request.param]
     number = request.param == "number"
     kind = DistributionWeightedRegressor if number else DistributionWeightedClassifier
-    model = kind(density=KDE, loss=loss, cv=3, random_state=0)
+    model = kind(density=KDE, loss=loss, cv=3, consult=False, random_state=0)
     return loss, rows, model.fit(*rows)
 
 

@@ -5,8 +5,6 @@ from anymix.estimators._held_out import DensityChoice as DensityChoice
 from anymix.estimators._kmm_qp import BoxAndBand as BoxAndBand
 from anymix.estimators._kmm_qp import MeanMatching as MeanMatching
 from anymix.estimators._kmm_qp import solve_qp as solve_qp
-from anymix.estimators._defaults import default_estimator
-from anymix.estimators._held_out import DensityChoice
 from anymix.estimators.baselines import (
     HardRouter,
     Joint,

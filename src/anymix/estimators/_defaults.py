@@ -23,8 +23,10 @@ from anymix.estimators._rows import Rows, is_text
 
 # Columns of a table each mean something; of more, as of pixels, all mean the same kind of thing.
 MOST_COLUMNS = 50
+# Words and pairs of words; the pattern is one that ONNX can cut by.
+WORDS: dict[str, Any] = {"token_pattern": "[a-zA-Z]+", "ngram_range": (1, 2), "min_df": 2}
 # Small leaves are drawn together, which is what makes trees of a few hundred rows worth hearing.
-TREES = {"l2_regularization": 10.0, "min_samples_leaf": 10, "early_stopping": False}
+TREES: dict[str, Any] = {"l2_regularization": 10.0, "min_samples_leaf": 10, "early_stopping": False}
 
 
 def kind_of(X: Any) -> str:
@@ -66,10 +68,20 @@ def default_estimator(X: Any, classification: bool, random_state: Any = None) ->
         chosen = {**TREES, "categorical_features": words if words.any() else None}
         return trees(**chosen, random_state=random_state)
     if kind == "text":
-        linear = LogisticRegression(C=3.0, max_iter=1000) if classification else Ridge()
-        return make_pipeline(TfidfVectorizer(min_df=2), linear)
-    linear = LogisticRegression(max_iter=1000) if classification else Ridge()
-    return make_pipeline(StandardScaler(), linear) if kind == "numbers" else linear
+        linear = LogisticRegression(C=3.0, max_iter=1000) if classification else Ridge(0.2)
+        return make_pipeline(TfidfVectorizer(**WORDS), linear)
+    if kind == "numbers":
+        linear = LogisticRegression(max_iter=1000) if classification else Ridge()
+        return make_pipeline(StandardScaler(), linear)
+    return LogisticRegression(C=_strength(X), max_iter=1000) if classification else Ridge()
+
+
+def _strength(X: Any) -> float:
+    """C that goes with the scale of vectors, whatever their unit: 0.15 over their mean variance."""
+    X = X if hasattr(X, "toarray") else np.asarray(X, dtype=float)
+    squares = X.multiply(X) if hasattr(X, "multiply") else X * X
+    variance = float((np.asarray(squares.mean(axis=0)) - np.asarray(X.mean(axis=0)) ** 2).mean())
+    return float(np.clip(0.15 / max(variance, 1e-300), 1e-6, 1e6))
 
 
 def candidates(
@@ -84,17 +96,16 @@ def candidates(
     kind = "mixed" if columns is not None else kind_of(rows.X)
     seed = {"random_state": random_state}
     if kind == "text":
-        words = make_pipeline(TfidfVectorizer(min_df=2), LogisticRegression(C=10.0, max_iter=1000))
-        return {"words": TextDensity(), "classifier of words": DomainClassifier(words)}
+        words = make_pipeline(TfidfVectorizer(**WORDS), LogisticRegression(C=10.0, max_iter=1000))
+        return {"words": TextDensity(), "classifier of texts": DomainClassifier(words)}
+    if hasattr(rows.X, "toarray"):
+        return {"linear classifier": DomainClassifier()}
     if kind == "vectors":
         return {"kernels": GaussianKDE(**seed), "linear classifier": DomainClassifier()}
-    found: dict[str, Any] = {
-        f"contrast with {kind}": ContrastiveDensity(
-            reference=Reference.of(rows.X, kind, rows.domain, columns=columns, **seed), **seed
-        )
-        for kind in ("marginals", "both")
-    }
-    found["boosted classifier"] = boosted = DomainClassifier.boosted(random_state)
+    # Half of the draws from marginals, half from centres: on no table worse than one of them alone.
+    reference = Reference.of(rows.X, "both", rows.domain, columns=columns, **seed)
+    boosted = DomainClassifier.boosted(random_state)
+    found = {"contrast": ContrastiveDensity(reference=reference, **seed), "trees": boosted}
     if columns is not None and columns.categorical.any():
         boosted.estimator.set_params(categorical_features=columns.categorical)
     if kind == "numbers":

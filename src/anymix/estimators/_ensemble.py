@@ -235,7 +235,12 @@ class SourceEnsemble(BaseEstimator):
         tags.target_tags.multi_output = False
         tags.target_tags.required = True
         tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = self._takes_gaps()
         return tags
+
+    def _takes_gaps(self) -> bool:
+        """Whether NaN in a table is a gap, and no fault."""
+        return False
 
     def _fallback(self) -> Any:
         """Return an estimator of the kind that this is when none was given."""

@@ -22,8 +22,8 @@ from anymix.sources import Goal, Novelty, Source, Tables, calibrations, evaluate
 
 # By so many standard errors of paired differences a second round must beat the first.
 SURE = 1.0
-# Held-out rows that a density is chosen by: more tell no more.
-ENOUGH_ROWS = 2000
+# Held-out rows that a density is chosen by, and parts that rows are dealt into for it.
+ENOUGH_ROWS, N_PARTS = 500, 3
 
 
 @dataclass(frozen=True)

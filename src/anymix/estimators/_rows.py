@@ -76,13 +76,13 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
     if frame and not getattr(X, "size", 1):
         raise ValueError(f"X has no values: its shape is {X.shape}.")
     if columns is not None and frame and not reset:
-        return columns.encode(X)
+        return _finite(columns.encode(X), columns)
     options: dict[str, Any] = {} if frame else {"accept_sparse": ("csr", "csc")}
     if columns is not None and not frame:
         options = {"dtype": None, "ensure_all_finite": False}
     try:
         X = validate_data(estimator, X, reset=reset, skip_check_array=frame, **options)
-        return X if columns is None else columns.encode(X)
+        return X if columns is None else _finite(columns.encode(X), columns)
     except ValueError as error:
         fault = None if frame else not_numbers(X)
         if fault is None:
@@ -92,6 +92,15 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
             "estimator sees to its columns, or put an imputer or encoder in front of the whole "
             "model, as make_pipeline(SimpleImputer(), model) does."
         ) from error
+
+
+def _finite(X: FloatArray, columns: Any) -> FloatArray:
+    """Refuse infinities in an encoded table: NaN is a gap, and they are nothing."""
+    infinite = np.isinf(X).any(axis=0)
+    if infinite.any():
+        name = columns.names[int(infinite.argmax())]
+        raise InputError(f"column {name!r} of X", "contains infinity; give a number or leave a gap")
+    return X
 
 
 def not_numbers(X: Any) -> str | None:

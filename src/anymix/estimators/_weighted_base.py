@@ -15,7 +15,7 @@ from anymix._columns import Columns
 from anymix.core import Combination, Loss, check_number
 from anymix.densities import GaussianKDE
 from anymix.estimators._defaults import candidates, default_estimator, kind_of
-from anymix.estimators._held_out import choose_density, held_out_answers, novelty_of
+from anymix.estimators._held_out import N_PARTS, choose_density, held_out_answers, novelty_of
 from anymix.estimators._questions import Questions
 from anymix.estimators._rows import Rows, check_every_source, check_sources, check_X
 from anymix.estimators._set_aside import with_set_aside
@@ -92,6 +92,9 @@ class DistributionWeighting(Questions):
         self._choose_learner(X)
         check_number(len(self.source_names_))
         return rows
+
+    def _takes_gaps(self) -> bool:
+        return self.estimator is None and not self.sources
 
     def _describe(self, X: Any) -> Columns | None:
         """Read mixed tables by their columns, unless the user's own estimator sees to them."""
@@ -177,6 +180,7 @@ class DistributionWeighting(Questions):
             tables = replace(tables, log_masses=trainer.held_out_masses(rows, fold, folds))
             strange = None
         else:
+            fold = trainer.folds(rows, N_PARTS, self._classification(), self.random_state)
             options = candidates(rows, self.columns_, self.random_state)
             found = choose_density(trainer, rows, tables, fold, self._goal(), options)
             self.density_choice_, log_masses, strange = found
@@ -186,7 +190,9 @@ class DistributionWeighting(Questions):
                 density = replace(trainer, density=options[self.density_choice_.novelty])
                 self.sources_, _ = density.with_densities(self.sources_, rows)
         sources, self.router_ = trainer.with_densities(self.sources_, rows)
-        self.sources_ = [replace(source, columns=self.columns_) for source in sources]
+        if self.columns_ is not None and not self.sources:
+            sources = [replace(source, columns=self.columns_) for source in sources]
+        self.sources_ = sources
         return replace(tables, has_densities=self.router_ is None), strange
 
     def fit_tables(self, tables: Tables) -> Self:

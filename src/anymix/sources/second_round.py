@@ -52,6 +52,9 @@ class SecondRound:
 
     def __init__(self, others: Sequence[Any], weights: FloatArray, offset: float, rest: Any):
         self.others, self.weights, self.offset, self.rest = tuple(others), weights, offset, rest
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(rest, name):
+                setattr(self, name, getattr(rest, name))
 
     def predict(self, X: Any, heard: Heard | None = None) -> FloatArray:
         """h'_k(x), (n,); `heard` holds what models have said of these rows before."""
