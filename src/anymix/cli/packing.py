@@ -66,10 +66,9 @@ def make_estimator(args: Namespace, table: TrainingTable) -> Any:
 
 
 def trained(estimator: Any, table: TrainingTable) -> Any:
-    """Train; a column without any value is a constant to the estimator, which may not take it."""
-    empty = np.isnan(table.X).all(axis=0)
+    """Train on the table."""
     with few_threads(table.X):
-        return estimator.fit(np.where(empty, 0.0, table.X), table.y)
+        return estimator.fit(table.filled, table.y)
 
 
 def few_threads(X: Any) -> Any:

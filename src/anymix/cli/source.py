@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from anymix._errors import InputError, visible
+from anymix._errors import InputError, UsageError, visible
 from anymix._files import check_new
 from anymix.cli.argument_types import name, natural
 from anymix.cli.console import Console
 from anymix.cli.exit_codes import SUCCESS, code_of, sentence_of
+from anymix.cli.others import better_of, read_others
 from anymix.cli.packing import (
     check_labels,
     classes_of,
@@ -86,6 +88,13 @@ def _add_parts(parser: ArgumentParser) -> None:
         "from draws of a reference; auto is contrastive with --reference, and kernels without",
     )
     parser.add_argument(
+        "--others",
+        nargs="+",
+        metavar="FOLDER",
+        help="source folders of other sites, of a regression: train on what their pool leaves, if "
+        "that is better on rows left out, and pack all as one graph",
+    )
+    parser.add_argument(
         "--reference",
         metavar="FILE",
         help="what all sites agreed on (anymix reference); needed for words and gaps",
@@ -120,6 +129,11 @@ def run_pack(args: Namespace, console: Console) -> int:
 
 def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
     """Read the tables, train, and return the source, its table and the held-out rows."""
+    if args.others and (args.onnx or args.task != "regression"):
+        raise UsageError(
+            "--others trains a regression a second time; leave it out with --onnx, and with "
+            "--task classification, where fit pools what the sources say."
+        )
     reference = None if args.reference is None else read_reference(args.reference)
     agreed = None if reference is None else reference.columns
     table = read_training_table(args.rows, args.target, args.task, agreed)
@@ -130,18 +144,29 @@ def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
     estimator = args.onnx if args.onnx else make_estimator(args, table)
     density = make_density(args, table, reference)
     held = read_held_out(args, table, known)
+    notes: list[str] = []
     with few_threads(X):
         density.fit(X)
     source = Source(
         args.name,
-        estimator if args.onnx else trained(estimator, table),
+        estimator if args.onnx else _predictor(args, estimator, table, notes),
         density,
         classes=classes,
         feature_names=table.names,
         n_rows=len(X),
         columns=table.coding,
     )
-    return source, table, held
+    return source, replace(table, notes=(*table.notes, *notes)), held
+
+
+def _predictor(args: Namespace, estimator: Any, table: TrainingTable, notes: list[str]) -> Any:
+    """Train; with --others a second time, on what they leave, if that is better."""
+    if not args.others:
+        return trained(estimator, table)
+    others = read_others(args.others, table)
+    predictor, found = better_of(estimator, table, others, args.seed)
+    notes.append(f"{found}.")
+    return predictor
 
 
 def add_check_arguments(parser: ArgumentParser) -> None:

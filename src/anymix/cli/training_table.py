@@ -86,6 +86,11 @@ class TrainingTable:
         return self.coding or Coding(tuple(map(Column, self.names)))
 
     @property
+    def filled(self) -> Any:
+        """X with a constant for each column without any value, which not all estimators take."""
+        return np.where(np.isnan(self.X).all(axis=0), 0.0, self.X)
+
+    @property
     def first_of_words(self) -> str | None:
         """The first column that holds words, if one does."""
         return next((c.name for c in self.coding or () if c.categories is not None), None)

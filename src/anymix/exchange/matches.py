@@ -15,6 +15,7 @@ NEAR = 1e-6  # relative; float32 keeps seven digits
 NEAR_HALF = 2e-3  # of arrays in float16, which keeps three
 BLOCK = 32  # columns of the projection
 PATTERNS = 30  # of gaps that are looked at one by one
+MADE_UP = 3000  # rows to tell chance by, of tables that have fewer
 TRIED = 200  # windows with the same projection that are looked at
 SHARED = 5  # rows with the same target: it is nobody's own
 MANY_DIGITS = 3  # numbers with more of them than this do not coincide by chance
@@ -89,8 +90,11 @@ def rows_beyond_chance(rows: Rows, arrays: Sequence[NDArray[Any]]) -> int:
         return 0
     made_up = made_up_of(rows.tocsr()) if hasattr(rows, "tocsr") else _shuffled(rows)
     if made_up.shape[0]:
-        by_chance = rows_standing(made_up, arrays).mean()
-        return int(found.sum()) if found.mean() > 2 * by_chance else 0
+        by_chance = float(rows_standing(made_up, arrays).mean())
+        # Of few rows, one or two more than are due are no sign.
+        due = by_chance * len(found)
+        most = max(2 * due, due + 3 * np.sqrt(due))
+        return int(found.sum()) if found.sum() > most else 0
     if hasattr(rows, "tocsr"):
         return 0
     return int((found & has_many_digits(rows).any(axis=1)).sum())
@@ -233,7 +237,8 @@ def _shuffled(rows: FloatArray) -> FloatArray:
     Gaps stay where they are.
     """
     rng = np.random.default_rng(0)
-    made_up = rows.copy()
+    times = int(np.clip(MADE_UP // max(len(rows), 1), 1, 10))
+    made_up = np.tile(rows, (times, 1))
     for column in made_up.T:
         there = ~np.isnan(column)
         column[there] = rng.permutation(column[there])

@@ -146,10 +146,17 @@ def _weights(graph: Graph, logs: str, combination: Combination) -> str:
 
 def _answer(graph: Graph, k: int, one: ReceivedSource, classes: NDArray[Any] | None) -> str:
     """h_k(x) as (n, 1), or (n, c) in the order of all classes."""
+    columns = 1 if classes is None else len(one.manifest.classes or ())
+    out = embedded(graph, k, one.source.predictor, one.manifest.name, columns)
+    return out if classes is None else _aligned(graph, out, one.source.labels, classes)
+
+
+def embedded(graph: Graph, k: int, predictor: Any, name: str, columns: int = 1) -> str:
+    """Put the graph of a predictor into another one; its answers are (n, columns) of float64."""
     onnx = graph.onnx
     types = {"float32": onnx.TensorProto.FLOAT, "float64": onnx.TensorProto.DOUBLE}
-    rows = graph.add("Cast", graph.rows, to=types[one.manifest.features[0].dtype])
-    model = _same_opset(onnx, one)
+    rows = graph.add("Cast", graph.rows, to=types[predictor.dtype])
+    model = _same_opset(onnx, predictor.content, name)
     versions = [o.version for o in model.opset_import if o.domain == "ai.onnx.ml"]
     graph.ml_version = max(graph.ml_version, *versions, 0)
     inner = onnx.compose.add_prefix_graph(model.graph, f"s{k}_")
@@ -159,9 +166,7 @@ def _answer(graph: Graph, k: int, one: ReceivedSource, classes: NDArray[Any] | N
     graph.nodes.extend(inner.node)
     graph.weights.extend(inner.initializer)
     out = graph.add("Cast", inner.output[0].name, to=onnx.TensorProto.DOUBLE)
-    columns = 1 if classes is None else len(one.manifest.classes or ())
-    out = graph.add("Reshape", out, graph.constant(np.array([-1, columns])))
-    return out if classes is None else _aligned(graph, out, one.source.labels, classes)
+    return graph.add("Reshape", out, graph.constant(np.array([-1, columns])))
 
 
 def _aligned(graph: Graph, proba: str, labels: NDArray[Any], classes: NDArray[Any]) -> str:
@@ -175,14 +180,14 @@ def _floored(graph: Graph, proba: str) -> str:
     return graph.add("Div", floored, graph.over("ReduceSum", floored, 1))
 
 
-def _same_opset(onnx: Any, one: ReceivedSource) -> Any:
+def _same_opset(onnx: Any, content: bytes, name: str) -> Any:
     """Bring a predictor to the version of the operators that the graph has."""
-    model = onnx.load_model_from_string(one.source.predictor.content)
+    model = onnx.load_model_from_string(content)
     try:
         return onnx.version_converter.convert_version(model, OPSETS[""])
     except (RuntimeError, onnx.version_converter.ConvertError) as error:
         raise InputError(
-            f"the predictor of {one.manifest.name!r}",
+            f"the predictor of {name!r}",
             f"cannot be brought to opset {OPSETS['']}; pack it again from a file of that opset",
         ) from error
 
@@ -205,12 +210,16 @@ def _outputs(graph: Graph, total: str, classes: NDArray[Any] | None) -> list[tup
 def _finish(
     graph: Graph, received: Sequence[ReceivedSource], outputs: list[tuple[str, int, Any]]
 ) -> bytes:
-    onnx = graph.onnx
-    kinds, make = onnx.TensorProto, onnx.helper
     d, p = len(received[0].manifest.features), len(received)
-    given = make.make_tensor_value_info(graph.rows, kinds.DOUBLE, ["n", d])
+    return finished(graph, d, [*outputs, ("weights", graph.onnx.TensorProto.DOUBLE, ["n", p])])
+
+
+def finished(graph: Graph, d: int, outputs: list[tuple[str, int, Any]]) -> bytes:
+    """Return the ONNX file of a graph that takes X, float64 (n, d)."""
+    onnx = graph.onnx
+    make = onnx.helper
+    given = make.make_tensor_value_info(graph.rows, onnx.TensorProto.DOUBLE, ["n", d])
     results = [make.make_tensor_value_info(*out) for out in outputs]
-    results.append(make.make_tensor_value_info("weights", kinds.DOUBLE, ["n", p]))
     whole = make.make_graph(graph.nodes, "anymix", [given], results, graph.weights)
     versions = {"": OPSETS[""], "ai.onnx.ml": graph.ml_version}
     opsets = [make.make_opsetid(domain, version) for domain, version in versions.items()]
