@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import log_loss
@@ -225,10 +226,11 @@ def test_sample_weight_reaches_the_estimators(inner):
 
 
 def test_sparse_rows_with_a_classifier_of_domains():
-    model = DistributionWeightedClassifier(density=DomainClassifier(), random_state=0)
+    model = DistributionWeightedClassifier(
+        LogisticRegression(), DomainClassifier(), consult=False, random_state=0
+    )
+    dense = clone(model).fit(X, Y, sample_domain=D)
     model.fit(sparse.csr_array(X), Y, sample_domain=D)
-    dense = DistributionWeightedClassifier(density=DomainClassifier(), random_state=0)
-    dense.fit(X, Y, sample_domain=D)
     assert (model.predict(sparse.csr_array(X)) == dense.predict(X)).mean() > 0.95
 
 

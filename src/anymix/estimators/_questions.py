@@ -93,18 +93,19 @@ class Questions(SourceEnsemble):
         parts = (
             f"{sentence}{said_aside(self.set_aside_)}"
             f"z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}",
-            self._said_of_consulting(),
+            *self._said_of_choices(),
             comparison.table(),
             advice(self, comparison),
             suspicion(self),
         )
         return "\n\n".join(filter(None, parts))
 
-    def _said_of_consulting(self) -> str:
-        """Say which sources hear the others; nothing if none does."""
-        told = self.consulted_.advice
+    def _said_of_choices(self) -> list[str]:
+        """Say what the sources are weighed by, and which of them hear the others."""
+        told, choice = self.consulted_.advice, vars(self).get("density_choice_")
         names = [str(name) for name in self.source_names_]
-        return "" if told is None else "\n".join(told.sentences(names))
+        heard = "" if told is None else "\n".join(told.sentences(names))
+        return ["" if choice is None else str(choice), heard]
 
     def evaluate(self, X: Any, y: Any = None, sample_domain: Any = None) -> Tables:
         """Ask all sources about rows, once: the tables that every verb on tables takes.

@@ -151,7 +151,7 @@ class SourceTrainer:
         if hasattr(density, "with_shared"):
             density = density.with_shared(rows.X, rows.domain)
         if is_domain_classifier(density):
-            return sources, fit_density(density, rows.X, rows.domain, rows.weight)
+            return sources, fit_density(density, without_empty(rows.X), rows.domain, rows.weight)
         found = []
         for k, source in enumerate(sources):
             own = rows.of(k)

@@ -164,6 +164,8 @@ class DistributionWeighting(Questions):
         self.sources_ = trainer.second_round(self.sources_, rows, again)
         tables, strange = self._weigh(rows, trainer, tables, fold)
         self._learn_from(tables)
+        if strange is None and self.router_ is None:
+            strange = tables.log_masses
         if strange is not None:
             self.novelty_ = novelty_of(tables, strange + log_reference(self.sources_, rows.X))
 

@@ -1,0 +1,175 @@
+"""Consulting on tables: nothing leaks, few rows do no harm, and bad models hurt nobody."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from anymix.core import LOSSES, get_loss, losses_at
+from anymix.sources import Goal, Tables, certify_tables, consult, learn
+
+
+def labels(rng, n, strength=(1.0, 1.0, 1.0), c=3):
+    """Three sources that each know something of the label that the others do not."""
+    truth = rng.normal(size=(3, 3 * n, c))
+    y = np.argmax(2 * truth.sum(axis=0) + rng.gumbel(size=(3 * n, c)), axis=1)
+    scores = truth * np.array(strength)[:, None, None]
+    h = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
+    return tables(np.maximum(h, 1e-6), y, n, np.arange(c))
+
+
+def numbers(rng, n):
+    truth = rng.normal(size=(3, 3 * n))
+    return tables(truth + 5, truth.sum(axis=0) + rng.normal(size=3 * n) + 5, n)
+
+
+def tables(h, y, n, classes=None):
+    domain = np.repeat([0, 1, 2], n)
+    log_masses = np.where(np.arange(3)[:, None] == domain, 0.0, -3.0)
+    return Tables(log_masses, h, y, domain, None, classes)
+
+
+def at_home(found, loss):
+    domain = np.asarray(found.sample_domain)
+    losses = found.point_losses(loss)
+    return np.array([losses[k, domain == k].mean() for k in range(len(losses))])
+
+
+@pytest.mark.parametrize(("make", "loss"), [(labels, "cross_entropy"), (numbers, "squared")])
+def test_what_folds_say_holds_on_new_rows(make, loss):
+    learned = consult(make(np.random.default_rng(0), 3000), loss)
+    new = make(np.random.default_rng(1), 4000)
+    promised = at_home(learned.tables, loss)
+    kept = at_home(new.heard(learned.consulting), loss)
+    assert (kept < 0.9 * at_home(new, loss)).all()
+    assert np.allclose(promised, kept, rtol=0.1)
+
+
+def test_a_row_does_not_choose_what_is_said_of_it():
+    """A label moves what is said of other rows; of its own only by the unit of the penalty."""
+    given = numbers(np.random.default_rng(0), 50)
+    learned = consult(given, "squared")
+    row, step = 7, 1e-6  # so small that all folds stay as they are
+    y = given.targets.copy()
+    y[row] += step
+    again = consult(replace(given, targets=y), "squared")
+    moved = np.abs(learned.tables.predictions[0, :50] - again.tables.predictions[0, :50]) / step
+    assert moved[row] < 1e-3
+    assert moved.max() > 1e-2
+
+
+def test_rows_of_others_do_not_count():
+    rng = np.random.default_rng(0)
+    given = numbers(rng, 60)
+    y = given.targets.copy()
+    y[60:] = rng.normal(size=120)
+    one, other = consult(given, "squared"), consult(replace(given, targets=y), "squared")
+    assert np.array_equal(one.consulting.weights[0], other.consulting.weights[0])
+
+
+def test_the_order_of_rows_does_not_count():
+    given = labels(np.random.default_rng(0), 60)
+    order = np.random.default_rng(1).permutation(180)
+    one, other = consult(given, "cross_entropy"), consult(given.taken(order), "cross_entropy")
+    assert np.allclose(one.consulting.weights, other.consulting.weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [3, 30])
+@pytest.mark.parametrize("make", [labels, numbers])
+def test_few_rows_do_no_harm(make, n):
+    """Over many draws of few rows, with others that know nothing, the loss is that of the own."""
+    loss = "cross_entropy" if make is labels else "squared"
+    harm = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        given, new = make(rng, n), make(rng, 300)
+        shuffled = rng.permutation(3 * n)
+        for k in (1, 2):
+            given.predictions[k] = given.predictions[k, shuffled]
+            new.predictions[k] = new.predictions[k, rng.permutation(900)]
+        learned = consult(given, loss)
+        harm.append(at_home(new.heard(learned.consulting), loss)[0] - at_home(new, loss)[0])
+    own = at_home(new, loss)[0]
+    assert np.mean(harm) < 0.01 * own
+    if n == 3:
+        assert np.all(np.array(harm) == 0)
+
+
+@pytest.mark.parametrize("bad", ["noise", "opposite"])
+def test_a_bad_model_hurts_nobody(bad):
+    rng = np.random.default_rng(0)
+    sound, new = labels(rng, 300), labels(rng, 3000)
+    spoilt, strange = sound.predictions.copy(), new.predictions.copy()
+    for h in (spoilt, strange):
+        h[2] = rng.permutation(h[2]) if bad == "noise" else h[2][:, ::-1]
+    learned = consult(replace(sound, predictions=spoilt), "cross_entropy")
+    without = consult(sound.without([2]), "cross_entropy")
+    heard = replace(new, predictions=strange).heard(learned.consulting)
+    alone = new.without([2]).heard(without.consulting)
+    assert (at_home(heard, "cross_entropy")[:2] < at_home(alone, "cross_entropy") + 0.01).all()
+
+
+def test_who_is_set_aside_keeps_to_its_own_model():
+    given = numbers(np.random.default_rng(0), 100)
+    learned = consult(given, "squared", set_aside=(1,))
+    assert learned.consulting.consults.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_every_loss_can_be_consulted(name):
+    loss, rng = get_loss(name), np.random.default_rng(0)
+    if loss.takes != "number":
+        given = labels(rng, 150)
+    else:
+        y = rng.poisson(3.0, size=450).astype(float)
+        y = np.where(y > 3, 1.0, -1.0) if name in ("logistic", "hinge") else y
+        h = np.maximum(y + rng.normal(size=(3, 450)), 0.1)
+        h = h - 2 if name in ("logistic", "hinge", "poisson_log") else h
+        given = tables(h, y, 150)
+    learned = consult(given, name)
+    assert learned.consulting is not None
+    gains = at_home(given, name) - at_home(learned.tables, name)
+    assert np.allclose(gains, learned.advice.gains)
+    assert (gains[learned.consulting.consults] > 0).all()
+
+
+def test_errors_and_numbers_teach_alike_where_weights_sum_to_one():
+    given = numbers(np.random.default_rng(0), 200)
+    errors = replace(
+        given, predictions=given.predictions - given.targets, targets=np.zeros(600), at_label=True
+    )
+    learned = consult(errors, "squared")
+    assert learned.consulting.takes_errors
+    said = given.heard(learned.consulting).predictions - given.targets
+    assert np.allclose(said, errors.heard(learned.consulting).predictions)
+
+
+def test_the_label_alone_is_too_little():
+    given = labels(np.random.default_rng(0), 50)
+    chosen = given.predictions[:, np.arange(150), given.targets][:, :, None]
+    alone = replace(given, predictions=chosen, targets=np.zeros(150, dtype=int), at_label=True)
+    assert consult(alone, "cross_entropy").consulting is None
+    learned = consult(given, "cross_entropy")
+    with pytest.raises(ValueError, match="probabilities of all classes"):
+        alone.heard(learned.consulting)
+    free = consult(numbers(np.random.default_rng(0), 200), "squared").consulting
+    with pytest.raises(ValueError, match="hold errors"):
+        replace(numbers(np.random.default_rng(0), 9), at_label=True).heard(free)
+
+
+def test_learning_certifies_what_is_said_in_the_end():
+    given = labels(np.random.default_rng(0), 200)
+    plain = learn(given, Goal("cross_entropy"))
+    heard = learn(given, Goal("cross_entropy", consult=True))
+    assert plain.combination.consulting is None
+    assert heard.certificate.robust_loss < plain.certificate.robust_loss
+    assert np.allclose(
+        heard.certificate.own_losses, at_home(heard.consulted.tables, "cross_entropy")
+    )
+    assert np.allclose(np.diag(heard.cross_losses[0]), at_home(given, "cross_entropy"))
+    new = labels(np.random.default_rng(1), 2000)
+    fresh = certify_tables(new, heard.combination, "cross_entropy")
+    said = heard.combination.predict(new.log_masses, new.predictions)
+    losses = losses_at(said, new.targets, "cross_entropy")
+    by_source = [losses[new.sample_domain == k].mean() for k in range(3)]
+    assert np.allclose(fresh.source_losses, by_source)
