@@ -61,30 +61,31 @@ def test_nearly_the_same_answer_from_rounded_numbers(either, run, tmp_path):
 def test_the_file_holds_few_levels_and_no_row(world, run, tmp_path):
     site = read_site(evaluate_all(world, run, tmp_path)[0])
     rows = np.loadtxt(world.held[0].split("=")[1], delimiter=",", skiprows=1, usecols=(0, 1))
-    numbers = np.concatenate([site.log_responsibilities, site.outcomes])
+    outcomes = np.moveaxis(site.outcomes, 2, 0).reshape(-1, 100)
+    numbers = np.concatenate([site.log_responsibilities, outcomes])
     assert site.log_total is None
     assert not np.isin(rows, numbers).any()
-    assert numbers.shape == (6, 100)
-    assert len(np.unique(site.outcomes)) <= 12
+    assert numbers.shape == (9, 100)
+    assert len(np.unique(site.outcomes[:, :, 0])) <= 11 + 3
     # the order of the rows is another one every time, and nothing else
     (tmp_path / "again").mkdir()
     again = read_site(evaluate_all(world, run, tmp_path / "again")[0])
     assert not np.array_equal(again.outcomes, site.outcomes)
-    np.testing.assert_array_equal(np.sort(again.outcomes), np.sort(site.outcomes))
+    np.testing.assert_array_equal(np.sort(again.outcomes, axis=1), np.sort(site.outcomes, axis=1))
 
 
 def test_what_the_command_says_is_true(world, run, tmp_path):
     common = ["site", "evaluate", *world.sources, "--site", "north"]
     common += ["--rows", world.held[0].split("=")[1], "--out"]
     said = run(*common, tmp_path / "x").out
-    assert "6 numbers for each of 100 rows in random order, rounded" in said
-    assert "up to 10 bits of each row for every source that was made to spy" in said
+    assert "9 numbers for each of 100 rows in random order, rounded" in said
+    assert "up to 11 bits of each row for every source that was made to spy" in said
     assert "no features" not in said
     said = run(*common, tmp_path / "y", "--exact").out
-    assert "7 numbers" in said
+    assert "10 numbers" in said
     assert "can compute features and labels from them" in said
     said = run(*common, tmp_path / "z", "--exact", "--responsibilities-only").out
-    assert "6 numbers" in said
+    assert "9 numbers" in said
 
 
 def test_responsibilities_alone(world, run, tmp_path):
@@ -124,7 +125,12 @@ def test_refusals(world, run, tmp_path):
     ("change", "words"),
     [
         (lambda a: a.update(outcomes=-a["outcomes"]), "outcome"),
-        (lambda a: a.update(log_responsibilities=a["outcomes"]), "cannot be responsibilities"),
+        (
+            lambda a: a.update(log_responsibilities=a["outcomes"][:, :, 0].copy()),
+            "cannot be responsibilities",
+        ),
+        (lambda a: a.update(outcomes=np.full((3, 100, 2), 0.7)), "do not sum to 1"),
+        (lambda a: a.update(outcomes=np.full((3, 100, 60), 1 / 60)), "wrong shapes"),
         (lambda a: a.update(outcomes=a["outcomes"][:, 1:]), "wrong shapes"),
         (lambda a: a.pop("outcomes"), "not a site's file"),
         (lambda a: a.update(site=np.zeros(3, np.uint8)), "not plain JSON"),

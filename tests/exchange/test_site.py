@@ -63,7 +63,7 @@ def test_sites_that_do_not_fit_together(received):
 def test_a_damaged_file_is_named(received, tmp_path):
     path = tmp_path / "north.site"
     evaluate_site(received, "north", X, Y).write(path)
-    np.testing.assert_array_equal(read_site(path).outcomes.shape, (2, 60))
+    np.testing.assert_array_equal(read_site(path).outcomes.shape, (2, 60, 2))
     arrays = dict(load(path.read_bytes())) | {"site": np.frombuffer(b"{", np.uint8)}
     path.write_bytes(dump(arrays))
     with pytest.raises(AuditError, match="is not plain JSON") as caught:

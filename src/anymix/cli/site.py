@@ -47,8 +47,8 @@ def run(args: Namespace, console: Console) -> int:
         with console.working("asking the sources"):
             table = evaluate(args)
         table.write(temporary, exact=True)
-    p, m = table.outcomes.shape
-    numbers = 2 * p + (table.log_total is not None)
+    p, m = table.outcomes.shape[:2]
+    numbers = p * (1 + table.n_told) + (table.log_total is not None)
     text = (
         f"wrote {args.out}: {numbers} numbers for each of {m} rows in random order, "
         f"{_can_be_inferred(table, args.exact)}"
@@ -77,7 +77,7 @@ def _can_be_inferred(table: SiteTable, exact: bool) -> str:
             "exact; who has the source folders too can compute features and labels from them, so "
             "hand the file only to those who may see the rows"
         )
-    bits = bits_for_a_spy(table.loss, len(table.sources))
+    bits = bits_for_a_spy(table.loss, len(table.sources), table.n_told)
     return (
         "rounded; who has the source folders too can learn roughly where a row lies, and up to "
         f"{ceil(bits)} bits of each row for every source that was made to spy, and can test "

@@ -88,7 +88,9 @@ class Consulting(Record):
 
     @property
     def takes_errors(self) -> bool:
-        """Whether errors of numbers are pooled as the numbers themselves."""
+        """Whether errors are pooled as numbers are, and classes in whatever order they stand."""
+        if self.form == "labels":
+            return not self.offset.any()
         return bool(np.abs(self.weights.sum(axis=1) - 1).max() < 1e-9)
 
     def heard(self, predictions: FloatArray) -> FloatArray:

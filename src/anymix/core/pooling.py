@@ -49,13 +49,14 @@ class Pool(NamedTuple):
 def folds_of(y: NDArray[Any], losses: FloatArray) -> IntArray:
     """Deal rows out to the folds by targets and own losses, in whatever order they come.
 
-    Every fold has its share of all targets, and of rows that are easy or hard.
+    Every fold has its share of all targets, and of rows that are easy or hard.  losses are (n,), or
+    (p, n) where those of others tell rows apart that the own ones do not.
 
     >>> folds_of(np.array([5, 5, 7, 7, 7]), np.array([0.2, 0.1, 0.3, 0.1, 0.2]))
     array([1, 0, 4, 2, 3])
     """
     fold = np.empty(y.size, dtype=np.intp)
-    fold[np.lexsort((losses, y))] = np.arange(y.size) % min(N_FOLDS, y.size)
+    fold[np.lexsort((*np.atleast_2d(losses)[::-1], y))] = np.arange(y.size) % min(N_FOLDS, y.size)
     return fold
 
 
@@ -69,14 +70,16 @@ def learn_pool(
 ) -> Pool | None:
     """Learn a_k and b_k from predictions (p, n[, c]) at the rows of source k, or keep its own.
 
-    With `errors` the numbers are errors h − y, beside y = 0.  None says that no pool beats the own
+    With `errors` the numbers are errors h − y, beside y = 0, and classes stand in no order but for
+    the label, which is the first: then they have no offsets.  None says that no pool beats the own
     model on rows that the pool has not seen.
     """
     n = predictions.shape[1]
     if n < FEWEST or len(predictions) < 2:
         return None
     own = losses_at(predictions[k], y, loss)
-    fold = folds_of(y, own)
+    others = (losses_at(h, y, loss) for j, h in enumerate(predictions) if j != k)
+    fold = folds_of(y, np.stack([own, *others]))
     kind = _Labels if predictions.ndim == 3 else _Numbers
     pools = kind(predictions, y, k, loss, errors)
     some = _some_rows(predictions)
@@ -162,10 +165,13 @@ class _Numbers:
 class _Labels:
     """log h' = Σ_j a_j log h_j + b_y, normalised over classes; θ = (a, b), by likelihood.
 
-    Where there are many classes their own rows are too few to learn b from, and it stays 0.
+    Where there are many classes their own rows are too few to learn b from, and where the classes
+    stand in another order in each row there is nothing to learn: it stays 0.
     """
 
-    def __init__(self, predictions: FloatArray, y: NDArray[Any], k: int, *_: Any):
+    def __init__(
+        self, predictions: FloatArray, y: NDArray[Any], k: int, _: Any = None, errors: bool = False
+    ):
         p, n, c = predictions.shape
         logs = np.log(predictions)
         # Only differences between classes count, and centred ones make better systems.
@@ -174,7 +180,7 @@ class _Labels:
         self.products = _products(self.features.reshape(n * c, p))
         self.hit = np.zeros((n, c))
         self.hit[np.arange(n), y] = 1.0
-        self.n_offsets = c if c <= MOST_OFFSETS else 0
+        self.n_offsets = c if c <= MOST_OFFSETS and not errors else 0
         self.centre = np.append(np.eye(p)[k], np.zeros(self.n_offsets))
         self.penalty = np.ones(self.centre.size)
 

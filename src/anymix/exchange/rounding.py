@@ -4,6 +4,7 @@ A number a ≥ 0 becomes 0 or the nearest power of two between two bounds:
 
     log-responsibilities    a = −log r_k        1/32 to 4096; then scaled to sum to one
     cross-entropy           a = −log h_k(x, y)  1/64 to 16
+    other classes           a = −log h_k(x, ·)  1/4 to 16; then scaled to what the label leaves
     squared loss            a = |h_k(x) − y|    with its sign; 12 powers up to the source's largest
 
 How likely a row is, log_total, is left out: novelty and monitoring compare its distribution with
@@ -15,6 +16,8 @@ no more, and rows can be recognised that a model has learned from.
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 from scipy.special import logsumexp
 
@@ -23,6 +26,9 @@ from anymix._arrays import FloatArray
 # Calibration needs to see how far log-densities lie apart, and in many dimensions that is far.
 BOUNDS_R = 2.0**-5, 2.0**12
 BOUNDS_LOSS = 2.0**-6, 2.0**4  # nats: e^-16 is one in nine million
+BOUNDS_OTHERS = 2.0**-2, 2.0**4
+# A label that is rounded to be certain leaves the other classes at most this, and each at least so.
+MOST_LEFT, FLOOR = 0.01, 1e-6
 POWERS = 12  # of the size of an error
 
 
@@ -56,7 +62,7 @@ def round_responsibilities(log_r: FloatArray) -> FloatArray:
 
 
 def round_outcomes(outcomes: FloatArray, loss: str) -> FloatArray:
-    """Round outcomes (p, m) of either loss.
+    """Round outcomes of either loss: (p, m), or probabilities (p, m, c) with the label's first.
 
     Examples
     --------
@@ -65,27 +71,52 @@ def round_outcomes(outcomes: FloatArray, loss: str) -> FloatArray:
     >>> round_outcomes(np.array([[0.9, -0.2, 1e-9]]), "squared").round(3).tolist()
     [[1.0, -0.25, 0.0]]
     """
+    if outcomes.ndim == 3:
+        return _round_classes(outcomes)
     if loss == "cross_entropy":
-        losses = -np.log(np.clip(outcomes, np.exp(-BOUNDS_LOSS[1]), 1.0))
-        return np.asarray(np.exp(-on_grid(losses, *BOUNDS_LOSS)))
+        return _round_probabilities(outcomes, BOUNDS_LOSS)
     sizes = np.abs(outcomes)
     # Each source has its own bounds, so that one of wild errors does not coarsen the others.
     largest = _power_of_two(np.maximum(sizes.max(axis=1, keepdims=True), 1e-300))
     return np.asarray(np.sign(outcomes) * on_grid(sizes, largest / 2.0 ** (POWERS - 1), largest))
 
 
-def bits_for_a_spy(loss: str, n_sources: int) -> float:
+def _round_probabilities(h: FloatArray, bounds: tuple[float, float]) -> FloatArray:
+    losses = -np.log(np.clip(h, np.exp(-bounds[1]), 1.0))
+    return np.asarray(np.exp(-on_grid(losses, *bounds)))
+
+
+def _round_classes(h: FloatArray) -> FloatArray:
+    """Round the label as if it stood alone; the other classes share what it leaves.
+
+    >>> _round_classes(np.array([[[0.9, 0.08, 0.02], [0.999, 0.0008, 0.0002]]])).round(4).tolist()
+    [[[0.8825, 0.1035, 0.014], [0.9993, 0.0003, 0.0003]]]
+    """
+    label = _round_probabilities(h[..., :1], BOUNDS_LOSS)
+    others = _round_probabilities(h[..., 1:], BOUNDS_OTHERS)
+    total = others.sum(axis=-1, keepdims=True)
+    left = np.where(label < 1, 1 - label, np.minimum(total, MOST_LEFT))
+    others = np.maximum(others * (left / total), FLOOR)
+    return np.concatenate([np.where(label < 1, label, 1 - left), others], axis=-1)
+
+
+def bits_for_a_spy(loss: str, n_sources: int, n_classes: int = 1) -> float:
     """How many bits of a row can one source, made for it, write into the numbers of that row?
 
-    Its predictor chooses one outcome; its density moves the p responsibilities, each through all
-    its levels at most once.
+    Its predictor chooses one outcome, or one for each class, of which those of others than the
+    label have no order; its density moves the p responsibilities, each through all its levels at
+    most once.
 
     Examples
     --------
-    >>> round(bits_for_a_spy("cross_entropy", 3), 1)
-    9.4
+    >>> [round(bits_for_a_spy("cross_entropy", 3, n_classes), 1) for n_classes in (1, 2, 4)]
+    [9.4, 10.1, 16.3]
     """
     outcomes = _n_levels(*BOUNDS_LOSS) if loss == "cross_entropy" else 2 * POWERS + 1
+    if n_classes > 1:
+        unordered = comb(_n_levels(*BOUNDS_OTHERS) + n_classes - 2, n_classes - 1)
+        # One other class has what the label leaves, unless that is next to nothing.
+        outcomes = (outcomes - 1) * (unordered if n_classes > 2 else 1) + unordered
     return float(np.log2(outcomes * n_sources * _n_levels(*BOUNDS_R)))
 
 
@@ -101,4 +132,7 @@ def is_rounded(outcomes: FloatArray, loss: str) -> bool:
     >>> is_rounded(np.array([[0.5, 0.3]]), "squared"), is_rounded(np.array([[0.5]]), "squared")
     (False, True)
     """
-    return bool(np.allclose(round_outcomes(outcomes, loss), outcomes, rtol=1e-9, atol=0.0))
+    found = round_outcomes(outcomes, loss)
+    # Beside other classes a label that is next to certain leaves them something.
+    near = (found == 1) if loss == "cross_entropy" else np.zeros_like(found, dtype=bool)
+    return bool(np.allclose(np.where(near, 1.0, outcomes), found, rtol=1e-9, atol=0.0))

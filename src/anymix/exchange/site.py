@@ -3,9 +3,11 @@
 For each held-out row, in random order: which source it looks like, and how each source's predictor
 does there.
 
-    cross-entropy     outcome_k = h_k(x, y), the probability of the label that occurred
+    cross-entropy     outcome_k = h_k(x, ·), the probability of the label that occurred first, and
+                      then those of the other classes, in an order drawn anew for each row
     squared loss      outcome_k = h_k(x) − y; since Σ_k w_k = 1, h_z − y = Σ_k w_k (h_k − y)
 
+No order is needed to pool what several sources say, or to judge it, and none tells the label.
 Features and labels are not in it, but exact numbers would let anyone who has the sources solve for
 them.  What is written is therefore rounded to a grid that tells little of a row, and enough of all
 rows together; docs/security.md says what is left to infer.
@@ -29,13 +31,15 @@ from anymix._files import read_file, replacing
 from anymix.exchange.manifest import MOST_CLASSES
 from anymix.exchange.read import ReceivedSource, judge_at
 from anymix.exchange.rounding import round_outcomes, round_responsibilities
-from anymix.exchange.site_checks import LOSSES, check_site, site_head
+from anymix.exchange.site_checks import LOSSES, MOST_TOLD, check_site, site_head
 from anymix.exchange.tensors import dump, load
 from anymix.sources import Tables, evaluate, log_reference
 
 MIN_ROWS = 20
 LIMIT = 2**28  # bytes: reading takes four times as much
 ARRAYS = {"site", "log_responsibilities", "outcomes"}
+# Of more numbers, or of more than MOST_TOLD classes, the label's probability alone is told.
+MOST_NUMBERS = 4 * 10**6
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,9 @@ class SiteTable:
     """All sources at the held-out rows of one of them.
 
     `sources` and `fingerprints` name the p sources and the SHA-256 of their manifests;
-    log_responsibilities and outcomes are (p, m); log_total (m,) is log Σ_k D_k(x), which only
-    novelty and monitoring need, or None.
+    log_responsibilities are (p, m); outcomes are (p, m) or, of labels, (p, m, c) with that of the
+    label first; log_total (m,) is log Σ_k D_k(x), which only novelty and monitoring need, or None.
+    `whole` is what the sources say where the rows are at hand; it is never written.
     """
 
     site: str
@@ -54,6 +59,16 @@ class SiteTable:
     log_responsibilities: FloatArray
     outcomes: FloatArray
     log_total: FloatArray | None = None
+    whole: Tables | None = None
+
+    @property
+    def n_told(self) -> int:
+        """Of how many classes the probability is told; 1 for numbers."""
+        return int(self.outcomes.shape[2]) if self.outcomes.ndim == 3 else 1
+
+    def at_label(self) -> SiteTable:
+        """Leave the label's probability alone, as older files do."""
+        return replace(self, outcomes=self.outcomes[:, :, 0]) if self.n_told > 1 else self
 
     def tables(self) -> Tables:
         """Return the rows as tables, of the loss's own kind."""
@@ -65,8 +80,9 @@ class SiteTable:
         domain = np.full(m, k, dtype=np.intp)
         if self.loss == "squared":
             return Tables(log_masses, self.outcomes, np.zeros(m), domain, None, None, known, True)
-        # The label that occurred is the one class of which anything is known.
-        outcomes, labels = self.outcomes[:, :, None], np.zeros(m, dtype=np.intp)
+        # The label that occurred stands first, whichever it is.
+        labels = np.zeros(m, dtype=np.intp)
+        outcomes = self.outcomes.reshape(*log_masses.shape, -1)
         return Tables(log_masses, outcomes, labels, domain, None, None, known, True)
 
     def rounded(self) -> SiteTable:
@@ -84,6 +100,7 @@ class SiteTable:
             log_responsibilities=round_responsibilities(self.log_responsibilities),
             outcomes=round_outcomes(self.outcomes, self.loss),
             log_total=None,
+            whole=None,
         )
 
     def write(self, path: str | Path, exact: bool = False) -> None:
@@ -116,7 +133,7 @@ def evaluate_site(
     rng: np.random.Generator | None = None,
     min_rows: int = MIN_ROWS,
 ) -> SiteTable:
-    """Ask all sources about the held-out rows of one of them; `rng` shuffles the rows."""
+    """Ask all sources about the held-out rows of one of them; `rng` shuffles rows and classes."""
     names = tuple(one.manifest.name for one in received)
     if site not in names:
         raise InputError(f"site {site!r}", f"is unknown; the sources are {', '.join(names)}")
@@ -130,13 +147,13 @@ def evaluate_site(
     judge_at(received, X)
     sources = [one.source for one in received]
     found = evaluate(sources, X, classes)
-    outcomes = _outcomes(found, target, classes)
+    outcomes = _outcomes(found, target, classes, rng)
     log_total = logsumexp(found.log_masses, axis=0)
     impossible = np.isneginf(log_total)
     log_r = found.log_masses - np.where(impossible, 0.0, log_total)
     log_r[:, impossible] = -np.log(len(names))
     order = np.arange(target.size) if rng is None else rng.permutation(target.size)
-    return SiteTable(
+    table = SiteTable(
         site,
         LOSSES[received[0].manifest.task],
         names,
@@ -146,6 +163,8 @@ def evaluate_site(
         # Scores against a reference become densities again, of which novelty speaks.
         (log_total + log_reference(sources, X))[order],
     )
+    known = found.labelled(target, names.index(site)).taken(order)
+    return replace(table, whole=replace(known, log_masses=table.tables().log_masses))
 
 
 def all_classes(received: Sequence[ReceivedSource]) -> NDArray[Any] | None:
@@ -161,7 +180,12 @@ def all_classes(received: Sequence[ReceivedSource]) -> NDArray[Any] | None:
     return found
 
 
-def _outcomes(found: Tables, y: NDArray[Any], classes: NDArray[Any] | None) -> FloatArray:
+def _outcomes(
+    found: Tables,
+    y: NDArray[Any],
+    classes: NDArray[Any] | None,
+    rng: np.random.Generator | None,
+) -> FloatArray:
     if classes is None:
         return np.asarray(found.predictions - y.astype(float))
     unknown = np.flatnonzero(~np.isin(y, classes))
@@ -173,7 +197,18 @@ def _outcomes(found: Tables, y: NDArray[Any], classes: NDArray[Any] | None) -> F
             f"has the label {label!r}, which no source knows (they know {known}); leave such rows "
             "out, or let a source be trained on the label",
         )
-    return np.asarray(found.predictions[:, np.arange(y.size), positions(y, classes)])
+    label = positions(y, classes)[:, None]
+    if classes.size > MOST_TOLD or found.predictions.size > MOST_NUMBERS:
+        return np.asarray(np.take_along_axis(found.predictions, label[None], axis=2)[:, :, 0])
+    # By numbers drawn for each class, of which the label's is made the smallest.
+    drawn = (
+        np.tile(np.arange(classes.size), (y.size, 1))
+        if rng is None
+        else rng.random((y.size, classes.size))
+    )
+    np.put_along_axis(drawn, label, -1, axis=1)
+    columns = np.argsort(drawn, axis=1)
+    return np.asarray(np.take_along_axis(found.predictions, columns[None], axis=2))
 
 
 def read_site(path: str | Path) -> SiteTable:
@@ -191,8 +226,13 @@ def read_site(path: str | Path) -> SiteTable:
     return SiteTable(site, loss, names, fingerprints, *tables)
 
 
-def join_sites(sites: Sequence[SiteTable], received: Sequence[ReceivedSource]) -> Tables:
-    """Join the tables of all sites; every site must have seen exactly these sources."""
+def join_sites(
+    sites: Sequence[SiteTable], received: Sequence[ReceivedSource], whole: bool = False
+) -> Tables:
+    """Join the tables of all sites; every site must have seen exactly these sources.
+
+    `whole` asks for all that the sources say, where the rows of all sites are at hand.
+    """
     names = tuple(one.manifest.name for one in received)
     fingerprints = tuple(one.sha256 for one in received)
     for site in sites:
@@ -211,5 +251,12 @@ def join_sites(sites: Sequence[SiteTable], received: Sequence[ReceivedSource]) -
     if len({site.log_total is None for site in sites}) > 1:
         sites = [SiteTable(**{**vars(site), "log_total": None}) for site in sites]
     ordered = sorted(sites, key=lambda site: names.index(site.site))
-    joined = Tables.concatenate([site.tables() for site in ordered])
-    return replace(joined, classes=all_classes(received))
+    at_hand = [site.whole for site in ordered if site.whole is not None]
+    if whole and len(at_hand) == len(sites):
+        return Tables.concatenate(at_hand)
+    classes = all_classes(received)
+    told = {site.n_told for site in sites}
+    if any(n > 1 and (classes is None or n != classes.size) for n in told):
+        raise InputError("a site", "tells of other classes than the sources have; evaluate anew")
+    ordered = ordered if len(told) == 1 else [site.at_label() for site in ordered]
+    return replace(Tables.concatenate([site.tables() for site in ordered]), classes=classes)

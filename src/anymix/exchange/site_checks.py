@@ -28,6 +28,7 @@ BOUNDS = {
     "squared": (-LARGEST_ERROR, LARGEST_ERROR),
 }
 LARGEST_LOG = 1e100
+MOST_TOLD, SUM_TOLERANCE = 50, 1e-3  # of probabilities of all classes
 FINGERPRINT = re.compile("[0-9a-f]{64}")
 Head = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 
@@ -63,7 +64,9 @@ def check_site(arrays: dict[str, NDArray[Any]], p: int, loss: str, path: Path) -
     total = arrays.get("log_total", np.zeros(m))
     if any(one.dtype != np.float64 for one in (log_r, outcomes, total)):
         raise AuditError(path, "has arrays that are not numbers")
-    if (log_r.shape, outcomes.shape, total.shape) != ((p, m), (p, m), (m,)):
+    of_classes = loss == "cross_entropy" and outcomes.ndim == 3
+    classes = outcomes.shape[2:] if of_classes and 1 < outcomes.shape[2] <= MOST_TOLD else ()
+    if (log_r.shape, outcomes.shape, total.shape) != ((p, m), (p, m, *classes), (m,)):
         raise AuditError(path, "has arrays of wrong shapes")
     if m < FEWEST_ROWS:
         raise AuditError(path, f"has {m} row(s), where {FEWEST_ROWS} or more are needed")
@@ -79,9 +82,12 @@ def _check_outcomes(outcomes: NDArray[Any], loss: str, path: Path) -> None:
     low, high = BOUNDS[loss]
     wrong = ~((outcomes >= low) & (outcomes <= high))
     if wrong.any():
-        k, i = np.argwhere(wrong)[0]
+        k, i = np.argwhere(wrong)[0, :2]
+        found = float(outcomes[wrong][0])
         raise AuditError(
             path,
-            f"has the outcome {outcomes[k, i]:.3g} of source {k} at row {i}, where {low:g} to "
+            f"has the outcome {found:.3g} of source {k} at row {i}, where {low:g} to "
             f"{high:g} are possible",
         )
+    if outcomes.ndim == 3 and np.abs(outcomes.sum(axis=2) - 1).max() > SUM_TOLERANCE:
+        raise AuditError(path, "has probabilities of classes that do not sum to 1")

@@ -56,9 +56,10 @@ class _Said(NamedTuple):
     outcomes: FloatArray
     loss: str
 
-    def rounded(self) -> _Said:
-        log_r, outcomes = round_responsibilities(self.log_r), round_outcomes(*self[1:])
-        return self._replace(log_r=log_r, outcomes=outcomes)
+    def rounded(self, known: bool) -> _Said:
+        """Round both, or, where they are known to be rounded, the outcomes again, as may be."""
+        log_r = self.log_r if known else round_responsibilities(self.log_r)
+        return self._replace(log_r=log_r, outcomes=round_outcomes(*self[1:]))
 
     def fingerprints(self) -> Counter[bytes]:
         # Adding 0 turns -0 into 0, which has other bytes.
@@ -77,9 +78,7 @@ def _alike(new: _Said, old: _Said) -> tuple[Counter[bytes], Counter[bytes]]:
     """Fingerprints of both, the exact one rounded if the other comes from a site's file."""
     rounded = [is_rounded(*one[1:]) for one in (new, old)]
     if any(rounded):
-        new, old = (
-            one if known else one.rounded() for one, known in zip((new, old), rounded, strict=True)
-        )
+        new, old = (one.rounded(known) for one, known in zip((new, old), rounded, strict=True))
     return new.fingerprints(), old.fingerprints()
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from anymix.core import Assumptions, Certificate, n_rounded
 from anymix.estimators import Comparison, compare_tables, usual_methods
@@ -13,7 +16,7 @@ from anymix.models.place import Place
 from anymix.models.record import TASKS
 from anymix.models.seen_rows import seen_sources
 from anymix.models.writing import write_model
-from anymix.sources import certify_tables
+from anymix.sources import Tables, certify_tables, consult
 
 
 def fit_sites(
@@ -41,11 +44,12 @@ def compare_sites(
 ) -> tuple[Comparison, list[str]]:
     """Put a model beside its sources on new rows; name the sources whose rows are not new."""
     check_several(saved.path, saved.model)
-    tables, model = join_sites(sites, saved.received), saved.model
+    tables, model = _joined(sites, saved), saved.model
     names = [str(name) for name in model.source_names_]
-    methods = usual_methods(tables, model.combination_, names)
-    found = compare_tables(tables, methods, names, model.loss, confidence=confidence)
-    return found, seen_sources(tables, model)
+    tables.check_loss(model.loss, model.combination_.rule)
+    seen = seen_sources(tables, model)
+    methods = usual_methods(tables, model.combination_, names, _heard(tables, model, seen))
+    return compare_tables(tables, methods, names, model.loss, confidence=confidence), seen
 
 
 def certify_sites(
@@ -60,11 +64,12 @@ def certify_sites(
     rounded z with each calibration, of which fit has kept the number.
     """
     check_several(saved.path, saved.model)
-    tables, model = join_sites(sites, saved.received), saved.model
+    tables, model = _joined(sites, saved), saved.model
     seen, p = seen_sources(tables, model), len(saved.received)
+    tables.check_loss(model.loss, model.combination_.rule)
     found = certify_tables(
-        tables,
-        model.combination_,
+        _heard(tables, model, seen),
+        replace(model.combination_, consulting=None),
         model.loss,
         confidence=confidence,
         held_out=not seen,
@@ -72,6 +77,30 @@ def certify_sites(
         assumptions=Assumptions(loss_bound=loss_bound),
     )
     return found, seen
+
+
+def _joined(sites: Sequence[SiteTable], saved: SavedModel) -> Tables:
+    """Rows that are at hand are judged as whole as those that the model was learned from."""
+    several = "tables_" in vars(saved.model)
+    whole = several and not saved.model.tables_.at_label
+    return join_sites(sites, saved.received, whole=whole)
+
+
+def _heard(tables: Tables, model: Any, seen: Sequence[str]) -> Tables:
+    """What sources say after they heard each other; of rows that taught it, by pools without them.
+
+    Rows that pools were learned from would flatter them.
+    """
+    heard = tables.heard(model.combination_.consulting)
+    if heard is tables or not seen:
+        return heard
+    names = [str(name) for name in model.source_names_]
+    aside = [k for k, name in enumerate(names) if name in model.set_aside_]
+    crossed = consult(tables, model.loss, aside).tables.predictions
+    predictions, domain = heard.predictions.copy(), np.asarray(tables.sample_domain)
+    for k in (names.index(name) for name in seen):
+        predictions[k, domain == k] = crossed[k, domain == k]
+    return replace(heard, predictions=predictions)
 
 
 def _n_candidates(model: Any) -> float:

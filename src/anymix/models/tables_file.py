@@ -97,7 +97,9 @@ def _check_flags(
         # Errors stand beside targets of zero; numbers whose targets are all zero are errors, too.
         possible = not at_label or not arrays["targets"].any()
     else:
-        possible = columns == ((1,) if at_label else (len(classes),))
+        # What sites tell has the label first, alone or before all other classes.
+        possible = columns == (len(classes),) or (at_label and columns == (1,))
+        possible &= not (at_label and bool(arrays["targets"].any()))
     if not possible:
         raise AuditError(path, f"does not go with the record, which says at_label={at_label}")
 

@@ -80,7 +80,7 @@ def consult(tables: Tables, loss: str | Loss, set_aside: Sequence[int] = ()) -> 
         weight = part.sample_weight
         weight = np.ones(part.n_points) if weight is None else weight * weight.size / weight.sum()
         given = part.predictions, np.asarray(part.targets), k, known, weight
-        pool = learn_pool(*given, errors=tables.at_label and known.takes == "number")
+        pool = learn_pool(*given, errors=tables.at_label)
         pools |= {} if pool is None else {k: pool}
     if not pools:
         return Consulted(None, tables)

@@ -135,10 +135,11 @@ class Tables:
                 "sources that hear each other need the probabilities of all classes, but these "
                 "tables hold that of the label alone; evaluate the rows anew."
             )
-        if consulting.form != "labels" and self.at_label and not consulting.takes_errors:
+        if self.at_label and not consulting.takes_errors:
             raise ValueError(
-                "sources that hear each other need the numbers that all predict, but these tables "
-                "hold errors alone; judge rows in Python with model.certify or anymix.compare."
+                "sources that hear each other by pools learned from whole rows need all that the "
+                "models say, but these tables hold errors, or classes in no order; judge rows in "
+                "Python with model.certify or anymix.compare."
             )
         return replace(self, predictions=consulting.heard(self.predictions))
 
@@ -180,6 +181,8 @@ class Tables:
             task = "a classification" if classification else "a regression"
             raise ValueError(f"{task} needs {kind}; got loss={loss!r}.")
         enough = rule == "marginal" and (known.takes == "label" or known.of_error)
+        # All classes, in whatever order, with the label first.
+        enough |= self.predictions.ndim == 3 and self.predictions.shape[2] > 1
         if self.at_label and not enough:
             what = f"the loss {loss!r}" if rule == "marginal" else f"the rule {rule!r}"
             raise ValueError(
