@@ -21,7 +21,13 @@ from anymix._arrays import FloatArray, IntArray
 from anymix._boosted_trees import BoostedTrees
 from anymix._columns import Columns
 from anymix._errors import InputError
-from anymix.densities._base import Arrays, check_arrays, check_shapes, refuse_unless
+from anymix.densities._base import (
+    Arrays,
+    GraphBuilder,
+    check_arrays,
+    check_shapes,
+    refuse_unless,
+)
 
 # No table has so many rows that a share below this was seen.  Trees say 0 where they saw none, and
 # log 0 could not be calibrated: one such row would outweigh all others.
@@ -127,6 +133,33 @@ def _all_scores(scores: Any) -> FloatArray:
     return np.column_stack([np.zeros_like(scores), scores])
 
 
+def linear_graph(graph: GraphBuilder, model: Pipeline) -> str:
+    """Write the scores of the logistic regression, all of them, into an ONNX graph: (n, p)."""
+    arrays = linear_to_arrays(model, model[-1].coef_.shape[1])
+    rows = graph.rows
+    if "mean" in arrays:
+        away = graph.add("Sub", rows, graph.constant(arrays["mean"]))
+        rows = graph.add("Div", away, graph.constant(arrays["scale"]))
+    slopes, steps = (graph.constant(arrays[name]) for name in ("coefficients", "intercepts"))
+    product = graph.add("MatMul", rows, graph.add("Transpose", slopes, perm=[1, 0]))
+    return _all_scores_graph(graph, graph.add("Add", product, steps), len(arrays["intercepts"]))
+
+
+def trees_graph(graph: GraphBuilder, model: Any) -> str:
+    """Write log P(k | x) of boosted trees, none below log 1e-7, into an ONNX graph: (n, p)."""
+    trees = _trees_of(model)
+    scores = _all_scores_graph(graph, trees.add_to(graph, graph.rows), trees.n_scores)
+    logs = graph.add("Sub", scores, graph.log_sum_exp(scores))
+    return graph.add("Max", logs, graph.constant(np.log(np.array([LEAST]))))
+
+
+def _all_scores_graph(graph: GraphBuilder, scores: str, n_scores: int) -> str:
+    if n_scores > 1:
+        return scores
+    none = graph.add("Mul", scores, graph.constant(np.array([0.0])))
+    return graph.add("Concat", none, scores, axis=1)
+
+
 def linear_to_arrays(model: Pipeline | None, d: int) -> dict[str, NDArray[Any]]:
     """Return coefficients, intercepts and, for dense rows, the scaler's numbers."""
     steps = [] if model is None else list(model)
@@ -179,18 +212,24 @@ def _pipeline(arrays: Arrays) -> Pipeline:
 
 def trees_to_arrays(model: Any, columns: Columns | None) -> dict[str, NDArray[Any]]:
     """Return the arrays of the trees and, as JSON, the columns if some hold words."""
-    if not isinstance(model, HistGradientBoostingClassifier | ReceivedTrees):
-        raise InputError(
-            f"a DomainClassifier of the type {type(model).__name__}",
-            "cannot be packed; give DomainClassifier() or "
-            "DomainClassifier(HistGradientBoostingClassifier())",
-        )
-    trees = model.trees if isinstance(model, ReceivedTrees) else BoostedTrees.of(model)
-    arrays = {TREES + name: array for name, array in trees.to_arrays().items()}
+    arrays = {TREES + name: array for name, array in _trees_of(model).to_arrays().items()}
     if columns is not None:
         content = json.dumps(columns.to_dict()).encode()
         arrays["columns"] = np.frombuffer(content, np.uint8).copy()
     return arrays
+
+
+def _trees_of(model: Any) -> BoostedTrees:
+    if isinstance(model, ReceivedTrees):
+        return model.trees
+    if isinstance(model, HistGradientBoostingClassifier):
+        return BoostedTrees.of(model)
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    raise InputError(
+        f"a DomainClassifier of the type {type(last).__name__}",
+        "cannot be packed; give DomainClassifier(), DomainClassifier.boosted() or, of texts, "
+        "density=TextDensity()",
+    )
 
 
 def trees_from_arrays(arrays: Arrays, p: int, d: int) -> tuple[ReceivedTrees, Columns | None]:
@@ -216,3 +255,20 @@ def _columns(content: NDArray[Any], d: int) -> Columns:
         raise ValueError("has columns that are not described as they must be") from error
     refuse_unless(len(columns) == d, f"describes {len(columns)} columns, where there are {d}")
     return columns
+
+
+def holds_words(X: Any) -> bool:
+    """Whether some cell of an array is a word."""
+    table = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OU"
+    return table and any(isinstance(value, str) for value in X.ravel())
+
+
+def is_documents(X: Any) -> bool:
+    """Texts, or lists of tokens: anything of one dimension that holds words."""
+    if hasattr(X, "columns") or sparse.issparse(X) or not hasattr(X, "__len__") or not len(X):
+        return False
+    if isinstance(X, np.ndarray) and X.ndim != 1:
+        return False
+    first = next(iter(X))
+    tokens = isinstance(first, list | tuple) and bool(first) and isinstance(first[0], str)
+    return isinstance(first, str) or tokens

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -26,16 +25,27 @@ from sklearn.utils.validation import (
 from anymix._arrays import FloatArray
 from anymix._columns import Columns
 from anymix._errors import InputError
-from anymix.densities._base import Arrays, RandomState, Travels, check_weights, refuse_unless
+from anymix.densities._base import (
+    Arrays,
+    GraphBuilder,
+    RandomState,
+    Travels,
+    check_weights,
+    refuse_unless,
+)
 from anymix.densities._domain_models import (
     TREES,
     fit_estimator,
     fit_linear,
+    holds_words,
+    is_documents,
     linear_from_arrays,
+    linear_graph,
     linear_log_probabilities,
     linear_to_arrays,
     log_probabilities,
     trees_from_arrays,
+    trees_graph,
     trees_to_arrays,
 )
 
@@ -172,7 +182,7 @@ class DomainClassifier(Travels, BaseEstimator):
 
     def _rows(self, X: Any, reset: bool) -> Any:
         """Return rows as the classifier takes them."""
-        if _is_documents(X):
+        if is_documents(X):
             return self._documents(X)
         frame = hasattr(X, "columns")
         if frame and isinstance(self.estimator, Pipeline):
@@ -203,7 +213,7 @@ class DomainClassifier(Travels, BaseEstimator):
 
     def _described(self, X: Any) -> Columns | None:
         """Return the columns of a table with words, which has to be encoded; None for numbers."""
-        if not (hasattr(X, "columns") and all(X.shape)) and not _holds_words(X):
+        if not (hasattr(X, "columns") and all(X.shape)) and not holds_words(X):
             return None
         columns = Columns.of(X)
         if not columns.categorical.any():
@@ -263,6 +273,12 @@ class DomainClassifier(Travels, BaseEstimator):
             classifier.model_ = linear_from_arrays(arrays, p, n_features)
         return classifier
 
+    def log_responsibilities_graph(self, graph: GraphBuilder) -> str:
+        """Write log r_k(x) of encoded rows, up to a number for each, into an ONNX graph: (n, p)."""
+        check_is_fitted(self, "log_prior_")
+        write = linear_graph if self.estimator is None else trees_graph
+        return graph.add("Sub", write(graph, self.model_), graph.constant(self.log_prior_))
+
     def reveals(self) -> str:
         """Say that the arrays tell sources apart, and hold no row."""
         split = "" if self.estimator is None else ", by values and words of single columns"
@@ -275,19 +291,3 @@ class DomainClassifier(Travels, BaseEstimator):
         if self.estimator is not None:
             tags.input_tags = get_tags(self.estimator).input_tags
         return tags
-
-
-def _holds_words(X: Any) -> bool:
-    table = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OU"
-    return table and any(isinstance(value, str) for value in X.ravel())
-
-
-def _is_documents(X: Any) -> bool:
-    """Texts, or lists of tokens: anything of one dimension that holds words."""
-    if hasattr(X, "columns") or sparse.issparse(X) or not hasattr(X, "__len__") or not len(X):
-        return False
-    if isinstance(X, np.ndarray) and X.ndim != 1:
-        return False
-    first = next(iter(X))
-    tokens = isinstance(first, list | tuple) and bool(first) and isinstance(first[0], str)
-    return isinstance(first, str) or tokens
