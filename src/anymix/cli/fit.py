@@ -46,6 +46,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-calibration", action="store_true", help="use the densities as they come"
     )
+    parser.add_argument(
+        "--no-consulting", action="store_true", help="let no source hear the models of the others"
+    )
     add_force(parser, "a model folder")
 
 
@@ -75,6 +78,7 @@ def run(args: Namespace, console: Console) -> int:
                 eta=args.eta,
                 confidence=args.confidence,
                 calibrate=not args.no_calibration,
+                consult=not args.no_consulting,
                 set_aside="worst" if args.set_aside == ["worst"] else args.set_aside,
             )
     replaced = place.record is not None

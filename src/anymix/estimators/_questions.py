@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
@@ -120,6 +121,19 @@ class Questions(SourceEnsemble):
             return tables
         _, domain = check_domains(sample_domain, n_rows(X), [str(n) for n in self.source_names_])
         return tables.labelled(y, domain)
+
+    def model_weights(self, X: Any) -> FloatArray:
+        """How much each source's *model* counts at each row, through all who hear it: (n, p).
+
+        Σ_k weight_k(x) a_kj, with a_kj how source k takes what the model of source j says.  Of
+        labels these are weights of logarithms, which need not sum to 1.
+        """
+        check_is_fitted(self, "combination_")
+        X = check_X(self, X)
+        if len(self.sources_) == 1:
+            return np.ones((n_rows(X), 1))
+        with names_checked(self):
+            return self.combination_.model_weights(self._log_masses(X)).T
 
     def certify(
         self,

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from anymix._arrays import FloatArray, IntArray, n_rows
-from anymix._columns import Columns
+from anymix._arrays import FloatArray, n_rows
 from anymix.core import Combination, Loss, check_number
-from anymix.densities import GaussianKDE
-from anymix.estimators._defaults import candidates, default_estimator, kind_of
-from anymix.estimators._held_out import N_PARTS, choose_density, held_out_answers, novelty_of
-from anymix.estimators._questions import Questions
+from anymix.estimators._choices import Choices
+from anymix.estimators._held_out import held_out_answers, novelty_of
 from anymix.estimators._rows import Rows, check_every_source, check_sources, check_X
 from anymix.estimators._set_aside import with_set_aside
 from anymix.estimators._source_training import SourceTrainer
@@ -40,7 +36,7 @@ LEARNED_FROM_SEVERAL = (
 )
 
 
-class DistributionWeighting(Questions):
+class DistributionWeighting(Choices):
     """Weights z_k D_k(x) + (η/p) U(x), with z learned so that no source is let down at home."""
 
     uses_density: ClassVar[bool] = True
@@ -93,31 +89,6 @@ class DistributionWeighting(Questions):
         check_number(len(self.source_names_))
         return rows
 
-    def _takes_gaps(self) -> bool:
-        return self.estimator is None and not self.sources
-
-    def _describe(self, X: Any) -> Columns | None:
-        """Read mixed tables by their columns, unless the user's own estimator sees to them."""
-        if self.sources:
-            known = [source.columns for source in self.sources]
-            return known[0] if all(one == known[0] for one in known) else None
-        if self.estimator is not None or kind_of(X) != "mixed":
-            return None
-        return Columns.of(X)
-
-    def _density(self) -> Any:
-        if self._chooses():
-            return None
-        if self.density is not None or self.sources:
-            return None if isinstance(self.density, str) else self.density
-        return GaussianKDE(random_state=self.random_state)
-
-    def _chooses(self) -> bool:
-        """Whether held-out rows choose the density: not where all sources have brought one."""
-        if not isinstance(self.density, str):
-            return False
-        return not self.sources or any(source.density is None for source in self.sources)
-
     if not TYPE_CHECKING:  # there it would hide every misspelt attribute
 
         def __getattr__(self, name: str) -> Any:
@@ -130,17 +101,6 @@ class DistributionWeighting(Questions):
                     "row."
                 )
             raise AttributeError(f"{kind!r} object has no attribute {name!r}")
-
-    def _choose_learner(self, X: Any) -> None:
-        """Choose the learner by the rows, where none was given."""
-        if not self.sources:
-            seed = self.random_state
-            chosen = default_estimator(X, self._classification(), seed)
-            self.estimator_ = chosen if self.estimator is None else self.estimator
-
-    def estimator_or_default(self) -> Any:
-        """Return the estimator to clone for each domain."""
-        return self.estimator_
 
     @property
     def z_(self) -> FloatArray:
@@ -168,34 +128,6 @@ class DistributionWeighting(Questions):
             strange = tables.log_masses
         if strange is not None:
             self.novelty_ = novelty_of(tables, strange + log_reference(self.sources_, rows.X))
-
-    def _weigh(
-        self, rows: Rows, trainer: SourceTrainer, tables: Tables, fold: IntArray
-    ) -> tuple[Tables, FloatArray | None]:
-        """Add what weighs the sources, to them and to the held-out tables.
-
-        The second answer are held-out log-densities where others than the weights say how strange
-        a row is, or where a reference is to be added to them.
-        """
-        if not self._chooses():
-            folds = range(int(fold.max()) + 1)
-            tables = replace(tables, log_masses=trainer.held_out_masses(rows, fold, folds))
-            strange = None
-        else:
-            fold = trainer.folds(rows, N_PARTS, self._classification(), self.random_state)
-            options = candidates(rows, self.columns_, self.random_state)
-            found = choose_density(trainer, rows, tables, fold, self._goal(), options)
-            self.density_choice_, log_masses, strange = found
-            tables = replace(tables, log_masses=log_masses)
-            trainer = replace(trainer, density=options[self.density_choice_.chosen])
-            if self.density_choice_.novelty is not None:
-                density = replace(trainer, density=options[self.density_choice_.novelty])
-                self.sources_, _ = density.with_densities(self.sources_, rows)
-        sources, self.router_ = trainer.with_densities(self.sources_, rows)
-        if self.columns_ is not None and not self.sources:
-            sources = [replace(source, columns=self.columns_) for source in sources]
-        self.sources_ = sources
-        return replace(tables, has_densities=self.router_ is None), strange
 
     def fit_tables(self, tables: Tables) -> Self:
         """Learn z from tables alone, when no rows may travel; the sources must have been given.
@@ -267,19 +199,6 @@ class DistributionWeighting(Questions):
         # Every source counts everywhere, so that all of them are asked about all rows.
         tables = evaluate(self.sources_, X, self._labels, self.router_)
         return used.predict(tables.log_masses, tables.predictions)
-
-    def model_weights(self, X: Any) -> FloatArray:
-        """How much each source's *model* counts at each row, through all who hear it: (n, p).
-
-        Σ_k weight_k(x) a_kj, with a_kj how source k takes what the model of source j says.  Of
-        labels these are weights of logarithms, which need not sum to 1.
-        """
-        check_is_fitted(self, "combination_")
-        X = check_X(self, X)
-        if len(self.sources_) == 1:
-            return np.ones((n_rows(X), 1))
-        with names_checked(self):
-            return self.combination_.model_weights(self._log_masses(X)).T
 
     def model_evaluations(self, X: Any) -> dict[str, int]:
         """How many of the p·n model evaluations `predict` makes at these rows, and saves."""

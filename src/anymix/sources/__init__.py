@@ -1,5 +1,9 @@
 """What an organisation hands over, and the tables that all of them make of a set of points."""
 
+from anymix.sources.asking import CHUNK_ROWS as CHUNK_ROWS
+from anymix.sources.asking import evaluate
+from anymix.sources.asking import log_reference as log_reference
+from anymix.sources.asking import masses_of as masses_of
 from anymix.sources.consulting import Advice, Consulted, consult
 from anymix.sources.influence import FEWEST_SITES as FEWEST_SITES
 from anymix.sources.influence import MOST_SOURCES as MOST_SOURCES
@@ -13,10 +17,7 @@ from anymix.sources.second_round import SecondRound
 from anymix.sources.second_round import pool_of_others as pool_of_others
 from anymix.sources.source import PROBABILITY_FLOOR as PROBABILITY_FLOOR
 from anymix.sources.source import Source
-from anymix.sources.tables import CHUNK_ROWS as CHUNK_ROWS
-from anymix.sources.tables import Tables, evaluate
-from anymix.sources.tables import log_reference as log_reference
-from anymix.sources.tables import masses_of as masses_of
+from anymix.sources.tables import Tables
 
 __all__ = [
     "Advice",

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing
 
-from anymix._arrays import FloatArray, n_rows, positions
-from anymix._errors import InputError
+from anymix._arrays import FloatArray, positions
 from anymix.core import (
     Calibration,
     Consulting,
@@ -24,15 +22,6 @@ from anymix.core import (
     log_responsibilities,
     losses_at,
 )
-from anymix.sources.second_round import Heard
-from anymix.sources.source import Source
-
-# Of numbers that sources give: beyond, losses overflow.
-LARGEST = 1e30
-# Numbers of the classes that a source gives at a time, 32 MB, and bytes of a table of all of them.
-CHUNK_NUMBERS, TABLE_BYTES = 2**22, 2**30
-# Large enough that what a model spends on each call does not show, whatever the model.
-CHUNK_ROWS = 50_000
 
 
 @dataclass(frozen=True)
@@ -229,99 +218,6 @@ class Tables:
             has_densities=all(part.has_densities for part in parts),
             at_label=any(part.at_label for part in parts),
         )
-
-
-def evaluate(
-    sources: Sequence[Source],
-    X: Any,
-    classes: ArrayLike | None = None,
-    responsibilities: Any = None,
-    chunk_rows: int = CHUNK_ROWS,
-) -> Tables:
-    """Ask every source once about every row of X, chunk by chunk.
-
-    Parameters
-    ----------
-    sources : sequence of Source
-    X : rows, of whatever kind the sources take
-    classes : labels, optional
-        Given for classification; predictions are then (p, m, c) in this order.
-    responsibilities : object with `log_responsibilities`, optional
-        A `DomainClassifier` in place of the sources' densities.
-    chunk_rows : int
-        Rows asked about at a time.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from anymix import Source, evaluate
-    >>> near = Source("near", lambda X: 0 * X[:, 0], lambda X: -np.abs(X[:, 0]))
-    >>> far = Source("far", lambda X: 1 + 0 * X[:, 0], lambda X: -np.abs(X[:, 0] - 5))
-    >>> evaluate([near, far], np.array([[0.0], [5.0]])).predictions
-    array([[0., 0.],
-           [1., 1.]])
-    """
-    if not sources:
-        raise ValueError("there are no sources to evaluate.")
-    n = n_rows(X)
-    labels = None if classes is None else np.asarray(classes)
-    shape = (len(sources), n) if labels is None else (len(sources), n, labels.size)
-    _check_size(shape)
-    log_masses, predictions = np.empty(shape[:2]), np.empty(shape)
-    size = chunk_rows if labels is None else min(chunk_rows, max(1, CHUNK_NUMBERS // labels.size))
-    for start in range(0, n, size):
-        heard: Heard = {}
-        block = slice(start, min(start + size, n))
-        rows = X if n <= size else _safe_indexing(X, block)
-        log_masses[:, block] = masses_of(sources, rows, responsibilities)
-        for k, source in enumerate(sources):
-            predictions[k, block] = (
-                _numbers(source, rows, start, heard)
-                if labels is None
-                else source.predict_proba(rows, labels)
-            )
-    return Tables(log_masses, predictions, classes=labels, has_densities=responsibilities is None)
-
-
-def _check_size(shape: tuple[int, ...]) -> None:
-    """Refuse a table of classes that would not fit into memory beside all else."""
-    if len(shape) == 3 and 8 * np.prod(shape, dtype=float) > TABLE_BYTES:
-        raise InputError(
-            f"a table of {shape[0]} sources, {shape[1]} rows and {shape[2]} classes",
-            f"takes more than {TABLE_BYTES // 2**20} MB; give fewer rows, or sources of fewer "
-            "classes",
-        )
-
-
-def _numbers(source: Source, rows: Any, start: int, heard: Heard) -> FloatArray:
-    """Return the numbers of a regressor, or name the row whose number cannot be judged."""
-    found = source.predict(rows, heard)
-    if found.size and not (found.min() >= -LARGEST and found.max() <= LARGEST):
-        row = int(np.abs(found).argmax())
-        raise InputError(
-            f"source {source.name!r}",
-            f"predicts {found[row]:.3g} for row {start + row}; beyond {LARGEST:g} no loss can be "
-            "averaged: leave the row out, or repair the source",
-        )
-    return found
-
-
-def masses_of(sources: Sequence[Source], X: Any, responsibilities: Any = None) -> FloatArray:
-    """log D_k(x), or log r_k(x) from a classifier of sources, shape (p, n)."""
-    if responsibilities is not None:
-        return np.asarray(responsibilities.log_responsibilities(X), dtype=float)
-    return np.stack([source.log_density(X) for source in sources])
-
-
-def log_reference(sources: Sequence[Source], X: Any) -> FloatArray:
-    """log U(x) where the scores of all densities are log D_k/U, and else 0: (n,) or a number.
-
-    Weights need no U, as it is the same for all; how strange a row is does.
-    """
-    reference: Any = getattr(sources[0].density, "reference_", None)
-    if not hasattr(reference, "log_density"):
-        return np.zeros(1)
-    return np.asarray(reference.log_density(X))
 
 
 def _same_labels(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:

@@ -1,0 +1,89 @@
+"""What is chosen by the rows where the user says nothing: columns, learner, density."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from anymix._arrays import FloatArray, IntArray
+from anymix._columns import Columns
+from anymix.densities import GaussianKDE
+from anymix.estimators._defaults import candidates, default_estimator, kind_of
+from anymix.estimators._held_out import N_PARTS, choose_density
+from anymix.estimators._questions import Questions
+from anymix.estimators._rows import Rows
+from anymix.estimators._source_training import SourceTrainer
+from anymix.sources import Source, Tables
+
+
+class Choices(Questions):
+    """Columns are read by their kinds, learner and density chosen by the rows, unless given."""
+
+    density: Any
+    sources: Sequence[Source] | None
+    random_state: Any
+
+    def _takes_gaps(self) -> bool:
+        return self.estimator is None and not self.sources
+
+    def _describe(self, X: Any) -> Columns | None:
+        """Read mixed tables by their columns, unless the user's own estimator sees to them."""
+        if self.sources:
+            known = [source.columns for source in self.sources]
+            return known[0] if all(one == known[0] for one in known) else None
+        if self.estimator is not None or kind_of(X) != "mixed":
+            return None
+        return Columns.of(X)
+
+    def _density(self) -> Any:
+        if self._chooses():
+            return None
+        if self.density is not None or self.sources:
+            return None if isinstance(self.density, str) else self.density
+        return GaussianKDE(random_state=self.random_state)
+
+    def _chooses(self) -> bool:
+        """Whether held-out rows choose the density: not where all sources have brought one."""
+        if not isinstance(self.density, str):
+            return False
+        return not self.sources or any(source.density is None for source in self.sources)
+
+    def _choose_learner(self, X: Any) -> None:
+        """Choose the learner by the rows, where none was given."""
+        if not self.sources:
+            seed = self.random_state
+            chosen = default_estimator(X, self._classification(), seed)
+            self.estimator_ = chosen if self.estimator is None else self.estimator
+
+    def estimator_or_default(self) -> Any:
+        """Return the estimator to clone for each domain."""
+        return self.estimator_
+
+    def _weigh(
+        self, rows: Rows, trainer: SourceTrainer, tables: Tables, fold: IntArray
+    ) -> tuple[Tables, FloatArray | None]:
+        """Add what weighs the sources, to them and to the held-out tables.
+
+        The second answer are held-out log-densities where others than the weights say how strange
+        a row is, or where a reference is to be added to them.
+        """
+        if not self._chooses():
+            folds = range(int(fold.max()) + 1)
+            tables = replace(tables, log_masses=trainer.held_out_masses(rows, fold, folds))
+            strange = None
+        else:
+            fold = trainer.folds(rows, N_PARTS, self._classification(), self.random_state)
+            options = candidates(rows, self.columns_, self.random_state)
+            found = choose_density(trainer, rows, tables, fold, self._goal(), options)
+            self.density_choice_, log_masses, strange = found
+            tables = replace(tables, log_masses=log_masses)
+            trainer = replace(trainer, density=options[self.density_choice_.chosen])
+            if self.density_choice_.novelty is not None:
+                density = replace(trainer, density=options[self.density_choice_.novelty])
+                self.sources_, _ = density.with_densities(self.sources_, rows)
+        sources, self.router_ = trainer.with_densities(self.sources_, rows)
+        if self.columns_ is not None and not self.sources:
+            sources = [replace(source, columns=self.columns_) for source in sources]
+        self.sources_ = sources
+        return replace(tables, has_densities=self.router_ is None), strange
