@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from typing import Any
 
+from anymix._columns import Columns
 from anymix.cli.argument_types import name
 from anymix.cli.console import Console
 from anymix.cli.outputs import add_force, is_graph, output
@@ -24,6 +26,31 @@ def run(args: Namespace, console: Console) -> int:
         saved = read_model(args.model)
         content = export_onnx(saved.received, saved.model.combination_, saved.model.router_)
         temporary.write_bytes(content)
-    text = f"wrote {args.out}: {len(content) / 2**10:.0f} kB; input X, float64"
-    console.result(text, {"out": args.out, "bytes": len(content)}, args.out)
+    columns = saved.received[0].manifest.columns
+    text = f"wrote {args.out}: {len(content) / 2**10:.0f} kB; input X, float64{_coding(columns)}"
+    record: dict[str, Any] = {"out": args.out, "bytes": len(content)}
+    if columns is not None:
+        record["columns"] = columns.to_dict()
+    console.result(text, record, args.out)
     return 0
+
+
+def _coding(columns: Columns | None) -> str:
+    """Say how a table with words or gaps becomes numbers.
+
+    Examples
+    --------
+    >>> from anymix._columns import Column
+    >>> _coding(Columns((Column("age"), Column("sex", ("f", "m")))))
+    ': a gap is NaN, a word the place of its category in the metadata "columns" (sex: f is 0)'
+    """
+    if columns is None:
+        return ""
+    worded = [column for column in columns if column.categories]
+    if not worded:
+        return ": a gap is NaN"
+    first = worded[0]
+    return (
+        ': a gap is NaN, a word the place of its category in the metadata "columns" '
+        f"({first.name}: {first.categories[0]} is 0)"
+    )

@@ -26,6 +26,7 @@ from anymix.exchange.rounding import bits_for_a_spy as bits_for_a_spy
 from anymix.exchange.rounding import is_rounded as is_rounded
 from anymix.exchange.rounding import round_outcomes as round_outcomes
 from anymix.exchange.rounding import round_responsibilities as round_responsibilities
+from anymix.exchange.second_round import as_one_graph as as_one_graph
 from anymix.exchange.second_round import second_round_graph as second_round_graph
 from anymix.exchange.site import MIN_ROWS as MIN_ROWS
 from anymix.exchange.site import SiteTable, evaluate_site, join_sites, read_site

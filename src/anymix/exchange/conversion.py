@@ -58,14 +58,14 @@ def graphs_of(source: Source, n_features: int, text: bool, dtype: str) -> list[O
     """Return the graphs that a predictor can be written as, of the dtype asked for.
 
     An ONNX file and a PyTorch module have one; an estimator on numbers has one of each dtype.  With
-    histogram gradient boosting float32 is not tried unless both are: it compares in float64, and a
-    number that is rounded may fall on the other side of a threshold.
+    histogram gradient boosting float32 is not tried: it compares in float64, and a number that is
+    rounded may fall on the other side of a threshold.
     """
     if dtype not in DTYPES:
         raise InputError(f"dtype={dtype!r}", f"is not known; choose one of {tuple(DTYPES)}")
     model, torch, classes = source.predictor, sys.modules.get("torch"), classes_of(source)
     if isinstance(model, BaseEstimator):
-        exact = dtype == "float32" and any(boosted_in(model))
+        exact = any(boosted_in(model))
         wanted = ("string",) if text else DTYPES["float64" if exact else dtype]
         return [_one_output(graph, classes) for graph in _from_estimator(model, n_features, wanted)]
     if torch is not None and isinstance(model, torch.nn.Module):

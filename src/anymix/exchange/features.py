@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from anymix._columns import MOST_CATEGORIES, Column, Columns
+from anymix._errors import InputError
 from anymix.core import Record
 from anymix.exchange.entries import check, exact, is_text
 from anymix.exchange.kinds import NONE, takes_words
+from anymix.sources import Source
 
 DTYPES = ("float32", "float64", "string")
 # Entries that only the columns of a table with words or gaps have; then all of them do.
@@ -68,6 +72,23 @@ def same_codes(columns: Columns, density: Any) -> bool:
     """Tell whether a density that knows the words of its columns has these; others know none."""
     own = getattr(density, "columns_", None) or columns
     return [column.categories for column in own] == [column.categories for column in columns]
+
+
+def columns_taken(source: Source, density: Any, rows: Any) -> tuple[int, bool]:
+    """Return how many columns the source takes, and whether the one column holds documents."""
+    if density is not None:
+        return (1, True) if density.takes != "numbers" else (density.n_features_in_, False)
+    if rows is not None:
+        return (1, True) if np.ndim(rows) == 1 else (int(np.shape(rows)[1]), False)
+    n = getattr(source.predictor, "n_features_in_", None)
+    if source.feature_names is not None:
+        n = len(source.feature_names)
+    if n is None:
+        raise InputError(
+            f"source {source.name!r}",
+            "does not say how many columns it takes; give it feature_names, or pass rows",
+        )
+    return int(n), False
 
 
 def parse_features(entries: Any, density: str) -> tuple[Feature, ...]:

@@ -11,7 +11,8 @@ Densities are computed in float64, predictors in the type that they were made fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class Graph:
         self.onnx = need("onnx")
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
-        self.ml_version = OPSETS["ai.onnx.ml"]
+        self.versions = dict(OPSETS)
 
     def constant(self, value: Any) -> str:
         """Store an array, and return its name."""
@@ -73,8 +74,10 @@ def export_onnx(
 ) -> bytes:
     """Return the ONNX file of the whole model; a router is what weighs sources without densities.
 
-    Its input is X, float64 (n, d).  A regression gives `prediction` (n,), a classification `label`
-    (n,) and `probabilities` (n, c); both give `weights` (n, p).
+    Its input is X, float64 (n, d).  Of a table with words or gaps these are codes and NaN, as the
+    manifests say; the words are in the file's metadata, under "columns".  A regression gives
+    `prediction` (n,), a classification `label` (n,) and `probabilities` (n, c); both give
+    `weights` (n, p).
     """
     if combination.rule != "marginal":
         raise InputError(
@@ -155,10 +158,14 @@ def embedded(graph: Graph, k: int, predictor: Any, name: str, columns: int = 1) 
     """Put the graph of a predictor into another one; its answers are (n, columns) of float64."""
     onnx = graph.onnx
     types = {"float32": onnx.TensorProto.FLOAT, "float64": onnx.TensorProto.DOUBLE}
-    rows = graph.add("Cast", graph.rows, to=types[predictor.dtype])
+    rows = graph.rows
+    if predictor.dtype != "string":
+        rows = graph.add("Cast", rows, to=types[predictor.dtype])
     model = _same_opset(onnx, predictor.content, name)
-    versions = [o.version for o in model.opset_import if o.domain == "ai.onnx.ml"]
-    graph.ml_version = max(graph.ml_version, *versions, 0)
+    for used in model.opset_import:
+        if used.domain:
+            version = max(graph.versions.get(used.domain, 0), used.version)
+            graph.versions[used.domain] = version
     inner = onnx.compose.add_prefix_graph(model.graph, f"s{k}_")
     weights = {tensor.name for tensor in inner.initializer}
     given = next(value.name for value in inner.input if value.name not in weights)
@@ -211,19 +218,30 @@ def _finish(
     graph: Graph, received: Sequence[ReceivedSource], outputs: list[tuple[str, int, Any]]
 ) -> bytes:
     d, p = len(received[0].manifest.features), len(received)
-    return finished(graph, d, [*outputs, ("weights", graph.onnx.TensorProto.DOUBLE, ["n", p])])
+    columns = received[0].manifest.columns
+    notes = {} if columns is None else {"columns": json.dumps(columns.to_dict())}
+    outputs = [*outputs, ("weights", graph.onnx.TensorProto.DOUBLE, ["n", p])]
+    return finished(graph, d, outputs, notes=notes)
 
 
-def finished(graph: Graph, d: int, outputs: list[tuple[str, int, Any]]) -> bytes:
-    """Return the ONNX file of a graph that takes X, float64 (n, d)."""
+def finished(
+    graph: Graph,
+    d: int,
+    outputs: list[tuple[str, int, Any]],
+    *,
+    text: bool = False,
+    notes: Mapping[str, str] | None = None,
+) -> bytes:
+    """Return the ONNX file of a graph that takes X, float64 (n, d), or n documents, with notes."""
     onnx = graph.onnx
-    make = onnx.helper
-    given = make.make_tensor_value_info(graph.rows, onnx.TensorProto.DOUBLE, ["n", d])
+    make, kinds = onnx.helper, onnx.TensorProto
+    kind = kinds.STRING if text else kinds.DOUBLE
+    given = make.make_tensor_value_info(graph.rows, kind, ["n", d])
     results = [make.make_tensor_value_info(*out) for out in outputs]
     whole = make.make_graph(graph.nodes, "anymix", [given], results, graph.weights)
-    versions = {"": OPSETS[""], "ai.onnx.ml": graph.ml_version}
-    opsets = [make.make_opsetid(domain, version) for domain, version in versions.items()]
+    opsets = [make.make_opsetid(domain, version) for domain, version in graph.versions.items()]
     model = make.make_model(whole, producer_name="anymix", opset_imports=opsets, ir_version=10)
+    make.set_model_props(model, dict(notes or {}))
     try:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:

@@ -21,7 +21,7 @@ from anymix.exchange.conversion import (
     rows_to_compare,
     safe_graphs,
 )
-from anymix.exchange.features import same_codes
+from anymix.exchange.features import columns_taken, same_codes
 from anymix.exchange.kinds import NONE, names_of_densities
 from anymix.exchange.manifest import (
     DENSITY,
@@ -38,6 +38,7 @@ from anymix.exchange.manifest import (
 )
 from anymix.exchange.predictor import OnnxPredictor
 from anymix.exchange.revealed import Packed, say_or_refuse, training_of
+from anymix.exchange.second_round import as_one_graph
 from anymix.exchange.site import LOSSES
 from anymix.exchange.tensors import (
     Tensors,
@@ -46,7 +47,7 @@ from anymix.exchange.tensors import (
     density_to_arrays,
     dump,
 )
-from anymix.sources import Source, evaluate
+from anymix.sources import SecondRound, Source, evaluate
 
 
 def pack_source(
@@ -128,8 +129,10 @@ was fitted on: none stands in the predictor as it is, none in the density.
     density = source.density
     if density is not None and not keep_rows:
         density = density.shareable()
-    n_features, text = _columns(source, density, rows)
+    n_features, text = columns_taken(source, density, rows)
     kind, arrays = _packed_density(density, n_features)
+    if isinstance(source.predictor, SecondRound):
+        source = as_one_graph(source, density, rows, {})
     graphs = graphs_of(source, n_features, text, dtype)
     graphs = safe_graphs(source, graphs, n_features)
     graph = nearest_graph(source, graphs, rows_to_compare(density, rows, text, graphs[0]))
@@ -201,23 +204,6 @@ def _packed_density(density: Any, n_features: int) -> tuple[str, Tensors]:
     # What we write must pass what a reader will ask.
     density_from_arrays(kind, arrays, n_features, f"the density {type(density).__name__}")
     return kind, arrays
-
-
-def _columns(source: Source, density: Any, rows: Any) -> tuple[int, bool]:
-    """Return how many columns the source takes, and whether the one column holds documents."""
-    if density is not None:
-        return (1, True) if density.takes != "numbers" else (density.n_features_in_, False)
-    if rows is not None:
-        return (1, True) if np.ndim(rows) == 1 else (int(np.shape(rows)[1]), False)
-    n = getattr(source.predictor, "n_features_in_", None)
-    if source.feature_names is not None:
-        n = len(source.feature_names)
-    if n is None:
-        raise InputError(
-            f"source {source.name!r}",
-            "does not say how many columns it takes; give it feature_names, or pass rows",
-        )
-    return int(n), False
 
 
 def _measured(manifest: Manifest, packed: OnnxPredictor, X: Any, y: ArrayLike) -> OwnLoss:

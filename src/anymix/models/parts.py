@@ -18,6 +18,7 @@ from anymix.exchange import (
     LIMITS,
     FileFacts,
     ReceivedSource,
+    as_one_graph,
     check_facts,
     density_from_arrays,
     density_to_arrays,
@@ -25,7 +26,7 @@ from anymix.exchange import (
     pack_source,
     read_sources,
 )
-from anymix.sources import Source
+from anymix.sources import SecondRound, Source
 
 ROUTER_LIMIT = 2**28
 # At so many rows a graph is compared with the estimator that it stands for.
@@ -39,18 +40,23 @@ def pack_sources(model: Any) -> list[ReceivedSource]:
     them: the model is to answer as before, not to be handed to strangers.
     """
     rows = None if model.router_ is None else _typical_rows(model)
+    known: dict[int, Any] = {}
     with TemporaryDirectory() as place:
         folders = [Path(place) / str(k) for k in range(len(model.sources_))]
         for folder, source in zip(folders, model.sources_, strict=True):
+            some = rows if source.density is None else None
             # A predictor that came from a folder is its file.
             predictor = getattr(source.predictor, "content", source.predictor)
+            source = replace(source, predictor=predictor)
+            if isinstance(predictor, SecondRound):
+                source = as_one_graph(source, source.density, some, known)
             pack_source(
-                replace(source, predictor=predictor),
+                source,
                 folder,
                 keep_rows=True,
                 without_density=True,
                 dtype="nearest",
-                rows=rows if source.density is None else None,
+                rows=some,
                 measure=False,
             )
         return read_sources(folders, without_density=True)
