@@ -83,8 +83,6 @@ def check_nodes(trees: Any) -> None:
     refuse_unless(not category.any() or len(trees.sets), "has no sets of categories")
     same = category[split] == (trees.n_categories[trees.features[split]] > 0)
     refuse_unless(same.all(), "has splits of numbers where categories are, or the reverse")
-    asked = trees.asked_sets(np.flatnonzero(category))
-    refuse_unless(asked.any(axis=1).all(), "has a split of categories that splits none")
     none = not (trees.left[~split].any() or trees.right[~split].any())
     refuse_unless(none, "has leaves with children")
     size = np.repeat(trees.sizes, trees.sizes)[split]

@@ -94,7 +94,10 @@ def ensemble_attributes(trees: Any) -> dict[str, Any]:
 
 
 def _questions(trees: Any) -> Questions:
-    """Ask for every category that goes where gaps do not."""
+    """Ask for every category that goes where gaps do not.
+
+    Where all go there, as scikit-learn lets it be, one is asked for that is never met.
+    """
     nodes = np.flatnonzero(trees.kinds & CATEGORY)
     chosen = trees.asked_sets(nodes)
     total = int(np.bitwise_count(chosen).sum()) + trees.kinds.size
@@ -109,4 +112,9 @@ def _questions(trees: Any) -> Questions:
     further[:, 0] = np.arange(trees.n_features)
     at = (shifted.column, (shifted.less / AT_ONCE).astype(np.int64))
     further[at] = trees.n_features + np.arange(shifted.less.size)
-    return Questions(node, further[column, block], number - AT_ONCE * block)
+    idle = nodes[~chosen.any(axis=1)]
+    node = np.append(node, idle)
+    column = np.append(further[column, block], trees.features[idle])
+    number = np.append(number - AT_ONCE * block, np.full(idle.size, HIGHEST))
+    order = np.argsort(node, kind="stable")
+    return Questions(node[order], column[order], number[order])
