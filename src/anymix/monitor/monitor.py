@@ -119,6 +119,11 @@ class Monitor:
             raise ValueError(
                 "monitoring needs a density of each source; this model has responsibilities alone."
             )
+        if not model.novelty_.is_of(model.tables_):
+            raise ValueError(
+                "the tables of this model have not the densities that novelty is judged by; watch "
+                "it by held-out rows, as Monitor(model, X_reference, sample_domain) does."
+            )
         tables = model.tables_ if tables is None else tables
         monitor = cls(model, None, None, **settings)
         monitor.domain = np.asarray(tables.sample_domain)

@@ -47,6 +47,18 @@ class Novelty:
         domain = tables.sample_domain
         return cls(tuple(np.sort(row[domain == k]) for k, row in enumerate(tables.log_masses)))
 
+    def is_of(self, tables: Tables) -> bool:
+        """Whether it is what these tables say is usual, or comes from other densities.
+
+        >>> tables = Tables(np.array([[2.0, 1.0]]), np.zeros((1, 2))).labelled(np.zeros(2), 0)
+        >>> Novelty.from_tables(tables).is_of(tables)
+        True
+        """
+        if not tables.has_densities:
+            return False
+        known = zip(self.own, Novelty.from_tables(tables).own, strict=True)
+        return all(np.array_equal(one, other) for one, other in known)
+
     def score(self, log_masses: FloatArray) -> FloatArray:
         """1 − max_k p_k(x), p_k the share of source k's own rows that are no likelier than x."""
         best = np.zeros(log_masses.shape[1])
