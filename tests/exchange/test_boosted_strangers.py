@@ -52,7 +52,6 @@ def spoiled():
         "a set beyond": put("set_of", category[0], len(good["sets"])),
         "a set below zero": put("set_of", category[0], -1),
         "sets of another size": good | {"sets": good["sets"][:, :16]},
-        "an empty set": put("sets", good["set_of"][category], 0),
         "a kind that is not known": put("kinds", split[0], 128),
         "a number where categories are": put("features", number[0], 1),
         "categories where numbers are": put("features", category[0], 0),

@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from anymix import Source
+from anymix._boosted_checks import CATEGORY, GAPS_LEFT
 from anymix._boosted_trees import BoostedTrees
 from anymix.core import Combination
 from anymix.densities import GaussianKDE
@@ -138,12 +139,29 @@ def test_categories_may_be_any_numbers():
     np.testing.assert_allclose(as_graph(model, rows)(rows)[:, 0], due, rtol=1e-6, atol=1e-6)
 
 
-def test_both_dtypes_are_there_if_the_nearest_is_asked_for():
+def test_numbers_are_not_rounded_though_the_nearest_is_asked_for():
     graphs = graphs_of(Source("s", fitted("squared")), 5, False, "nearest")
-    assert [graph.dtype for graph in graphs] == ["float32", "float64"]
-    rows = np.clip(asked(500, 7), -1e30, 1e30).astype(np.float32)
-    found = audit(graphs[0].content, Expected("float32", 5, 1, False))(rows)
-    np.testing.assert_allclose(found[:, 0], fitted("squared").predict(rows), rtol=1e-5, atol=1e-5)
+    assert [graph.dtype for graph in graphs] == ["float64"]
+
+
+def test_a_split_that_splits_none_is_written_as_it_is():
+    """Beside gaps scikit-learn may learn one, and sends all rows to the right of it."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.where(rng.random(200) < 0.1, np.nan, 0.0), rng.normal(size=200)])
+    y = X[:, 1] + np.isnan(X[:, 0]) + 0.3 * rng.normal(size=200)
+    model = HistGradientBoostingRegressor(categorical_features=[0], min_samples_leaf=10)
+    trees = BoostedTrees.of(model.fit(X, y))
+    arrays = trees.to_arrays()
+    idle = arrays | {
+        "sets": np.zeros_like(arrays["sets"]),
+        "kinds": arrays["kinds"] & (255 - GAPS_LEFT),
+    }
+    trees = BoostedTrees.from_arrays(idle, 2)
+    assert not trees.asked_sets(np.flatnonzero(trees.kinds & CATEGORY)).any()
+    rows = np.vstack([X, [[7.0, 0.0], [np.nan, 0.0], [1e300, 0.0]]])
+    content = written(trees, 2, 1)
+    found = audit(content, Expected("float64", 2, 1, False))(rows)
+    np.testing.assert_allclose(found, trees.raw_predict(rows), rtol=1e-6, atol=1e-6)
 
 
 def test_words_as_categories_are_refused_in_a_sentence():
@@ -182,19 +200,22 @@ def test_a_graph_of_trees_has_one_parent_for_each_node_but_those_of_chains():
     assert len(attributes["target_ids"]) == modes["LEAF"]
 
 
-def test_trees_can_be_part_of_a_graph():
-    onnx = pytest.importorskip("onnx")
-    trees, graph = BoostedTrees.of(fitted("four classes")), Graph()
+def written(trees, n_features, n_scores):
+    onnx, graph = pytest.importorskip("onnx"), Graph()
     scores = trees.add_to(graph, graph.rows)
     make, double = onnx.helper, onnx.TensorProto.DOUBLE
-    given = make.make_tensor_value_info("X", double, ["n", 5])
-    out = make.make_tensor_value_info(scores, double, ["n", 4])
+    given = make.make_tensor_value_info("X", double, ["n", n_features])
+    out = make.make_tensor_value_info(scores, double, ["n", n_scores])
     whole = make.make_graph(graph.nodes, "g", [given], [out], graph.weights)
-    opsets = [make.make_opsetid("", 18), make.make_opsetid("ai.onnx.ml", graph.ml_version)]
+    opsets = [make.make_opsetid(*one) for one in graph.versions.items()]
     model = make.make_model(whole, opset_imports=opsets, ir_version=10)
     onnx.checker.check_model(model)
-    rows = asked(500, 8)
-    found = audit(model.SerializeToString(), Expected("float64", 5, 4, False))(rows)
+    return model.SerializeToString()
+
+
+def test_trees_can_be_part_of_a_graph():
+    trees, rows = BoostedTrees.of(fitted("four classes")), asked(500, 8)
+    found = audit(written(trees, 5, 4), Expected("float64", 5, 4, False))(rows)
     np.testing.assert_allclose(found, trees.raw_predict(rows), rtol=1e-6, atol=1e-6)
 
 

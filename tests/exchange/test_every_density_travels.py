@@ -102,7 +102,7 @@ def test_the_onnx_graph_scores_alike(case):
         [make.make_tensor_value_info(out, double, ["n", 1])],
     ]
     whole = make.make_graph(graph.nodes, "density", *ends, graph.weights)
-    versions = {"": 18, "ai.onnx.ml": graph.ml_version}
+    versions = graph.versions
     opsets = [make.make_opsetid(domain, version) for domain, version in versions.items()]
     model = make.make_model(whole, opset_imports=opsets, ir_version=10)
     rows = training_rows("numbers", 2, n=100, seed=1) * 3
