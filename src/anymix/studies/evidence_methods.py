@@ -137,7 +137,9 @@ def methods(train: EvidenceSet, seed: int) -> dict[str, Any]:
         "DW": weighted(train, seed, estimator=base, density=density, consult=False),
         "DW, density alone": weighted(train, seed, consult=False),
         "DW, consulting alone": weighted(train, seed, estimator=base, density=density),
-        "anymix, no rows pooled": weighted(train, seed, density=ContrastiveDensity()),
+        "anymix, no rows pooled": weighted(
+            train, seed, density=ContrastiveDensity(random_state=seed)
+        ),
         "anymix": weighted(train, seed),
     }
     if train.kind != "table":
