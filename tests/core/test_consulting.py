@@ -143,7 +143,7 @@ def test_no_pool_is_kept_that_loses_by_folds(seed, name, n):
     if pool is not None:
         gains = losses_at(h[0], y, loss) - losses_at(pool.crossed, y, loss)
         assert np.isclose(gains.mean(), pool.gain)
-        assert pool.gain > 2 * pool.error
+        assert pool.gain > 2.5 * pool.error
 
 
 @pytest.mark.parametrize("n", [3, 9])

@@ -25,7 +25,7 @@ MOST_OFFSETS = 50  # classes that have an offset each
 # Fewer rows cannot tell a better pool from luck.
 FEWEST = 10
 # By so many standard errors of the paired differences a pool must beat the own model.
-SURE = 2.0
+SURE = 2.5
 # Numbers of the largest array in a Newton step, 16 MB; of more rows some are drawn.
 MOST_NUMBERS = 2**21
 MAX_STEPS, HALVINGS, TOL, TINY = 30, 12, 1e-9, 1e-300
