@@ -17,6 +17,10 @@ from anymix.estimators._source_training import SourceTrainer
 from anymix.sources import Source, Tables
 
 
+# A word of fewer rows is a gap, as it is to a `Reference`: all parts must have one coding.
+FEW = 5
+
+
 class Choices(Questions):
     """Columns are read by their kinds, learner and density chosen by the rows, unless given."""
 
@@ -34,7 +38,7 @@ class Choices(Questions):
             return known[0] if all(one == known[0] for one in known) else None
         if self.estimator is not None or kind_of(X) != "mixed":
             return None
-        return Columns.of(X)
+        return Columns.of(X, least=FEW)
 
     def _density(self) -> Any:
         if self._chooses():
