@@ -61,7 +61,7 @@ def test_rows_at_hand_certify_as_in_python_and_what_sites_tell_too_or_is_refused
     for given in (sites, [replace(site, whole=None) for site in sites]):
         if given is not sites and refused:
             for verb in (certify_sites, compare_sites):
-                with pytest.raises(ValueError, match="in Python with model.certify"):
+                with pytest.raises(ValueError, match="in Python with model"):
                     verb(saved, given)
             continue
         found, seen = certify_sites(saved, given)

@@ -16,7 +16,6 @@ from anymix.estimators._rows import Rows
 from anymix.estimators._source_training import SourceTrainer
 from anymix.sources import Source, Tables
 
-
 # A word of fewer rows is a gap, as it is to a `Reference`: all parts must have one coding.
 FEW = 5
 

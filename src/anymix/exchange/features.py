@@ -69,9 +69,20 @@ def gaps_of(features: Sequence[Feature]) -> list[bool]:
 
 
 def same_codes(columns: Columns, density: Any) -> bool:
-    """Tell whether a density that knows the words of its columns has these; others know none."""
+    """Tell whether a density that knows words has these; to others codes are numbers.
+
+    Examples
+    --------
+    >>> same_codes(Columns((Column("sex", ("f", "m")),)), None)
+    True
+    """
     own = getattr(density, "columns_", None) or columns
-    return [column.categories for column in own] == [column.categories for column in columns]
+    if len(own) != len(columns):
+        return False
+    return all(
+        mine.categories is None or mine.categories == due.categories
+        for mine, due in zip(own, columns, strict=True)
+    )
 
 
 def columns_taken(source: Source, density: Any, rows: Any) -> tuple[int, bool]:

@@ -39,6 +39,7 @@ def pack_sources(model: Any) -> list[ReceivedSource]:
     Densities keep their rows and predictors the type of numbers in which their graph is nearest to
     them: the model is to answer as before, not to be handed to strangers.
     """
+    router_to_arrays(model)  # who cannot be written says so before anything else does
     rows = None if model.router_ is None else _typical_rows(model)
     known: dict[int, Any] = {}
     with TemporaryDirectory() as place:
