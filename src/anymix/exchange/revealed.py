@@ -113,7 +113,8 @@ def say_or_refuse(
     if training is not None and packed.text:
         training = training._replace(rows=documents_of(training.rows))
     if training is not None:
-        predictor, density = _in_predictor(source, training, packed), _in_density(training, packed)
+        predictor = _in_predictor(source, training, packed)
+        density = _in_density(source, training, packed)
     if not reveals_rows:
         _refuse(f"the predictor of {source.name!r}", predictor, cells, packed.text)
         if not keep_rows:
@@ -225,9 +226,12 @@ def _in_predictor(source: Source, training: Training, packed: Packed) -> Found:
     )
 
 
-def _in_density(training: Training, packed: Packed) -> Found:
+def _in_density(source: Source, training: Training, packed: Packed) -> Found:
     if packed.text:
-        return Found(words=rare_words(training.rows, words_of(packed.arrays)))
+        # Of a vocabulary that all share, the form to hand over does not tell which words were met.
+        hidden = getattr(packed.density, "_is_common", False)
+        shared = set(getattr(source.density, "vocabulary", None) or ()) if hidden else set()
+        return Found(words=rare_words(training.rows, words_of(packed.arrays) - shared))
     numbers = [array for array in packed.arrays.values() if array.dtype == float]
     rows = comparable(training.rows, MOST_CELLS)
     return Found(max((rows_beyond_chance(form, numbers) for form in rows), default=0))
