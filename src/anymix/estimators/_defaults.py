@@ -68,7 +68,7 @@ def default_estimator(X: Any, classification: bool, random_state: Any = None) ->
         chosen = {**TREES, "categorical_features": words if words.any() else None}
         return trees(**chosen, random_state=random_state)
     if kind == "text":
-        linear = LogisticRegression(C=3.0, max_iter=1000) if classification else Ridge(0.2)
+        linear = LogisticRegression(C=10.0, max_iter=1000) if classification else Ridge(0.2)
         return make_pipeline(TfidfVectorizer(**WORDS), linear)
     if kind == "numbers":
         linear = LogisticRegression(max_iter=1000) if classification else Ridge()
