@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 import anymix
+from anymix import DistributionWeightedClassifier
 from anymix.exchange import AuditError
 from anymix.models import add_record, read_model, summarise_folder
 from anymix.models import folder as reading
+from tests.models.mixed_rows import clinics
 from tests.models.test_commands import LABELS, NEW, labels
 from tests.models.test_format_1 import FOLDERS
+from tests.models.test_new_parts import consulting, wide
 
 VALUES = [
     *(None, True, 0, -1, 2**40, 1e308, 1e-308, 0.5, -0.5, "", "x", "nan", "inf", "../x", "a" * 500),
@@ -53,6 +56,10 @@ def written(tmp_path_factory):
     place = tmp_path_factory.mktemp("mutated")
     anymix.save(labels(), place / "labels")
     shutil.copytree(FOLDERS / "regression" / "model", place / "first format")
+    frame, _, label, clinic = clinics(60)
+    tables = DistributionWeightedClassifier(cv=2, random_state=0).fit(frame, label, clinic)
+    anymix.save(tables, place / "tables")
+    anymix.save(consulting("labels")[0], place / "heard")
     return place
 
 
@@ -68,12 +75,15 @@ def remembered(call):
     return once
 
 
-@pytest.mark.parametrize("kind", ["labels", "first format"])
+ROWS = {"tables": clinics(10, 1)[0], "heard": wide(10)[0]}
+
+
+@pytest.mark.parametrize("kind", ["labels", "first format", "tables", "heard"])
 def test_a_mutated_record_is_refused_or_harmless(kind, written, monkeypatch):
     monkeypatch.setattr(reading, "read_sources", remembered(reading.read_sources))
     place, rng, refused = written / kind, random.Random(0), 0
     record = json.loads((place / "model.json").read_text())
-    model, rows = read_model(place).model, LABELS[0][:20]
+    model, rows = read_model(place).model, ROWS.get(kind, LABELS[0][:20])
     weights, certificate = model.source_weights(rows), model.certificate_.to_dict()
     for _ in range(60):
         changed, at = mutated(record, rng)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import onnxruntime
@@ -135,8 +136,6 @@ def second_round(rest, one, two):
     "learner", [Ridge(), HistGradientBoostingRegressor(max_iter=10)], ids=["linear", "trees"]
 )
 def test_a_second_round_is_one_graph(learner, tmp_path):
-    from dataclasses import replace
-
     model, X = second_round(learner, learner, lambda s, p: replace(s, predictor=p))
     found = model.sources_[0].predictor
     due = found.predict(X)
@@ -177,6 +176,20 @@ def test_texts_come_back_and_a_router_of_words_says_what_can_be_saved(tmp_path):
     with pytest.raises(ValueError, match=r"density=TextDensity\(\)"):
         anymix.save(model, tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+def test_a_second_round_of_texts_is_one_graph(tmp_path):
+    texts, stars, shop = reviews()
+    words = make_pipeline(CountVectorizer(), Ridge())
+    model = DistributionWeightedRegressor(words, TextDensity(), **SETTINGS)
+    model.fit(texts, stars, sample_domain=shop)
+    one, two = (getattr(s.predictor, "rest", s.predictor) for s in model.sources_)
+    found = SecondRound([two], np.array([0.4]), 1.0, one)
+    model.sources_[0] = replace(model.sources_[0], predictor=found)
+    anymix.save(model, tmp_path / "m")
+    due = found.predict(texts)
+    again = anymix.load(tmp_path / "m").sources_[0].predict(texts)
+    np.testing.assert_allclose(again, due, atol=1e-5 * np.ptp(due))
 
 
 # --- records and parts that were changed --------------------------------------------------------
