@@ -114,8 +114,10 @@ def ask(fitted: Fitted, rows: Features, classes: NDArray[np.intp]) -> HeldOut:
     return HeldOut(tables, fitted.router.log_responsibilities(rows.X))
 
 
-def methods(setting: Setting, fitted: Fitted, held: HeldOut, test: HeldOut) -> Iterator[Method]:
-    """Yield all rows but joint.
+def methods(
+    setting: Setting, fitted: Fitted, held: HeldOut, test: HeldOut, consult: bool = True
+) -> Iterator[Method]:
+    """Yield all rows but joint; with `consult` also that of sources that hear each other.
 
     Paper: Sec. 5.2.
     """
@@ -128,8 +130,9 @@ def methods(setting: Setting, fitted: Fitted, held: HeldOut, test: HeldOut) -> I
     yield Method("DW", "clean", _raw(held.tables, test.tables, "regret"))
     yield Method("DW, calibrated", "beyond", _default(fitted, held.tables, test.tables))
     yield Method("DW, domain classifier", "beyond", _default(fitted, held.routed, test.routed))
-    heard = _default(fitted, held.tables, test.tables, consult=True)
-    yield Method("anymix", "beyond", heard)
+    if consult:
+        heard = _default(fitted, held.tables, test.tables, consult=True)
+        yield Method("anymix", "beyond", heard)
 
 
 def joint(setting: Setting, train: Features, test: Features) -> Method:
