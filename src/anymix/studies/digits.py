@@ -127,8 +127,8 @@ def rows_of_the_table(
     classes = single[0].classes_
     fitted = Fitted(sources(single, rest, seed), DomainClassifier().fit(rest.X, rest.domain))
     # The recorded run, an hour of networks, is older than consulting.
-    tables = ask(fitted, held, classes), ask(fitted, asked, classes)
-    yield from methods(setting, fitted, *tables, consult=False)
+    found = ask(fitted, held, classes), ask(fitted, asked, classes)
+    yield from methods(setting, fitted, *found, consult=False)
     alone = Fitted(sources(single, rest, seed, own=True), fitted.router)
     tables = (ask(alone, rows, classes).tables for rows in (held, asked))
     yield Method("DW, own features", "as published", as_published(*tables))
