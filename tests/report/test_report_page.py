@@ -347,3 +347,25 @@ def test_a_usual_value_shows_three_digits(values):
     usual = float(np.median(values))
     shown = float(markup.number(usual, markup.decimals(values)))
     assert shown == pytest.approx(usual, rel=5.1e-3) or usual > 100
+
+
+def test_who_hears_whom_is_shown():
+    weights = [[0.75, 0.25], [0.0, 1.0]]
+    said = ["north hears the others: loss 0.5 to 0.4 at home.", "south keeps to its own model."]
+    record = {
+        "name": "Claims",
+        "sources": ["north", "south"],
+        "weights": [[1.0, 0.0], [0.0, 1.0]],
+        "consulting": {"weights": weights, "sentences": said},
+        "density": "Weighed by trees: held-out loss 0.5 on 900 rows.",
+    }
+    page = render_html(record)
+    assert "Who hears whom" in page
+    assert "north hears the others: loss 0.5 to 0.4 at home." in page
+    assert "Weighed by trees" in page
+    # how north takes the model of south stands in the row of south, under north
+    shown = re.findall(r"\b\d\.\d\d\b", page.split("Who hears whom")[-1])
+    assert shown[:4] == ["0.75", "0.00", "0.25", "1.00"]
+    record["consulting"] = {"weights": [[1.0]]}
+    with pytest.raises(ValueError, match=r"consulting\.weights has shape"):
+        render_html(record)

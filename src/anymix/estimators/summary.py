@@ -71,10 +71,26 @@ def summarise(
             "solution": model.solution_,
             "traffic": traffic,
             "influence": _influence(model),
+            "consulting": _consulting(model),
+            "density": _density(model),
             "set_aside": list(model.set_aside_) or None,
             **summarise_tables(model.tables_, model.combination_, model.calibration_report_),
         }
     )
+
+
+def _consulting(model: Any) -> dict[str, Any] | None:
+    """Who hears whom, in numbers and sentences; None where nobody does."""
+    used, told = model.combination_.consulting, model.consulted_.advice
+    if used is None:
+        return None
+    names = [str(name) for name in model.source_names_]
+    return {"weights": used.weights, "sentences": [] if told is None else told.sentences(names)}
+
+
+def _density(model: Any) -> str | None:
+    choice = vars(model).get("density_choice_")
+    return None if choice is None else str(choice)
 
 
 def _influence(model: Any) -> dict[str, Any] | None:

@@ -53,6 +53,8 @@ def weights(record: Data) -> str:
         "every column sums to one."
     )
     body = f'<div class="shares">{heat_table(record, "Mean weights", found, found, None, 3)}</div>'
+    if record.get("density"):
+        body = f'<p class="note">{prose(record["density"])}</p>{body}'
     return section("weights", "Where the weights go", lead, body)
 
 

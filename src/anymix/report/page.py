@@ -12,7 +12,7 @@ from string import Template
 from typing import Any, TypeVar
 
 from anymix._files import replacing
-from anymix.report import diagnostics, guarantees, influence
+from anymix.report import consulting, diagnostics, guarantees, influence
 from anymix.report.markup import decimals, esc, flat
 from anymix.report.record import ReportRecord, checked, corner_losses
 
@@ -24,6 +24,7 @@ PARTS = (
     guarantees.explorer,
     guarantees.comparison,
     diagnostics.cross_table,
+    consulting.consulting,
     influence.influence,
     diagnostics.weights,
     diagnostics.calibration,

@@ -12,7 +12,7 @@ from anymix.core import plain
 OURS = "anymix"
 RECORDS = (
     *("certificate", "cross_loss", "comparison", "calibration", "solution", "traffic"),
-    "influence",
+    *("influence", "consulting"),
 )
 # Control characters, halves of characters, ends of lines, and what turns the direction of the text.
 ILLEGIBLE = re.compile(
@@ -58,6 +58,10 @@ class ReportRecord(TypedDict, total=False):
     influence : dict
         An `Influence`, and its `sentences`: rows[j][k] and sources[j][k], what j does to the loss
         of k.
+    consulting : dict
+        weights[k][j], how source k takes what the model of source j says, and `sentences`.
+    density : str
+        What the sources are weighed by, and why, in a sentence.
     set_aside : list of str
         Sources whose rows did not choose z.
     recorded : dict of str
@@ -81,6 +85,8 @@ class ReportRecord(TypedDict, total=False):
     solution: dict[str, Any] | None
     traffic: dict[str, Any] | None
     influence: dict[str, Any] | None
+    consulting: dict[str, Any] | None
+    density: str | None
     set_aside: list[str] | None
     recorded: dict[str, str] | None
 
@@ -173,6 +179,7 @@ def _shapes(found: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         "traffic.estimate.mixture": (p,),
         **dict.fromkeys(("influence.rows", "influence.sources"), (p, p)),
         "influence.losses": (p,),
+        "consulting.weights": (p, p),
     }
 
 
