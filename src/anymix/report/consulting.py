@@ -17,8 +17,8 @@ def consulting(record: Data) -> str:
         return ""
     lead = (
         "Before it speaks, each source (columns) hears the models of all (rows), and takes each "
-        "with the weight that it has learned on its own held-out rows. The loss at home is measured "
-        "on rows that the weights have not seen."
+        "with the weight that it has learned on its own held-out rows. The loss at home is "
+        "measured on rows that the weights have not seen."
     )
     heard = [list(column) for column in zip(*found["weights"], strict=True)]
     largest = max((abs(value) for line in heard for value in line), default=1.0) or 1.0
