@@ -140,6 +140,24 @@ def test_texts_in_one_line():
     assert (model.novelty(["zebra zebra"]) >= 0).all()
 
 
+@pytest.mark.parametrize("words", [["p", "q", "r"], ["the same"]])
+def test_tables_of_words_alone(words):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.choice(words, 90)})
+    y, site = rng.integers(2, size=90), np.repeat([0, 1, 2], 30)
+    model = DistributionWeightedClassifier(random_state=0).fit(frame, y, sample_domain=site)
+    assert np.isfinite(model.novelty(frame)).all()
+
+
+def test_weights_leave_out_densities_that_take_none():
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(["good", "bad", "plot", "pan"], 5)) for _ in range(80)]
+    y, site, weight = rng.integers(2, size=80), np.repeat([0, 1], 40), rng.random(80) + 0.1
+    model = DistributionWeightedClassifier(random_state=0)
+    model.fit(texts, y, sample_domain=site, sample_weight=weight)
+    assert model.density_choice_.names == ("classifier of texts",)
+
+
 def test_the_default_learner_says_what_it_is():
     assert isinstance(default_estimator(np.eye(5), classification=False), Pipeline)
     vectors = np.random.default_rng(0).normal(size=(30, 60))

@@ -113,6 +113,8 @@ class Reference:
         """
         check_kind(kind)
         summary = Summary.of(X, name="all rows", min_count=min_count, columns=columns)
+        # Centres are of numbers: words alone have none.
+        kind = "marginals" if summary.columns.categorical.all() else kind
         if kind != "marginals":
             encoded = summary.columns.encode(X)
             codes = domain_codes(sample_domain, n_rows(X))

@@ -13,7 +13,7 @@ from anymix.estimators._defaults import candidates, default_estimator, kind_of
 from anymix.estimators._held_out import N_PARTS, choose_density
 from anymix.estimators._questions import Questions
 from anymix.estimators._rows import Rows
-from anymix.estimators._source_training import SourceTrainer
+from anymix.estimators._source_training import SourceTrainer, takes_weight
 from anymix.sources import Source, Tables
 
 # A word of fewer rows is a gap, as it is to a `Reference`: all parts must have one coding.
@@ -78,6 +78,8 @@ class Choices(Questions):
         else:
             fold = trainer.folds(rows, N_PARTS, self._classification(), self.random_state)
             options = candidates(rows, self.columns_, self.random_state)
+            if rows.weight is not None:
+                options = {name: one for name, one in options.items() if takes_weight(one)}
             found = choose_density(trainer, rows, tables, fold, self._goal(), options)
             self.density_choice_, log_masses, strange = found
             tables = replace(tables, log_masses=log_masses)
