@@ -77,6 +77,8 @@ def consult(tables: Tables, loss: str | Loss, set_aside: Sequence[int] = ()) -> 
     pools: dict[int, Pool] = {}
     for k in sorted(set(range(p)) - set(set_aside)):
         part = tables.taken(np.flatnonzero(domain == k))
+        if known.takes == "number" and _is_coarse(part):
+            continue
         weight = part.sample_weight
         weight = np.ones(part.n_points) if weight is None else weight * weight.size / weight.sum()
         given = part.predictions, np.asarray(part.targets), k, known, weight
@@ -96,6 +98,16 @@ def _can_be_pooled(tables: Tables, loss: Loss) -> bool:
     if loss.takes != "number":
         return tables.predictions.ndim == 3 and tables.predictions.shape[2] > 1
     return not tables.at_label or loss.of_error
+
+
+def _is_coarse(tables: Tables) -> bool:
+    """Whether these are errors of a site that rounds them to powers of two.
+
+    A model whose errors are all rounded to one number would seem to err by just that number, and
+    so to be perfect but for an offset.
+    """
+    sizes = np.abs(tables.predictions[tables.predictions != 0])
+    return tables.at_label and bool((np.frexp(sizes)[0] == 0.5).all())
 
 
 def _consulting(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Consulting:

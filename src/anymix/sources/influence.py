@@ -135,12 +135,14 @@ def find_influence(tables: Tables, goal: Goal, names: Sequence[str]) -> Influenc
     p = len(tables.log_masses)
     _check_number(p)
     few = _thinned(tables)
-    base, domain = _losses(few, goal), np.asarray(few.sample_domain)
+    # Pools are learned by each source from its own rows: those of another site do not move them.
+    said, settled = consulted_for(few, goal).tables, replace(goal, consult=False)
+    base, domain = _losses(said, settled), np.asarray(few.sample_domain)
     rows, sources = np.zeros((2, 2, p, p))
     for j in range(p):
         aside = tuple(sorted({*goal.set_aside, j}))
         if p - len(aside) >= FEWEST_SITES:
-            rows[:, j] = _harm(few, base - _losses(few, replace(goal, set_aside=aside)), j)
+            rows[:, j] = _harm(few, base - _losses(said, replace(settled, set_aside=aside)), j)
         left = tuple(k - (k > j) for k in goal.set_aside if k != j)
         harm = np.zeros(base.size)
         without = _losses(few.without([j]), replace(goal, set_aside=left))
