@@ -8,6 +8,7 @@ every feature is within .02 of the spread of that feature.
 honest    the sources are linear and honest; the receiver draws many rows as likely as the site's
           and keeps, for each row of the file, those for which the sources would say just the same;
           without rounding it solves the equations instead
+classes   the same from files of labels, of the label's probability alone and of all classes
 spy       one source was made to write the features into its probability and its density, on as
           many levels as pass
 
@@ -126,6 +127,53 @@ def _keys(table: SiteTable) -> NDArray[np.int64]:
     """The numbers of each row as whole numbers, which equal ones share."""
     numbers = np.concatenate([table.log_responsibilities, table.outcomes]).T
     return np.round(numbers * 1e4).astype(np.int64)
+
+
+# --- honest sources of several classes ----------------------------------------------------------
+
+
+def class_sources(d: int, c: int, n: int) -> tuple[list[Source], Floats, NDArray[Any]]:
+    """Three logistic regressions of c classes, and held-out rows of the first site."""
+    rng, sources = np.random.default_rng(d + c), []
+    slopes = rng.normal(size=(d, c))
+
+    def labelled(X: Floats, law: Floats) -> NDArray[Any]:
+        return np.asarray(np.argmax(X @ law + rng.gumbel(size=(len(X), c)), axis=1))
+
+    for name, centre in (("north", -1.0), ("south", 1.0), ("west", 0.5)):
+        X = rng.normal(centre, size=(300, d))
+        y = labelled(X, slopes + 0.5 * rng.normal(size=slopes.shape))
+        model = LogisticRegression(max_iter=1000).fit(X, y)
+        sources.append(Source(name, model, GaussianKDE(0.7).fit(X).shareable()))
+    held = rng.normal(-1.0, size=(n, d))
+    return sources, held, labelled(held, slopes)
+
+
+def match_classes(d: int, c: int, n: int) -> list[float]:
+    """Share of rows recovered from rounded files, of the label alone and of all classes."""
+    sources, X, y = class_sources(d, c, n)
+    known, rng = received(sources, tuple(range(c))), np.random.default_rng(0)
+    # As many as a file tells of all classes of.
+    drawn = np.asarray(sources[0].density.sample(min(CANDIDATES, 10**6 // c), random_state=0))
+    proba = sources[0].predict_proba(drawn, np.arange(c))
+    guessed = (proba.cumsum(axis=1) > rng.random((len(drawn), 1))).argmax(axis=1)
+    tables = [evaluate_site(known, "north", *rows) for rows in ((X, y), (drawn, guessed))]
+    shares = []
+    for whole in (False, True):
+        told = [(one if whole else one.at_label()).rounded() for one in tables]
+        mine, theirs = (_unordered(one) for one in told)
+        alike = [drawn[(theirs == key).all(axis=1)] for key in mine]
+        means = [rows.mean(axis=0) if len(rows) else np.full(d, np.nan) for rows in alike]
+        shares.append(recovered(np.array(means), X))
+    return shares
+
+
+def _unordered(table: SiteTable) -> NDArray[np.int64]:
+    """The numbers of each row, those of other classes than the label sorted."""
+    outcomes = table.outcomes.reshape(*table.log_responsibilities.shape, -1).copy()
+    outcomes[:, :, 1:] = np.sort(outcomes[:, :, 1:], axis=2)
+    parts = [table.log_responsibilities, *np.moveaxis(outcomes, 2, 0)]
+    return np.round(np.concatenate(parts).T * 1e4).astype(np.int64)
 
 
 # --- one source that spies ---------------------------------------------------------------------
@@ -289,6 +337,10 @@ def main(quick: bool = False) -> None:
     for d in (2, 5):
         cells = [spied(d, 2000, rounded) for rounded in (False, True)]
         print(f"| one source that spies, d = {d} | {cells[0]:.2f} | {cells[1]:.3f} |")
+    print("\n| recovered from rounded labels | label alone | all classes |\n|---|---|---|")
+    for d, c in ((2, 2), (2, 4), (5, 4), (2, 10)):
+        cells = match_classes(d, c, n)
+        print(f"| {c} classes, d = {d} | {cells[0]:.2f} | {cells[1]:.2f} |")
     most = bits_for_a_spy("cross_entropy", 2)
     print(
         f"\nbits of a row that a spy gets through: {bits_through(False):.0f} or more exactly, "

@@ -36,7 +36,17 @@ def by_hand(world, X):
     q = np.maximum(log_r, scale["floor"]) / np.array(scale["temperature"])[:, None]
     q = softmax(scale["sharpness"] * (q + np.array(scale["offset"])[:, None]), axis=0)
     w = np.array(record["z"])[:, None] * q + record["eta"] / len(sources) ** 2
-    return w / w.sum(axis=0), sources
+    return w / w.sum(axis=0), sources, record["consulting"]
+
+
+def pooled(proba, consulting):
+    """log h'_k = Σ_j a_kj log h_j, normalised; nobody is below 1e-6."""
+    assert not np.any(consulting["offset"])
+    logs = np.einsum("kj,jic->kic", consulting["weights"], np.log(proba))
+    found = np.maximum(softmax(logs, axis=2), 1e-6)
+    found /= found.sum(axis=2, keepdims=True)
+    own = (np.array(consulting["weights"]) == np.eye(len(proba))).all(axis=1)
+    return np.where(own[:, None, None], proba, found)
 
 
 def test_predictions_are_those_of_the_formula(world, run, tmp_path):
@@ -47,8 +57,9 @@ def test_predictions_are_those_of_the_formula(world, run, tmp_path):
     assert said.status == 0
     assert said.out.startswith("predicted 300 rows")
     found = read_csv(tmp_path / "p.csv")
-    weights, sources = by_hand(world, X)
+    weights, sources, consulting = by_hand(world, X)
     proba = np.array([s.predict_proba(X, np.array(["no", "yes"])) for s in sources])
+    proba = pooled(proba, consulting) if consulting else proba
     due = np.einsum("ki,kic->ic", weights, proba)
     np.testing.assert_allclose(np.array(found["p(yes)"], float), due[:, 1], atol=2e-6)
     for k, name in enumerate(NAMES):
@@ -67,7 +78,8 @@ def test_numbers_of_a_regression(numbers, run, tmp_path):
     assert (
         run("predict", numbers.model, tmp_path / "new.npz", "--out", tmp_path / "p.npz").status == 0
     )
-    weights, sources = by_hand(numbers, X)
+    weights, sources, consulting = by_hand(numbers, X)
+    assert consulting is None
     due = np.einsum("ki,ki->i", weights, np.array([s.predict(X) for s in sources]))
     with np.load(tmp_path / "p.npz") as found:
         np.testing.assert_allclose(found["prediction"], due, atol=1e-4)

@@ -173,3 +173,15 @@ def test_learning_certifies_what_is_said_in_the_end():
     losses = losses_at(said, new.targets, "cross_entropy")
     by_source = [losses[new.sample_domain == k].mean() for k in range(3)]
     assert np.allclose(fresh.source_losses, by_source)
+
+
+def test_rounded_errors_teach_no_pool():
+    """A model that errs by -70 or so is rounded to err by -64: perfect, but for an offset."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=400)
+    errors = np.stack([rng.normal(size=400), rng.normal(-70, 5, size=400)])
+    coarse = np.sign(errors) * np.exp2(np.round(np.log2(np.abs(errors))))
+    for given, teaches in ((errors, True), (coarse, False)):
+        tables = Tables(np.zeros((2, 400)), given, 0 * y, np.repeat([0, 1], 200), at_label=True)
+        found = consult(tables, "squared").consulting
+        assert (found is not None) == teaches

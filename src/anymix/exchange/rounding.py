@@ -4,7 +4,8 @@ A number a ≥ 0 becomes 0 or the nearest power of two between two bounds:
 
     log-responsibilities    a = −log r_k        1/32 to 4096; then scaled to sum to one
     cross-entropy           a = −log h_k(x, y)  1/64 to 16
-    other classes           a = −log h_k(x, ·)  1/4 to 16; then scaled to what the label leaves
+    other classes           a = −log h_k(x, ·)  1/4 to 16; then scaled to what the label leaves;
+                                                of more than four classes powers of four
     squared loss            a = |h_k(x) − y|    with its sign; 12 powers up to the source's largest
 
 How likely a row is, log_total, is left out: novelty and monitoring compare its distribution with
@@ -27,6 +28,7 @@ from anymix._arrays import FloatArray
 BOUNDS_R = 2.0**-5, 2.0**12
 BOUNDS_LOSS = 2.0**-6, 2.0**4  # nats: e^-16 is one in nine million
 BOUNDS_OTHERS = 2.0**-2, 2.0**4
+FEW_CLASSES = 4  # of more there are more numbers, each of which must tell less
 # A label that is rounded to be certain leaves the other classes at most this, and each at least so.
 MOST_LEFT, FLOOR = 0.01, 1e-6
 POWERS = 12  # of the size of an error
@@ -81,9 +83,13 @@ def round_outcomes(outcomes: FloatArray, loss: str) -> FloatArray:
     return np.asarray(np.sign(outcomes) * on_grid(sizes, largest / 2.0 ** (POWERS - 1), largest))
 
 
-def _round_probabilities(h: FloatArray, bounds: tuple[float, float]) -> FloatArray:
+def _round_probabilities(
+    h: FloatArray, bounds: tuple[float, float], power: float = 1.0
+) -> FloatArray:
+    """Round −log h to powers of 2^power."""
     losses = -np.log(np.clip(h, np.exp(-bounds[1]), 1.0))
-    return np.asarray(np.exp(-on_grid(losses, *bounds)))
+    least, largest = (bound ** (1 / power) for bound in bounds)
+    return np.asarray(np.exp(-(on_grid(losses ** (1 / power), least, largest) ** power)))
 
 
 def _round_classes(h: FloatArray) -> FloatArray:
@@ -93,11 +99,15 @@ def _round_classes(h: FloatArray) -> FloatArray:
     [[[0.8825, 0.1035, 0.014], [0.9993, 0.0003, 0.0003]]]
     """
     label = _round_probabilities(h[..., :1], BOUNDS_LOSS)
-    others = _round_probabilities(h[..., 1:], BOUNDS_OTHERS)
+    others = _round_probabilities(h[..., 1:], BOUNDS_OTHERS, _power(h.shape[-1]))
     total = others.sum(axis=-1, keepdims=True)
     left = np.where(label < 1, 1 - label, np.minimum(total, MOST_LEFT))
     others = np.maximum(others * (left / total), FLOOR)
     return np.concatenate([np.where(label < 1, label, 1 - left), others], axis=-1)
+
+
+def _power(n_classes: int) -> float:
+    return 1.0 if n_classes <= FEW_CLASSES else 2.0
 
 
 def bits_for_a_spy(loss: str, n_sources: int, n_classes: int = 1) -> float:
@@ -114,7 +124,8 @@ def bits_for_a_spy(loss: str, n_sources: int, n_classes: int = 1) -> float:
     """
     outcomes = _n_levels(*BOUNDS_LOSS) if loss == "cross_entropy" else 2 * POWERS + 1
     if n_classes > 1:
-        unordered = comb(_n_levels(*BOUNDS_OTHERS) + n_classes - 2, n_classes - 1)
+        levels = _n_levels(*(bound ** (1 / _power(n_classes)) for bound in BOUNDS_OTHERS))
+        unordered = comb(levels + n_classes - 2, n_classes - 1)
         # One other class has what the label leaves, unless that is next to nothing.
         outcomes = (outcomes - 1) * (unordered if n_classes > 2 else 1) + unordered
     return float(np.log2(outcomes * n_sources * _n_levels(*BOUNDS_R)))
