@@ -15,7 +15,7 @@ from anymix.exchange import check_name, read_alike, read_site
 from anymix.exchange.manifest import MOST_CLASSES, parse_manifest
 from anymix.exchange.site_checks import FEWEST_ROWS
 from anymix.exchange.tensors import TextDensity, dump
-from anymix.sources import Goal, learn, learning, tables
+from anymix.sources import Goal, asking, learn, learning
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_sources_of_many_classes_are_asked_about_few_rows_at_a_time(monkeypatch)
         asked.append(len(X))
         return np.full((len(X), 4), 0.25)
 
-    monkeypatch.setattr(tables, "CHUNK_NUMBERS", 40)
+    monkeypatch.setattr(asking, "CHUNK_NUMBERS", 40)
     sources = [Source("a", uniform, lambda X: np.zeros(len(X)), classes=[0, 1, 2, 3])]
     found = evaluate(sources, np.zeros((25, 1)), np.arange(4))
     assert asked == [10, 10, 5]
