@@ -77,6 +77,7 @@ class ContrastiveDensity(Travels, Density):
     Examples
     --------
     >>> import pandas as pd
+    >>> from sklearn.base import clone
     >>> rng = np.random.default_rng(0)
     >>> age = np.concatenate([rng.normal(40, 5, 500), rng.normal(60, 5, 500)])
     >>> table = pd.DataFrame({"age": age, "sex": ["f"] * 400 + ["m"] * 600})

@@ -47,6 +47,7 @@ class TextDensity(BigramModel):
 
     Examples
     --------
+    >>> from sklearn.base import clone
     >>> books = ["A good plot, a good end.", "The plot was bad", "Good plot"]
     >>> pans = ["A good pan for eggs!", "The pan was bad: eggs stick", "good pan"]
     >>> shared = TextDensity().with_shared(books + pans)
