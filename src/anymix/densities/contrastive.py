@@ -106,19 +106,22 @@ class ContrastiveDensity(Travels, Density):
         self.least_draws = least_draws
         self.random_state = random_state
 
-    def with_shared(self, X: Any, sample_domain: Any = None) -> Self:
+    def with_shared(
+        self, X: Any, sample_domain: Any = None, columns: Columns | None = None
+    ) -> Self:
         """Return an unfitted copy whose reference is made of these rows, those of all sources.
 
-        A reference that was given stays as it is.
+        A reference that was given stays as it is.  `columns` say what the columns of rows are that
+        were encoded before.
         """
         copy = clone(self)
         if not _is_given(self.reference):
-            copy.reference = self._made(X, sample_domain)
+            copy.reference = self._made(X, sample_domain, columns)
         return copy
 
-    def _made(self, X: Any, sample_domain: Any = None) -> Reference:
-        kind = self.reference or "marginals"
-        return Reference.of(X, kind, sample_domain, random_state=self.random_state)
+    def _made(self, X: Any, sample_domain: Any = None, columns: Columns | None = None) -> Reference:
+        kind, seed = self.reference or "marginals", self.random_state
+        return Reference.of(X, kind, sample_domain, random_state=seed, columns=columns)
 
     def fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Draw from the reference and learn to tell the rows from the draws.

@@ -8,7 +8,7 @@ from typing import Any
 
 from anymix._arrays import FloatArray, IntArray
 from anymix._columns import Columns
-from anymix.densities import GaussianKDE
+from anymix.densities import ContrastiveDensity, GaussianKDE
 from anymix.estimators._defaults import candidates, default_estimator, kind_of
 from anymix.estimators._held_out import N_PARTS, choose_density
 from anymix.estimators._questions import Questions
@@ -72,6 +72,10 @@ class Choices(Questions):
         a row is, or where a reference is to be added to them.
         """
         if not self._chooses():
+            if self.columns_ is not None and isinstance(trainer.density, ContrastiveDensity):
+                # Rows are encoded here, and no longer show which columns hold words.
+                density = trainer.density.with_shared(rows.X, rows.domain, self.columns_)
+                trainer = replace(trainer, density=density)
             folds = range(int(fold.max()) + 1)
             tables = replace(tables, log_masses=trainer.held_out_masses(rows, fold, folds))
             strange = None
