@@ -89,8 +89,8 @@ class Choices(Questions):
             tables = replace(tables, log_masses=log_masses)
             trainer = replace(trainer, density=options[self.density_choice_.chosen])
             if self.density_choice_.novelty is not None:
-                density = replace(trainer, density=options[self.density_choice_.novelty])
-                self.sources_, _ = density.with_densities(self.sources_, rows)
+                kept = replace(trainer, density=options[self.density_choice_.novelty])
+                self.sources_, _ = kept.with_densities(self.sources_, rows)
         sources, self.router_ = trainer.with_densities(self.sources_, rows)
         if self.columns_ is not None and not self.sources:
             sources = [replace(source, columns=self.columns_) for source in sources]
