@@ -17,6 +17,7 @@ from benchmarks import (
     sandbox,
     site_privacy,
     solvers,
+    tables,
 )
 
 # Ten SLSQP starts on 200 problems take hours; `benchmarks.random_problems` alone runs them all.
@@ -30,6 +31,7 @@ ALL = (
     kmm,
     confidence,
     estimators,
+    tables,
     office,
     reviews,
     monitor,

@@ -1,13 +1,15 @@
 """The benchmarks of the solvers run at small sizes, and what they promise holds there."""
 
 import importlib.util
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from anymix.core import simplex
+from anymix.sources import SecondRound
 from anymix.studies import synthetic
-from benchmarks import imports, peers, random_problems, solvers
+from benchmarks import imports, peers, random_problems, solvers, tables
 
 
 def never():
@@ -100,3 +102,12 @@ def test_imports_are_timed(capsys, monkeypatch):
     assert door[1] < core[1], "the core loads the door first, and numpy"
     assert core[0] < core[1]
     assert "`import anymix` within" in capsys.readouterr().out
+
+
+def test_the_benchmark_of_tables_asks_every_model_once(capsys):
+    tables.main(quick=True)
+    assert "fit / same trees with kernels" in capsys.readouterr().out
+    one, two, three = object(), object(), object()
+    second = SecondRound([two, three], np.ones(2), 0.0, one)
+    sources = [SimpleNamespace(predictor=p) for p in (second, two, three)]
+    assert len(tables.parts_of(SimpleNamespace(sources_=sources))) == 3

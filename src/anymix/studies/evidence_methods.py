@@ -125,7 +125,7 @@ def weighted(train: EvidenceSet, seed: int, **settings: Any) -> Any:
 def methods(train: EvidenceSet, seed: int) -> dict[str, Any]:
     """Return the models to be fitted, by name; own is read off the sources of uniform.
 
-    For vectors and texts the default pools no rows anyway, so the row that says so is of tables.
+    The row without pooled rows is of tables: of vectors and texts kernels and words are candidates.
     """
     base, density = learner(train), paper_density(train, seed)
     found = {
