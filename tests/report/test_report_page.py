@@ -363,6 +363,9 @@ def test_who_hears_whom_is_shown():
     assert "Who hears whom" in page
     assert "north hears the others: loss 0.5 to 0.4 at home." in page
     assert "Weighed by trees" in page
+    assert "after it has heard the others" not in page
+    whole = render_html(full_record() | {"consulting": {"weights": np.eye(3).tolist()}})
+    assert "after it has heard the others" in whole
     # how north takes the model of south stands in the row of south, under north
     shown = re.findall(r"\b\d\.\d\d\b", page.split("Who hears whom")[-1])
     assert shown[:4] == ["0.75", "0.00", "0.25", "1.00"]

@@ -53,7 +53,7 @@ def certificate(record: Data) -> str:
         return _no_certificate(record)
     body = (
         f'<blockquote class="sentence">{prose(found.get("sentence", ""))}</blockquote>'
-        f"{_set_aside(record)}"
+        f"{_set_aside(record)}{_heard(record)}"
         f'<dl class="figures">{"".join(_figures(found))}</dl>{_at_home(record, found)}'
         f"{_bounds(found)}"
     )
@@ -67,6 +67,12 @@ def _set_aside(record: Data) -> str:
     names = " and ".join(record.get("set_aside", []))
     said = f"The rows of {names} did not choose z; the certificate covers them all the same."
     return f'<p class="note">{prose(said)}</p>' if names else ""
+
+
+def _heard(record: Data) -> str:
+    """Say that own models are judged after they have heard the others."""
+    said = "Each source’s own model is meant as it speaks after it has heard the others, below."
+    return f'<p class="note">{said}</p>' if "consulting" in record else ""
 
 
 def _no_certificate(record: Data) -> str:
