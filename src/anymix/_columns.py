@@ -169,6 +169,8 @@ def numbers_of(values: Any) -> FloatArray | None:
     >>> numbers_of(np.array(["f", "m"]))
     """
     kind = getattr(values.dtype, "kind", "O")
+    if kind == "c":
+        raise InputError("a column", "holds complex numbers; give their parts as two columns")
     if kind in "biuf" and not hasattr(values.dtype, "categories"):
         if hasattr(values, "to_numpy"):
             return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -216,10 +218,14 @@ def _word(value: Any) -> str:
 
 
 def _encoded(column: Column, values: Any) -> FloatArray:
+    if getattr(values.dtype, "kind", "O") in DATES or "period" in str(values.dtype):
+        raise _dates(column.name)
     if column.categories is None:
+        if hasattr(values.dtype, "categories"):
+            values = np.asarray(values, dtype=object)
         numbers = numbers_of(values)
         if numbers is None:
-            word = next(word for word in values if isinstance(word, str) and word)
+            word = next((word for word in values if not is_gap(word)), "")
             raise InputError(
                 f"column {column.name!r}", f"holds {word!r:.60}, where numbers were learned from"
             )

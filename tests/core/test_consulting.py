@@ -78,11 +78,12 @@ def pools_of(name, errors=False, n=40):
     rng = np.random.default_rng(3)
     if name == "cross_entropy":
         h, y = probabilities(rng, 3, n, 4), rng.integers(4, size=n)
-        return inside._Labels(h, y, 1)
+        return inside._Labels(h, y, 1).taken(np.arange(n))
     h = rng.normal(size=(3, n))
     y = rng.poisson(2.0, size=n).astype(float) if "poisson" in name else rng.normal(size=n)
     h = np.exp(h) if name == "poisson" else h
-    return inside._Numbers(h, y, 1, get_loss(name), errors)
+    share = np.full(n, 1 / n)
+    return inside._Numbers(h, y, 1, errors, get_loss(name), share).taken(np.arange(n))
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "squared", "huber", "poisson", "poisson_log"])
@@ -105,7 +106,8 @@ def test_a_pool_of_numbers_is_a_ridge_regression():
     rng = np.random.default_rng(1)
     h = rng.normal(size=(3, 200))
     y = h[0] + 0.5 * h[2] + 2.0 + 0.1 * rng.normal(size=200)
-    pools = inside._Numbers(h, y, 0, get_loss("squared"), False)
+    pools = inside._Numbers(h, y, 0, False, get_loss("squared"), np.full(200, 1 / 200))
+    pools = pools.taken(np.arange(200))
     theta = inside._newton(pools, np.ones((1, 200)))
     for strength, (found,) in zip(inside.STRENGTHS, theta, strict=True):
         own = np.mean((h[0] - y) ** 2)
@@ -118,7 +120,7 @@ def test_a_pool_of_numbers_is_a_ridge_regression():
 def test_a_pool_of_labels_is_what_another_solver_finds():
     rng = np.random.default_rng(2)
     h, y = probabilities(rng, 3, 150, 4), rng.integers(4, size=150)
-    pools = inside._Labels(h, y, 2)
+    pools = inside._Labels(h, y, 2).taken(np.arange(150))
     theta = inside._newton(pools, np.ones((1, 150)))
 
     def objective(a, strength):
@@ -174,3 +176,28 @@ def test_of_many_rows_some_are_drawn(monkeypatch):
     drawn = learn_pool(h, y, 0, get_loss("squared"), np.ones(3000))
     assert not np.allclose(whole.weights, drawn.weights, atol=1e-9)
     assert np.allclose(whole.weights, drawn.weights, atol=0.05)
+
+
+def test_sharpening_by_few_good_rows_is_doubted():
+    """Ten rows without a mistake do not prove that there are none."""
+    rng, kept = np.random.default_rng(0), 0
+    for _ in range(60):
+        p = rng.uniform(0.6, 0.95, size=15)
+        own = np.column_stack([p, 1 - p])
+        y = np.where(rng.random(15) < p, 0, 1)
+        h = np.stack([own, probabilities(rng, 1, 15, 2)[0]])
+        kept += learn_pool(h, y, 0, get_loss("cross_entropy"), np.ones(15)) is not None
+    assert kept <= 1
+
+
+def test_rows_count_by_their_weight():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=200)
+    h = np.stack([y + rng.normal(size=200), y + 0.1 * rng.normal(size=200)])
+    weight = np.r_[np.ones(100), np.zeros(100)]
+    y[100:] = 1e6
+    spoilt = learn_pool(h, y, 0, get_loss("squared"), weight)
+    clean = learn_pool(h[:, :100], y[:100], 0, get_loss("squared"), np.ones(100))
+    assert np.allclose(spoilt.weights, clean.weights, atol=0.05)
+    few = np.r_[np.ones(5), np.full(195, 1e-9)]
+    assert learn_pool(h, y, 0, get_loss("squared"), few) is None

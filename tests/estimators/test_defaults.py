@@ -9,9 +9,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 
-from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
+from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source
 from anymix.densities import ContrastiveDensity, DomainClassifier, GaussianKDE
-from anymix.estimators import default_estimator
+from anymix.estimators import _choices, default_estimator
+from anymix.estimators._held_out import choose_density
 from anymix.sources import SecondRound
 
 
@@ -71,6 +72,92 @@ def test_tables_that_disagree_get_one_sentence(fitted, change, sentence):
     with pytest.raises(ValueError, match=sentence) as caught:
         fitted.predict(change(mixed(seed=1)[0]))
     assert "\n" not in str(caught.value)
+
+
+def test_columns_that_change_their_kind(fitted):
+    frame = mixed(seed=1)[0]
+    with pytest.raises(ValueError, match="column 'age' holds dates"):
+        fitted.predict(frame.assign(age=pd.Timestamp("2020-01-01")))
+    coded = frame.assign(age=frame["age"].astype("category"))
+    assert np.array_equal(fitted.predict_proba(coded), fitted.predict_proba(frame))
+    with pytest.raises(ValueError, match="is a dictionary"):
+        fitted.predict({"age": [1.0]})
+
+
+def test_texts_with_gaps_and_tables_for_texts():
+    texts, y, site = ["good plot", "bad pan"] * 30, [0, 1] * 30, np.repeat([0, 1], 30)
+    model = DistributionWeightedClassifier(random_state=0).fit(texts, y, sample_domain=site)
+    for odd in (["good", None], [None, "good"]):
+        with pytest.raises(ValueError, match=r"row \d of X has no text"):
+            model.predict(odd)
+    with pytest.raises(ValueError, match="holds no texts"):
+        model.predict(pd.DataFrame({"x": [1.0]}))
+    with pytest.raises(ValueError, match="lists of tokens"):
+        DistributionWeightedClassifier().fit([t.split() for t in texts], y, sample_domain=site)
+
+
+def test_texts_of_any_language():
+    good, bad = "\u0445\u043e\u0440\u043e\u0448\u0430\u044f", "\u043f\u043b\u043e\u0445\u0430\u044f"
+    books, pans = (
+        "\u043a\u043d\u0438\u0433\u0430",
+        "\u043a\u0430\u0441\u0442\u0440\u044e\u043b\u044f",
+    )
+    site, tone = np.repeat([books, pans], 40), np.tile([good, bad], 40)
+    texts = [f"{t} {s}" for t, s in zip(tone, site, strict=True)]
+    model = DistributionWeightedClassifier(random_state=0).fit(texts, tone, sample_domain=site)
+    assert model.score(texts, tone) == 1.0
+
+
+def test_given_sources_without_densities_are_judged_on_rows_that_no_density_has_seen():
+    rng = np.random.default_rng(1)
+    site = np.repeat(["a", "b"], 150)
+    X = rng.normal(size=(300, 5))  # nothing tells the sources apart
+    y = np.where(site == "a", 1.0, -1.0) + 0.1 * rng.normal(size=300)
+    given = [
+        Source(name, lambda X, sign=sign: np.full(len(X), sign))
+        for name, sign in (("a", 1.0), ("b", -1.0))
+    ]
+    model = DistributionWeightedRegressor.from_sources(given, random_state=0)
+    model.fit(X, y, sample_domain=site)
+    assert model.density_choice_.losses.min() > 0.8
+
+
+def test_rows_that_are_set_aside_choose_no_density(monkeypatch):
+    frame, y, site = mixed(60)
+    seen = []
+
+    def spy(trainer, rows, tables, fold, goal, options):
+        seen.append(goal.set_aside)
+        return choose_density(trainer, rows, tables, fold, goal, options)
+
+    monkeypatch.setattr(_choices, "choose_density", spy)
+    third = np.where(np.arange(120) % 3 == 0, "west", site)
+    model = DistributionWeightedClassifier(set_aside=["west"], random_state=0)
+    model.fit(frame, y, sample_domain=third)
+    assert seen == [(2,)]
+
+
+def test_weights_reach_second_rounds_and_comparisons():
+    rng = np.random.default_rng(0)
+    X, site = rng.normal(size=(300, 3)), np.repeat(["a", "b", "c"], 100)
+    y = X[:, 0] + 0.1 * rng.normal(size=300)
+    weight = np.where(rng.random(300) < 0.3, 0.0, 1.0)
+    y[weight == 0] = 1e3
+    frame = pd.DataFrame(X, columns=list("uvw")).assign(gap=np.nan)
+    model = DistributionWeightedRegressor(random_state=0)
+    model.fit(frame, y, sample_domain=site, sample_weight=weight)
+    sound = weight > 0
+    assert np.mean((model.predict(frame[sound]) - y[sound]) ** 2) < 0.5
+    own = model.comparison_.loss[:3, :3].diagonal()
+    assert np.allclose(own, np.diag(model.cross_loss_.mean), rtol=1e-6)
+
+
+def test_a_candidate_that_cannot_be_trained_is_left_out():
+    rng = np.random.default_rng(0)
+    X, site = rng.normal(size=(120, 3)), np.repeat([0, 1], 60)
+    X[site == 1] = 1.0  # no bandwidth serves rows that are all alike
+    model = DistributionWeightedRegressor(random_state=0).fit(X, X[:, 0], sample_domain=site)
+    assert "kernels" not in model.density_choice_.names
 
 
 def test_dates_are_refused():

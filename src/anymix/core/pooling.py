@@ -9,6 +9,7 @@ All strengths and folds are one stack of small Newton systems.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,28 +75,48 @@ def learn_pool(
     the label, which is the first: then they have no offsets.  None says that no pool beats the own
     model on rows that the pool has not seen.
     """
-    n = predictions.shape[1]
-    if n < FEWEST or len(predictions) < 2:
+    n, share = predictions.shape[1], weight / weight.sum()
+    # As many rows of equal weight would tell as much.
+    n_rows = 1.0 / float(share @ share)
+    if n_rows < FEWEST or len(predictions) < 2:
         return None
     own = losses_at(predictions[k], y, loss)
     others = (losses_at(h, y, loss) for j, h in enumerate(predictions) if j != k)
     fold = folds_of(y, np.stack([own, *others]))
-    kind = _Labels if predictions.ndim == 3 else _Numbers
-    pools = kind(predictions, y, k, loss, errors)
+    given = predictions, y, k, errors
+    pools = _Labels(*given) if predictions.ndim == 3 else _Numbers(*given, loss, share)
     some = _some_rows(predictions)
     masks = np.vstack([*(fold != f for f in range(fold.max() + 1)), np.ones(n, dtype=bool)])
-    few = pools if some.size == n else kind(predictions[:, some], y[some], k, loss, errors)
-    theta = _newton(few, (masks * weight)[:, some])
+    theta = _newton(pools.taken(some), (masks * weight)[:, some])
     crossed = [pools.said(theta[s, fold]) for s in range(STRENGTHS.size)]
     losses = np.stack([losses_at(said, y, loss) for said in crossed])
-    share = weight / weight.sum()
     best = int((losses @ share).argmin())
-    gains = own - losses[best]
-    gain = float(share @ gains)
-    error = float(np.sqrt(np.sum((share * (gains - gain)) ** 2) * n / (n - 1)))
-    if not gain > SURE * error:
+    gain, error = _mean_and_error(own - losses[best], share, n_rows)
+    doubted = gain, error
+    if loss.logarithmic:
+        doubted = _doubted(own - losses[best], share, n_rows, predictions[k], crossed[best])
+    if not (gain > SURE * error and doubted[0] > SURE * doubted[1]):
         return None
     return Pool(*pools.weights(theta[best, -1]), crossed[best], gain, error)
+
+
+def _mean_and_error(gains: FloatArray, share: FloatArray, n: float) -> tuple[float, float]:
+    """Mean of gains by shares of sum 1, and its standard error, as of n rows."""
+    gain = float(share @ gains)
+    return gain, float(np.sqrt(np.sum((share * (gains - gain)) ** 2) * n / (n - 1)))
+
+
+def _doubted(
+    gains: FloatArray, share: FloatArray, n: float, own: FloatArray, pool: FloatArray
+) -> tuple[float, float]:
+    """The same with half a row more, whose label is the one for which the pool is worst.
+
+    Where few rows have no bad one among them a surer pool looks certainly better: all gains are
+    small and alike.  A mistake costs far more, and nobody has seen that there are none.
+    """
+    worst = float(share @ (np.log(pool) - np.log(own)).min(axis=1))
+    share = np.append(share * n, 0.5) / (n + 0.5)
+    return _mean_and_error(np.append(gains, worst), share, n + 0.5)
 
 
 def _some_rows(predictions: FloatArray) -> IntArray:
@@ -113,18 +134,34 @@ class _Numbers:
     its place, so that the weights sum to 1 and errors are pooled as numbers are.
     """
 
-    def __init__(self, predictions: FloatArray, y: NDArray[Any], k: int, loss: Loss, errors: bool):
+    products: FloatArray  # of some rows: see `taken`
+
+    def __init__(
+        self,
+        predictions: FloatArray,
+        y: NDArray[Any],
+        k: int,
+        errors: bool,
+        loss: Loss,
+        share: FloatArray,
+    ):
         self.loss, self.y, self.k, self.errors = loss, np.asarray(y, dtype=float), k, errors
         h = np.log(predictions) if loss.positive else predictions
-        self.start, self.means = h[k], h.mean(axis=1)
+        self.start, self.means = h[k], h @ share
         away = h - (h[k] if errors else self.means[:, None])
         self.features = np.column_stack([away.T, np.ones(h.shape[1])])
-        self.products = _products(self.features)
         self.centre = np.zeros(len(h) + 1)
         # The offset is free; a breath of penalty keeps systems of few rows regular.
         self.penalty = np.append(np.ones(len(h)), 1e-6)
-        own = float(loss.value(predictions[k], self.y).mean())
+        own = float(share @ loss.value(predictions[k], self.y))
         self.scale = own if own > 0 else 1.0
+
+    def taken(self, some: IntArray) -> _Numbers:
+        """Return the pools of some of the rows, ready for Newton's steps."""
+        part = copy(self)
+        part.start, part.y, part.features = self.start[some], self.y[some], self.features[some]
+        part.products = _products(part.features)
+        return part
 
     def _at(self, theta: FloatArray) -> FloatArray:
         s = np.asarray(self.start + theta @ self.features.T)
@@ -169,20 +206,27 @@ class _Labels:
     stand in another order in each row there is nothing to learn: it stays 0.
     """
 
-    def __init__(
-        self, predictions: FloatArray, y: NDArray[Any], k: int, _: Any = None, errors: bool = False
-    ):
+    products: FloatArray
+
+    def __init__(self, predictions: FloatArray, y: NDArray[Any], k: int, errors: bool = False):
         p, n, c = predictions.shape
         logs = np.log(predictions)
         # Only differences between classes count, and centred ones make better systems.
         self.logs = logs - logs.mean(axis=2, keepdims=True)
         self.features = np.ascontiguousarray(np.moveaxis(self.logs, 0, -1))
-        self.products = _products(self.features.reshape(n * c, p))
         self.hit = np.zeros((n, c))
         self.hit[np.arange(n), y] = 1.0
         self.n_offsets = c if c <= MOST_OFFSETS and not errors else 0
         self.centre = np.append(np.eye(p)[k], np.zeros(self.n_offsets))
         self.penalty = np.ones(self.centre.size)
+
+    def taken(self, some: IntArray) -> _Labels:
+        """Return the pools of some of the rows, ready for Newton's steps."""
+        part = copy(self)
+        part.logs, part.hit = self.logs[:, some], self.hit[some]
+        part.features = self.features[some]
+        part.products = _products(part.features.reshape(-1, len(self.logs)))
+        return part
 
     def _scores(self, theta: FloatArray) -> FloatArray:
         (n, c, p), a = self.features.shape, theta[:, : len(self.logs)]

@@ -8,13 +8,15 @@ from typing import Any
 
 from anymix._arrays import FloatArray, IntArray
 from anymix._columns import Columns
+from anymix._errors import InputError
 from anymix.densities import ContrastiveDensity, GaussianKDE
 from anymix.estimators._defaults import candidates, default_estimator, kind_of
 from anymix.estimators._held_out import N_PARTS, choose_density
 from anymix.estimators._questions import Questions
-from anymix.estimators._rows import Rows
+from anymix.estimators._rows import Rows, folds_of, is_text
+from anymix.estimators._set_aside import with_set_aside
 from anymix.estimators._source_training import SourceTrainer, takes_weight
-from anymix.sources import Source, Tables
+from anymix.sources import Goal, Source, Tables
 
 # A word of fewer rows is a gap, as it is to a `Reference`: all parts must have one coding.
 FEW = 5
@@ -26,6 +28,7 @@ class Choices(Questions):
     density: Any
     sources: Sequence[Source] | None
     random_state: Any
+    set_aside: str | Sequence[str] | None
 
     def _takes_gaps(self) -> bool:
         return self.estimator is None and not self.sources
@@ -54,6 +57,12 @@ class Choices(Questions):
 
     def _choose_learner(self, X: Any) -> None:
         """Choose the learner by the rows, where none was given."""
+        if self.estimator is None and not self.sources and is_text(X):
+            first = next(iter(X))
+            if not isinstance(first, str):
+                raise InputError(
+                    "X", "holds lists of tokens; join each to a text, or give an estimator for them"
+                )
         if not self.sources:
             seed = self.random_state
             chosen = default_estimator(X, self._classification(), seed)
@@ -62,6 +71,11 @@ class Choices(Questions):
     def estimator_or_default(self) -> Any:
         """Return the estimator to clone for each domain."""
         return self.estimator_
+
+    def _known_goal(self, tables: Tables) -> Goal:
+        """Return the goal with the sites that are known to be set aside before z is learned."""
+        asked = None if self.set_aside == "worst" else self.set_aside
+        return with_set_aside(asked, tables, self._goal(), self.source_names_)
 
     def _weigh(
         self, rows: Rows, trainer: SourceTrainer, tables: Tables, fold: IntArray
@@ -80,11 +94,12 @@ class Choices(Questions):
             tables = replace(tables, log_masses=trainer.held_out_masses(rows, fold, folds))
             strange = None
         else:
-            fold = trainer.folds(rows, N_PARTS, self._classification(), self.random_state)
+            # Densities are trained here, whatever the sources brought.
+            fold = folds_of(rows, N_PARTS, self._classification(), self.random_state)
             options = candidates(rows, self.columns_, self.random_state)
             if rows.weight is not None:
                 options = {name: one for name, one in options.items() if takes_weight(one)}
-            found = choose_density(trainer, rows, tables, fold, self._goal(), options)
+            found = choose_density(trainer, rows, tables, fold, self._known_goal(tables), options)
             self.density_choice_, log_masses, strange = found
             tables = replace(tables, log_masses=log_masses)
             trainer = replace(trainer, density=options[self.density_choice_.chosen])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from anymix.estimators._rows import Rows, is_text
 MOST_COLUMNS = 50
 # Words and pairs of words; the pattern is one that ONNX can cut by.
 WORDS: dict[str, Any] = {"token_pattern": "[a-zA-Z]+", "ngram_range": (1, 2), "min_df": 2}
+# Letters of any language, for texts in which more than this share is not among a to z.
+ANY_LETTERS, FOREIGN, LOOKED_AT = r"[^\W\d_]+", 0.01, 1000
 # Small leaves are drawn together, which is what makes trees of a few hundred rows worth hearing.
 TREES: dict[str, Any] = {"l2_regularization": 10.0, "min_samples_leaf": 10, "early_stopping": False}
 
@@ -69,11 +72,22 @@ def default_estimator(X: Any, classification: bool, random_state: Any = None) ->
         return trees(**chosen, random_state=random_state)
     if kind == "text":
         linear = LogisticRegression(C=10.0, max_iter=1000) if classification else Ridge(0.2)
-        return make_pipeline(TfidfVectorizer(**WORDS), linear)
+        return make_pipeline(TfidfVectorizer(**_words(X)), linear)
     if kind == "numbers":
         linear = LogisticRegression(max_iter=1000) if classification else Ridge()
         return make_pipeline(StandardScaler(), linear)
     return LogisticRegression(C=_strength(X), max_iter=1000) if classification else Ridge()
+
+
+def _words(texts: Any) -> dict[str, Any]:
+    """Say how to cut texts: by plain letters, or by those of any language where they need it."""
+    return WORDS | ({"token_pattern": ANY_LETTERS} if _is_foreign(texts) else {})
+
+
+def _is_foreign(texts: Any) -> bool:
+    some = "".join(islice((text for text in texts if isinstance(text, str)), LOOKED_AT))
+    letters = sum(map(str.isalpha, some))
+    return sum(c.isalpha() and not c.isascii() for c in some) > FOREIGN * letters
 
 
 def _strength(X: Any) -> float:
@@ -96,8 +110,12 @@ def candidates(
     kind = "mixed" if columns is not None else kind_of(rows.X)
     seed = {"random_state": random_state}
     if kind == "text":
-        words = make_pipeline(TfidfVectorizer(**WORDS), LogisticRegression(C=10.0, max_iter=1000))
-        return {"words": TextDensity(), "classifier of texts": DomainClassifier(words)}
+        linear = LogisticRegression(C=10.0, max_iter=1000)
+        words = make_pipeline(TfidfVectorizer(**_words(rows.X)), linear)
+        density = TextDensity()
+        if _is_foreign(rows.X):
+            density.set_params(token_pattern=ANY_LETTERS)
+        return {"words": density, "classifier of texts": DomainClassifier(words)}
     if hasattr(rows.X, "toarray"):
         return {"linear classifier": DomainClassifier()}
     if kind == "vectors":

@@ -104,7 +104,13 @@ def _gain(tables: Tables, second: FloatArray, k: int, goal: Goal) -> tuple[float
     y = np.asarray(tables.targets)[home]
     first, again = tables.predictions[k, home], second[k, home]
     gains = losses_at(first, y, goal.loss) - losses_at(again, y, goal.loss)
-    return float(gains.mean()), float(gains.std() / np.sqrt(max(gains.size - 1, 1)))
+    weight = np.ones(y.size) if tables.sample_weight is None else tables.sample_weight[home]
+    if not weight.any():
+        return 0.0, 0.0
+    share = weight / weight.sum()
+    gain, n = float(share @ gains), 1.0 / float(share @ share)
+    spread = float(np.sum((share * (gains - gain)) ** 2))
+    return gain, float(np.sqrt(spread * n / max(n - 1.0, 1.0)))
 
 
 def _better(gain: float, error: float) -> bool:
@@ -121,15 +127,24 @@ def choose_density(
 ) -> tuple[DensityChoice, FloatArray, FloatArray | None]:
     """Choose by the held-out loss that weights from each candidate lead to; models stay the same.
 
-    Returns the choice, the held-out log-masses (p, m) of what was chosen and, beside a classifier
-    of sources, those of the best density, NaN at rows that were not asked about.
+    A candidate that these rows cannot train is left out, unless it is the last.  Returns the
+    choice, the held-out log-masses (p, m) of what was chosen and, beside a classifier of sources,
+    those of the best density, NaN at rows that were not asked about.
     """
     numbers = _enough_folds(fold)
     asked = np.flatnonzero(np.isin(fold, numbers))
     few, masses, losses = tables.taken(asked), {}, {}
+    refused: ValueError | None = None
     for name, density in candidates.items():
-        masses[name] = replace(trainer, density=density).held_out_masses(rows, fold, numbers)
+        try:
+            masses[name] = replace(trainer, density=density).held_out_masses(rows, fold, numbers)
+        except ValueError as error:
+            # Rows that are all alike, say, have no bandwidth; others may still weigh them.
+            refused = error
+            continue
         losses[name] = _loss_of(replace(few, log_masses=masses[name][:, asked]), goal)
+    if refused is not None and not losses:
+        raise refused
     order = sorted(losses, key=lambda name: losses[name])
     best, density = order[0], None
     if is_domain_classifier(candidates[best]):

@@ -22,6 +22,7 @@ from anymix.sources import (
     Goal,
     Influence,
     Novelty,
+    SecondRound,
     Tables,
     certify_tables,
     evaluate,
@@ -88,6 +89,7 @@ class Questions(SourceEnsemble):
         They are there if the plain average of the sources is better on held-out rows, and if a
         site or source moves the loss of another.
         """
+        check_is_fitted(self, "combination_")
         comparison, certificate = self.comparison_, self.certificate_
         named = zip(self.source_names_, self.combination_.z, strict=True)
         sentence = "" if certificate is None else f"{certificate.sentence}\n"
@@ -105,8 +107,12 @@ class Questions(SourceEnsemble):
         """Say what the sources are weighed by, and which of them hear the others."""
         told, choice = self.consulted_.advice, vars(self).get("density_choice_")
         names = [str(name) for name in self.source_names_]
-        heard = "" if told is None else "\n".join(told.sentences(names))
-        return ["" if choice is None else str(choice), heard]
+        again = [isinstance(source.predictor, SecondRound) for source in self.sources_]
+        said = [""] * len(names) if told is None else told.sentences(names)
+        for k in np.flatnonzero(again):
+            own = "" if told is None or not told.gains[k] > 0 else f"{said[k]} "
+            said[k] = f"{own}{names[k]} was trained again, on what the pool of the others leaves."
+        return ["" if choice is None else str(choice), "\n".join(filter(None, said))]
 
     def evaluate(self, X: Any, y: Any = None, sample_domain: Any = None) -> Tables:
         """Ask all sources about rows, once: the tables that every verb on tables takes.
@@ -126,7 +132,8 @@ class Questions(SourceEnsemble):
         """How much each source's *model* counts at each row, through all who hear it: (n, p).
 
         Σ_k weight_k(x) a_kj, with a_kj how source k takes what the model of source j says.  Of
-        labels these are weights of logarithms, which need not sum to 1.
+        labels these are weights of logarithms, which need not sum to 1.  What a second round of
+        training has heard counts as the source's own.
         """
         check_is_fitted(self, "combination_")
         X = check_X(self, X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from anymix._arrays import FloatArray, named_sources
+from anymix._columns import is_gap
 from anymix._errors import InputError
 from anymix.sources import Source, Tables
 
@@ -49,6 +50,8 @@ class Rows:
 
 def is_text(X: Any) -> bool:
     """Tell documents, or lists of tokens, from tables of numbers: they are passed on untouched."""
+    if isinstance(X, Mapping):
+        raise InputError("X", "is a dictionary; give a DataFrame, an array or a list of texts")
     if hasattr(X, "columns") or hasattr(X, "toarray") or not hasattr(X, "__len__"):
         return False
     if isinstance(X, np.ndarray) and X.ndim != 1:
@@ -56,9 +59,25 @@ def is_text(X: Any) -> bool:
     if len(X) == 0:
         return False
     first = X.iloc[0] if hasattr(X, "iloc") else X[0]
+    if np.ndim(first) == 0 and is_gap(first):
+        first = next((value for value in X if np.ndim(value) or not is_gap(value)), first)
     if isinstance(first, str):
         return True
     return isinstance(first, list | tuple) and all(isinstance(token, str) for token in first)
+
+
+def check_texts(X: Any) -> None:
+    """Name the first row that has no text.
+
+    >>> check_texts(["a good book", None])
+    Traceback (most recent call last):
+    ...
+    anymix._errors.InputError: row 1 of X has no text; fill it in or leave the row out.
+    """
+    kinds = (str,) if any(isinstance(text, str) for text in X) else (list, tuple)
+    wrong = next((i for i, text in enumerate(X) if not isinstance(text, kinds)), None)
+    if wrong is not None:
+        raise InputError(f"row {wrong} of X", "has no text; fill it in or leave the row out")
 
 
 def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
@@ -67,10 +86,16 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
     Text passes untouched, and so do DataFrames once their names are checked: an estimator inside
     may need the columns by name.  Without rows there was nothing to remember: see `fit_tables`.
     """
-    columns = getattr(estimator, "columns_", None)
-    if is_text(X) and columns is not None:
+    columns, texts = getattr(estimator, "columns_", None), is_text(X)
+    if texts and columns is not None:
         raise InputError("X", "holds texts, where a table was learned from; give its columns")
-    if is_text(X) or not (reset or hasattr(estimator, "n_features_in_")):
+    if texts:
+        check_texts(X)
+    elif not reset and getattr(estimator, "of_texts_", False):
+        raise InputError("X", "holds no texts, which the model was fitted on; give a list of texts")
+    if reset:
+        estimator.of_texts_ = texts
+    if texts or not (reset or hasattr(estimator, "n_features_in_")):
         return X
     frame = hasattr(X, "columns")
     if frame and not getattr(X, "size", 1):
@@ -161,13 +186,17 @@ def check_domains(
     domain = column_or_1d(sample_domain)
     if domain.shape[0] != n:
         raise ValueError(f"sample_domain has {domain.shape[0]} entries for {n} rows.")
-    # NaN is the one value that differs from itself.
-    missing = [i for i, d in enumerate(domain.tolist()) if d is None or d != d]
+    missing = [i for i, d in enumerate(domain.tolist()) if is_gap(d)]
     if missing:
         raise ValueError(f"sample_domain is empty at row {missing[0]}; name every row's source.")
     if names is not None:
         return np.asarray(names), named_sources(domain, names)
-    found, codes = np.unique(domain, return_inverse=True)
+    try:
+        found, codes = np.unique(domain, return_inverse=True)
+    except TypeError as error:
+        raise InputError(
+            "sample_domain", "mixes words and numbers; name all sources in one way"
+        ) from error
     return found, codes.astype(np.intp)
 
 

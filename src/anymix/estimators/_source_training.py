@@ -172,7 +172,7 @@ class SourceTrainer:
                 continue
             others = [s.predictor for j, s in enumerate(sources) if j != k]
             said = np.stack([np.asarray(other.predict(own.X), dtype=float) for other in others])
-            weights, offset = pool_of_others(said, own.y)
+            weights, offset = pool_of_others(said, own.y, own.weight)
             left = own.y - weights @ said - offset
             rest = fit_with_weight(self.estimator, without_empty(own.X), left, own.weight)
             found[k] = replace(sources[k], predictor=SecondRound(others, weights, offset, rest))

@@ -138,6 +138,8 @@ class DistributionWeighting(Choices):
             raise ValueError(
                 "fit_tables needs sources: use from_sources([...]).fit_tables(tables)."
             )
+        if not isinstance(tables, Tables):
+            raise TypeError(f"fit_tables takes Tables, as evaluate gives; got {type(tables)}.")
         check_sources(self.sources)
         p = len(self.sources)
         if len(tables.log_masses) != p:
@@ -197,7 +199,7 @@ class DistributionWeighting(Choices):
         if skips and self.skip_below * (p + used.eta) > used.eta:
             return used.predict(self._log_masses(X), self._asking(X), self.skip_below)
         # Every source counts everywhere, so that all of them are asked about all rows.
-        tables = evaluate(self.sources_, X, self._labels, self.router_)
+        tables = evaluate(self.sources_, X, self._labels, self.router_, reference=False)
         return used.predict(tables.log_masses, tables.predictions)
 
     def model_evaluations(self, X: Any) -> dict[str, int]:

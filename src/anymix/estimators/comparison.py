@@ -163,7 +163,8 @@ def compare_tables(
         for name, method in methods.items()
     }
     asked, domain = _Mixtures.of(mixtures, list(names)), np.asarray(tables.sample_domain)
-    return asked.compare(losses, domain, [False] * len(losses), loss, confidence)
+    told = losses, domain, [False] * len(losses), loss, confidence
+    return asked.compare(*told, weight=tables.sample_weight)
 
 
 def usual_methods(
@@ -232,6 +233,7 @@ class _Mixtures:
         privileged: list[bool],
         measure: str | Loss,
         confidence: float,
+        weight: FloatArray | None = None,
     ) -> Comparison:
         """Average losses (versions, m) of each method over domains, and these over mixtures."""
         lam, p = self.weights, len(self.domains)
@@ -242,8 +244,7 @@ class _Mixtures:
                 own = values[:, domain == k]
                 if not own.shape[1]:
                     raise ValueError(f"there are no rows of the source {name!r} to compare on.")
-                L[a, :, k] = own.mean(axis=1)
-                se[a, :, k] = own.std(axis=1) / np.sqrt(max(own.shape[1] - 1, 1))
+                L[a, :, k], se[a, :, k] = _mean_and_error(own, weight, domain == k)
         alone = np.diagonal(L[:, :p], axis1=1, axis2=2)
         mean = (lam * L[:, p:]).sum(axis=2)
         error = np.sqrt(((lam * se[:, p:]) ** 2).sum(axis=2))
@@ -261,6 +262,18 @@ class _Mixtures:
             worst_mixture=tuple(self.domains[k] for k in alone.argmax(axis=1)),
             measure=measure if isinstance(measure, str) else type(measure).__name__,
         )
+
+
+def _mean_and_error(
+    losses: FloatArray, weight: FloatArray | None, rows: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray]:
+    """Mean of losses (versions, n) over the rows of a domain, and its standard error."""
+    if weight is None:
+        return losses.mean(axis=1), losses.std(axis=1) / np.sqrt(max(losses.shape[1] - 1, 1))
+    share = weight[rows] / weight[rows].sum()
+    mean, n = losses @ share, 1.0 / float(share @ share)
+    spread = ((share * (losses - mean[:, None])) ** 2).sum(axis=1)
+    return mean, np.sqrt(spread * n / max(n - 1.0, 1.0))
 
 
 def _row_losses(model: Any, X: Any, y: NDArray[Any], measure: str | Loss) -> FloatArray:

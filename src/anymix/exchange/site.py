@@ -33,7 +33,7 @@ from anymix.exchange.read import ReceivedSource, judge_at
 from anymix.exchange.rounding import round_outcomes, round_responsibilities
 from anymix.exchange.site_checks import LOSSES, MOST_TOLD, check_site, site_head
 from anymix.exchange.tensors import dump, load
-from anymix.sources import Tables, evaluate, log_reference
+from anymix.sources import Tables, evaluate
 
 MIN_ROWS = 20
 LIMIT = 2**28  # bytes: reading takes four times as much
@@ -160,8 +160,7 @@ def evaluate_site(
         tuple(one.sha256 for one in received),
         log_r[:, order],
         outcomes[:, order],
-        # Scores against a reference become densities again, of which novelty speaks.
-        (log_total + log_reference(sources, X))[order],
+        log_total[order],
     )
     known = found.labelled(target, names.index(site)).taken(order)
     return replace(table, whole=replace(known, log_masses=table.tables().log_masses))

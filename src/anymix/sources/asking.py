@@ -29,6 +29,7 @@ def evaluate(
     classes: ArrayLike | None = None,
     responsibilities: Any = None,
     chunk_rows: int = CHUNK_ROWS,
+    reference: bool = True,
 ) -> Tables:
     """Ask every source once about every row of X, chunk by chunk.
 
@@ -42,6 +43,9 @@ def evaluate(
         A `DomainClassifier` in place of the sources' densities.
     chunk_rows : int
         Rows asked about at a time.
+    reference : bool
+        Whether scores log D_k/U become densities again, by log U(x): novelty needs it, and
+        weights do not.
 
     Examples
     --------
@@ -66,6 +70,8 @@ def evaluate(
         block = slice(start, min(start + size, n))
         rows = X if n <= size else _safe_indexing(X, block)
         log_masses[:, block] = masses_of(sources, rows, responsibilities)
+        if reference and responsibilities is None:
+            log_masses[:, block] += log_reference(sources, rows)
         for k, source in enumerate(sources):
             predictions[k, block] = (
                 _numbers(source, rows, start, heard)

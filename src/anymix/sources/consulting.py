@@ -129,7 +129,9 @@ def _consulting(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Consultin
 def _advice(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Advice:
     domain, losses = np.asarray(tables.sample_domain), tables.point_losses(loss)
     p = len(losses)
-    own = np.array([losses[k, domain == k].mean() for k in range(p)])
+    weight = np.ones(domain.size) if tables.sample_weight is None else tables.sample_weight
+    homes = [domain == k for k in range(p)]
+    own = np.array([np.average(losses[k, h], weights=weight[h]) for k, h in enumerate(homes)])
     gains, errors = np.zeros((2, p))
     for k, pool in pools.items():
         gains[k], errors[k] = pool.gain, pool.error

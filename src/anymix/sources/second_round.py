@@ -62,7 +62,9 @@ class SecondRound:
         return np.asarray(self.weights @ said + self.offset + ask(self.rest, X, heard))
 
 
-def pool_of_others(said: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
+def pool_of_others(
+    said: FloatArray, y: FloatArray, weight: FloatArray | None = None
+) -> tuple[FloatArray, float]:
     """a and b of the ridge regression of y (n,) on what the others say (p − 1, n).
 
     >>> said = np.random.default_rng(0).normal(size=(2, 300))
@@ -70,5 +72,5 @@ def pool_of_others(said: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
     >>> a.round(2), round(b, 2)
     (array([1., 1.]), 1.0)
     """
-    found = RidgeCV(STRENGTHS).fit(said.T, y)
+    found = RidgeCV(STRENGTHS).fit(said.T, y, sample_weight=weight)
     return np.asarray(found.coef_), float(found.intercept_)
