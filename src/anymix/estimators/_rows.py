@@ -50,7 +50,7 @@ class Rows:
 
 def is_text(X: Any) -> bool:
     """Tell documents, or lists of tokens, from tables of numbers: they are passed on untouched."""
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not hasattr(X, "toarray"):
         raise InputError("X", "is a dictionary; give a DataFrame, an array or a list of texts")
     if hasattr(X, "columns") or hasattr(X, "toarray") or not hasattr(X, "__len__"):
         return False
