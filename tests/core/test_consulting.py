@@ -11,6 +11,7 @@ from scipy.special import log_softmax, softmax
 
 from anymix.core import Consulting, get_loss, learn_pool, losses_at
 from anymix.core import pooling as inside
+from anymix.core.pool_forms import LabelPools, NumberPools
 
 NUMBERS = ("squared", "absolute", "pinball", "huber", "poisson_log")
 
@@ -78,12 +79,12 @@ def pools_of(name, errors=False, n=40):
     rng = np.random.default_rng(3)
     if name == "cross_entropy":
         h, y = probabilities(rng, 3, n, 4), rng.integers(4, size=n)
-        return inside._Labels(h, y, 1).taken(np.arange(n))
+        return LabelPools(h, y, 1).taken(np.arange(n))
     h = rng.normal(size=(3, n))
     y = rng.poisson(2.0, size=n).astype(float) if "poisson" in name else rng.normal(size=n)
     h = np.exp(h) if name == "poisson" else h
     share = np.full(n, 1 / n)
-    return inside._Numbers(h, y, 1, errors, get_loss(name), share).taken(np.arange(n))
+    return NumberPools(h, y, 1, errors, get_loss(name), share).taken(np.arange(n))
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "squared", "huber", "poisson", "poisson_log"])
@@ -106,7 +107,7 @@ def test_a_pool_of_numbers_is_a_ridge_regression():
     rng = np.random.default_rng(1)
     h = rng.normal(size=(3, 200))
     y = h[0] + 0.5 * h[2] + 2.0 + 0.1 * rng.normal(size=200)
-    pools = inside._Numbers(h, y, 0, False, get_loss("squared"), np.full(200, 1 / 200))
+    pools = NumberPools(h, y, 0, False, get_loss("squared"), np.full(200, 1 / 200))
     pools = pools.taken(np.arange(200))
     theta = inside._newton(pools, np.ones((1, 200)))
     for strength, (found,) in zip(inside.STRENGTHS, theta, strict=True):
@@ -120,7 +121,7 @@ def test_a_pool_of_numbers_is_a_ridge_regression():
 def test_a_pool_of_labels_is_what_another_solver_finds():
     rng = np.random.default_rng(2)
     h, y = probabilities(rng, 3, 150, 4), rng.integers(4, size=150)
-    pools = inside._Labels(h, y, 2).taken(np.arange(150))
+    pools = LabelPools(h, y, 2).taken(np.arange(150))
     theta = inside._newton(pools, np.ones((1, 150)))
 
     def objective(a, strength):
