@@ -170,7 +170,7 @@ def numbers_of(values: Any) -> FloatArray | None:
     """
     kind = getattr(values.dtype, "kind", "O")
     if kind == "c":
-        raise InputError("a column", "holds complex numbers; give their parts as two columns")
+        raise InputError("Complex data", "not supported; give the parts as two columns")
     if kind in "biuf" and not hasattr(values.dtype, "categories"):
         if hasattr(values, "to_numpy"):
             return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))

@@ -31,7 +31,8 @@ class Choices(Questions):
     set_aside: str | Sequence[str] | None
 
     def _takes_gaps(self) -> bool:
-        return self.estimator is None and not self.sources
+        able = isinstance(self.density, str | ContrastiveDensity)
+        return able and self.estimator is None and not self.sources
 
     def _describe(self, X: Any) -> Columns | None:
         """Read mixed tables by their columns, unless the user's own estimator sees to them."""
