@@ -160,6 +160,17 @@ def test_a_candidate_that_cannot_be_trained_is_left_out():
     assert "kernels" not in model.density_choice_.names
 
 
+@pytest.mark.parametrize("odd", [np.nan, "old"])
+def test_gaps_and_words_where_complete_numbers_were(odd):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["u", "v"])
+    site = np.repeat([0, 1], 30)
+    model = DistributionWeightedRegressor(random_state=0).fit(frame, frame["u"], sample_domain=site)
+    with pytest.raises(
+        ValueError, match="complete numbers, as the rows of fit were, but column 'v'"
+    ):
+        model.predict(frame.assign(v=odd))
+
+
 def test_dates_are_refused():
     frame, y, site = mixed()
     frame["admitted"] = pd.Timestamp("2020-01-01")

@@ -13,8 +13,8 @@ from anymix._arrays import FloatArray
 from anymix.core import Record, get_loss, losses_at, simplex
 from anymix.estimators._rows import Rows
 from anymix.estimators._source_training import (
+    Indifferent,
     SourceTrainer,
-    fold_of,
     in_turn,
     is_domain_classifier,
 )
@@ -83,19 +83,7 @@ def _second_rounds(trainer: SourceTrainer, tables: Tables, goal: Goal) -> list[i
 
 
 def _said(sources: Sequence[Source], X: Any, tables: Tables) -> FloatArray:
-    blind = Blind(len(sources))
-    return evaluate(sources, X, tables.classes, blind).predictions
-
-
-class Blind:
-    """No responsibilities: predictions alone are asked for."""
-
-    def __init__(self, p: int):
-        self.p = p
-
-    def log_responsibilities(self, X: Any) -> FloatArray:
-        """Zeros, whatever the rows."""
-        return np.zeros((self.p, 1))
+    return evaluate(sources, X, tables.classes, Indifferent(len(sources))).predictions
 
 
 def _gain(tables: Tables, second: FloatArray, k: int, goal: Goal) -> tuple[float, float]:
@@ -177,6 +165,3 @@ def novelty_of(tables: Tables, log_masses: FloatArray) -> Novelty:
     """Remember what is usual at home, by densities that were asked about some rows alone."""
     asked = np.flatnonzero(~np.isnan(log_masses).any(axis=0))
     return Novelty.from_tables(replace(tables.taken(asked), log_masses=log_masses[:, asked]))
-
-
-__all__ = ["DensityChoice", "choose_density", "fold_of", "held_out_answers", "novelty_of"]

@@ -102,6 +102,8 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
         raise ValueError(f"X has no values: its shape is {X.shape}.")
     if columns is not None and frame and not reset:
         return _finite(columns.encode(X), columns)
+    if frame and not reset and columns is None and _learned_numbers(estimator):
+        _check_complete(X)
     options: dict[str, Any] = {} if frame else {"accept_sparse": ("csr", "csc")}
     if columns is not None and not frame:
         options = {"dtype": None, "ensure_all_finite": False}
@@ -117,6 +119,23 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
             "estimator sees to its columns, or put an imputer or encoder in front of the whole "
             "model, as make_pipeline(SimpleImputer(), model) does."
         ) from error
+
+
+def _learned_numbers(estimator: Any) -> bool:
+    """Whether the default learner was trained on complete numbers; a user's own sees to more."""
+    return getattr(estimator, "estimator", 0) is None and not getattr(estimator, "sources", None)
+
+
+def _check_complete(X: Any) -> None:
+    """Name the column of a frame that has a gap or a word, where none was in the rows of fit."""
+    try:
+        if not np.isnan(np.asarray(X, dtype=float)).any():
+            return
+    except (TypeError, ValueError):
+        pass
+    fault = not_numbers(X)
+    if fault is not None:
+        raise InputError("X", f"must be complete numbers, as the rows of fit were, but {fault}")
 
 
 def _finite(X: FloatArray, columns: Any) -> FloatArray:

@@ -27,15 +27,10 @@ def novelty_to_arrays(model: Any) -> dict[str, NDArray[Any]] | None:
     None where there are none, or where the tables give them again.
     """
     novelty: Novelty | None = vars(model).get("novelty_")
-    if novelty is None or (model.tables_.has_densities and _given_by(model.tables_, novelty)):
+    if novelty is None or novelty.is_of(model.tables_):
         return None
     sizes = np.array([own.size for own in novelty.own], dtype=np.int64)
     return {"own": np.concatenate(novelty.own).astype(np.float64), "sizes": sizes}
-
-
-def _given_by(tables: Tables, novelty: Novelty) -> bool:
-    found = Novelty.from_tables(tables).own
-    return all(np.array_equal(one, other) for one, other in zip(found, novelty.own, strict=True))
 
 
 def read_novelty(path: Path, stated: FileFacts, tables: Tables) -> Novelty:
