@@ -11,6 +11,7 @@ from anymix.core.guarantees import (
     Assumptions,
     Bound,
     Certificate,
+    best_hoelder,
     certify,
     gaussian_renyi_ratio,
     mean_upper_bound,
@@ -18,6 +19,7 @@ from anymix.core.guarantees import (
     renyi_ratio,
     sampled_nearest_mixture,
     sampled_renyi_ratio,
+    sampled_renyi_upper_bound,
     worst_mean_upper_bound,
 )
 
@@ -25,6 +27,7 @@ from anymix.core.guarantees import (
 from anymix.core.guarantees import check_number as check_number
 from anymix.core.guarantees import hoelder as hoelder
 from anymix.core.guarantees import n_rounded as n_rounded
+from anymix.core.guarantees import one_input_example as one_input_example
 from anymix.core.judgement import Judgement as Judgement
 from anymix.core.losses import LOSSES, Loss, get_loss
 from anymix.core.losses import loss_from_dict as loss_from_dict
@@ -60,6 +63,7 @@ __all__ = [
     "Problem",
     "Solution",
     "SolverWarning",
+    "best_hoelder",
     "certify",
     "combine",
     "gaussian_renyi_ratio",
@@ -69,6 +73,7 @@ __all__ = [
     "renyi_ratio",
     "sampled_nearest_mixture",
     "sampled_renyi_ratio",
+    "sampled_renyi_upper_bound",
     "solve",
     "source_weights",
     "worst_mean_upper_bound",

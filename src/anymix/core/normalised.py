@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
 from anymix._arrays import FloatArray
 from anymix.core import inputs
@@ -49,14 +50,56 @@ class NormalisedRule(Judgement):
         return self
 
     def ratio(self, z: FloatArray, block: slice = slice(None)) -> tuple[FloatArray, FloatArray]:
-        """Return the normalised h_z at the labels, and K_z.
+        """Return the normalised h_z at the labels, or at all of them, and K_z.
 
         Paper: Thm 3.
         """
         joint, K = super().ratio(z, block)
-        log_d, h = self.log_joint[:, block], self.proba[:, block]
-        total = combine(log_d, h, z, self.eta, rule="joint").sum(axis=1)
+        every = self._joint_rule(z, block)
+        total = every.sum(axis=1)
+        if joint.ndim == 2:
+            return np.asarray(every / total[:, None]), K
         return np.asarray(joint / total), K
+
+    def log_totals(self, z: FloatArray) -> FloatArray:
+        """log Σ_y h_z(x, y) of the joint rule at the points, (m,): what normalising costs there.
+
+        Paper: Thm 3.
+        """
+        return np.asarray(np.log(self._joint_rule(z, slice(None)).sum(axis=1)))
+
+    @property
+    def largest_log_total(self) -> float:
+        """log min(p, |Y|), which no Σ_y h_z(x, y) exceeds: the weights are ≤ 1 and Σ_y h_k = 1.
+
+        So the rule's own loss is at most this much above the sources' M.
+
+        Paper: App. C.
+        """
+        return float(np.log(min(self.n_sources, self.proba.shape[2])))
+
+    def mass_floor(self) -> float:
+        """Return the least D_k(x, y)/U(x, y) over sources, points and labels, U the mean density.
+
+        Paper: Thm 3.
+        """
+        joint = self._scaled(slice(None))
+        return float(self.n_sources * np.exp((joint - logsumexp(joint, axis=0)).min()))
+
+    def disagreement(self) -> float:
+        """Return the largest |h_j − h_k| at a point: zero if the densities share one conditional.
+
+        Paper: Thm 3.
+        """
+        return float(np.ptp(self.proba, axis=0).max())
+
+    def _joint_rule(self, z: FloatArray, block: slice) -> FloatArray:
+        """h_z(x, y) for every y, (m, c), not normalised."""
+        return combine(self._scaled(block), self.proba[:, block], z, self.eta, rule="joint")
+
+    def _scaled(self, block: slice) -> FloatArray:
+        """log D_k(x, y) as the masses have it: the pooled measure scales every source."""
+        return np.asarray(self.log_joint[:, block] + self.log_scale[:, None, None])
 
 
 def joint_log_densities(log_densities: ArrayLike, proba: ArrayLike) -> FloatArray:

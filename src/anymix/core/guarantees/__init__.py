@@ -9,12 +9,16 @@ from anymix.core.guarantees.divergence import (
     renyi_ratio,
     sampled_renyi_ratio,
 )
+from anymix.core.guarantees.lower_bounds import one_input_example
 from anymix.core.guarantees.nearest import nearest_mixture, sampled_nearest_mixture
+from anymix.core.guarantees.orders import best_hoelder
+from anymix.core.guarantees.sampled import sampled_renyi_upper_bound
 
 __all__ = [
     "Assumptions",
     "Bound",
     "Certificate",
+    "best_hoelder",
     "certify",
     "check_number",
     "gaussian_renyi_ratio",
@@ -22,8 +26,10 @@ __all__ = [
     "mean_upper_bound",
     "n_rounded",
     "nearest_mixture",
+    "one_input_example",
     "renyi_ratio",
     "sampled_nearest_mixture",
     "sampled_renyi_ratio",
+    "sampled_renyi_upper_bound",
     "worst_mean_upper_bound",
 ]

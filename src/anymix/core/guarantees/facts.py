@@ -1,0 +1,115 @@
+"""The facts that the theorems start from, gathered from a problem and its z."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anymix._arrays import FloatArray
+from anymix.core.guarantees.premises import Assumptions, Facts, Measured
+from anymix.core.judgement import Judgement, gap
+from anymix.core.normalised import NormalisedRule
+
+
+def gather(
+    problem: Judgement,
+    z: FloatArray,
+    given: Assumptions,
+    *,
+    upper: float | None = None,
+    lower: tuple[float, float] | None = None,
+    confidence: float | None = None,
+) -> Facts:
+    """Measure what `paper_bounds` needs.
+
+    Parameters
+    ----------
+    problem : Problem, or another Judgement
+    z : array (p,)
+    given : Assumptions
+        M if it is stated; else the largest loss seen.
+    upper : float, optional
+        Upper confidence bound on max_k L_k.
+    lower : (float, float), optional
+        What max_k L_k and max_k (L_k − ε_k) exceed with the stated confidence.
+    confidence : float, optional
+
+    Examples
+    --------
+    >>> from anymix.core import Problem
+    >>> problem = Problem([[1, 0], [0, 1]], [[0, 0], [1, 1]], [0, 1], eta=0.1)
+    >>> facts = gather(problem, np.array([0.5, 0.5]), Assumptions())
+    >>> facts.slack, round(facts.cross_slack, 4)
+    (0.1, 0.0498)
+    """
+    L, own = problem.source_losses(z), problem.own_losses
+    M = problem.loss_bound if given.loss_bound is None else float(given.loss_bound)
+    lowest = lowest_loss(problem, z, given)
+    normalised = problem if isinstance(problem, NormalisedRule) else None
+    price = 0.0 if normalised is None else _price(normalised, z)
+    loss_low, regret_low = (None, None) if lower is None else lower
+    return Facts(
+        epsilon=float(own.max()),
+        slack=problem.eta * reference_mass(problem) * (M - lowest),
+        gamma=gap(L, z),
+        own_gamma=gap(L - own, z),
+        loss_bound=M if normalised is None else M + normalised.largest_log_total,
+        worst=float(L.max()) if upper is None else upper,
+        eta=problem.eta,
+        checked=problem.pooled,
+        cross_entropy=problem.loss.logarithmic,
+        cross_slack=cross_slack(problem, z, L),
+        normalised=normalised is not None,
+        price=price,
+        floor=_floor(problem),
+        disagreement=None if normalised is None else normalised.disagreement(),
+        measured=Measured(float(L.max()), float((L - own).max()), loss_low, regret_low, confidence),
+    )
+
+
+def cross_slack(problem: Judgement, z: FloatArray, losses: FloatArray) -> float | None:
+    """η [(1/p) Σ_k L(U, h_k) − L(U, h_z)], or None where U is no mean of what is measured.
+
+    With U the mean density L(U, h) is the mean of the L(D_j, h), and the first term that of the
+    cross-losses.  Of the normalised rule only the first term: h_z is another there.
+    """
+    h, y, U = problem.predictions, problem.targets, problem.reference
+    mean = problem.masses.mean(axis=0)
+    if problem.pooled:
+        away = float(np.mean([U @ problem.loss.value(own, y) for own in h]))
+        here = float(U @ problem.loss.value(problem.ratio(z)[0], y))
+    elif np.allclose(U, mean, rtol=1e-9, atol=0):
+        away, here = float(problem.cross_losses()[0].mean()), float(losses.mean())
+    else:
+        return None
+    return problem.eta * (away if isinstance(problem, NormalisedRule) else away - here)
+
+
+def reference_mass(problem: Judgement) -> float:
+    """ΣU; with the own measure the masses are known up to a factor per point, and U is a mean."""
+    return float(problem.reference.sum()) if problem.pooled else 1.0
+
+
+def lowest_loss(problem: Judgement, z: FloatArray, given: Assumptions) -> float:
+    """min(0, least loss of h_z): Jensen's step needs losses ≥ 0, and shifts those that are not."""
+    lowest = float(problem.loss.value(problem.ratio(z)[0], problem.targets).min())
+    # A loss that is a difference of logarithms can miss its zero by a rounding error.
+    if lowest > -1e-9:
+        return 0.0
+    if given.alpha is not None:
+        raise ValueError("Hölder's bounds need losses ≥ 0; this loss is negative at some points.")
+    return lowest
+
+
+def _price(problem: NormalisedRule, z: FloatArray) -> float:
+    """Σ D_z log Σ_y h_z on tables that are the distributions, else the most that it can be."""
+    if not problem.pooled:
+        return problem.largest_log_total
+    return float(z @ problem.masses @ problem.log_totals(z))
+
+
+def _floor(problem: Judgement) -> float:
+    """Return the least D_k/U at the points; no factor per point changes it."""
+    if isinstance(problem, NormalisedRule):
+        return problem.mass_floor()
+    there = problem.reference > 0
+    return float((problem.masses[:, there] / problem.reference[there]).min())
