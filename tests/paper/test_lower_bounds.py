@@ -1,11 +1,11 @@
-"""Lemmas 7 and 8: every convex combination pays 1/4 and log p, the weighted combination nothing."""
+"""Lemmas 7 and 8, App. C: what averages must pay, and what the normalised rule must."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anymix.core import Problem, combine, simplex, solve
+from anymix.core import Problem, combine, one_input_example, simplex, solve
 
 
 def lemma_7(eta=1e-4):
@@ -71,3 +71,31 @@ def test_lemma_8_the_unnormalised_rule_is_no_probability_there():
     np.testing.assert_allclose(np.diag(joint), 1)
     normalised = combine(log_joint, h, z, rule="normalised")
     np.testing.assert_allclose(normalised.sum(axis=1), 1)
+
+
+@given(p=st.integers(2, 7), seed=st.integers(0, 10_000), eta=st.sampled_from([1e-6, 1e-3, 0.5]))
+@settings(max_examples=30, deadline=None)
+def test_app_c_the_normalised_rule_pays_log_p_under_distinct_conditionals(p, seed, eta):
+    example, z = one_input_example(p, eta), simplex.random(p, np.random.default_rng(seed))
+    assert example.own_losses.max() < 1e-10
+    assert example.robust_loss(z) >= np.log(p) - 1e-9
+    # By hand, U the mean of the D_k: h_z(x, y_k) = (z_k + η/p²)/(z_k + η/p), then normalised.
+    joint = (z + eta / p**2) / (z + eta / p)
+    expected = -np.log(joint / joint.sum())
+    np.testing.assert_allclose(example.source_losses(z), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("p", [2, 3, 10])
+def test_app_c_the_bound_is_reached_as_eta_falls_and_the_joint_rule_pays_nothing(p):
+    example, z = one_input_example(p, eta=1e-9), simplex.random(p, np.random.default_rng(p))
+    np.testing.assert_allclose(example.source_losses(z), np.log(p), rtol=1e-5)
+    joint = combine(example.log_joint, example.proba, z, 1e-9, "joint")
+    np.testing.assert_allclose(np.diag(joint), 1, atol=1e-6)
+    assert example.largest_log_total == pytest.approx(np.log(p))
+    np.testing.assert_allclose(example.log_totals(z), np.log(p), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("p", "floor"), [(1, 1e-3), (3, 0.5), (3, 0.0)])
+def test_app_c_needs_two_sources_and_a_small_floor(p, floor):
+    with pytest.raises(ValueError, match="floor"):
+        one_input_example(p, floor=floor)

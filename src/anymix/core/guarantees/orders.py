@@ -22,6 +22,8 @@ from anymix.core.guarantees.bounds import hoelder
 # Of 1/α.  The least over mixtures of a convex function need not be convex, so that a coarse
 # search comes first.
 GRID = np.linspace(0.0, 0.98, 50)
+# Beyond α = 200 divergences differ from the largest ratio by less than they can be computed to.
+LEAST = 0.005
 
 Divergence = Callable[[float], ArrayLike] | Mapping[float, ArrayLike]
 
@@ -35,7 +37,7 @@ class BestOrder(NamedTuple):
 
 
 def best_hoelder(loss: float, divergence: Divergence, loss_bound: float) -> BestOrder:
-    """min over α > 1, infinity included, of [d_α L]^((α−1)/α) M^(1/α).
+    """min over α from 1.02 to 200, and infinity, of [d_α L]^((α−1)/α) M^(1/α).
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def best_hoelder(loss: float, divergence: Divergence, loss_bound: float) -> Best
 
     values = [at(t).value for t in GRID]
     i = int(np.argmin(values))
-    around = GRID[max(i - 1, 0)], GRID[min(i + 1, GRID.size - 1)]
+    around = max(GRID[max(i - 1, 0)], LEAST), GRID[min(i + 1, GRID.size - 1)]
     found = minimize_scalar(lambda t: at(t).value, bounds=around, method="bounded")
     return min(at(float(found.x)), at(GRID[i]), key=lambda best: best.value)
 
