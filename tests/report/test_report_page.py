@@ -144,6 +144,19 @@ def test_bounds_say_whether_the_rows_bear_them_out(checked, value, said):
     assert told == ([] if said is None else [said])
 
 
+def test_a_refuted_bound_is_struck_through_and_says_why():
+    record = full_record()
+    words = {"name": "any mixture", "paper": "Cor. 2", "assumptions": "It is so.", "checked": False}
+    why = "1.099 was measured, more than 0.2: <b>one</b> density is wrong."
+    bounds = [words | {"value": 0.2, "contradicted": why}, words | {"value": 3.0}]
+    record["certificate"]["bounds"] = bounds
+    page = Page(render_html(record))
+    assert [e["text"] for e in page.find("s", "certificate")] == ["0.2", "It is so."]
+    (said,) = [e["text"] for e in page.find("strong", "certificate")]
+    assert said.replace("\xa0", " ") == f"Does not hold here: {why}"
+    assert render_html(record).count("Taken on trust") == 1
+
+
 def test_the_lowest_fair_loss_is_marked():
     record = full_record()
     comparison = record["comparison"]

@@ -108,9 +108,17 @@ def _bounds(found: Data) -> str:
     """List the theorems as numbers, folded away for those who ask."""
     rows = []
     for bound in found.get("bounds") or []:
-        words = [bound["paper"], bound["assumptions"] + _standing(bound, found)]
-        grounds = [cell(esc(text), css="text") for text in words]
-        rows.append(row(bound["name"], [cell(significant(bound["value"])), *grounds]))
+        refuted = _refuted(bound, found)
+        value, assumed = significant(bound["value"]), esc(bound["assumptions"])
+        if refuted:
+            value, assumed = (
+                f"<s>{value}</s>",
+                f"<s>{assumed}</s> <strong>{prose(refuted)}</strong>",
+            )
+        elif not bound.get("checked"):
+            assumed += " Taken on trust: the rows cannot show it."
+        grounds = [cell(text, css="text") for text in (esc(bound["paper"]), assumed)]
+        rows.append(row(bound["name"], [cell(value), *grounds]))
     head = ["Bound", "at most", "paper", "provided that"]
     if not rows:
         return ""
@@ -119,14 +127,14 @@ def _bounds(found: Data) -> str:
     )
 
 
-def _standing(bound: Data, found: Data) -> str:
-    """Say whether the rows bear a bound out: they can refute one that is taken on trust."""
-    if bound.get("checked"):
-        return ""
+def _refuted(bound: Data, found: Data) -> str:
+    """Say what refutes a bound: its own words or, in older records, the loss that was measured."""
+    if bound.get("contradicted"):
+        return f"Does not hold here: {bound['contradicted']}"
     measured = found.get("robust_loss") if bound["name"] == "loss on any mixture" else None
-    if measured is not None and bound["value"] < measured:
-        return " More was measured: this does not hold here."
-    return " Taken on trust: the rows cannot show it."
+    if measured is not None and not bound.get("checked") and bound["value"] < measured:
+        return "More was measured: this does not hold here."
+    return ""
 
 
 def _at_home(record: Data, found: Data) -> str:
