@@ -7,6 +7,9 @@ from scipy.optimize import linprog
 from anymix.studies.runner import quiet
 from anymix.studies.synthetic import random_tables
 from anymix.studies.theory import (
+    BEST,
+    CROSS,
+    ORDERS,
     SIZES,
     estimated_bound,
     mixtures_bound,
@@ -64,10 +67,31 @@ def test_no_truth_exceeds_its_bound(seed):
             assert all(truth[c][0] <= bound[c][0] * (1 + 1e-9) for c in truth)
 
 
-def test_the_study_has_five_tables(results):
+def test_the_normalised_rule_pays_log_p_and_the_joint_rule_nothing(results):
+    here = [r for r in results if r.table == "App. C, number of sources"]
+    cell = {(r.method, int(r.target)): r for r in here}
+    for p in SIZES:
+        assert cell["normalised rule", p].value == pytest.approx(np.log(p), rel=1e-3)
+        assert cell["normalised rule", p].paper == pytest.approx(np.log(p))
+        assert cell["joint rule, not normalised", p].value < 1e-3
+
+
+def test_the_bounds_beyond_the_paper_are_the_lower_ones(results):
+    value = {(r.method, r.table, r.target): r.value for r in results}
+    for r in results:
+        if r.method == CROSS:
+            assert r.value <= value["bound ε + ηM + γ", r.table, r.target]
+        if r.method == BEST:
+            fixed = [value[f"bound, {name}", r.table, r.target] for name in ORDERS]
+            assert r.value <= min(fixed) * (1 + 1e-9)
+    assert {r.protocol for r in results if r.method in (CROSS, BEST)} == {"beyond"}
+
+
+def test_the_study_has_six_tables(results):
     assert {r.table.split(",")[0] for r in results} == {
         "Lemma 7",
         "Lemma 8",
+        "App. C",
         "Cor. 2",
         "Cor. 10",
         "Cor. 11",

@@ -21,7 +21,7 @@ from anymix.core.guarantees.bounds import hoelder
 
 # Of 1/α.  The least over mixtures of a convex function need not be convex, so that a coarse
 # search comes first.
-GRID = np.linspace(0.0, 0.98, 50)
+GRID = np.linspace(0.0, 0.96, 17)
 # Beyond α = 200 divergences differ from the largest ratio by less than they can be computed to.
 LEAST = 0.005
 
@@ -37,7 +37,7 @@ class BestOrder(NamedTuple):
 
 
 def best_hoelder(loss: float, divergence: Divergence, loss_bound: float) -> BestOrder:
-    """min over α from 1.02 to 200, and infinity, of [d_α L]^((α−1)/α) M^(1/α).
+    """min over α from 1.04 to 200, and infinity, of [d_α L]^((α−1)/α) M^(1/α).
 
     Parameters
     ----------
