@@ -43,13 +43,16 @@ def gather(
     """
     L, own = problem.source_losses(z), problem.own_losses
     M = problem.loss_bound if given.loss_bound is None else float(given.loss_bound)
-    lowest = lowest_loss(problem, z, given)
+    here = problem.loss.value(problem.ratio(z)[0], problem.targets)
+    lowest = _lowest(here, given)
     normalised = problem if isinstance(problem, NormalisedRule) else None
     price = 0.0 if normalised is None else _price(normalised, z)
+    # Thm 3 alone asks for a floor and one conditional.
+    asked = given.mass_floor is not None
     loss_low, regret_low = (None, None) if lower is None else lower
     return Facts(
         epsilon=float(own.max()),
-        slack=problem.eta * reference_mass(problem) * (M - lowest),
+        slack=problem.eta * _reference_mass(problem) * (M - lowest),
         gamma=gap(L, z),
         own_gamma=gap(L - own, z),
         loss_bound=M if normalised is None else M + normalised.largest_log_total,
@@ -57,41 +60,52 @@ def gather(
         eta=problem.eta,
         checked=problem.pooled,
         cross_entropy=problem.loss.logarithmic,
-        cross_slack=cross_slack(problem, z, L),
+        cross_slack=_cross_slack(problem, here, L),
         normalised=normalised is not None,
         price=price,
-        floor=_floor(problem),
-        disagreement=None if normalised is None else normalised.disagreement(),
+        floor=_floor(problem) if asked else None,
+        disagreement=normalised.disagreement() if asked and normalised is not None else None,
         measured=Measured(float(L.max()), float((L - own).max()), loss_low, regret_low, confidence),
     )
 
 
-def cross_slack(problem: Judgement, z: FloatArray, losses: FloatArray) -> float | None:
+def _cross_slack(problem: Judgement, here: FloatArray, L: FloatArray) -> float | None:
     """η [(1/p) Σ_k L(U, h_k) − L(U, h_z)], or None where U is no mean of what is measured.
 
     With U the mean density L(U, h) is the mean of the L(D_j, h), and the first term that of the
-    cross-losses.  Of the normalised rule only the first term: h_z is another there.
+    cross-losses.  Of the normalised rule only the first term: what is measured is another rule.
     """
-    h, y, U = problem.predictions, problem.targets, problem.reference
-    mean = problem.masses.mean(axis=0)
+    U, y = problem.reference, problem.targets
     if problem.pooled:
-        away = float(np.mean([U @ problem.loss.value(own, y) for own in h]))
-        here = float(U @ problem.loss.value(problem.ratio(z)[0], y))
-    elif np.allclose(U, mean, rtol=1e-9, atol=0):
-        away, here = float(problem.cross_losses()[0].mean()), float(losses.mean())
+        away = np.mean([U @ problem.loss.value(h, y) for h in problem.predictions])
+        spared = float(U @ here)
+    elif np.allclose(U, problem.masses.mean(axis=0), rtol=1e-9, atol=0):
+        away = np.mean([_averages(problem, h) for h in problem.predictions])
+        spared = float(L.mean())
     else:
         return None
-    return problem.eta * (away if isinstance(problem, NormalisedRule) else away - here)
+    if isinstance(problem, NormalisedRule):
+        spared = 0.0
+    return problem.eta * float(away - spared)
 
 
-def reference_mass(problem: Judgement) -> float:
+def _averages(problem: Judgement, h: FloatArray) -> FloatArray:
+    """L(D_j, h) for every j, (p,), block by block."""
+    out = np.zeros(problem.n_sources)
+    for block in problem.measure.blocks():
+        values = problem.loss.value(h[block], problem.targets[block])
+        problem.measure.add_average(block, values, out)
+    return out
+
+
+def _reference_mass(problem: Judgement) -> float:
     """ΣU; with the own measure the masses are known up to a factor per point, and U is a mean."""
     return float(problem.reference.sum()) if problem.pooled else 1.0
 
 
-def lowest_loss(problem: Judgement, z: FloatArray, given: Assumptions) -> float:
+def _lowest(losses: FloatArray, given: Assumptions) -> float:
     """min(0, least loss of h_z): Jensen's step needs losses ≥ 0, and shifts those that are not."""
-    lowest = float(problem.loss.value(problem.ratio(z)[0], problem.targets).min())
+    lowest = float(losses.min())
     # A loss that is a difference of logarithms can miss its zero by a rounding error.
     if lowest > -1e-9:
         return 0.0
