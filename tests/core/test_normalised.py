@@ -11,7 +11,7 @@ from anymix.core import NormalisedRule, Problem, combine, joint_log_densities, o
 from anymix.core.guarantees.bounds import Assumptions, paper_bounds
 from anymix.core.guarantees.contradiction import NORMALISED_LOSS, NORMALISED_REGRET
 from anymix.core.guarantees.divergence import renyi_ratio
-from anymix.core.guarantees.facts import gather
+from anymix.core.guarantees.facts import gather, rule_loss_bound
 from anymix.core.guarantees.nearest import nearest_mixture
 
 quick = settings(deadline=None, max_examples=40)
@@ -265,6 +265,11 @@ def test_the_rule_can_lose_more_than_any_source_and_the_bound_on_the_loss_knows(
     assert rule.robust_loss(z) == pytest.approx(np.log(total / 0.1))
     assert rule.robust_loss(z) > rule.loss_bound + 0.4
     assert gather(rule, z, Assumptions()).loss_bound == pytest.approx(np.log(2 / 0.1))
+    assert rule_loss_bound(rule, Assumptions()) is None
+    stated = rule_loss_bound(rule, Assumptions(loss_bound=rule.loss_bound))
+    assert stated == pytest.approx(np.log(2 / 0.1))
+    joint = Problem(rule.masses, rule.predictions, None, "cross_entropy")
+    assert rule_loss_bound(joint, Assumptions(loss_bound=3.0)) == 3.0
 
 
 def test_models_that_agree_are_one_conditional():

@@ -69,6 +69,24 @@ def gather(
     )
 
 
+def rule_loss_bound(problem: Judgement, given: Assumptions) -> float | None:
+    """Return the stated M as a bound on the loss of the rule itself; None where none is stated.
+
+    Of a convex combination of the h_k it is the same M; the normalised rule may lose as much more
+    as the sum that it divides by can be: M + log min(p, |Y|).
+
+    Examples
+    --------
+    >>> from anymix.core import one_input_example
+    >>> round(rule_loss_bound(one_input_example(3), Assumptions(loss_bound=7.0)), 4)
+    8.0986
+    """
+    if given.loss_bound is None:
+        return None
+    more = problem.largest_log_total if isinstance(problem, NormalisedRule) else 0.0
+    return float(given.loss_bound) + more
+
+
 def _cross_slack(problem: Judgement, here: FloatArray, L: FloatArray) -> float | None:
     """η [(1/p) Σ_k L(U, h_k) − L(U, h_z)], or None where U is no mean of what is measured.
 
