@@ -2,10 +2,10 @@
 
 Two inequalities carry them all.  Jensen's, for the mixture D_λ and losses in [0, M]:
 
-    L(D_λ, h_z) ≤ ε + s + γ(z)      L_k(z) − ε_k ≤ s + γ_ε(z)      L(D_z, h_z) ≤ Σ_k z_k ε_k + s
-    s = η [(1/p) Σ_k L(U, h_k) − L(U, h_z)]  ≤  (η/p) Σ_k L(U, h_k)  ≤  ηM
+    L(D_λ, h_z) ≤ ε + σ + γ(z)      L_k(z) − ε_k ≤ σ + γ_ε(z)      L(D_z, h_z) ≤ Σ_k z_k ε_k + σ
+    σ = η [(1/p) Σ_k L(U, h_k) − L(U, h_z)]  ≤  (η/p) Σ_k L(U, h_k)  ≤  ηM
 
-of which the paper takes the last s; with U the mean density the sum is the mean of the cross-losses
+of which the paper takes the last σ; with U the mean density the sum is the mean of the cross-losses
 L(D_j, h_k).  And Hölder's, for any two distributions and losses in [0, M]:
 
     L(D', h) ≤ [d_α(D' ‖ D) L(D, h)]^((α−1)/α) M^(1/α)
@@ -101,7 +101,7 @@ def paper_bounds(facts: Facts, given: Assumptions) -> tuple[Bound, ...]:
 
 
 def _mixture_bounds(facts: Facts) -> list[Bound]:
-    """ε + s + γ on the loss and s + γ_ε on the regret, first with the least s, then with ηM.
+    """ε + σ + γ on the loss and σ + γ_ε on the regret, first with the least σ, then with ηM.
 
     Both pay log S more if the rule is normalised.
     """
@@ -123,7 +123,7 @@ def _mixture_bounds(facts: Facts) -> list[Bound]:
 
 
 def _normalised_bounds(facts: Facts, given: Assumptions) -> list[Bound]:
-    """ε + s + γ + log(1 + η/(μ + η)), and Hölder's steps from there.
+    """ε + σ + γ + log(1 + η/(μ + η)), and Hölder's steps from there.
 
     The rule's own loss is then at most M + log(1 + η/(μ + η)), which takes the place of M.
     """
@@ -152,7 +152,7 @@ def _normalised_bounds(facts: Facts, given: Assumptions) -> list[Bound]:
 
 
 def _slack_there(facts: Facts) -> float:
-    """s under the densities in use: cross-losses under the true ones say nothing about it."""
+    """σ under the densities in use: cross-losses under the true ones say nothing about it."""
     return facts.least_slack if facts.checked else facts.slack
 
 
