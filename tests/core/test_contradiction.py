@@ -42,11 +42,9 @@ def test_wrong_densities_refute_the_per_source_guarantee_and_are_named():
     ("low", "said"),
     [
         (None, "0.5 was measured, more than 0.4: the densities"),
-        (
-            0.45,
-            "0.5 was measured, 0.45 or more with 95 % confidence, and the bound is 0.4: the den",
-        ),
-        (0.3, "and the bound is 0.4: unless that is chance, the densities"),
+        (0.45, "0.5 was measured, more than 0.4, and 0.45 or more with 95 % confidence: the densi"),
+        (0.3, "more than 0.4, and 0.3 or more with 95 % confidence: unless that is chance, the d"),
+        (-np.inf, "0.5 was measured, more than 0.4: unless that is chance, the densities"),
     ],
 )
 def test_a_sentence_says_how_sure_the_contradiction_is(low, said):
@@ -56,6 +54,15 @@ def test_a_sentence_says_how_sure_the_contradiction_is(low, said):
     (marked,) = mark_contradicted([bound], measured)
     assert said in marked.contradicted
     assert marked.value == bound.value
+
+
+def test_an_assumption_that_the_tables_refute_is_no_matter_of_chance():
+    refuted = "D_k ≥ μU fails."
+    bound = Bound("loss on any mixture", 0.4, "Thm 3", "It is so.", False, refuted)
+    (marked,) = mark_contradicted([bound], Measured(0.5, 0.0, -np.inf, -np.inf, 0.95))
+    assert marked.contradicted == f"0.5 was measured, more than 0.4: {refuted}"
+    (unseen,) = mark_contradicted([bound], Measured(0.3, 0.0))
+    assert unseen.contradicted == refuted
 
 
 def test_only_what_was_measured_is_held_against_a_bound():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -97,16 +98,16 @@ def _marked(
     value, low = known[bound.name]
     if not bound.value < value - ROUNDING * (1 + abs(value)):
         return bound
-    culprit = THM_3 if _is_thm_3(bound) else CULPRITS[bound.name]
+    said = f"{value:.4g} was measured, more than {bound.value:.4g}"
     if bound.contradicted:
-        culprit = bound.contradicted.removesuffix(".")
-    said = f"{value:.4g} was measured, more than {bound.value:.4g}: "
-    if low is not None:
-        sure = bound.value < low
+        # The tables have refuted an assumption already, which is no matter of chance.
+        return replace(bound, contradicted=f"{said}: {bound.contradicted}")
+    culprit = THM_3 if _is_thm_3(bound) else CULPRITS[bound.name]
+    chance = "" if low is None or bound.value < low else "unless that is chance, "
+    if low is not None and low > -math.inf:
         share = "" if confidence is None else f" with {100 * confidence:g} % confidence"
-        said = f"{value:.4g} was measured, {low:.4g} or more{share}, and the bound is "
-        said += f"{bound.value:.4g}: " if sure else f"{bound.value:.4g}: unless that is chance, "
-    return replace(bound, contradicted=f"{said}{culprit}.")
+        said += f", and {low:.4g} or more{share}"
+    return replace(bound, contradicted=f"{said}: {chance}{culprit}.")
 
 
 def _derived(bound: Bound, found: list[Bound]) -> Bound:
