@@ -21,6 +21,7 @@ from anymix.studies.synthetic import paper_regression
 quick = settings(deadline=None, max_examples=30)
 seeds = st.integers(0, 100_000)
 orders = st.sampled_from([1.2, 2.0, 5.0, np.inf])
+PER_SOURCE = "Lemma 4, Cor. 2"
 
 
 def random_problem(rng, loss: str | Loss = "squared", p: int = 3, m: int = 12) -> Problem:
@@ -335,15 +336,17 @@ class Shifted(Squared):
 def test_a_loss_that_can_be_negative_is_shifted(seed):
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, Shifted())
-    certificate = certify(problem, rng.dirichlet(np.ones(3)))
-    assert certificate.robust_loss <= value(certificate, "Thm 1, Cor. 2") + 1e-12
-    assert certificate.regret <= value(certificate, "Lemma 4, Cor. 2") + 1e-12
+    z = rng.dirichlet(np.ones(3))
+    bounds = bounds_of(problem, z)
+    for paper, got in (("Thm 1, Cor. 2", problem.robust_loss(z)), (PER_SOURCE, problem.regret(z))):
+        assert got <= named(bounds, f"{paper}, proof").value + 1e-12
+        assert named(bounds, f"{paper}, proof").value <= named(bounds, paper).value + 1e-12
 
 
 def test_hoelder_needs_losses_that_are_not_negative():
     problem = Problem([[1.0], [1.0]], [[3.0], [5.0]], [4.0], Shifted())
     with pytest.raises(ValueError, match="negative"):
-        certify(problem, [0.5, 0.5], assumptions=Assumptions(alpha=2.0))
+        bounds_of(problem, [0.5, 0.5], Assumptions(alpha=2.0))
 
 
 # -- cross-losses in the place of M --------------------------------------------------------------

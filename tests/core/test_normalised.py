@@ -237,6 +237,21 @@ def test_any_target_keeps_its_bounds_whatever_the_conditionals(seed, alpha):
     assert loss <= named(bounds, "Cor. 10").value * (1 + 1e-9)
 
 
+def test_estimated_joint_densities_are_paid_for_on_top():
+    rng = np.random.default_rng(0)
+    rule, *_ = random_rule(rng, pooled=True)
+    z, T = rng.dirichlet(np.ones(P)), rng.dirichlet(np.full(rule.n_points, 0.4))
+    d = nearest_mixture(T, rule.masses, 2.0).value
+    loss, values = float(T @ -np.log(rule.combined(z))), []
+    for off in (1.0, 1.5):
+        words = Assumptions(alpha=2.0, target_divergence=d, density_divergence=off)
+        bounds = paper_bounds(gather(rule, z, words), words)
+        values.append([named(bounds, paper).value for paper in ("Cor. 11", "Cor. 11, proof")])
+        assert loss <= min(values[-1])
+    assert values[0] < values[1]
+    assert "joint densities are the ones in use" in named(bounds, "Cor. 11").assumptions
+
+
 # -- the counter-example -------------------------------------------------------------------------
 
 
