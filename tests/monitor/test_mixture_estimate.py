@@ -116,6 +116,30 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(planar, method):
     assert 0.78 < np.mean(covered) < 0.98
 
 
+@pytest.mark.parametrize("method", ["inversion", "em"])
+def test_intervals_that_hold_at_once_are_wider_and_no_wider_than_a_divided_risk(planar, method):
+    rng, domain = np.random.default_rng(1), np.repeat([0, 1, 2], 200)
+    tables = [
+        planar.log_responsibilities(planar.rows(d, rng))
+        for d in (rng.choice(3, 500, p=[0.5, 0.3, 0.2]), domain)
+    ]
+    e = estimate_mixture(*tables, domain, method, n_bootstrap=2000, confidence=0.9)
+    lower, upper = e.intervals(simultaneous=True)
+    divided = estimate_mixture(*tables, domain, method, n_bootstrap=2000, confidence=1 - 0.1 / 3)
+    assert ((lower < e.lower) & (e.upper < upper)).all()
+    np.testing.assert_array_less(upper - lower, 1.05 * (divided.upper - divided.lower))
+    assert [x.tolist() for x in e.intervals()] == [e.lower.tolist(), e.upper.tolist()]
+
+
+def test_the_shares_of_two_sources_are_one_number():
+    rng, domain = np.random.default_rng(0), np.repeat([0, 1], 60)
+    score = rng.normal(np.r_[domain, domain[::2]] * 2.0 - 1.0)
+    log_r = -np.logaddexp(0.0, [2.0 * score, -2.0 * score])
+    e = estimate_mixture(log_r[:, 120:], log_r[:, :120], domain)
+    np.testing.assert_allclose(e.lower, 1 - e.upper[::-1], atol=1e-9)
+    np.testing.assert_array_equal(e.joint_lower, e.lower)
+
+
 @given(arrays(np.float64, (3, 30), elements=st.floats(0.01, 1)))
 def test_em_meets_the_conditions_of_the_maximum(weights):
     r = weights / weights.sum(axis=0)

@@ -21,8 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from anymix._arrays import FloatArray, source_numbers
 from anymix.core import Record
 from anymix.monitor import _inputs
+from anymix.monitor._moments import confusion_matrix
 from anymix.monitor._resample import CHUNK, resampled_means, resampled_source_means
-from anymix.monitor.estimate import confusion_matrix, invert, whitener
+from anymix.monitor.estimate import invert, whitener
 
 N_THRESHOLDS = 30
 # Held-out rows of a source beyond these add cost but no power that matters.

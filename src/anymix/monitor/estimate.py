@@ -10,7 +10,10 @@ slopes of the log-likelihood: then it is also as sharp as the likeliest λ where
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,9 +22,16 @@ from scipy.linalg import cholesky, solve_triangular
 from anymix._arrays import FloatArray, source_numbers
 from anymix.core import Record, simplex
 from anymix.monitor import _inputs
-from anymix.monitor._intervals import exact_interval, worth
+from anymix.monitor._intervals import (
+    Ends,
+    exact_interval,
+    joint_confidence,
+    student_interval,
+    worth,
+)
 from anymix.monitor._least_squares import simplex_least_squares
-from anymix.monitor._resample import resampled_means, resampled_source_means
+from anymix.monitor._moments import Evidence, confusion_matrix, posterior, spread
+from anymix.monitor._resample import resampled_means
 
 
 @dataclass(frozen=True)
@@ -31,8 +41,8 @@ class MixtureEstimate(Record):
     Attributes
     ----------
     mixture, lower, upper : array (p,)
-        λ̂ on the simplex, and the interval of each entry: of the bootstrap, but never narrower than
-        so many rows allow.
+        λ̂ on the simplex, and the interval of each entry, one by one: λ_k lies in [lower_k, upper_k]
+        with this confidence, whichever k is asked about.  That all p hold at once is less sure.
     condition_number : float
         Of C: 1 if responsibilities name the source of each row, infinite if two sources cannot be
         told apart; errors in mean r grow by at most this factor, relatively.
@@ -41,7 +51,9 @@ class MixtureEstimate(Record):
     n : int
         Rows of traffic.
     confidence : float
-        Of each interval.
+        Of each interval; of all joint ones together.
+    joint_lower, joint_upper : array (p,) or None
+        Wider intervals that hold all at once with this confidence; None in records of old.
     """
 
     mixture: FloatArray
@@ -51,6 +63,19 @@ class MixtureEstimate(Record):
     method: str
     n: int
     confidence: float
+    joint_lower: FloatArray | None = None
+    joint_upper: FloatArray | None = None
+
+    def intervals(self, simultaneous: bool = False) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper ends that hold one by one or, if simultaneous, all at once."""
+        if not simultaneous:
+            return self.lower, self.upper
+        if self.joint_lower is None or self.joint_upper is None:
+            raise ValueError(
+                "this record was written before intervals that hold all at once were; estimate "
+                "the mixture again."
+            )
+        return self.joint_lower, self.joint_upper
 
 
 def estimate_mixture(
@@ -76,9 +101,9 @@ def estimate_mixture(
         "em" has narrower intervals, but they are about the traffic's noise only; it is wrong where
         the responsibilities are not calibrated.
     n_bootstrap : int
-        Resamples of traffic and held-out rows behind the intervals.
+        Resamples of the traffic behind the intervals of "em"; "inversion" needs none.
     confidence : float
-        Of each interval, in (0, 1).
+        Of each interval, and of the joint ones together, in (0, 1).
     rng : int or Generator
 
     Examples
@@ -98,35 +123,43 @@ def estimate_mixture(
     domain = source_numbers(sample_domain, p, m, least=2)
     _check_settings(method, n_bootstrap, confidence)
     rng = np.random.default_rng(rng)
-    find = _invert if method == "inversion" else _most_likely
-    mixture, draws = find(traffic, reference, domain, n_bootstrap, rng)
     C = confusion_matrix(reference, domain)
     n = traffic.shape[1] * worth(reference, C, domain)
-    lower, upper = _interval(mixture, draws, n, confidence)
+    find = _invert if method == "inversion" else _most_likely
+    found = find(traffic, reference, domain, n_bootstrap, rng)
+    joint = joint_confidence(found.covariance, confidence, rng)
+    one, all_ = (_interval(found, n, level) for level in (confidence, joint))
     return MixtureEstimate(
-        mixture=mixture,
-        lower=lower,
-        upper=upper,
+        mixture=found.mixture,
+        lower=one[0],
+        upper=one[1],
         condition_number=float(np.linalg.cond(C)),
         method=method,
         n=traffic.shape[1],
         confidence=confidence,
+        joint_lower=np.minimum(one[0], all_[0]),
+        joint_upper=np.maximum(one[1], all_[1]),
     )
 
 
-def _interval(
-    mixture: FloatArray, draws: FloatArray, n: FloatArray, confidence: float
-) -> tuple[FloatArray, FloatArray]:
-    """Percentiles of the resamples, but never inside the exact interval for n rows of known source.
+class Found(NamedTuple):
+    """λ̂, the covariance of its errors, and what gives intervals for a confidence."""
+
+    mixture: FloatArray
+    covariance: FloatArray
+    ends: Callable[[float], Ends]
+
+
+def _interval(found: Found, n: FloatArray, confidence: float) -> Ends:
+    """Cut the interval to [0, 1]; it holds λ̂ and the exact interval for n rows of known source.
 
     Few rows that look alike are alike in every resample too, which would leave no width at all.
     """
+    mixture = found.mixture
     if mixture.size == 1:  # the share of a single source is no estimate
         return mixture, mixture
-    tail = 50.0 * (1.0 - confidence)
-    lower, upper = np.percentile(draws, [tail, 100.0 - tail], axis=0)
+    lower, upper = (np.clip(end, 0.0, 1.0) for end in found.ends(confidence))
     least, most = exact_interval(mixture, n, confidence)
-    # A percentile interval of a skewed sample can miss the estimate by a hair.
     return np.minimum.reduce([lower, least, mixture]), np.maximum.reduce([upper, most, mixture])
 
 
@@ -137,19 +170,6 @@ def _check_settings(method: str, n_bootstrap: int, confidence: float) -> None:
         raise ValueError(f"n_bootstrap must be at least 20 for an interval; got {n_bootstrap}.")
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1; got {confidence}.")
-
-
-def confusion_matrix(r: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
-    """C[:, k] = mean of r (p, m) over the rows of source k; columns sum to 1.
-
-    Examples
-    --------
-    >>> confusion_matrix(np.array([[0.9, 0.7, 0.2], [0.1, 0.3, 0.8]]), np.array([0, 0, 1]))
-    array([[0.8, 0.2],
-           [0.2, 0.8]])
-    """
-    p = int(domain.max()) + 1
-    return np.stack([r[:, domain == k].mean(axis=1) for k in range(p)], axis=1)
 
 
 def _factor(V: FloatArray, lift: float) -> FloatArray:
@@ -186,34 +206,22 @@ def invert(W: FloatArray, C: FloatArray, q: FloatArray) -> FloatArray:
     return np.array([simplex_least_squares(A_b, b_b) for A_b, b_b in stack]).reshape(q.shape)
 
 
-def posterior(r: FloatArray, mixture: FloatArray) -> FloatArray:
-    """λ_k r_k / Σ_j λ_j r_j, with λ a little off the boundary, where a share would be lost.
-
-    Examples
-    --------
-    >>> posterior(np.array([[0.5], [0.5]]), np.array([0.8, 0.2])).round(3)
-    array([[0.794],
-           [0.206]])
-    """
-    w = (0.98 * mixture + 0.02 / len(mixture))[:, None] * r
-    return np.asarray(w / w.sum(axis=0))
-
-
 def _invert(
     traffic: FloatArray,
     reference: FloatArray,
     domain: NDArray[np.intp],
     size: int,
     rng: np.random.Generator,
-) -> tuple[FloatArray, FloatArray]:
-    """Solve C λ = mean r by weighted least squares, again with posteriors; then on resamples."""
-    t, r, mixture = traffic, reference, simplex.uniform(len(reference))
+) -> Found:
+    """Solve C λ = mean r by weighted least squares, again with posteriors; errors by `spread`."""
+    mixture = simplex.uniform(len(reference))
     for _ in range(3):
         t, r = posterior(traffic, mixture), posterior(reference, mixture)
         W = whitener(t, r, domain)
         mixture = invert(W, confusion_matrix(r, domain), t.mean(axis=1))
-    Cs = resampled_source_means(r, domain, size, rng)
-    return mixture, invert(W, Cs, resampled_means(t, size, rng))
+    evidence = Evidence(traffic, reference, domain, mixture)
+    found = spread(evidence, np.eye(mixture.size)[:, domain])
+    return Found(mixture, found.covariance, partial(student_interval, found))
 
 
 def expectation_maximisation(r: FloatArray, max_iter: int = 10_000) -> FloatArray:
@@ -244,7 +252,7 @@ def _most_likely(
     domain: NDArray[np.intp],
     size: int,
     rng: np.random.Generator,
-) -> tuple[FloatArray, FloatArray]:
+) -> Found:
     """EM on the traffic; resamples move one Newton step from its answer, exactly on the simplex.
 
     With D = r / Σ_j λ̂_j r_j, g* a resampled mean of D and H = mean DD', the resampled
@@ -255,4 +263,11 @@ def _most_likely(
     D = traffic / (mixture @ traffic)
     L = _factor(D @ D.T / D.shape[1], lift=1e-8)
     gains = solve_triangular(L, resampled_means(D, size, rng).T, lower=True).T
-    return mixture, np.array([simplex_least_squares(L.T, L.T @ mixture + gain) for gain in gains])
+    draws = np.array([simplex_least_squares(L.T, L.T @ mixture + gain) for gain in gains])
+
+    def percentiles(confidence: float) -> Ends:
+        tail = 50.0 * (1.0 - confidence)
+        lower, upper = np.percentile(draws, [tail, 100.0 - tail], axis=0)
+        return lower, upper
+
+    return Found(mixture, np.atleast_2d(np.cov(draws.T)), percentiles)
