@@ -1,9 +1,11 @@
 """The benchmark speaks when its data are absent, and its helpers do what they say."""
 
 import numpy as np
+import pytest
 
 from anymix.monitor import Scores
 from benchmarks import monitor
+from benchmarks import monitor_coverage as coverage
 
 
 def test_absent_data_are_named_in_one_sentence(tmp_path, capsys):
@@ -44,3 +46,42 @@ def test_rows_are_drawn_from_their_source():
     rows = at.draw([9, 2], np.random.default_rng(0), replace=False)
     assert at.pool_domain[rows].tolist() == [0, 0, 1, 1]
     assert at.traffic(rows).novelty.tolist() == rows.tolist()
+
+
+CELLS = [
+    coverage.Cell(2, "inside", 20, 100, "large"),
+    coverage.Cell(3, "vertex", 20, 3000, "small"),
+    coverage.Cell(5, "edge", 40, 100, "small"),
+]
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: " ".join(map(str, cell)))
+def test_intervals_hold_as_often_as_they_say(cell):
+    runs = 120
+    row = coverage.measure(cell, runs, old_runs=5)
+    # Three standard errors: a cell whose coverage is 0.95 fails once in a thousand seeds.
+    least = 0.95 - 3 * np.sqrt(0.95 * 0.05 / runs)
+    assert min(row[name] for name in coverage.FIGURES if name != "skewed loss") > least
+    assert row["skewed loss"] > 0.85
+
+
+def test_resampled_mixtures_did_not_hold_at_a_corner():
+    """Twenty rows of a source do not show how its rarest ones look; resampled, they never do."""
+    row = coverage.measure(CELLS[1], 25)
+    assert row["old"] < 0.5
+    assert row["worst share"] > 0.9
+
+
+def test_all_cells_are_asked_for_and_the_worst_are_told(capsys):
+    asked = coverage.cells()
+    assert len(asked) == len(set(asked)) == 8 * 4 * 2 * 2
+    rows = [
+        {"cell": cell, "ratio": 1.0, "width": 0.1, "old": 0.8} | dict.fromkeys(coverage.FIGURES, c)
+        for cell, c in zip(CELLS, (0.96, 0.90, 0.95), strict=True)
+    ]
+    table = coverage.summary(coverage.show(iter(rows)))
+    assert len(table) == 2 + len(CELLS)
+    assert "| 20 | 3000 | small | 0.900 |" in table[3]
+    assert "3 vertex 20 3000 small 1.0: 0.900" in capsys.readouterr().out
+    found = coverage.short(rows, 1000)
+    assert found["share"] == ["3 vertex 20 3000 small 1.0: 0.900"]

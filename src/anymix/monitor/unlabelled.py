@@ -1,0 +1,195 @@
+"""What does the deployed model lose on today's traffic?  Without labels, as far as it is a mixture.
+
+Σ_k λ̂_k L_k,   L_k the mean of the model's losses over held-out rows of source k
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from anymix._arrays import FloatArray, source_numbers
+from anymix.core import Record
+from anymix.monitor import _inputs
+from anymix.monitor._intervals import skewed_interval
+from anymix.monitor._moments import Evidence, Spread, confusion_matrix, mean_moments, spread
+from anymix.monitor.estimate import MixtureEstimate
+
+
+@dataclass(frozen=True)
+class ExpectedLoss(Record):
+    """The loss on the traffic, without labels.
+
+    Attributes
+    ----------
+    value, lower, upper : float
+        Σ_k λ̂_k L_k and its interval, which carries the doubt about λ̂ and that about the L_k.
+    confidence : float
+        Of the interval.
+    source_losses : array (p,)
+        L_k: the deployed model's mean loss at held-out rows of source k.
+    lowest, highest : float
+        min_k L_k and max_k L_k: the range over all mixtures, whatever the traffic is.
+    loss : str
+        The loss in whose unit all this is; empty if it was not named.
+    n, n_reference : int
+        Rows of traffic, and held-out rows with a loss.
+    trusted : bool
+        Whether the traffic can be a mixture of the sources; if the alarm rings, nothing here holds.
+    sentence : str
+        The same for a reader.
+    fresh : bool
+        Whether z was learned without the rows whose losses these are; else they are a little low.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    confidence: float
+    source_losses: FloatArray
+    lowest: float
+    highest: float
+    loss: str
+    n: int
+    n_reference: int
+    trusted: bool
+    sentence: str
+    fresh: bool = True
+
+
+def expected_loss(
+    estimate: MixtureEstimate,
+    log_r_traffic: ArrayLike,
+    log_r_reference: ArrayLike,
+    sample_domain: ArrayLike,
+    losses: ArrayLike,
+    loss: str = "",
+    trusted: bool = True,
+) -> ExpectedLoss:
+    """Estimate what a model loses on unlabelled traffic.
+
+    The value is Σ_k λ̂_k L_k.  The interval is for Σ_k λ_k L_k with the true λ and L_k: rows are
+    finite at both ends, and a held-out row tells of C and of L_k at once, so that both errors are
+    taken together.  It never leaves the intervals of the L_k, and no loss below zero is stated
+    where none was seen.
+
+    Parameters
+    ----------
+    estimate : MixtureEstimate
+        λ̂ of this traffic.
+    log_r_traffic, log_r_reference, sample_domain : see `estimate_mixture`
+    losses : array (m,)
+        The deployed model's loss at each held-out row; the model has not learned from these rows.
+    loss : str
+        Its name, for the sentence.
+    trusted : bool
+        False if the alarm rings.
+
+    Examples
+    --------
+    >>> from anymix.monitor import estimate_mixture
+    >>> rng = np.random.default_rng(0)
+    >>> def log_r(source):
+    ...     score = rng.normal(2.0 * source - 1.0)
+    ...     return -np.logaddexp(0.0, [2.0 * score, -2.0 * score])
+    >>> domain = np.repeat([0, 1], 1000)
+    >>> tables = log_r((rng.random(2000) < 0.3).astype(int)), log_r(domain), domain
+    >>> losses = (1.0 + domain) * rng.exponential(size=2000)
+    >>> found = expected_loss(estimate_mixture(*tables), *tables, losses)
+    >>> found.lower < 0.7 * 1.0 + 0.3 * 2.0 < found.upper
+    True
+    """
+    reference = _inputs.shares(log_r_reference, "log_r_reference")
+    p, m = reference.shape
+    traffic = _inputs.shares(log_r_traffic, "log_r_traffic", p)
+    domain = source_numbers(sample_domain, p, m, least=2)
+    values = checked_losses(losses, m)
+    evidence = Evidence(traffic, reference, domain, estimate.mixture)
+    L = confusion_matrix(values[None], domain)[0]
+    value = float(estimate.mixture @ L)
+    lower, upper = _interval(evidence, values, estimate.confidence)
+    found = ExpectedLoss(
+        value=value,
+        lower=min(lower, value),
+        upper=max(upper, value),
+        confidence=estimate.confidence,
+        source_losses=L,
+        lowest=float(L.min()),
+        highest=float(L.max()),
+        loss=loss,
+        n=traffic.shape[1],
+        n_reference=m,
+        trusted=trusted,
+        sentence="",
+    )
+    return spoken(found)
+
+
+def checked_losses(losses: ArrayLike, m: int) -> FloatArray:
+    """Return the losses of m rows, all of them finite."""
+    values = np.asarray(losses, dtype=float)
+    if values.shape != (m,) or not np.isfinite(values).all():
+        what = f"shape {values.shape}" if values.shape != (m,) else "NaN or infinite entries"
+        raise ValueError(
+            f"losses must hold {m} finite numbers, the deployed model's loss at each held-out "
+            f"row; got {what}."
+        )
+    return values
+
+
+def _interval(evidence: Evidence, losses: FloatArray, confidence: float) -> tuple[float, float]:
+    """The interval of Σ_k λ_k L_k, within what the L_k can be."""
+    lower, upper = skewed_interval(spread(evidence, losses[None]), confidence)
+    # The ends of all L_k hold more surely, as they only cut.
+    least, most = skewed_interval(_at_home(losses, evidence.domain), (1.0 + confidence) / 2.0)
+    # A mean of losses that cannot be negative is not.
+    floor = 0.0 if losses.min() >= 0.0 else -np.inf
+    return max(float(lower[0]), float(least.min()), floor), min(float(upper[0]), float(most.max()))
+
+
+def _at_home(losses: FloatArray, domain: NDArray[np.intp]) -> Spread:
+    """The mean loss of each source, as the mean of its own rows."""
+    sizes = np.bincount(domain)
+    parts = [mean_moments(losses[None, domain == k]) for k in range(sizes.size)]
+    variance = np.array([float(part[0][0, 0]) for part in parts])
+    third = np.array([float(part[1][0]) for part in parts])
+    skewness = third / np.maximum(variance, np.finfo(float).tiny ** 0.5) ** 1.5
+    L = confusion_matrix(losses[None], domain)[0]
+    return Spread(L, np.sqrt(variance), sizes.astype(float) - 1.0, skewness, np.diag(variance))
+
+
+def spoken(found: ExpectedLoss) -> ExpectedLoss:
+    """Give an expected loss its sentence."""
+    return replace(found, sentence=describe_loss(found))
+
+
+def describe_loss(found: ExpectedLoss) -> str:
+    """Say in one sentence what the model loses on the traffic, or that nobody can tell.
+
+    Examples
+    --------
+    >>> found = ExpectedLoss(
+    ...     value=1.3, lower=1.2, upper=1.45, confidence=0.95, source_losses=np.array([1.0, 2.0]),
+    ...     lowest=1.0, highest=2.0, loss="squared", n=200, n_reference=80, trusted=True,
+    ...     sentence="")
+    >>> print(describe_loss(found))
+    Without labels: the squared loss on these 200 rows is about 1.3 (1.2 to 1.45 with 95 %
+    confidence); over all mixtures of the sources it ranges from 1 to 2.
+    """
+    of = f"the {found.loss} loss" if found.loss else "the loss"
+    about = (
+        f"about {found.value:.3g} ({found.lower:.3g} to {found.upper:.3g} with "
+        f"{100 * found.confidence:g} % confidence)"
+    )
+    if not found.trusted:
+        return (
+            f"Do not trust an expected loss here: {of} would be {about} if these {found.n} rows "
+            "were a mixture of the sources, and they are not."
+        )
+    seen = "" if found.fresh else "; z was learned from the rows that tell this: it may be more"
+    return (
+        f"Without labels: {of} on these {found.n} rows is {about}; over all mixtures of the "
+        f"sources it ranges from {found.lowest:.3g} to {found.highest:.3g}{seen}."
+    )
