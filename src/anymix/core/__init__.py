@@ -6,7 +6,16 @@ from anymix.core.calibration import log_responsibilities as log_responsibilities
 from anymix.core.combination import Ask as Ask
 from anymix.core.combination import Combination, combine, source_weights
 from anymix.core.combination import mix as mix
+from anymix.core.conformal import Conformal as Conformal
+from anymix.core.conformal import Yardstick as Yardstick
+from anymix.core.conformal import check_alpha as check_alpha
+from anymix.core.conformal import crossed_bound as crossed_bound
+from anymix.core.conformal import errors_at as errors_at
+from anymix.core.conformal import fewest as fewest
+from anymix.core.conformal import learn_yardstick as learn_yardstick
 from anymix.core.consulting import Consulting
+from anymix.core.coverage import Coverage as Coverage
+from anymix.core.coverage import limits_without as limits_without
 from anymix.core.guarantees import (
     Assumptions,
     Bound,
