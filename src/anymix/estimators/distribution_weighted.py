@@ -9,11 +9,12 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from anymix.core import Loss
+from anymix.estimators._sets import Intervals, Sets
 from anymix.estimators._weighted_base import DistributionWeighting
 from anymix.sources import Source
 
 
-class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
+class DistributionWeightedRegressor(RegressorMixin, Intervals, DistributionWeighting):
     """Regression from several sources that is good on any mixture of them.
 
     Parameters
@@ -92,7 +93,7 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
         return Ridge()
 
 
-class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
+class DistributionWeightedClassifier(ClassifierMixin, Sets, DistributionWeighting):
     """Classification from several sources that is good on any mixture of them.
 
     Parameters are those of `DistributionWeightedRegressor`, with the default estimator
