@@ -133,12 +133,14 @@ def is_prediction(path: Path) -> bool:
     except (*FAULTS, NotImplementedError, csv.Error):
         return False
     kinds = "".join(map(_kind, names))
-    return re.fullmatch("lp+w*n?|rw+n?|rn", kinds) is not None and len(set(names)) == len(names)
+    known = re.fullmatch("lp+s?w*n?|rw+n?|rn|rabw*n?", kinds)
+    return known is not None and len(set(names)) == len(names)
 
 
 def _kind(name: str) -> str:
     """Return a letter for a column that predict writes, and x for all others."""
     fixed = {"label": "l", "prediction": "r", "novelty": "n"}
+    fixed |= {"set": "s", "lower": "a", "upper": "b"}
     found = re.fullmatch(r"(p|weight)\(.+\)", name)
     return fixed.get(name, found[1][0] if found else "x")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from anymix._errors import InputError
 from anymix._files import is_stream
-from anymix.cli.argument_types import count, name
+from anymix.cli.argument_types import count, name, share
 from anymix.cli.console import Console
 from anymix.cli.outputs import add_force, is_prediction, output
 from anymix.cli.table_reader import CHUNK_ROWS, Columns, read_chunks
@@ -29,6 +30,18 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--weights", action="store_true", help="add the weight of each source")
     parser.add_argument(
         "--novelty", action="store_true", help="add how unlike all sources a row is"
+    )
+    parser.add_argument(
+        "--interval",
+        type=share,
+        metavar="SHARE",
+        help="numbers: add lower and upper, which hold this share of every mixture's rows",
+    )
+    parser.add_argument(
+        "--set",
+        type=share,
+        metavar="SHARE",
+        help="labels: add the set of labels, a|b, that holds this share of every mixture's rows",
     )
     parser.add_argument(
         "--chunk-rows", type=count, default=CHUNK_ROWS, help="rows held in memory at a time"
@@ -65,11 +78,14 @@ def predict(args: Namespace, console: Console, path: Path) -> tuple[int, float]:
             f"{args.model} was fitted from responsibilities alone, so it has no novelty; leave "
             "--novelty out."
         )
+    check_sets(args, saved.model)
     columns = Columns.of([one.manifest for one in saved.received])
     progress, n = console.progress("predicting"), 0
-    with writing(path) as out:
+    with warnings.catch_warnings(), writing(path) as out:
         for chunk in read_chunks(args.table, columns, args.chunk_rows):
-            out.write(answers(saved.model, chunk.X, args.weights, args.novelty))
+            out.write(answers(saved.model, chunk.X, args))
+            # What the first chunk has said of few rows, all others would say again.
+            warnings.filterwarnings("ignore", "with alpha=")
             n += len(chunk.X)
             progress.update(chunk.share)
         if n == 0:
@@ -77,7 +93,28 @@ def predict(args: Namespace, console: Console, path: Path) -> tuple[int, float]:
     return n, progress.done()
 
 
-def answers(model: Any, X: Any, weights: bool, novelty: bool) -> dict[str, NDArray[Any]]:
+def check_sets(args: Namespace, model: Any) -> None:
+    """Refuse sets of numbers, intervals of labels, and what a model cannot say."""
+    labels, asked = getattr(model, "classes_", None), args.interval or args.set
+    if asked and len(model.sources_) == 1:
+        option = "--interval" if args.interval else "--set"
+        raise InputError(
+            args.model, f"is of one source, so there are no mixtures to cover; leave {option} out"
+        )
+    if args.interval and labels is not None:
+        raise InputError(args.model, "predicts labels, which have no interval; ask for --set")
+    if args.set and labels is None:
+        raise InputError(args.model, "predicts numbers, which have no set; ask for --interval")
+    parted = [str(label) for label in ([] if labels is None else labels) if "|" in str(label)]
+    if args.set and parted:
+        raise InputError(
+            args.model,
+            f"has the label {parted[0]!r:.60}, and | parts the labels of a set; use predict_set in "
+            "Python",
+        )
+
+
+def answers(model: Any, X: Any, args: Namespace) -> dict[str, NDArray[Any]]:
     """Return the columns of the answer."""
     columns = {}
     if not hasattr(model, "classes_"):
@@ -87,10 +124,22 @@ def answers(model: Any, X: Any, weights: bool, novelty: bool) -> dict[str, NDArr
         columns["label"] = model.classes_[proba.argmax(axis=1)]
         for c, label in enumerate(model.classes_):
             columns[f"p({label})"] = proba[:, c]
-    if weights:
+    if args.interval:
+        columns["lower"], columns["upper"] = model.predict_interval(X, 1 - args.interval).T
+    if args.set:
+        columns["set"] = _joined(model.predict_set(X, 1 - args.set), model.classes_)
+    if args.weights:
         found = model.source_weights(X)
         for k, name in enumerate(model.source_names_):
             columns[f"weight({name})"] = found[:, k]
-    if novelty:
+    if args.novelty:
         columns["novelty"] = model.novelty(X)
     return {name: np.ascontiguousarray(column) for name, column in columns.items()}
+
+
+def _joined(sets: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[Any]:
+    """Write each set of labels as one word, its labels separated by |."""
+    names = [str(label) for label in classes]
+    kinds, which = np.unique(sets, axis=0, return_inverse=True)
+    words = ["|".join(names[c] for c in np.flatnonzero(kind)) for kind in kinds]
+    return np.array(words)[which.ravel()]

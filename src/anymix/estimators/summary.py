@@ -72,6 +72,7 @@ def summarise(
             "traffic": traffic,
             "influence": _influence(model),
             "consulting": _consulting(model),
+            "sets": model.coverage(),
             "density": _density(model),
             "set_aside": list(model.set_aside_) or None,
             **summarise_tables(model.tables_, model.combination_, model.calibration_report_),

@@ -12,7 +12,7 @@ from string import Template
 from typing import Any, TypeVar
 
 from anymix._files import replacing
-from anymix.report import consulting, diagnostics, guarantees, influence
+from anymix.report import consulting, coverage, diagnostics, guarantees, influence
 from anymix.report.markup import decimals, esc, flat
 from anymix.report.record import ReportRecord, checked, corner_losses
 
@@ -23,6 +23,7 @@ PARTS = (
     guarantees.certificate,
     guarantees.explorer,
     guarantees.comparison,
+    coverage.coverage,
     diagnostics.cross_table,
     consulting.consulting,
     influence.influence,

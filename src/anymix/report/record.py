@@ -12,7 +12,7 @@ from anymix.core import plain
 OURS = "anymix"
 RECORDS = (
     *("certificate", "cross_loss", "comparison", "calibration", "solution", "traffic"),
-    *("influence", "consulting"),
+    *("influence", "consulting", "sets"),
 )
 # Control characters, halves of characters, ends of lines, and what turns the direction of the text.
 ILLEGIBLE = re.compile(
@@ -60,6 +60,8 @@ class ReportRecord(TypedDict, total=False):
         of k.
     consulting : dict
         weights[k][j], how source k takes what the model of source j says, and `sentences`.
+    sets : dict
+        A `Coverage`: what sets or intervals promise, their coverage and size on each source.
     density : str
         What the sources are weighed by, and why, in a sentence.
     set_aside : list of str
@@ -86,6 +88,7 @@ class ReportRecord(TypedDict, total=False):
     traffic: dict[str, Any] | None
     influence: dict[str, Any] | None
     consulting: dict[str, Any] | None
+    sets: dict[str, Any] | None
     density: str | None
     set_aside: list[str] | None
     recorded: dict[str, str] | None
@@ -180,6 +183,7 @@ def _shapes(found: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         **dict.fromkeys(("influence.rows", "influence.sources"), (p, p)),
         "influence.losses": (p,),
         "consulting.weights": (p, p),
+        **dict.fromkeys(("sets.rows", "sets.coverage", "sets.size"), (p,)),
     }
 
 
