@@ -48,6 +48,21 @@ def test_the_model_itself_and_its_certificate_stay_as_they_were(fitted):
     assert adapted.certificate_ is None
 
 
+def test_what_is_held_out_is_what_the_adapted_model_says(fitted):
+    model, monitor = fitted
+    adapted = monitor.adapt(rows(np.random.default_rng(2), 500, 0.9)[0])
+    before, after = model.held_out_, adapted.held_out_
+    assert not np.allclose(before.predictions, after.predictions)
+    at = after.fold == 1
+    part, tables = adapted.combination_.parts[1], adapted.tables_
+    said = part.predict(tables.log_masses[:, at], tables.predictions[:, at])
+    np.testing.assert_allclose(after.predictions[at], said)
+    lost = Monitor.from_tables(adapted, n_bootstrap=100).expected_loss(monitor.X_reference)
+    squares = (after.predictions - tables.targets) ** 2
+    own = [squares[tables.sample_domain == k].mean() for k in (0, 1)]
+    np.testing.assert_allclose(lost.source_losses, own)
+
+
 def test_strange_traffic_changes_nothing(fitted):
     model, monitor = fitted
     adapted = monitor.adapt(np.random.default_rng(3).normal(9.0, 1.0, (400, 1)))
@@ -90,10 +105,10 @@ def test_a_report_of_an_adapted_model_says_that_its_certificate_is_gone(fitted):
 def test_held_out_tables_serve_as_well_as_their_rows(fitted):
     model, _ = fitted
     X, _, _ = rows(np.random.default_rng(7), 400, 0.8)
-    X_ref, _, d_ref = rows(np.random.default_rng(8), 500, 0.5)
+    X_ref, y_ref, d_ref = rows(np.random.default_rng(8), 500, 0.5)
     settings = {"n_bootstrap": 100, "level": 0.05}
-    by_rows = Monitor(model, X_ref, d_ref, **settings)
-    by_tables = Monitor.from_tables(model, model.evaluate(X_ref, X_ref[:, 0], d_ref), **settings)
+    by_rows = Monitor(model, X_ref, d_ref, y_ref, **settings)
+    by_tables = Monitor.from_tables(model, model.evaluate(X_ref, y_ref, d_ref), **settings)
     assert by_tables.estimate(X).to_json() == by_rows.estimate(X).to_json()
     own = Monitor.from_tables(model, **settings).estimate(X)
     assert abs(own.estimate.mixture[0] - 0.8) < 0.15

@@ -56,7 +56,8 @@ def test_the_report_is_json(monitor, planar):
     X = planar.rows(DOMAIN, np.random.default_rng(2))
     report = json.loads(monitor.estimate(X).to_json())
     assert report["source_names"] == ["north", "east", "west"]
-    assert set(report) == {"estimate", "alarm", "source_names", "sentence"}
+    assert set(report) == {"estimate", "alarm", "source_names", "sentence", "expected_loss"}
+    assert report["expected_loss"] is None
 
 
 def test_an_unknown_source_gets_a_sentence(planar):

@@ -1,4 +1,4 @@
-"""anymix monitor: which mixture of the sources is today's traffic, and is it one at all?"""
+"""anymix monitor: which mixture is today's traffic, is it one at all, what does it cost?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def run(args: Namespace, console: Console) -> int:
     """Run the command; 1 means that the alarm rings."""
     with saving(args.model, args.save):
         report = watch(args, console)
-    console.result(report.sentence, report)
+    lost = report.expected_loss
+    console.result("\n".join([report.sentence, *([lost.sentence] if lost else [])]), report)
     return int(report.alarm.rings)
 
 

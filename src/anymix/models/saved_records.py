@@ -20,7 +20,7 @@ from anymix._files import read_file, replacing
 from anymix.core import Certificate, Record, get_loss, loss_name, plain, simplex
 from anymix.estimators import Comparison
 from anymix.exchange import facts_of, parse_json
-from anymix.monitor import TrafficReport, describe
+from anymix.monitor import Alarm, ExpectedLoss, MixtureEstimate, TrafficReport, describe, spoken
 
 # Parts of the report that a record of new rows replaces, and the file that keeps each.
 FILES = {
@@ -178,14 +178,41 @@ def _check_traffic(found: TrafficReport, model: Any) -> TrafficReport:
     estimate, alarm = found.estimate, found.alarm
     _check(found.source_names == names, "it is of other sources than the model")
     simplex.check(estimate.mixture, len(names), "the mixture")
-    for bound in (estimate.lower, estimate.upper):
-        inside = bound.shape == (len(names),) and ((bound >= 0) & (bound <= 1)).all()
+    joint = estimate.joint_lower, estimate.joint_upper
+    _check((joint[0] is None) == (joint[1] is None), "its joint intervals have one end")
+    for bound in (estimate.lower, estimate.upper, *joint):
+        inside = bound is None or (
+            bound.shape == (len(names),) and ((bound >= 0) & (bound <= 1)).all()
+        )
         _check(inside, "its intervals are not shares of the sources")
     shares = alarm.p_value, alarm.level, estimate.confidence
     _check(all(0 <= share <= 1 for share in shares), "it has a share that is not between 0 and 1")
     _check(alarm.rings == (alarm.p_value <= alarm.level), "its alarm is not that of its p-value")
-    # The sentence is made anew, never read.
-    return TrafficReport(estimate, alarm, names, describe(estimate, alarm, names))
+    lost = found.expected_loss
+    if lost is not None:
+        _check_expected_loss(lost, estimate, alarm, loss_name(get_loss(model.loss)))
+        lost = spoken(lost)
+    # Sentences are made anew, never read.
+    return TrafficReport(estimate, alarm, names, describe(estimate, alarm, names), lost)
+
+
+def _check_expected_loss(
+    found: ExpectedLoss, estimate: MixtureEstimate, alarm: Alarm, loss: str
+) -> None:
+    L, numbers = found.source_losses, [found.value, found.lowest, found.highest]
+    _check(L.shape == estimate.mixture.shape, "its expected loss is of other sources")
+    _check(np.isfinite([*L, *numbers, found.lower, found.upper]).all(), "its losses are not finite")
+    again = [estimate.mixture @ L, L.min(), L.max()]
+    _check(np.allclose(numbers, again, rtol=1e-9), "its expected loss is not that of its mixture")
+    _check(
+        found.lower <= found.value <= found.upper, "its interval does not hold its expected loss"
+    )
+    _check(found.loss in ("", loss), "its expected loss is of another loss than the model's")
+    said = found.confidence, found.n, found.trusted
+    _check(
+        said == (estimate.confidence, estimate.n, not alarm.rings),
+        "its expected loss is not of its traffic",
+    )
 
 
 CHECKS: dict[str, Any] = {

@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, IntArray, n_rows, named_sources
 from anymix.core import Record
+from anymix.monitor import _losses
 from anymix.monitor.adapt import adapt_labelled, adapt_z
 from anymix.monitor.alarm import Alarm, Scores, mixture_alarm
 from anymix.monitor.estimate import MixtureEstimate, estimate_mixture
+from anymix.monitor.unlabelled import ExpectedLoss, checked_losses, expected_loss, spoken
 from anymix.sources import Tables
 
 
@@ -45,12 +47,15 @@ class TrafficReport(Record):
         In the order of λ̂.
     sentence : str
         The same for a reader.
+    expected_loss : ExpectedLoss or None
+        What the model loses on it, where losses at the held-out rows are known.
     """
 
     estimate: MixtureEstimate
     alarm: Alarm
     source_names: tuple[str, ...]
     sentence: str
+    expected_loss: ExpectedLoss | None = None
 
 
 class Monitor:
@@ -64,11 +69,16 @@ class Monitor:
         Held-out rows of all sources, on which no density was trained.
     sample_domain : array (m,)
         The source of each held-out row: a name out of `source_names_`, or its position 0..p−1.
+    y_reference : array (m,), optional
+        Labels of the held-out rows, for `expected_loss`: the model's own predictions are judged by
+        them.  Neither the sources nor z may have been learned from these rows.
+    losses : array (m,), optional
+        The deployed model's loss at each held-out row, in place of labels, in any unit.
     method, confidence : see `estimate_mixture`
     level : float
         Rate of false alarms.
     n_bootstrap : int
-        Resamples behind intervals and p-value.
+        Resamples behind the p-value, and behind the intervals of "em".
 
     Examples
     --------
@@ -85,6 +95,9 @@ class Monitor:
     >>> report = monitor.estimate(rng.normal(rng.choice([-1.0, 1.0], 1000, p=[0.2, 0.8]), 0.5))
     >>> report.estimate.mixture.round(1), report.alarm.rings
     (array([0.2, 0.8]), False)
+    >>> monitor = Monitor(Model(), rows, domain, losses=np.where(domain == "left", 1.0, 2.0))
+    >>> monitor.expected_loss(rng.normal(-1.0, 0.5, size=1000)).value < 1.1
+    True
     >>> print(monitor.estimate(rng.normal(5.0, size=1000)).sentence)
     These 1000 rows are not a mixture of the sources (p = 0.002): do not trust λ̂ or the model here.
     """
@@ -94,7 +107,9 @@ class Monitor:
         model: Watched,
         X_reference: Any,
         sample_domain: Any,
+        y_reference: Any = None,
         *,
+        losses: ArrayLike | None = None,
         method: str = "inversion",
         confidence: float = 0.95,
         level: float = 0.01,
@@ -103,6 +118,8 @@ class Monitor:
         self.model = model
         self.X_reference = X_reference
         self.sample_domain = sample_domain
+        self.y_reference = y_reference
+        self.losses = losses
         self.method = method
         self.confidence = confidence
         self.level = level
@@ -113,7 +130,9 @@ class Monitor:
         """Watch a fitted model by what its sources said of held-out rows, without the rows.
 
         tables are those that the model was learned from, unless others are given; `settings` are
-        method, confidence, level and n_bootstrap.
+        losses, method, confidence, level and n_bootstrap.  Without losses, those for
+        `expected_loss` come from `held_out_` of the model, what was predicted at each row without
+        having learned from it, or from other tables' own targets.
         """
         if getattr(model, "novelty_", None) is None:
             raise ValueError(
@@ -124,13 +143,19 @@ class Monitor:
                 "the tables of this model have not the densities that novelty is judged by; watch "
                 "it by held-out rows, as Monitor(model, X_reference, sample_domain) does."
             )
-        tables = model.tables_ if tables is None else tables
+        others, tables = tables, model.tables_ if tables is None else tables
         monitor = cls(model, None, None, **settings)
         monitor.domain = np.asarray(tables.sample_domain)
         log_masses = tables.log_masses
         monitor.reference = Scores(
             model.combination_.log_responsibilities(log_masses), model.novelty_.score(log_masses)
         )
+        if monitor.losses is None and (others is None or others.targets is not None):
+            monitor.reference_losses = (
+                _losses.losses_held_out(model)
+                if others is None
+                else _losses.losses_of_tables(model, others)
+            )
         return monitor
 
     def scores(self, X: Any) -> Scores:
@@ -147,8 +172,17 @@ class Monitor:
         """The source 0..p−1 of each held-out row."""
         return named_sources(self.sample_domain, self.model.source_names_)
 
+    @cached_property
+    def reference_losses(self) -> _losses.Losses | None:
+        """The model's losses at the held-out rows and their name, if they can be known."""
+        if self.losses is not None:
+            return _losses.Losses(checked_losses(self.losses, len(self.domain)))
+        if self.y_reference is None:
+            return None
+        return _losses.losses_of_rows(self.model, self.X_reference, self.y_reference, self.domain)
+
     def estimate(self, X: Any, rng: int | np.random.Generator = 0) -> TrafficReport:
-        """Return the mixture of the rows X, the alarm, and a sentence."""
+        """Return the mixture of the rows X, the alarm, a sentence and, if known, the loss."""
         rng = np.random.default_rng(rng)
         names = tuple(str(name) for name in self.model.source_names_)
         traffic, domain = self.scores(X), self.domain
@@ -162,7 +196,31 @@ class Monitor:
             rng=rng,
         )
         alarm = mixture_alarm(traffic, self.reference, domain, self.level, self.n_bootstrap, rng)
-        return TrafficReport(estimate, alarm, names, describe(estimate, alarm, names))
+        said = describe(estimate, alarm, names)
+        return TrafficReport(estimate, alarm, names, said, self._lost(traffic, estimate, alarm))
+
+    def _lost(
+        self, traffic: Scores, estimate: MixtureEstimate, alarm: Alarm
+    ) -> ExpectedLoss | None:
+        known = self.reference_losses
+        if known is None:
+            return None
+        tables = traffic.log_r, self.reference.log_r, self.domain
+        rings = alarm.rings
+        found = expected_loss(estimate, *tables, known.values, known.loss, trusted=not rings)
+        return spoken(replace(found, fresh=known.fresh))
+
+    def expected_loss(self, X: Any, rng: int | np.random.Generator = 0) -> ExpectedLoss:
+        """Return what the deployed model loses on the rows X, without their labels.
+
+        Σ_k λ̂_k L_k, with an interval; see `ExpectedLoss`.  `estimate` finds it, too, and once.
+        """
+        found = self.estimate(X, rng).expected_loss
+        if found is None:
+            raise ValueError(
+                f"the model's losses at the held-out rows are not known; {_losses.REMEDY}."
+            )
+        return found
 
     def adapt(self, X: Any, y: ArrayLike | None = None, rng: int | np.random.Generator = 0) -> Any:
         """Return a copy of the model whose z suits the traffic X, with or without its labels.
@@ -176,13 +234,15 @@ class Monitor:
         z = adapt_z(model.z_, report.estimate, report.alarm)
         if y is not None:
             tables = model.evaluate(X, y, np.zeros(n_rows(X), dtype=np.intp))
-            tables = tables.heard(model.combination_.consulting)
+            tables = replace(tables, predictions=model.combination_.heard(tables.predictions))
             log_r = model.combination_.log_responsibilities(tables.log_masses)
             answers = tables.predictions, np.asarray(tables.targets)
             z = adapt_labelled(log_r, *answers, z, model.loss, eta=model.eta)
         adapted = copy.copy(model)
-        adapted.combination_ = replace(model.combination_, z=z)
+        adapted.combination_ = model.combination_.with_z(z)
         adapted.certificate_ = None
+        if getattr(model, "held_out_", None) is not None:
+            adapted.held_out_ = _losses.answered_again(model, adapted.combination_)
         return adapted
 
 
@@ -195,7 +255,8 @@ def describe(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[str]) -> s
     ...     mixture=np.array([0.9, 0.1]), lower=np.array([0.8, 0.0]), upper=np.array([1.0, 0.2]),
     ...     condition_number=1.5, method="inversion", n=200, confidence=0.95)
     >>> print(describe(estimate, Alarm(False, 0.4, 0.01, 0.05), ["a", "b"]))
-    These 200 rows are a mixture of 90 % a (80 to 100), 10 % b (0 to 20); nothing strange (p = 0.4).
+    These 200 rows are a mixture of 90 % a (80 to 100), 10 % b (0 to 20), each range by itself with
+    95 % confidence; nothing strange (p = 0.4).
     """
     if alarm.rings:
         return (
@@ -209,6 +270,6 @@ def describe(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[str]) -> s
         for k in order
     )
     return (
-        f"These {estimate.n} rows are a mixture of {shares}; nothing strange "
-        f"(p = {alarm.p_value:.2g})."
+        f"These {estimate.n} rows are a mixture of {shares}, each range by itself with "
+        f"{100 * estimate.confidence:g} % confidence; nothing strange (p = {alarm.p_value:.2g})."
     )

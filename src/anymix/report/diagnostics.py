@@ -158,8 +158,11 @@ def traffic(record: Data) -> str:
             strict=True,
         )
     ]
-    interval = f"{100 * estimate['confidence']:g} % interval"
+    interval = f"{100 * estimate['confidence']:g} % interval of each"
     body = f'<p class="status {css}" role="status">{prose(found["sentence"])}</p>'
+    lost = found.get("expected_loss")
+    if lost is not None:
+        body += f'<p class="status {css}">{prose(lost["sentence"])}</p>'
     body += table("Mixture of the traffic", ["Source", "share", interval, ""], rows)
     lead = (
         f"{estimate['n']} unlabelled rows, set beside the held-out rows of the sources. Alarm at "
