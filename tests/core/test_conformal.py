@@ -17,7 +17,7 @@ from anymix.core import (
     learn_yardstick,
     limits_without,
 )
-from anymix.core.conformal import TILTS, least_count
+from anymix.core.yardstick import TILTS, least_count
 
 seeds = st.integers(0, 10**6)
 alphas = st.sampled_from([0.05, 0.1, 0.2, 1 - 0.9, 0.35])
@@ -77,6 +77,32 @@ def test_intervals_hold_all_numbers_with_a_large_p_value(seed, alpha, K):
             assert inside or best <= alpha + 1e-9
             if K == 1 and low < high and y not in (low, high):
                 assert inside == (best > alpha + 1e-9), "of one part the ends are exact"
+
+
+@given(seeds, alphas, st.integers(1, 4))
+def test_ends_are_the_extreme_rows_of_any_source(seed, alpha, K):
+    """All rows' intervals, sorted, source by source: none is left out that reaches further."""
+    case = problem(seed, K=K)
+    yardsticks, scores, fold, domain, log_r, _ = case
+    h = list(np.random.default_rng(seed + 1).normal(size=(K, 4)) * 2)
+    found = Conformal.of(yardsticks, scores, fold, domain).interval(h, log_r, alpha)
+    for i in range(4):
+        low, high = np.inf, -np.inf
+        for k in range(3):
+            n = int((domain == k).sum())
+            least = least_count(n, alpha)
+            rows = []
+            for s, t in zip(scores[domain == k], fold[domain == k], strict=True):
+                by, logs = yardsticks[t], log_r[t][:, i]
+                R = (s + by.tilt * logs[k]) * (by.spread @ np.exp(logs))
+                rows += [(h[t][i] - R, h[t][i] + R)] if R >= 0 else [(np.inf, -np.inf)]
+            ends = -np.inf, np.inf
+            if least:
+                ends = sorted(r[0] for r in rows)[least - 1], sorted(r[1] for r in rows)[-least]
+            if ends[0] <= ends[1]:
+                low, high = min(low, ends[0]), max(high, ends[1])
+        expected = [low, high] if low <= high else [np.mean(h, axis=0)[i]] * 2
+        np.testing.assert_allclose(found[i], expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("n", [9, 19, 20, 57])

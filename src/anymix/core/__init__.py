@@ -7,12 +7,8 @@ from anymix.core.combination import Ask as Ask
 from anymix.core.combination import Combination, combine, source_weights
 from anymix.core.combination import mix as mix
 from anymix.core.conformal import Conformal as Conformal
-from anymix.core.conformal import Yardstick as Yardstick
 from anymix.core.conformal import check_alpha as check_alpha
 from anymix.core.conformal import crossed_bound as crossed_bound
-from anymix.core.conformal import errors_at as errors_at
-from anymix.core.conformal import fewest as fewest
-from anymix.core.conformal import learn_yardstick as learn_yardstick
 from anymix.core.consulting import Consulting
 from anymix.core.coverage import Coverage as Coverage
 from anymix.core.coverage import limits_without as limits_without
@@ -58,6 +54,10 @@ from anymix.core.solvers import Budget, solve
 from anymix.core.solvers.dca import dca as dca
 from anymix.core.solvers.minimax import Penalty as Penalty
 from anymix.core.solvers.shrinkage import automatic_shrinkage as automatic_shrinkage
+from anymix.core.yardstick import Yardstick as Yardstick
+from anymix.core.yardstick import errors_at as errors_at
+from anymix.core.yardstick import fewest as fewest
+from anymix.core.yardstick import learn_yardstick as learn_yardstick
 
 __all__ = [
     "LOSSES",

@@ -19,39 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.core.records import Record
-
-# Tilts that are tried, in units of the usual error; 0 is the plain largest p-value.
-TILTS = (0.0, 0.03, 0.1, 0.3)
-# So many rows of the usual error stand behind that of each source, lest few rows decide it.
-PRIOR_ROWS = 10.0
-# Below it a source has nothing to do with a point.
-LEAST_LOG = -700.0
-# 1 − 0.9 times 20 is to be 2: the α that is kept is larger by less than this over n + 1.
-ROUNDING = 1e-9
-
-
-def fewest(alpha: float) -> int:
-    """How many rows a source needs, n ≥ 1/α − 1, so that its p-value can be α or less.
-
-    >>> fewest(0.1), fewest(0.05), fewest(1 - 0.9)
-    (9, 19, 9)
-    """
-    return int(np.ceil(1 / (alpha + ROUNDING / 2) - 1 - ROUNDING))
-
-
-def least_count(n: int, alpha: float) -> int:
-    """How many of n rows must be as strange as y, so that p > α: 1 + c > α (n + 1).
-
-    >>> least_count(19, 0.1), least_count(8, 0.1)
-    (2, 0)
-    """
-    return int(np.floor(alpha * (n + 1) + ROUNDING))
+from anymix.core.yardstick import Yardstick, least_count
 
 
 def check_alpha(alpha: float) -> float:
@@ -77,100 +51,6 @@ def crossed_bound(n: FloatArray | IntArray, n_parts: int, alpha: float) -> Float
         return np.full(n.shape, alpha)
     more = 2 * (1 - alpha) * (n_parts - 1) / (n + n_parts)
     return np.asarray(np.minimum(2 * alpha + more, 1.0))
-
-
-def errors_at(h: FloatArray, y: FloatArray | IntArray) -> FloatArray:
-    """|y − h(x)| of numbers h (n,), 1 − h(x, y) of probabilities h (n, c): (n,).
-
-    >>> errors_at(np.array([1.0]), np.array([3.0])), errors_at(np.array([[0.5, 0.5]]), [1])
-    (array([2.]), array([0.5]))
-    """
-    if h.ndim == 1:
-        return np.abs(np.asarray(y, dtype=float) - h)
-    return np.asarray(1.0 - h[np.arange(len(h)), np.asarray(y, dtype=np.intp)])
-
-
-@dataclass(frozen=True, eq=False)
-class Yardstick(Record):
-    """What errors are measured by: σ(x) = Σ_k r_k(x) σ_k, and the tilt a.
-
-    Attributes
-    ----------
-    spread : array (p,)
-        σ_k > 0.
-    tilt : float
-        a ≥ 0.
-    """
-
-    spread: FloatArray
-    tilt: float = 0.0
-
-    def scale(self, log_r: FloatArray) -> FloatArray:
-        """σ(x) from log r_k, (p, n): (n,)."""
-        return np.asarray(self.spread @ np.exp(log_r))
-
-    def pull(self, log_r: FloatArray) -> FloatArray:
-        """a log r_k(x), (p, n) or (n,): what a source's limit at x is lowered by."""
-        return np.asarray(self.tilt * np.maximum(log_r, LEAST_LOG))
-
-    def scores(self, errors: FloatArray, log_r: FloatArray, domain: IntArray) -> FloatArray:
-        """s_k(x_i, y_i) of rows, each for its own source k, (n,)."""
-        own = log_r[domain, np.arange(domain.size)]
-        return np.asarray(errors / self.scale(log_r) - self.pull(own))
-
-
-def learn_yardstick(
-    errors: FloatArray,
-    log_r: FloatArray,
-    domain: IntArray,
-    alpha: float,
-    labels: FloatArray | None = None,
-) -> Yardstick:
-    """Learn σ_k, the mean error that x tells of, and the tilt that makes sets smallest.
-
-    σ_k = (n₀ ē + Σ_i r_k(x_i) e_i) / (n₀ + Σ_i r_k(x_i)), ē being the mean error.  Errors of labels
-    lie between 0 and 1 already: there σ is ē for all, and `labels` (n, c) are those of all labels.
-
-    Examples
-    --------
-    >>> errors = np.array([1.0, 1.0, 3.0, 3.0])
-    >>> log_r = np.log([[0.99, 0.99, 0.01, 0.01], [0.01, 0.01, 0.99, 0.99]])
-    >>> learn_yardstick(errors, log_r, np.array([0, 0, 1, 1]), 0.1).spread.round(2)
-    array([1.84, 2.16])
-    """
-    p, mean = len(log_r), float(errors.mean())
-    spread = np.full(p, mean if mean > 0 else 1.0)
-    if labels is None and mean > 0:
-        r = np.exp(log_r)
-        spread = (PRIOR_ROWS * mean + r @ errors) / (PRIOR_ROWS + r.sum(axis=1))
-    tried = [Yardstick(spread, tilt) for tilt in TILTS]
-    if labels is not None and labels.shape[1] == 1:
-        return tried[0]  # of the label alone nobody knows how large a set would be
-    sizes = [_mean_size(one, errors, log_r, domain, alpha, labels) for one in tried]
-    return tried[int(np.argmin(sizes))]
-
-
-def _mean_size(
-    by: Yardstick,
-    errors: FloatArray,
-    log_r: FloatArray,
-    domain: IntArray,
-    alpha: float,
-    labels: FloatArray | None,
-) -> float:
-    """The mean size of sets at rows, sources counting equally, that these rows would give."""
-    own, limits = by.scores(errors, log_r, domain), []
-    for k in range(len(log_r)):
-        known = own[domain == k]
-        limits.append(nth_largest(known, max(least_count(known.size, alpha), 1)))
-    limit = (np.array(limits)[:, None] + by.pull(log_r)).max(axis=0) * by.scale(log_r)
-    size = np.maximum(limit, 0.0) if labels is None else (labels <= limit[:, None]).sum(axis=1)
-    return float(np.mean([size[domain == k].mean() for k in np.unique(domain)]))
-
-
-def nth_largest(values: FloatArray, n: int) -> float:
-    """Return infinity where there are fewer than n values."""
-    return float(np.partition(values, -n)[-n]) if values.size >= n else np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,33 +127,69 @@ class Conformal:
         rows are needed, y is at least the c-th smallest h_t − R_i and at most the c-th largest
         h_t + R_i; of one part these are the ends themselves.  Where no y is left it is [h, h].
         """
-        middle = np.mean(h, axis=0)
-        found = np.stack([np.full(middle.size, np.inf), np.full(middle.size, -np.inf)], axis=1)
-        for k, n in enumerate(self.n):
-            least = least_count(int(n), alpha)
-            ends = self._ends(k, least, h, log_r) if least else np.array([[-np.inf, np.inf]])
-            some = ends[:, 0] <= ends[:, 1]
-            found[:, 0] = np.where(some, np.minimum(found[:, 0], ends[:, 0]), found[:, 0])
-            found[:, 1] = np.where(some, np.maximum(found[:, 1], ends[:, 1]), found[:, 1])
+        middle, needed = np.mean(h, axis=0), [least_count(int(n), alpha) for n in self.n]
+        if not all(needed):
+            return np.tile([-np.inf, np.inf], (middle.size, 1))
+        at = _Points(self, h, log_r)
+        inner, outer = at.bounds(needed)
+        found = np.stack([inner[0].min(axis=0), inner[1].max(axis=0)], axis=1)
+        if len(self.scores) > 1:
+            # Most sources cannot reach beyond what others are sure to reach.
+            far = (outer[0] <= found[:, 0]) | (outer[1] >= found[:, 1])
+            for k, least in enumerate(needed):
+                rows = np.flatnonzero(far[k])
+                low, high = at.ends(k, least, rows)
+                some = low <= high
+                found[rows, 0] = np.where(some, np.minimum(found[rows, 0], low), found[rows, 0])
+                found[rows, 1] = np.where(some, np.maximum(found[rows, 1], high), found[rows, 1])
         nothing = found[:, 0] > found[:, 1]
         return np.where(nothing[:, None], middle[:, None], found)
 
-    def _ends(
-        self, k: int, least: int, h: Sequence[FloatArray], log_r: Sequence[FloatArray]
-    ) -> FloatArray:
-        """The ends of source k, (n, 2); of each part only the largest scores can be among them."""
-        lower, upper = [], []
-        if len(self.scores) == 1:  # one middle: the rows' intervals lie in each other
-            by, logs = self.yardsticks[0], log_r[0]
-            reach = (self.scores[0][k][-least] + by.pull(logs[k])) * by.scale(logs)
-            half = np.where(reach >= 0, reach, -np.inf)
-            return np.stack([h[0] - half, h[0] + half], axis=1)
-        for by, rows, middle, logs in zip(self.yardsticks, self.scores, h, log_r, strict=True):
-            reach = rows[k][-least:] + by.pull(logs[k])[:, None]
-            half = np.where(reach >= 0, reach * by.scale(logs)[:, None], -np.inf)
-            lower.append(middle[:, None] - half)
-            upper.append(middle[:, None] + half)
+
+class _Points:
+    """New points, and how far the rows of each part and source reach there."""
+
+    def __init__(self, known: Conformal, h: Sequence[FloatArray], log_r: Sequence[FloatArray]):
+        self.scores, self.h = known.scores, h
+        given = list(zip(known.yardsticks, log_r, strict=True))
+        self.scale = [by.scale(logs) for by, logs in given]
+        self.pull = [by.pull(logs) for by, logs in given]
+
+    def reach(self, t: int, k: int, rows: Any, best: FloatArray) -> FloatArray:
+        """R of some scores of source k, of part t, at some points, (n, scores); −∞ if below 0."""
+        reach = best + self.pull[t][k, rows, None]
+        return np.where(reach >= 0, reach * self.scale[t][rows, None], -np.inf)
+
+    def bounds(self, needed: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """Ends within and beyond which those of each source cannot lie, both (2, p, n).
+
+        If c of all rows are needed, the c-th largest end of K parts lies between the smallest and
+        the largest of their ⌈c/K⌉-th largest ones.  No inner ends where they might cross.
+        """
+        K, every = len(self.scores), slice(None)
+        inner, outer = np.empty((2, 2, len(needed), self.h[0].size))
+        for k, least in enumerate(needed):
+            rank = -(-least // K)
+            ends = []
+            for t, middle in enumerate(self.h):
+                own = self.scores[t][k]
+                best = own[-rank:][:1] if own.size >= rank else np.array([-np.inf])
+                half = self.reach(t, k, every, best)[:, 0]
+                ends.append((middle - half, middle + half))
+            lower, upper = np.moveaxis(np.array(ends), 1, 0)
+            outer[:, k] = lower.min(axis=0), upper.max(axis=0)
+            sure = lower.max(axis=0), upper.min(axis=0)
+            inner[0, k] = np.where(sure[0] <= sure[1], sure[0], np.inf)
+            inner[1, k] = np.where(sure[0] <= sure[1], sure[1], -np.inf)
+        return inner, outer
+
+    def ends(self, k: int, least: int, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The ends of source k at some points; of each part only the largest scores can be them."""
+        halves = [self.reach(t, k, rows, own[k][-least:]) for t, own in enumerate(self.scores)]
+        given = list(zip(self.h, halves, strict=True))
         least -= 1
-        low = np.partition(np.concatenate(lower, axis=1), least, axis=1)[:, least]
-        high = np.partition(-np.concatenate(upper, axis=1), least, axis=1)[:, least]
-        return np.stack([low, -high], axis=1)
+        lower = np.concatenate([middle[rows, None] - half for middle, half in given], axis=1)
+        upper = np.concatenate([-middle[rows, None] - half for middle, half in given], axis=1)
+        lower.partition(least, axis=1)
+        upper.partition(least, axis=1)
+        return lower[:, least], -upper[:, least]
