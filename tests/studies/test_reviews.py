@@ -70,29 +70,74 @@ def test_the_regressor_is_scikit_learns(corpus):
     np.testing.assert_allclose(ours, theirs, atol=5e-3)
 
 
-def test_kernel_mean_matching_is_the_estimators(corpus):
+def test_a_weight_is_a_price_of_errors(corpus):
+    view, rows = corpus.view(), domains(corpus)[1]
+    twice = fit_svr(view, np.r_[rows, rows[:9]]).predict(view.kernel[:, np.r_[rows, rows[:9]]])
+    weights = np.where(np.arange(len(rows)) < 9, 2.0, 1.0)
+    weighted = fit_svr(view, rows, weights=weights).predict(view.kernel[:, rows])
+    np.testing.assert_allclose(weighted, twice, atol=0.02)
+    plain = fit_svr(view, rows).predict(view.kernel[:, rows])
+    assert np.abs(weighted - plain).max() > 0.05
+
+
+BOOKS = (0.0, 0.0, 1.0, 0.0)
+
+
+def matched(corpus, mixtures=(BOOKS,)):
     view, parts = corpus.view(), domains(corpus)
     train, target = [p[:40] for p in parts], [p[40:] for p in parts]
-    matcher = MeanMatcher(view, train, target)
+    matcher = MeanMatcher(view, train, target, mixtures)
     X, y = view.counts[matcher.rows], corpus.ratings[matcher.rows]
-    other = KernelMeanMatching(SVR(), gamma=GAMMA, tol=1e-4)
-    other.fit(X, y, X_target=view.counts[target[2]])
-    fitted = matcher.fit((0.0, 0.0, 1.0, 0.0))
+    return matcher, X, y, view.counts[target[2]]
+
+
+def test_kernel_mean_matching_is_the_estimators(corpus):
+    matcher, X, y, target = matched(corpus)
+    other = KernelMeanMatching(SVR(), gamma=GAMMA, tol=1e-6).fit(X, y, X_target=target)
+    b = matcher.weights(BOOKS)
+    K, kappa = rbf_kernel(X.astype(float), gamma=GAMMA), matcher.kappa[2]
+    np.testing.assert_allclose(
+        kappa, len(X) * rbf_kernel(X.astype(float), target.astype(float), GAMMA).mean(axis=1), 1e-5
+    )
+    assert 0.5 * b @ K @ b - kappa @ b <= other.objective_ * (1 - 1e-5), "a lower objective"
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_what_is_fitted_to_the_weighted_rows_is_scikit_learns(corpus, early):
+    matcher, X, y, _ = matched(corpus)
+    b = matcher._early[BOOKS] if early else matcher.weights(BOOKS)
+    svr = SVR(kernel="rbf", gamma=GAMMA, C=C, epsilon=EPSILON).fit(X, y, sample_weight=b)
+    ours = matcher.fit_early(BOOKS) if early else matcher.fit(BOOKS)
+    found = ours.predict(matcher.view.kernel[:, ours.rows])
+    np.testing.assert_allclose(found, svr.predict(matcher.view.counts), atol=0.02)
+
+
+def test_kernel_mean_matching_with_a_ridge_is_the_estimators(corpus):
+    matcher, X, y, target = matched(corpus)
+    other = KernelMeanMatching(SVR(), gamma=GAMMA, tol=1e-4).fit(X, y, X_target=target)
+    fitted = matcher.ridge(BOOKS)
     b = other.weights_
     centre = np.average(y, weights=b)
     ridge = KernelRidge(kernel="rbf", gamma=GAMMA, alpha=len(b) * RIDGE)
     ridge.fit(X.astype(float), y - centre, sample_weight=b)
-    theirs = ridge.predict(view.counts.astype(float)) + centre
-    ours = fitted.predict(view.kernel[:, fitted.rows])
+    theirs = ridge.predict(matcher.view.counts.astype(float)) + centre
+    ours = fitted.predict(matcher.view.kernel[:, fitted.rows])
     np.testing.assert_allclose(ours, theirs, atol=0.02)
+
+
+def test_weights_are_as_good_whichever_target_came_before(corpus):
+    first, second = matched(corpus)[0], matched(corpus)[0]
+    first.weights((1.0, 0.0, 0.0, 0.0))
+    values = [m._program(BOOKS).objective(m.weights(BOOKS)) for m in (first, second)]
+    assert values[0] == pytest.approx(values[1], rel=1e-5)
 
 
 def test_the_target_of_a_mixture_is_the_mixture_of_the_targets(corpus):
     view, parts = corpus.view(), domains(corpus)
     train = [p[:40] for p in parts]
     both = np.concatenate([parts[0][40:], parts[3][40:]])
-    mixed = MeanMatcher(view, train, [p[40:] for p in parts]).fit((0.5, 0.0, 0.0, 0.5))
-    pooled = MeanMatcher(view, train, [both] * 4).fit((1.0, 0.0, 0.0, 0.0))
+    mixed = MeanMatcher(view, train, [p[40:] for p in parts]).ridge((0.5, 0.0, 0.0, 0.5))
+    pooled = MeanMatcher(view, train, [both] * 4).ridge((1.0, 0.0, 0.0, 0.0))
     np.testing.assert_allclose(
         mixed.predict(view.kernel[:, mixed.rows]),
         pooled.predict(view.kernel[:, pooled.rows]),

@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 
 from anymix.core import simplex
-from anymix.studies import sentiment
+from anymix.studies import review_rivals, sentiment
 from anymix.studies.loaders import Reviews, load_reviews
+from anymix.studies.made_up import made_up_reviews
 from anymix.studies.reviews import fit_bigrams, fit_svr, read_corpus
 from anymix.studies.runner import quiet
-from anymix.studies.sentiment import mixture, sampled_z, split, study, targets
+from anymix.studies.sentiment import mixture, part, sampled_z, split, study, targets
 from tests.studies.study_cases import rehearsal
 
 
@@ -24,9 +25,10 @@ def test_there_are_27_columns_and_two_figures_and_all_are_mixtures():
 def test_the_study_on_made_up_reviews():
     results = rehearsal("sentiment").alone
     rows = {(r.method, r.protocol) for r in results}
-    assert len(rows) == 8 + 9 + 4
+    assert len(rows) == 10 + 11 + 4
     assert len(results) == len(rows) * len(targets())
-    assert {r.method for r in results if r.privileged} == {"KMM", "λ-comb", "joint"}
+    matched = {"KMM", "KMM, tolerance 1e-4", "KMM, kernel ridge"}
+    assert {r.method for r in results if r.privileged} == {*matched, "λ-comb", "joint"}
     value = {(r.method, r.protocol, r.table, r.target): r.value for r in results}
     for name in ("K", "unif", "DW"):
         one = [value[name, "clean", "Table 1", d] for d in "KDBE"]
@@ -38,6 +40,13 @@ def test_the_study_on_made_up_reviews():
         assert value["λ-comb", way, "Table 1", "B"] == pytest.approx(
             value["B", way, "Table 1", "B"]
         )
+
+
+@pytest.mark.xdist_group("sentiment")
+def test_rows_that_run_alone_are_those_of_the_whole_study():
+    names = ["KMM", "KMM, kernel ridge", "anymix"]
+    whole = [r for r in rehearsal("sentiment").alone if r.method in names]
+    assert [*part(read_corpus(made_up_reviews(30)), [0], quiet, names)] == whole
 
 
 def test_a_split_is_four_to_one_in_each_domain_and_new_for_each_seed(reviews):
@@ -77,11 +86,13 @@ def test_sampled_sentences_leave_z_where_it_starts_unless_they_tell(monkeypatch,
     assert not np.allclose(z, 0.25)
 
 
-def test_a_small_real_study_keeps_the_order_of_the_methods(real_data):
+def test_a_small_real_study_keeps_the_order_of_the_methods(monkeypatch, real_data):
+    # Nothing is asked of KMM here, which would take most of the time.
+    monkeypatch.setattr(review_rivals, "matching_methods", lambda *given: [])
     whole = load_reviews(real_data)
     rows = np.concatenate([np.flatnonzero(whole.domain == k)[::5] for k in range(4)])
-    part = Reviews([whole.texts[i] for i in rows], whole.ratings[rows], whole.domain[rows])
-    results = list(study(read_corpus(part), [0], quiet, n_sentences=300))
+    some = Reviews([whole.texts[i] for i in rows], whole.ratings[rows], whole.domain[rows])
+    results = list(study(read_corpus(some), [0], quiet, n_sentences=300))
     value = {
         (r.method, r.protocol): r.value
         for r in results

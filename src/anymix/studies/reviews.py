@@ -121,14 +121,20 @@ class Regressor(NamedTuple):
         return np.asarray(kernel @ self.weights + self.intercept)
 
 
-def fit_svr(view: View, rows: Rows, targets: Floats | None = None) -> Regressor:
-    """Fit a support vector regressor on some rows, to their ratings or to other targets."""
+def fit_svr(
+    view: View, rows: Rows, targets: Floats | None = None, weights: Floats | None = None
+) -> Regressor:
+    """Fit a support vector regressor on some rows, to their ratings or to other targets.
+
+    A row of weight w has the price w C of an error.
+    """
     K = view.kernel[np.ix_(rows, rows)].astype(np.float64)
     svr = SVR(kernel="precomputed", C=C, epsilon=EPSILON, cache_size=1000)
-    svr.fit(K, view.corpus.ratings[rows] if targets is None else targets)
-    weights = np.zeros(len(rows))
-    weights[svr.support_] = svr.dual_coef_[0]
-    return Regressor(rows, weights, float(svr.intercept_[0]))
+    y = view.corpus.ratings[rows] if targets is None else targets
+    svr.fit(K, y, sample_weight=weights)
+    coefficients = np.zeros(len(rows))
+    coefficients[svr.support_] = svr.dual_coef_[0]
+    return Regressor(rows, coefficients, float(svr.intercept_[0]))
 
 
 class HeldOut(NamedTuple):

@@ -13,8 +13,7 @@ The loss on a mixture is the mixture of the domains' losses on their test rows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,10 +22,18 @@ import numpy as np
 from anymix.core import Objective, Problem, combine, simplex, solve
 from anymix.densities import BigramModel, TemperatureScaling
 from anymix.studies.beyond import review_ratings
-from anymix.studies.kmm_reviews import MeanMatcher
+from anymix.studies.kmm_reviews import Mixture
 from anymix.studies.loaders import load_reviews
 from anymix.studies.made_up import made_up_reviews
 from anymix.studies.paper_numbers import columns, published
+from anymix.studies.review_rivals import (
+    DOMAINS,
+    Method,
+    Split,
+    fixed,
+    matching_methods,
+    rivals,
+)
 from anymix.studies.reviews import (
     Corpus,
     Floats,
@@ -42,17 +49,14 @@ from anymix.studies.reviews import (
     rbf,
     read_corpus,
 )
-from anymix.studies.runner import Progress, Result, Setup
+from anymix.studies.runner import Progress, Result
 
-DOMAINS = "KDBE"
 TABLES = ("Table 1", "Table 5", "Table 6", "Table 7")
 ETA = 1e-3
 N_SENTENCES = 10_000
 # Ratings have a variance near 3: a gap of 1e-3 between losses is small.  z = 1/p meets it; driven
 # on to zero, γ takes all weight from two domains, as the words beside the records say.
 GAMMA_TOLERANCE = 1e-3
-
-Mixture = tuple[float, ...]
 
 
 class Target(NamedTuple):
@@ -61,15 +65,6 @@ class Target(NamedTuple):
     table: str
     column: str
     mixture: Mixture
-
-
-class Method(NamedTuple):
-    """A row: from the target's mixture to the MSE on each domain's test rows."""
-
-    name: str
-    protocol: Setup
-    losses: Callable[[Mixture], Floats]
-    privileged: bool = False
 
 
 def mixture(column: str) -> Mixture:
@@ -98,6 +93,11 @@ def targets() -> list[Target]:
     return found
 
 
+def mixtures() -> list[Mixture]:
+    """Return the mixtures of all targets."""
+    return [target.mixture for target in targets()]
+
+
 def run(data: Path | None, seeds: Sequence[int], progress: Progress) -> Iterator[Result]:
     """Run the study on the reviews in the folder."""
     yield from study(read_corpus(load_reviews(data)), seeds, progress)
@@ -120,10 +120,40 @@ def study(
         train, test = split(corpus, seed)
         yield from _records(published_methods(whole, train, test, seed, n_sentences), seed)
         progress(2 * i + 1, 2 * len(seeds), f"seed {seed}, as published")
-        new = ~np.isin(corpus.text, corpus.text[np.concatenate(train)])
-        unseen = [rows[new[rows]] for rows in test]
+        unseen = unread(corpus, train, test)
         yield from _records(clean_methods(corpus.view(np.concatenate(train)), train, unseen), seed)
         progress(2 * i + 2, 2 * len(seeds), f"seed {seed}, clean")
+
+
+def run_part(
+    data: Path | None, seeds: Sequence[int], progress: Progress, only: Collection[str]
+) -> Iterator[Result]:
+    """Run the rows of kernel mean matching or *anymix* alone, on the study's own splits."""
+    yield from part(read_corpus(load_reviews(data)), seeds, progress, only)
+
+
+def part(
+    corpus: Corpus, seeds: Sequence[int], progress: Progress, only: Collection[str]
+) -> Iterator[Result]:
+    """Run the rows of kernel mean matching or *anymix* alone on a corpus."""
+    whole = corpus.view()
+    for i, seed in enumerate(seeds):
+        train, test = split(corpus, seed)
+        methods = matching_methods(whole, Split(train, test, mixtures()), "as published")
+        yield from _records([m for m in methods if m.name in only], seed)
+        progress(2 * i + 1, 2 * len(seeds), f"seed {seed}, as published")
+        view, unseen = corpus.view(np.concatenate(train)), unread(corpus, train, test)
+        methods = matching_methods(view, Split(train, unseen, mixtures()), "clean")
+        if "anymix" in only:
+            methods.append(by_default(view, train, unseen))
+        yield from _records([m for m in methods if m.name in only], seed)
+        progress(2 * i + 2, 2 * len(seeds), f"seed {seed}, clean")
+
+
+def unread(corpus: Corpus, train: Sequence[Rows], test: Sequence[Rows]) -> list[Rows]:
+    """Leave out the test rows whose text is that of a training row."""
+    new = ~np.isin(corpus.text, corpus.text[np.concatenate(train)])
+    return [rows[new[rows]] for rows in test]
 
 
 def split(corpus: Corpus, seed: int) -> tuple[list[Rows], list[Rows]]:
@@ -165,8 +195,8 @@ def published_methods(
     h = predictions(view, regressors, rows)
     z = sampled_z(view, regressors, bigrams, seed, n_sentences)
     dw = combine(log_likelihoods(view, bigrams, rows), h, z, ETA)
-    rivals = _rivals(view, train, test, h, "as published")
-    return [*rivals, Method("DW", "as published", _fixed(view, test, dw))]
+    others = rivals(view, Split(train, test, mixtures()), h, "as published")
+    return [*others, Method("DW", "as published", fixed(view, test, dw))]
 
 
 def clean_methods(view: View, train: Sequence[Rows], test: Sequence[Rows]) -> list[Method]:
@@ -191,55 +221,29 @@ def clean_methods(view: View, train: Sequence[Rows], test: Sequence[Rows]) -> li
         )
         amount = 0.0 if objective == "gamma" else "auto"
         z = solve(problem, objective, shrinkage=amount).z
-        return _fixed(view, test, combine(now, found.predictions, z, ETA))
+        return fixed(view, test, combine(now, found.predictions, z, ETA))
 
     joint = predictions(view, [fit_svr(view, np.concatenate(train))], found.rows)[0]
     return [
-        *_rivals(view, train, test, found.predictions, "clean"),
+        *rivals(view, Split(train, test, mixtures()), found.predictions, "clean"),
         Method("DW, γ = 0", "clean", dw("raw", "gamma")),
         Method("DW", "clean", dw("raw", "regret")),
         Method("DW, calibrated", "beyond", dw("calibrated", "regret")),
         Method("DW, domain classifier", "beyond", dw("classifier", "regret")),
-        Method("anymix", "beyond", _fixed(view, test, review_ratings(view, train, found.rows))),
-        Method("joint", "beyond", _fixed(view, test, joint), privileged=True),
+        by_default(view, train, test),
+        Method("joint", "beyond", fixed(view, test, joint), privileged=True),
     ]
+
+
+def by_default(view: View, train: Sequence[Rows], test: Sequence[Rows]) -> Method:
+    """Return the row of the estimator with its defaults and the paper's regressor."""
+    found = review_ratings(view, train, np.concatenate(test))
+    return Method("anymix", "beyond", fixed(view, test, found))
 
 
 def _calibrated(held: Floats, now: Floats, domain: Rows) -> tuple[Floats, Floats]:
     scaling = TemperatureScaling().fit(held, domain)
     return scaling.transform(held), scaling.transform(now)
-
-
-def _rivals(
-    view: View,
-    train: Sequence[Rows],
-    test: Sequence[Rows],
-    h: Floats,
-    protocol: Setup,
-) -> list[Method]:
-    """K, D, B, E, their mean, KMM and λ-comb; the last two know the target's mixture."""
-    matcher, rows = MeanMatcher(view, train, test), np.concatenate(test)
-
-    def kmm(lam: Mixture) -> Floats:
-        return _fixed(view, test, predictions(view, [matcher.fit(lam)], rows)[0])(lam)
-
-    def lambda_comb(lam: Mixture) -> Floats:
-        return _fixed(view, test, np.asarray(lam) @ h)(lam)
-
-    return [
-        *(Method(d, protocol, _fixed(view, test, h[k])) for k, d in enumerate(DOMAINS)),
-        Method("unif", protocol, _fixed(view, test, h.mean(axis=0))),
-        Method("KMM", protocol, cache(kmm), privileged=True),
-        Method("λ-comb", protocol, lambda_comb, privileged=True),
-    ]
-
-
-def _fixed(view: View, test: Sequence[Rows], h: Floats) -> Callable[[Mixture], Floats]:
-    """Return the domains' losses of predictions that do not depend on the target."""
-    squares = (h - view.corpus.ratings[np.concatenate(test)]) ** 2
-    bounds = np.cumsum([len(rows) for rows in test])[:-1]
-    losses = np.array([part.mean() for part in np.split(squares, bounds)])
-    return lambda lam: losses
 
 
 def sampled_z(
