@@ -1,23 +1,26 @@
 """docs/evidence.md and its picture from the records: written by `python tools/results.py`.
 
 The words stand in results/evidence.md; a line of them that is a name in braces is replaced by what
-the records say: ``{made}``, ``{summary}``, ``{verdicts METHOD}``, ``{picture}``,
-``{sets}``.
+the records say: ``{made}``, ``{summary}``, ``{verdicts METHOD}``, ``{tally METHOD}``,
+``{picture}``, ``{sets}``.
+Words that compare methods on their own are refused: see `tools.words`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from math import floor, log10
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from anymix.studies.evidence_claims import Paired, by_split, domains, paired, regret, sets, shown
+from anymix.studies.claim_lines import listed
+from anymix.studies.claims import signed
+from anymix.studies.evidence_claims import by_split, domains, paired, regret, sets, shown
 from anymix.studies.evidence_figure import draw_evidence
 from anymix.studies.runner import Result, clock, read_records
 from anymix.studies.tables import number
+from tools import words
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "results" / "evidence.jsonl"
@@ -35,11 +38,13 @@ def page() -> str:
         "made": lambda _: _made(head, results),
         "summary": lambda _: _summary(results),
         "verdicts": lambda method: _verdicts(results, method),
+        "tally": lambda method: _tally(results, method),
         "picture": lambda _: f"![Losses beside that of joint*](images/{PICTURE.name})",
         "sets": lambda _: "\n".join(_set(results, name) for name in sets(results)),
     }
-    words = WORDS.read_text(encoding="utf-8")
-    return re.sub(r"^\{(\w+) ?(.*)\}$", lambda m: say[m[1]](m[2]), words, flags=re.MULTILINE)
+    prose = WORDS.read_text(encoding="utf-8")
+    words.check("evidence", prose)
+    return re.sub(r"^\{(\w+) ?(.*)\}$", lambda m: say[m[1]](m[2]), prose, flags=re.MULTILINE)
 
 
 def write() -> None:
@@ -54,19 +59,6 @@ def _made(head: dict[str, Any], results: Sequence[Result]) -> str:
         f"`{head['command']}`, version {head['version']}, {head['date']}, "
         f"{clock(head['seconds'])}, {n} splits, {len(results)} records."
     )
-
-
-def signed(found: Paired) -> str:
-    """Write a difference and its standard error, which has two digits.
-
-    >>> signed(Paired(-0.01234, 0.0023)), signed(Paired(1.5, 12.3)), signed(Paired(0.0, 0.0))
-    ('−0.0123 ± 0.0023', '+2 ± 12', '0')
-    """
-    difference, error = found
-    if error == 0:
-        return f"{difference:+.3g}".replace("-", "−") if difference else "0"
-    digits = max(0, 1 - floor(log10(error)))
-    return f"{difference:+.{digits}f} ± {error:.{digits}f}".replace("-", "−")
 
 
 def _loss(results: Sequence[Result], table: str, method: str, name: str) -> float:
@@ -115,9 +107,22 @@ def _verdicts(results: Sequence[Result], method: str) -> str:
         domain, worst = regret(results, name, method)
         lines.append(
             f"- {name}: {signed(pooled)} against joint*, {pooled.verdict}; {signed(alone)} against "
-            f"own*, {alone.verdict}; at worst {signed(worst)}, at {domain}."
+            f"own*, {alone.verdict}; at worst {signed(worst)}, at {domain}, {worst.verdict}."
         )
-    return "\n".join(lines)
+    return "\n".join([f"<!-- verdicts: {method} -->", "", *lines])
+
+
+def _tally(results: Sequence[Result], method: str) -> str:
+    """Count the sets where a method is below, level with or above the pooled and the own models."""
+    lines = []
+    for other in ("joint", "own"):
+        found = {name: paired(results, name, method, other).verdict for name in sets(results)}
+        groups = {
+            word: [name for name, verdict in found.items() if verdict == word] for word in MARKS
+        }
+        said = [f"{word} on {listed(names) or 'none'}" for word, names in groups.items()]
+        lines.append(f"Against {other}*, {method} is {said[0]}; {said[1]}; {said[2]}.")
+    return "\n".join([*lines, f"<!-- tally: {method} -->"])
 
 
 def _set(results: Sequence[Result], name: str) -> str:

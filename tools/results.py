@@ -1,7 +1,8 @@
 """docs/results.md, docs/evidence.md and their pictures from the records: `python tools/results.py`.
 
-The words on a study stand beside its records, in results/NAME.md; a line of them that begins with
-``{duels`` is replaced by what the records say, e.g. ``{duels DW; clean}``.
+The words on a study stand beside its records, in results/NAME.md.  What stands there in braces is
+replaced by what the records say, e.g. ``{duels DW; clean}``: see `anymix.studies.claim_lines`.
+Words that compare methods on their own are refused: see `tools.words`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from anymix.studies.claims import duels
+from anymix.studies.claim_lines import SAY
 from anymix.studies.figures import curves, draw_curves, draw_domains
 from anymix.studies.runner import STUDIES, Result, clock, read_records
 from anymix.studies.synthetic import paper_classification_domains
 from anymix.studies.tables import render
-from tools import evidence
+from tools import evidence, words
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "results"
@@ -32,8 +33,17 @@ HEAD = """# Results
 Every table and figure of the paper with our value beside it; this page is written from the records
 in `results/` by `make docs`, and a test fails when the two disagree.  Mean ± standard deviation
 over seeds.  A star marks a privileged method: it sees the target's rows or mixture, or all rows
-pooled.  Protocols: *as published* follows the paper; *clean* is the paper's method with no test row
-seen in training; *beyond* is our own.
+pooled.  It is counted among the rivals all the same.  Protocols: *as published* follows the paper;
+*clean* is the paper's method with no test row seen in training; *beyond* is our own.
+
+Every sentence that compares two methods is made from the records.  A gain is the mean over seeds of
+their paired difference, positive where the method named first is the better one, and ± is its
+standard error over seeds, s/√n.  A column is *won* or *lost*, a method *better* or *worse*, if the
+gain is beyond two standard errors; within them the two are *level*.  Splits share rows, so these
+errors are rather too small; chance alone leaves two of them in about one case of five with three
+seeds, in one of thirteen with ten.  A column that stands in two tables counts once; the column
+*mean* is no column of the count but *the mean*, and where a table has none, the mean is over all
+columns.
 """
 
 
@@ -53,39 +63,41 @@ def page() -> str:
 
 def _section(head: dict[str, Any], results: list[Result]) -> str:
     name = head["study"]
-    made = (
-        f"`{head['command']}`, version {head['version']}, {head['date']}, "
-        f"{_time(head)}, {len(results)} records."
-    )
-    words = RECORDS / f"{name}.md"
-    prose = words.read_text(encoding="utf-8") if words.exists() else ""
-    prose = re.sub(r"^\{duels (.+)\}$", lambda m: _duels(m[1], results), prose, flags=re.MULTILINE)
+    made = f"`{head['command']}`, {_made(head)}, {len(results)} records.{_parts(head)}"
+    prose = (RECORDS / f"{name}.md").read_text(encoding="utf-8")
+    words.check(name, prose)
     pictures = [f"![{table}](images/{picture(name, table)})\n" for table in curves(results)]
-    parts = [f"## {name.replace('_', ' ').capitalize()}\n", f"{made}\n", prose, *pictures]
-    return "\n".join([part for part in parts if part] + [render(results, "markdown")])
+    parts = [f"## {name.replace('_', ' ').capitalize()}\n", f"{made}\n", fill(prose, results)]
+    return "\n".join([*parts, *pictures, render(results, "markdown")])
+
+
+def fill(prose: str, results: list[Result]) -> str:
+    """Put what the records say in the place of what stands in braces."""
+
+    def say(found: re.Match[str]) -> str:
+        if found[1] not in SAY:
+            raise ValueError(f"{found[0]} is none of {', '.join(SAY)}; see claim_lines.py.")
+        return SAY[found[1]](results, " ".join(found[2].split()))
+
+    return re.sub(r"\{(\w+)\s([^}]+)\}", say, prose)
+
+
+def _made(head: dict[str, Any]) -> str:
+    return f"version {head['version']}, {head['date']}, {_time(head)}"
+
+
+def _parts(head: dict[str, Any]) -> str:
+    """Say which rows were run apart from the rest."""
+    return "".join(
+        f" The rows {' and '.join(f'*{m}*' for m in part['methods'])} were run apart, "
+        f"{len(part['of_seeds'])} splits: {_made(part)}."
+        for part in head.get("parts", [])
+    )
 
 
 def _time(head: dict[str, Any]) -> str:
     processor = head.get("processor_seconds")
     return clock(head["seconds"]) + (f" ({clock(processor)} of processor)" if processor else "")
-
-
-def _duels(given: str, results: list[Result]) -> str:
-    """Compare "DW, calibrated; beyond" with all that is not privileged in its or another protocol.
-
-    The form is `METHOD; PROTOCOL` or `METHOD; PROTOCOL; PROTOCOL OF THE RIVALS`.
-    """
-    method, protocol, *other = (part.strip() for part in given.split(";"))
-    against = other[0] if other else protocol
-    rivals = dict.fromkeys(
-        (r.method, r.protocol)
-        for r in results
-        if r.protocol == against and r.table.startswith("Table") and r.method != "λ-comb"
-    )
-    rivals.pop((method, protocol), None)
-    better = results[0].metric != "MSE"
-    found = duels(results, (method, protocol), list(rivals), better)
-    return "\n".join(f"- {duel.sentence}." for duel in found)
 
 
 def picture(study: str, table: str) -> str:

@@ -6,26 +6,17 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from anymix.studies.evidence_claims import Paired, domains, paired, regret, sets, shown
+from anymix.studies.claims import Paired, signed
+from anymix.studies.evidence_claims import domains, paired, regret, sets, shown
 from anymix.studies.evidence_figure import draw_evidence
 from anymix.studies.evidence_methods import PRIVILEGED, PROTOCOLS
 from anymix.studies.evidence_sets import LOADERS
 from anymix.studies.runner import Result, read_records
+from tests.studies.page_claims import NUMBER, check_number
 from tools import evidence
 
 _, RESULTS = read_records(evidence.RECORDS)
 PAGE = evidence.PAGE.read_text(encoding="utf-8")
-# What the page says of the default against the model of all rows pooled.
-STATED = {
-    "heart": "level",
-    "housing": "level",
-    "cars": "below",
-    "airline": "level",
-    "reviews": "level",
-    "office": "below",
-    "surf": "below",
-    "digits": "below",
-}
 
 
 def cells():
@@ -89,9 +80,86 @@ def test_the_worst_regret_is_that_of_the_domain_that_is_named(name):
         assert gaps[domain] == pytest.approx(found.difference)
 
 
-def test_the_page_states_what_was_found_against_the_pooled_model():
-    said = dict(re.findall(r"^- (\w+): .* against joint\*, (\w+);", PAGE, flags=re.MULTILINE)[:8])
-    assert said == STATED
+def standing(name, method, other):
+    """The verdict and its numbers, computed apart."""
+    gap = CELLS["Mean loss", method, name] - CELLS["Mean loss", other, name]
+    errors = CELLS[f"Standard error against {other}", method, name]
+    return verdict(gap, errors)
+
+
+def verdict(gap, errors):
+    error = max(errors.mean(), gap.std(ddof=1) / np.sqrt(len(gap)))
+    if abs(gap.mean()) <= 2 * error:
+        return "level", gap.mean(), error
+    return "below" if gap.mean() < 0 else "above", gap.mean(), error
+
+
+def check_verdicts(page):
+    """Read each list of verdicts back and ask the records; return how many lines there were."""
+    n = 0
+    for found in re.finditer(r"<!-- verdicts: (.+?) -->\n\n((?:- .+\n)+)", page):
+        lines = found[2].splitlines()
+        assert len(lines) == len(sets(RESULTS))
+        for line in lines:
+            said = re.fullmatch(
+                rf"- (\w+): ({NUMBER}) against joint\*, (\w+); ({NUMBER}) against own\*, (\w+); "
+                rf"at worst ({NUMBER}), at (.+), (\w+)\.",
+                line,
+            )
+            assert said, line
+            name, joint, first, own, second, worst, domain, third = said.groups()
+            target = f"{name}: {domain}"
+            gap = (
+                CELLS["Loss in a domain", found[1], target]
+                - CELLS["Loss in a domain", "own", target]
+            )
+            errors = CELLS["Standard error against own in a domain", found[1], target]
+            for text, word, (true, gain, error) in (
+                (joint, first, standing(name, found[1], "joint")),
+                (own, second, standing(name, found[1], "own")),
+                (worst, third, verdict(gap, errors)),
+            ):
+                assert word == true, line
+                check_number(text, gain, error)
+            n += 1
+    return n
+
+
+def check_tallies(page):
+    n = 0
+    for found in re.finditer(r"((?:Against .+\n)+)<!-- tally: (.+?) -->", page):
+        for line in found[1].splitlines():
+            said = re.fullmatch(
+                r"Against (\w+)\*, (.+) is below on (.+); level on (.+); above on (.+)\.", line
+            )
+            assert said, line
+            assert said[2] == found[2], line
+            for word, listed in zip(("below", "level", "above"), said.groups()[2:], strict=True):
+                names = [] if listed == "none" else re.split(r", | and ", listed)
+                true = [s for s in sets(RESULTS) if standing(s, found[2], said[1])[0] == word]
+                assert names == true, line
+            n += 1
+    return n
+
+
+def test_every_verdict_of_the_page_holds_on_the_records():
+    assert check_verdicts(PAGE) == PAGE.count("<!-- verdicts: ") * len(sets(RESULTS)) > 0
+    assert check_tallies(PAGE) == 2 * PAGE.count("<!-- tally: ") > 0
+
+
+@pytest.mark.parametrize("word", ["level", "below", "above"])
+def test_a_page_that_says_more_is_found_out(word):
+    other = {"level": "below", "below": "above", "above": "level"}[word]
+    line = next(line for line in PAGE.splitlines() if f"against joint*, {word};" in line)
+    with pytest.raises(AssertionError):
+        check_verdicts(PAGE.replace(line, line.replace(f"joint*, {word}", f"joint*, {other}")))
+
+
+def test_a_tally_that_says_more_is_found_out():
+    line = next(line for line in PAGE.splitlines() if line.startswith("Against joint*, "))
+    wrong = line.replace("level on", "LATER").replace("below on", "level on")
+    with pytest.raises(AssertionError):
+        check_tallies(PAGE.replace(line, wrong.replace("LATER", "below on")))
 
 
 def test_methods_that_were_not_run_on_the_same_splits_are_refused():
@@ -111,6 +179,6 @@ def test_a_set_is_drawn_even_where_a_loss_leaves_the_picture(tmp_path, differenc
 
 
 def test_numbers_have_the_digits_that_their_errors_allow():
-    assert evidence.signed(Paired(-0.01234, 0.0023)) == "−0.0123 ± 0.0023"
-    assert evidence.signed(Paired(0.5, 0.0)) == "+0.5"
-    assert evidence.signed(Paired(1.5, 12.3)) == "+2 ± 12"
+    assert signed(Paired(-0.01234, 0.0023)) == "−0.0123 ± 0.0023"
+    assert signed(Paired(0.5, 0.0)) == "+0.5"
+    assert signed(Paired(1.5, 12.3)) == "+2 ± 12"

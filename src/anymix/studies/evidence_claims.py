@@ -10,30 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import mean, stdev
-from typing import NamedTuple
 
+from anymix.studies.claims import Paired
 from anymix.studies.runner import Result
-
-# Within so many standard errors two methods are level.
-LEVEL = 2.0
-
-
-class Paired(NamedTuple):
-    """By how much a method's mean loss lies above that of another, and the standard error."""
-
-    difference: float
-    error: float
-
-    @property
-    def verdict(self) -> str:
-        """In one word.
-
-        >>> [Paired(d, 0.1).verdict for d in (-0.3, 0.1, 0.3)]
-        ['below', 'level', 'above']
-        """
-        if abs(self.difference) <= LEVEL * self.error:
-            return "level"
-        return "below" if self.difference < 0 else "above"
 
 
 def by_split(results: Sequence[Result], table: str, method: str, target: str) -> dict[int, float]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from anymix.studies.evidence_claims import LEVEL, by_split, paired, sets, shown
+from anymix.studies.claims import LEVEL
+from anymix.studies.evidence_claims import by_split, paired, sets, shown
 from anymix.studies.runner import Result
 
 # Marks and colours are told apart in print too; anymix is the strong one.
