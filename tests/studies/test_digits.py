@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from anymix.studies import digits
-from anymix.studies.claims import column_means, duels
+from anymix.studies.claims import duels
 from anymix.studies.digits import DOMAINS, EPOCHS, Meter, grey, pairs, sizes, study
 from anymix.studies.fetch import cache_folder
 from anymix.studies.loaders import Images, load_mnist, load_small_digits, load_usps
@@ -145,22 +145,24 @@ def test_the_records_are_of_three_draws_and_fill_every_cell_of_the_table(committ
 @pytest.mark.parametrize("method", [("DW", "as published"), *OURS])
 def test_dw_beats_every_source_and_unif_on_the_mean_and_on_every_union(committed, method):
     rivals = [(name, "as published") for name in ("s", "m", "u", "unif")]
-    for duel in duels(committed, method, rivals, larger_is_better=True):
-        assert duel.difference > 0, duel.sentence
-        assert set(duel.lost) <= {("Table 3", d) for d in DOMAINS}, duel.sentence
+    for duel in duels(committed, method, rivals):
+        assert duel.mean.verdict == "above", duel.sentence
+        assert {*duel.on("level"), *duel.on("below")} <= set(DOMAINS), duel.sentence
 
 
 @pytest.mark.parametrize("method", OURS)
-def test_beyond_is_not_worse_than_the_papers_way_on_the_mean(committed, method):
-    ours, published = (
-        column_means(committed, *way)["Table 3", "mean"] for way in (method, ("DW", "as published"))
-    )
-    assert ours >= published
+@pytest.mark.parametrize("rival", ["DW", "joint"])
+def test_beyond_is_not_worse_than_the_papers_way_nor_the_joint_network_on_the_mean(
+    committed, method, rival
+):
+    (duel,) = duels(committed, method, [(rival, "as published")])
+    assert duel.mean.verdict != "below", duel.sentence
 
 
-@pytest.mark.parametrize("method", [("DW", "as published"), *OURS])
-def test_dw_is_level_with_the_joint_network_on_the_mean(committed, method):
-    """Or above it: level means closer than the joint network's own draws, by two deviations."""
-    joint = [r.value for r in committed if (r.method, r.target) == ("joint", "mean")]
-    duel = duels(committed, method, [("joint", "as published")], larger_is_better=True)[0]
-    assert duel.difference > -2 * np.std(joint, ddof=1) / np.sqrt(len(joint)), duel.sentence
+def test_dw_is_level_with_the_joint_network_and_on_own_features_worse_than_it(committed):
+    joint = [("joint", "as published")]
+    (shared,) = duels(committed, ("DW", "as published"), joint)
+    assert shared.mean.verdict == "level", shared.sentence
+    (own,) = duels(committed, ("DW, own features", "as published"), joint)
+    assert len(own.on("below")) == len(own.gains) == 7, own.sentence
+    assert own.mean.verdict == "below", own.sentence
