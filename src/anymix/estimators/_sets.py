@@ -67,7 +67,8 @@ class _Covering(Questions):
         return "asymptotic", most, "each row is scored by the part that was learned without it"
 
     def _judges(self, alpha: float, calibration: Any, warn: bool = True) -> Judges:
-        check_is_fitted(self, "sources_")
+        # A model that is read for its records alone has no sources.
+        check_is_fitted(self, "source_names_")
         check_alpha(alpha)
         if len(self.source_names_) == 1:
             raise ValueError(
