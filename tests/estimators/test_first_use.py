@@ -59,8 +59,8 @@ def test_scaling_in_front_restores_the_certificate():
     scaled.fit(wide, y, distributionweightedregressor__sample_domain=d)
     with pytest.warns(UserWarning, match="scale the columns"):
         raw = clone(kernels).fit(wide, y, d)
-    good, bad = scaled[-1].certificate_.loss_upper, raw.certificate_.loss_upper
-    assert good < 2 * plain.certificate_.loss_upper < bad
+    good, bad = scaled[-1].certificate_.robust_loss, raw.certificate_.robust_loss
+    assert good < 2 * plain.certificate_.robust_loss < bad
 
 
 @pytest.mark.parametrize(

@@ -161,11 +161,13 @@ def test_learning_certifies_what_is_said_in_the_end():
     given = labels(np.random.default_rng(0), 200)
     plain = learn(given, Goal("cross_entropy"))
     heard = learn(given, Goal("cross_entropy", consult=True))
-    assert plain.combination.consulting is None
+    assert not plain.combination.consults
+    assert heard.combination.consults
     assert heard.certificate.robust_loss < plain.certificate.robust_loss
-    assert np.allclose(
-        heard.certificate.own_losses, at_home(heard.consulted.tables, "cross_entropy")
-    )
+    # Own models are judged as they were handed over; what hearing brings is told beside it.
+    assert np.allclose(heard.certificate.own_losses, at_home(given, "cross_entropy"))
+    assert np.allclose(heard.advice.own_losses, heard.certificate.own_losses)
+    assert heard.advice.gains.max() > 0
     assert np.allclose(np.diag(heard.cross_losses[0]), at_home(given, "cross_entropy"))
     new = labels(np.random.default_rng(1), 2000)
     fresh = certify_tables(new, heard.combination, "cross_entropy")

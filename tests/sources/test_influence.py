@@ -52,9 +52,9 @@ def test_what_is_set_aside_does_not_depend_on_the_lies():
         other = learn(poisoned, goal)
         np.testing.assert_array_equal(first.combination.z, other.combination.z)
         np.testing.assert_allclose(first.solution.z, other.solution.z, rtol=1e-9)
-        one, two = first.combination.calibration, other.combination.calibration
-        np.testing.assert_array_equal(one.temperature, two.temperature)
-        np.testing.assert_array_equal(one.offset, two.offset)
+        for a, b in zip(first.combination.parts, other.combination.parts, strict=True):
+            np.testing.assert_array_equal(a.calibration.temperature, b.calibration.temperature)
+            np.testing.assert_array_equal(a.calibration.offset, b.calibration.offset)
         assert first.solution.shrinkage == other.solution.shrinkage
 
 
@@ -62,9 +62,8 @@ def test_what_is_set_aside_does_not_depend_on_the_lies():
 def test_the_certificate_covers_the_rows_that_are_set_aside(objective):
     tables = lying(honest())
     learned = learn(tables, Goal(set_aside=(2,), objective=objective))
-    there = losses(tables, learned.combination)
-    np.testing.assert_allclose(learned.certificate.source_losses, there, rtol=1e-9)
-    assert learned.certificate.loss_upper >= there.max() > 1e6
+    assert losses(tables, learned.combination).max() > 1e6
+    assert learned.certificate.robust_loss == learned.certificate.source_losses[2] > 1e6
     np.testing.assert_allclose(learned.solution.robust_loss, learned.solution.source_losses.max())
 
 

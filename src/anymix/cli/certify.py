@@ -9,7 +9,7 @@ from anymix.cli.argument_types import positive, share
 from anymix.cli.console import Console
 from anymix.cli.held_out import add_held_out, held_out_sites
 from anymix.cli.outputs import saving
-from anymix.models import add_record, certify_sites, note_on, read_certificate, read_model
+from anymix.models import add_record, certify_sites, read_certificate, read_model
 
 CONFIDENCE = 0.95
 
@@ -27,6 +27,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--loss-bound",
         type=positive,
         help="a bound M on the loss of new rows; makes the confidence exact",
+    )
+    parser.add_argument(
+        "--measure",
+        metavar="NAME",
+        help="certify another measure of new rows: accuracy, brier, mae, ... (default: the loss)",
     )
     parser.add_argument("--save", action="store_true", help="keep the record in the model folder")
 
@@ -48,10 +53,10 @@ def run(args: Namespace, console: Console) -> int:
         saved = read_model(args.model)
         sites = held_out_sites(args, saved.received, console)
         with console.working("bounding the loss"):
-            certificate, seen = certify_sites(saved, sites, confidence, args.loss_bound)
+            certificate, _ = certify_sites(saved, sites, confidence, args.loss_bound, args.measure)
         if args.save:
             add_record(args.model, "certificate", certificate, saved.sha256)
-    console.result(certificate.sentence + note_on(seen), certificate)
+    console.result(certificate.sentence, certificate)
     return 0
 
 
@@ -60,6 +65,7 @@ def _check_no_wishes(args: Namespace) -> None:
     wishes = {
         "--confidence": args.confidence is not None,
         "--loss-bound": args.loss_bound is not None,
+        "--measure": args.measure is not None,
         "--save": args.save,
     }
     for option, given in wishes.items():

@@ -1,6 +1,7 @@
 """The paper in code: numpy and scipy only, imports no other room."""
 
 from anymix.core import simplex as simplex
+from anymix.core.averaged import Averaged
 from anymix.core.calibration import Calibration
 from anymix.core.calibration import log_responsibilities as log_responsibilities
 from anymix.core.combination import Ask as Ask
@@ -12,6 +13,9 @@ from anymix.core.conformal import crossed_bound as crossed_bound
 from anymix.core.consulting import Consulting
 from anymix.core.coverage import Coverage as Coverage
 from anymix.core.coverage import limits_without as limits_without
+
+# `x as x`: for the other rooms of the house, and not part of the public interface.
+from anymix.core.guarantees import FOLD_MODELS as FOLD_MODELS
 from anymix.core.guarantees import (
     Assumptions,
     Bound,
@@ -27,13 +31,16 @@ from anymix.core.guarantees import (
     sampled_renyi_upper_bound,
     worst_mean_upper_bound,
 )
-
-# `x as x`: for the other rooms of the house, and not part of the public interface.
+from anymix.core.guarantees import Beside as Beside
+from anymix.core.guarantees import Evidence as Evidence
+from anymix.core.guarantees import Terms as Terms
+from anymix.core.guarantees import certify_rows as certify_rows
 from anymix.core.guarantees import check_number as check_number
 from anymix.core.guarantees import hoelder as hoelder
 from anymix.core.guarantees import n_rounded as n_rounded
 from anymix.core.guarantees import one_input_example as one_input_example
 from anymix.core.judgement import Judgement as Judgement
+from anymix.core.judgement import gap as gap
 from anymix.core.losses import LOSSES, Loss, get_loss
 from anymix.core.losses import loss_from_dict as loss_from_dict
 from anymix.core.losses import loss_name as loss_name
@@ -44,6 +51,7 @@ from anymix.core.normalised import joint_log_densities as joint_log_densities
 from anymix.core.pooling import Pool as Pool
 from anymix.core.pooling import learn_pool as learn_pool
 from anymix.core.problem import Problem
+from anymix.core.records import Fingerprints as Fingerprints
 from anymix.core.records import Objective as Objective
 from anymix.core.records import Record as Record
 from anymix.core.records import Solution, SolverWarning
@@ -62,6 +70,7 @@ from anymix.core.yardstick import learn_yardstick as learn_yardstick
 __all__ = [
     "LOSSES",
     "Assumptions",
+    "Averaged",
     "Bound",
     "Budget",
     "Calibration",

@@ -139,6 +139,12 @@ class Judgement:
         out[self._order] = h
         return out
 
+    def content(self) -> FloatArray:
+        """What tells the points apart, whatever the rule and η: targets and predictions, (m, q)."""
+        y = self.targets.reshape(self.n_points, -1)
+        said = np.moveaxis(self.predictions, 1, 0).reshape(self.n_points, -1)
+        return np.concatenate([y, said], axis=1)
+
     def source_losses(self, z: ArrayLike) -> FloatArray:
         """Return L_k(z) = Σ_i P_k(i) ℓ(h_z(i), y_i), shape (p,).
 

@@ -10,10 +10,14 @@ from types import UnionType
 from typing import Any, Literal, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
+from anymix._hashing import digest, mixed
 
 Objective = Literal["regret", "robust", "gamma"]
+# Digests of rows that are kept; and from which share on, beyond chance, rows count as seen.
+MOST_DIGESTS, SEEN_SHARE = 4096, 0.05
 # Beyond it there is no float.
 MOST = int(np.finfo(float).max)
 
@@ -151,6 +155,61 @@ class Record:
 
 
 @dataclass(frozen=True, eq=False)
+class Fingerprints(Record):
+    """Salted digests of rows: whether a row was among them can be told, and nothing else of it.
+
+    Attributes
+    ----------
+    salt : str
+    n_rows, n_different : int
+        How many rows there were, and how many different ones.
+    limit : int
+        Rows whose number is not above it have a digest here; of very many rows that is a part.
+    digests : tuple of str
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).normal(size=(100, 2))
+    >>> known = Fingerprints.of(rows)
+    >>> known.have_seen(rows[::-1]), known.have_seen(rows + 1.0)
+    (True, False)
+    """
+
+    salt: str
+    n_rows: int
+    n_different: int
+    limit: int
+    digests: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rows: NDArray[Any]) -> Self:
+        """Remember rows (n, q) of numbers; the salt comes from all of them together."""
+        salt = f"{int(np.bitwise_xor.reduce(np.unique(mixed(rows)))):016x}"
+        numbers = mixed(rows, int(salt, 16))
+        different = np.unique(numbers)
+        limit = int(different[min(MOST_DIGESTS, different.size) - 1])
+        kept = rows[np.unique(numbers, return_index=True)[1][:MOST_DIGESTS]]
+        digests = tuple(sorted(digest(row, salt) for row in kept))
+        return cls(salt, len(rows), different.size, limit, digests)
+
+    def have_seen(self, rows: NDArray[Any]) -> bool:
+        """Whether more of the rows are known than chance would have it.
+
+        Of rows that repeat each other new ones are known, too: by chance as large a share of them
+        as repeats another here.
+        """
+        rows = np.ascontiguousarray(rows)
+        looked = rows[mixed(rows, int(self.salt, 16)) <= np.uint64(self.limit)]
+        if not len(looked):
+            return False
+        known = {*self.digests}
+        share = float(np.mean([digest(row, self.salt) in known for row in looked]))
+        chance = 1.0 - self.n_different / self.n_rows
+        noise = 3.0 * np.sqrt(chance * (1.0 - chance) / len(looked))
+        return bool(share > chance + max(SEEN_SHARE, noise))
+
+
+@dataclass(frozen=True, eq=False)
 class Solution(Record):
     """z and how good it is; every loss recomputed from the problem, none from a decomposition.
 
@@ -176,6 +235,8 @@ class Solution(Record):
         ρ, the amount of the penalty ρ KL(prior ‖ z).
     trace : tuple of Step
         One entry for each evaluation.
+    seen : Fingerprints or None
+        Which points it was found on, for those who certify it.
     """
 
     z: FloatArray
@@ -192,3 +253,4 @@ class Solution(Record):
     n_hessians: float = 0.0
     shrinkage: float = 0.0
     trace: tuple[Step, ...] = ()
+    seen: Fingerprints | None = None

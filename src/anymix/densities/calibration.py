@@ -6,6 +6,7 @@ or 1 even where the likeliest source is wrong.  A temperature and an offset for 
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Self
 
@@ -26,6 +27,8 @@ from anymix.densities._domain_likelihood import (
     newton,
     penalty,
 )
+
+MANY_POINTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -180,8 +183,10 @@ class TemperatureScaling(BaseEstimator):
         table, domain, weight = table[:, weight > 0], domain[weight > 0], weight[weight > 0]
         weight = balanced_weights(domain, weight, len(table))
         log_r, self.floor_ = floored_responsibilities(table)
-        # The products of a Newton step are short: a second thread would mostly wait.
-        with threadpool_limits(limits=1, user_api="blas"):
+        # The products of a Newton step are short: a second thread would mostly wait.  Of few points
+        # they are so short that nothing starts one, and to look for threads takes longer.
+        few = len(domain) < MANY_POINTS
+        with nullcontext() if few else threadpool_limits(limits=1, user_api="blas"):
             scale, self.offset_, self.n_iter_ = self._solve(log_r, domain, weight)
         self.temperature_: FloatArray = 1.0 / scale
         self.report_ = _report(log_r, self._calibrated(log_r), domain, weight)

@@ -11,34 +11,38 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
-from anymix.core import Assumptions, Certificate, Combination, Loss
+from anymix.core import Assumptions, Averaged, Certificate, Loss
 from anymix.estimators._advice import advice, said_aside, suspicion
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._rows import check_domains, check_X
 from anymix.estimators._warnings import names_checked
-from anymix.estimators.comparison import Comparison, compare_tables, usual_methods
+from anymix.estimators.comparison import Answers, Comparison, compare_tables, usual_methods
 from anymix.sources import (
-    Consulted,
+    Advice,
     Goal,
+    HeldOut,
     Influence,
     Novelty,
     SecondRound,
+    Seen,
     Tables,
     certify_tables,
     evaluate,
     find_influence,
     log_reference,
     masses_of,
+    without_confidence,
 )
 
 
 class Questions(SourceEnsemble):
     """Questions to sources that a `Combination` weighs, with the tables it was learned from."""
 
-    combination_: Combination
+    combination_: Averaged
     certificate_: Certificate | None
     tables_: Tables
-    consulted_: Consulted
+    advice_: Advice | None
+    held_out_: HeldOut
     novelty_: Novelty | None
     set_aside_: tuple[str, ...]
     loss: str | Loss
@@ -77,10 +81,10 @@ class Questions(SourceEnsemble):
     def comparison_(self) -> Comparison:
         """Each source alone, their average, the likeliest source and this model, on held-out rows.
 
-        Rows that z was learned from: `compare` on new rows is the fairer judge.
+        Each row is judged by the part of the model that was learned without it.
         """
         names = [str(name) for name in self.source_names_]
-        methods = usual_methods(self.tables_, self.combination_, names, self.consulted_.tables)
+        methods = usual_methods(self.tables_, Answers(self.held_out_.predictions), names)
         return compare_tables(self.tables_, methods, names, self.loss, confidence=self.confidence)
 
     def describe(self) -> str:
@@ -105,12 +109,12 @@ class Questions(SourceEnsemble):
 
     def _said_of_choices(self) -> list[str]:
         """Say what the sources are weighed by, and which of them hear the others."""
-        told, choice = self.consulted_.advice, vars(self).get("density_choice_")
+        told, choice = self.advice_, vars(self).get("density_choice_")
         names = [str(name) for name in self.source_names_]
         again = [isinstance(source.predictor, SecondRound) for source in self.sources_]
         said = [""] * len(names) if told is None else told.sentences(names)
         for k in np.flatnonzero(again):
-            own = "" if told is None or not told.gains[k] > 0 else f"{said[k]} "
+            own = "" if told is None or not told.gains[k] else f"{said[k]} "
             said[k] = f"{own}{names[k]} was trained again, on what the pool of the others leaves."
         return ["" if choice is None else str(choice), "\n".join(filter(None, said))]
 
@@ -150,18 +154,50 @@ class Questions(SourceEnsemble):
         *,
         confidence: float | None = 0.95,
         loss_bound: float | None = None,
+        measure: str | Loss | None = None,
     ) -> Certificate:
         """State what new rows guarantee: rows that neither sources nor z have seen.
 
-        `loss_bound` is a bound M on the loss of any row; it makes the confidence exact.
+        Parameters
+        ----------
+        X, y, sample_domain : rows, their labels or numbers, the source of each
+            Rows that `fit` has seen are recognised, and earn no confidence.
+        confidence : float or None
+        loss_bound : float, optional
+            A bound M on the loss of any row; it makes the confidence exact.  Without it the loss is
+            certified clipped where `certificate_` clips it, which is exact as well.
+        measure : str or Loss, optional
+            What to certify in place of the loss: "accuracy" for the share of wrong labels, "mae",
+            "brier", ...
         """
-        return certify_tables(
-            self.evaluate(X, y, sample_domain),
+        tables, known = self.evaluate(X, y, sample_domain), self.certificate_
+        found = certify_tables(
+            tables,
             self.combination_,
             self.loss,
             confidence=confidence,
+            measure=measure,
+            clip=None if known is None or measure is not None else known.clip,
             assumptions=Assumptions(loss_bound=loss_bound),
         )
+        return self.named(without_confidence(found, self.seen_among(tables, X)))
+
+    def seen_among(self, tables: Tables, X: Any = None) -> list[str]:
+        """Name the sources whose rows here were among those of `fit`, by what is said of them.
+
+        X are the rows themselves, where they are at hand.
+        """
+        seen: Seen | None = vars(self).get("seen_")
+        if seen is None:
+            return []
+        rows = None if X is None else check_X(self, X)
+        return [str(self.source_names_[k]) for k in seen.sources(tables, rows)]
+
+    def named(self, certificate: Certificate) -> Certificate:
+        """Call what stands beside a certificate by the names of the sources."""
+        alone = {f"source {k + 1} alone": f"{n} alone" for k, n in enumerate(self.source_names_)}
+        beside = (one._replace(name=alone.get(one.name, one.name)) for one in certificate.beside)
+        return replace(certificate, beside=tuple(beside))
 
     def novelty(self, X: Any) -> FloatArray:
         """How far each row is from all sources: 0 is typical of one, near 1 is unlike any.

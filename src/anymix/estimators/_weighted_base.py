@@ -4,39 +4,42 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
-from anymix.core import Combination, Loss, check_number
-from anymix.estimators._choices import Choices
+from anymix.core import Averaged, Combination, Loss, check_number
 from anymix.estimators._held_out import held_out_answers, novelty_of
+from anymix.estimators._members import Members
 from anymix.estimators._rows import Rows, check_every_source, check_sources, check_X
 from anymix.estimators._set_aside import with_set_aside
 from anymix.estimators._source_training import SourceTrainer
 from anymix.estimators._warnings import names_checked
 from anymix.estimators.cross_loss import cross_loss
-from anymix.sources import Source, Tables, evaluate, learn, log_reference
+from anymix.sources import Seen, Source, Tables, evaluate, learn, log_reference
 
 # A fit to one source has none of these, not even those of an earlier fit to several.
 LEARNED_FROM_SEVERAL = (
+    "advice_",
     "calibration_report_",
     "certificate_",
     "comparison_",
-    "consulted_",
     "cross_loss_",
     "density_choice_",
+    "held_out_",
     "influence_",
     "novelty_",
+    "seen_",
     "set_aside_",
     "solution_",
     "tables_",
 )
 
 
-class DistributionWeighting(Choices):
+class DistributionWeighting(Members):
     """Weights z_k D_k(x) + (η/p) U(x), with z learned so that no source is let down at home."""
 
     uses_density: ClassVar[bool] = True
@@ -59,6 +62,7 @@ class DistributionWeighting(Choices):
         random_state: Any = None,
         set_aside: str | Sequence[str] | None = None,
         consult: bool = True,
+        refit: bool = True,
     ):
         self.estimator = estimator
         self.density = density
@@ -74,6 +78,7 @@ class DistributionWeighting(Choices):
         self.random_state = random_state
         self.set_aside = set_aside
         self.consult = consult
+        self.refit = refit
 
     def _check_fit(self, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> Rows:
         if sample_domain is None and not self.sources:
@@ -84,10 +89,17 @@ class DistributionWeighting(Choices):
                 UserWarning,
                 stacklevel=2,
             )
+        for old in ("members_", "combination_", *LEARNED_FROM_SEVERAL):
+            self.__dict__.pop(old, None)
         rows = super()._check_fit(X, y, sample_domain, sample_weight)
         self._choose_learner(X)
         check_number(len(self.source_names_))
+        # Members are fitted on rows as they were given.
+        self._given = (X, y, sample_domain, sample_weight) if self._deploys_folds() else None
         return rows
+
+    def _deploys_folds(self) -> bool:
+        return not self.refit and not self.sources and len(self.source_names_) > 1
 
     if not TYPE_CHECKING:  # there it would hide every misspelt attribute
 
@@ -100,30 +112,41 @@ class DistributionWeighting(Choices):
                     "nothing to combine or certify; fit it with sample_domain, the source of each "
                     "row."
                 )
+            if name in (*LEARNED_FROM_SEVERAL, "combination_") and self.__dict__.get("members_"):
+                raise AttributeError(
+                    f"this {kind} deploys the models of its folds (refit=False), of which each has "
+                    f"its own {name}: ask one of members_, or fit it with refit=True."
+                )
             raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
     @property
     def z_(self) -> FloatArray:
         """The weights of the sources, shape (p,)."""
+        if self._has_members():
+            return np.mean([member.z_ for member in self.members_], axis=0)
         return self.combination_.z
 
     def _train(self, rows: Rows, trainer: SourceTrainer) -> None:
         """Train the predictors; what weighs them is chosen by what they say."""
-        self.sources_, self.router_ = trainer.predictors(rows), None
+        if not self._deploys_folds():
+            self.sources_, self.router_ = trainer.predictors(rows), None
 
     def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
-        for learned in LEARNED_FROM_SEVERAL:
-            self.__dict__.pop(learned, None)
+        given = self.__dict__.pop("_given")
+        if given is not None:
+            self._fit_members(given, rows)
+            return
         if len(self.sources_) == 1:
             self.router_ = trainer.with_densities(self.sources_, rows)[1]
-            self.combination_ = Combination(np.ones(1), self.eta, None, self.rule)
+            self.combination_ = Averaged.of(Combination(np.ones(1), self.eta, None, self.rule))
             return
         fold = trainer.folds(rows, self.cv, self._classification(), self.random_state)
         tables = trainer.blank(rows, self._labels)
         again = held_out_answers(trainer, rows, tables, fold, self._goal())
         self.sources_ = trainer.second_round(self.sources_, rows, again)
         tables, strange = self._weigh(rows, trainer, tables, fold)
-        self._learn_from(tables)
+        self._learn_from(tables, fresh=self._is_given(trainer))
+        self.seen_ = Seen.of(tables, rows.X)
         if strange is None and self.router_ is None:
             strange = tables.log_masses
         if strange is not None:
@@ -161,19 +184,27 @@ class DistributionWeighting(Choices):
                 raise ValueError("tables of a classification come from evaluate(..., classes=...).")
             self.classes_ = np.asarray(tables.classes)
         self._learn_from(tables)
+        self.seen_ = Seen.of(tables)
         return self
 
-    def _learn_from(self, tables: Tables) -> None:
+    def _is_given(self, trainer: SourceTrainer) -> bool:
+        """Whether nothing but the combination is learned from the rows of `fit`."""
+        return bool(trainer.sources) and trainer.weighed and not self._chooses()
+
+    def _learn_from(self, tables: Tables, fresh: bool = True) -> None:
         """Calibrate, learn z, certify, all on rows that no source has seen."""
         check_every_source(tables, self.source_names_)
-        goal = with_set_aside(self.set_aside, tables, self._goal(), self.source_names_)
+        names = tuple(str(name) for name in self.source_names_)
+        goal = replace(self._goal(), fresh=fresh, names=names)
+        goal = with_set_aside(self.set_aside, tables, goal, self.source_names_)
         learned = learn(tables, goal)
         self.__dict__.pop("influence_", None)
         self.tables_ = tables
         self.set_aside_ = tuple(str(self.source_names_[j]) for j in goal.set_aside)
         self.combination_, self.certificate_ = learned.combination, learned.certificate
         self.solution_, self.calibration_report_ = learned.solution, learned.calibration_report
-        self.novelty_, self.consulted_ = learned.novelty, learned.consulted
+        self.novelty_, self.advice_ = learned.novelty, learned.advice
+        self.held_out_ = learned.held_out
         self.cross_loss_ = cross_loss(*learned.cross_losses, self.source_names_, self.confidence)
 
     def log_responsibilities(self, X: Any) -> FloatArray:
@@ -195,7 +226,7 @@ class DistributionWeighting(Choices):
             return self._ask(0, X)
         used, p = self.combination_, len(self.sources_)
         # No weight is below η/p² / (1 + η/p); skipping sources can only begin above that.
-        skips = used.rule == "marginal" and used.consulting is None
+        skips = used.rule == "marginal" and not used.consults
         if skips and self.skip_below * (p + used.eta) > used.eta:
             return used.predict(self._log_masses(X), self._asking(X), self.skip_below)
         # Every source counts everywhere, so that all of them are asked about all rows.
@@ -206,6 +237,6 @@ class DistributionWeighting(Choices):
         """How many of the p·n model evaluations `predict` makes at these rows, and saves."""
         weights = self.source_weights(X)
         asked = weights >= self.skip_below / weights.shape[1]
-        all_asked = self.rule != "marginal" or self.combination_.consulting is not None
+        all_asked = self.rule != "marginal" or self.combination_.consults
         made = weights.size if all_asked else int(asked.sum())
         return {"made": made, "saved": weights.size - made}

@@ -7,7 +7,7 @@ asks fitted models for it, `compare_tables` what the sources have said already.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +16,10 @@ from scipy.stats import norm
 from sklearn.base import is_classifier
 
 from anymix._arrays import FloatArray, IntArray, positions
-from anymix.core import Combination, Loss, Record, get_loss, losses_at, mix, simplex
+from anymix.core import Averaged, Combination, Loss, Record, get_loss, losses_at, mix, simplex
 from anymix.estimators._format import lay_out, number
 from anymix.estimators._rows import check_domains
-from anymix.sources import PROBABILITY_FLOOR, Tables
+from anymix.sources import PROBABILITY_FLOOR, Tables, answers
 
 
 class Answers(NamedTuple):
@@ -28,7 +28,7 @@ class Answers(NamedTuple):
     values: FloatArray
 
 
-Method = Combination | Answers | int | FloatArray
+Method = Combination | Averaged | Answers | int | FloatArray
 
 
 @dataclass(frozen=True)
@@ -167,30 +167,21 @@ def compare_tables(
     return asked.compare(*told, weight=tables.sample_weight)
 
 
-def usual_methods(
-    tables: Tables, combination: Combination, names: Iterable[str], said: Tables | None = None
-) -> dict[str, Method]:
-    """Name each source alone, their average, the likeliest source, and the combination.
-
-    `said` are tables of what the sources say after they have heard each other, where that was
-    found without the rows that are judged.
-    """
+def usual_methods(tables: Tables, ours: Method, names: Iterable[str]) -> dict[str, Method]:
+    """Name each source alone, their average, the likeliest source, and the combination."""
     p, m = tables.log_masses.shape
     methods: dict[str, Method] = {name: k for k, name in enumerate(names)}
     methods["uniform"] = np.full((p, m), 1.0 / p)
     methods["likeliest source"] = np.eye(p)[:, tables.log_masses.argmax(axis=0)]
-    methods["anymix"] = combination
-    if said is not None and combination.consulting is not None:
-        finished = replace(combination, consulting=None)
-        methods["anymix"] = Answers(finished.predict(said.log_masses, said.predictions))
+    methods["anymix"] = ours
     return methods
 
 
 def _predicted(method: Method, tables: Tables) -> FloatArray:
     if isinstance(method, Answers):
         return method.values
-    if isinstance(method, Combination):
-        return method.predict(tables.log_masses, tables.predictions)
+    if isinstance(method, Combination | Averaged):
+        return answers(tables, Averaged.of(method))
     if isinstance(method, int):
         return np.asarray(tables.predictions[method])
     return mix(np.asarray(method, dtype=float), tables.predictions)

@@ -54,17 +54,26 @@ class DistributionWeightedRegressor(RegressorMixin, Intervals, DistributionWeigh
     consult : bool
         Let each source hear the models of the others before it speaks: on its own held-out rows it
         learns how to pool what all say, and keeps to its own model unless that is beaten.
+    refit : bool
+        Deploy models that are trained on all rows; the certificate is then of the models of the
+        folds, which were judged.  False deploys those, so that what is certified is what is used:
+        everything is learned without each of `cv` folds, and the members' average predicts.
 
     Attributes
     ----------
     z_ : array (p,)
     certificate_ : Certificate
         How much, at most, it loses to each source's own model at home and on any mixture.
-    combination_ : Combination
+    combination_ : Averaged
         z, η, the calibration of the densities and the consulting: all that predictions are made
-        with.
-    consulted_ : Consulted
-        What the sources say at held-out rows after they have heard each other, and what it brought.
+        with.  Its parts were each learned without some of the held-out rows.
+    held_out_ : HeldOut
+        What the combination says at the rows it was learned from, each row by the part that was
+        learned without it.
+    advice_ : Advice or None
+        What hearing each other has brought to the sources.
+    members_ : list
+        With refit=False: the model that was learned without each fold.
     solution_, cross_loss_, comparison_, tables_, sources_
         The solver's answer; each source's model on each domain; this model beside its rivals on
         held-out rows; the held-out tables, densities as they came; what was combined.
@@ -137,6 +146,7 @@ class DistributionWeightedClassifier(ClassifierMixin, Sets, DistributionWeightin
         random_state: Any = None,
         set_aside: str | Sequence[str] | None = None,
         consult: bool = True,
+        refit: bool = True,
     ):
         super().__init__(
             estimator,
@@ -153,6 +163,7 @@ class DistributionWeightedClassifier(ClassifierMixin, Sets, DistributionWeightin
             random_state=random_state,
             set_aside=set_aside,
             consult=consult,
+            refit=refit,
         )
         self.rule = rule
 

@@ -4,7 +4,7 @@
     h'_k          log-linear or affine in all h_j, where the sources hear each other
     log q_k       a_k max(log r_k, floor) + b_k, times the sharpness, normalised over k
     weight_k      ∝ z_k q_k + η/p²
-    h_z           Σ_k weight_k h'_k
+    h_z           Σ_k weight_k h'_k, averaged over the parts that were learned
 
 Densities are computed in float64, predictors in the type that they were made for.
 """
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._errors import InputError
-from anymix.core import Combination, Consulting
+from anymix.core import Averaged, Combination, Consulting
 from anymix.exchange._optional import need
 from anymix.exchange.read import ReceivedSource
 from anymix.exchange.site import all_classes
@@ -70,7 +70,7 @@ class Graph:
 
 
 def export_onnx(
-    received: Sequence[ReceivedSource], combination: Combination, router: Any = None
+    received: Sequence[ReceivedSource], combination: Combination | Averaged, router: Any = None
 ) -> bytes:
     """Return the ONNX file of the whole model; a router is what weighs sources without densities.
 
@@ -79,6 +79,7 @@ def export_onnx(
     `prediction` (n,), a classification `label` (n,) and `probabilities` (n, c); both give
     `weights` (n, p).
     """
+    average = Averaged.of(combination)
     if combination.rule != "marginal":
         raise InputError(
             f"the rule {combination.rule!r}",
@@ -92,17 +93,36 @@ def export_onnx(
                 "ONNX; export needs densities of numbers",
             )
     graph, classes = Graph(), all_classes(received)
-    w = _weights(graph, _log_masses(graph, received, router), combination)
+    logs = _log_masses(graph, received, router)
+    log_r = graph.add("Sub", logs, graph.log_sum_exp(logs))
     answers = [_answer(graph, k, one, classes) for k, one in enumerate(received)]
-    if combination.consulting is not None:
-        answers = consulted(graph, answers, combination.consulting)
+    weights = [_weights(graph, log_r, part) for part in average.parts]
+    sums = [
+        _combined(graph, w, answers, part.consulting)
+        for w, part in zip(weights, average.parts, strict=True)
+    ]
+    _mean(graph, weights, out="weights")
+    outputs = _outputs(graph, _mean(graph, sums), classes)
+    return _finish(graph, received, outputs)
+
+
+def _combined(graph: Graph, w: str, answers: Sequence[str], consulting: Consulting | None) -> str:
+    """Σ_k weight_k h'_k of one part, (n, 1) or (n, c)."""
+    heard = list(answers) if consulting is None else consulted(graph, answers, consulting)
     total = ""
-    for k, answer in enumerate(answers):
+    for k, answer in enumerate(heard):
         share = graph.add("Gather", w, graph.constant(np.array([k])), axis=1)
         part = graph.add("Mul", share, answer)
         total = part if k == 0 else graph.add("Add", total, part)
-    outputs = _outputs(graph, total, classes)
-    return _finish(graph, received, outputs)
+    return total
+
+
+def _mean(graph: Graph, values: Sequence[str], out: str | None = None) -> str:
+    """Average what the parts say."""
+    total = values[0]
+    for value in values[1:]:
+        total = graph.add("Add", total, value)
+    return graph.add("Div", total, graph.constant(np.array(float(len(values)))), out=out)
 
 
 def _log_masses(graph: Graph, received: Sequence[ReceivedSource], router: Any) -> str:
@@ -132,10 +152,10 @@ def consulted(graph: Graph, answers: Sequence[str], consulting: Consulting) -> l
     return out
 
 
-def _weights(graph: Graph, logs: str, combination: Combination) -> str:
+def _weights(graph: Graph, log_r: str, combination: Combination) -> str:
     """weight_k ∝ z_k q_k + η/p², (n, p)."""
     p, calibration = combination.z.size, combination.calibration
-    log_q = graph.add("Sub", logs, graph.log_sum_exp(logs))
+    log_q = log_r
     if calibration is not None:
         log_r = graph.add("Max", log_q, graph.constant(np.array(calibration.floor)))
         scale = graph.constant(calibration.sharpness / calibration.temperature)
@@ -144,7 +164,7 @@ def _weights(graph: Graph, logs: str, combination: Combination) -> str:
         log_q = graph.add("Sub", scores, graph.log_sum_exp(scores))
     mixed = graph.add("Mul", graph.add("Exp", log_q), graph.constant(combination.z))
     raw = graph.add("Add", mixed, graph.constant(np.array(combination.eta / p**2)))
-    return graph.add("Div", raw, graph.over("ReduceSum", raw, 1), out="weights")
+    return graph.add("Div", raw, graph.over("ReduceSum", raw, 1))
 
 
 def _answer(graph: Graph, k: int, one: ReceivedSource, classes: NDArray[Any] | None) -> str:

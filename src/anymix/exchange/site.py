@@ -28,6 +28,7 @@ from scipy.special import logsumexp
 from anymix._arrays import FloatArray, positions
 from anymix._errors import AuditError, InputError, MissingError
 from anymix._files import read_file, replacing
+from anymix._hashing import content_of
 from anymix.exchange.manifest import MOST_CLASSES
 from anymix.exchange.read import ReceivedSource, judge_at
 from anymix.exchange.rounding import round_outcomes, round_responsibilities
@@ -49,7 +50,8 @@ class SiteTable:
     `sources` and `fingerprints` name the p sources and the SHA-256 of their manifests;
     log_responsibilities are (p, m); outcomes are (p, m) or, of labels, (p, m, c) with that of the
     label first; log_total (m,) is log Σ_k D_k(x), which only novelty and monitoring need, or None.
-    `whole` is what the sources say where the rows are at hand; it is never written.
+    `whole` is what the sources say where the rows are at hand, and `content` what tells the rows
+    apart; neither is ever written.
     """
 
     site: str
@@ -60,6 +62,7 @@ class SiteTable:
     outcomes: FloatArray
     log_total: FloatArray | None = None
     whole: Tables | None = None
+    content: NDArray[Any] | None = None
 
     @property
     def n_told(self) -> int:
@@ -101,6 +104,7 @@ class SiteTable:
             outcomes=round_outcomes(self.outcomes, self.loss),
             log_total=None,
             whole=None,
+            content=None,
         )
 
     def write(self, path: str | Path, exact: bool = False) -> None:
@@ -163,7 +167,8 @@ def evaluate_site(
         log_total[order],
     )
     known = found.labelled(target, names.index(site)).taken(order)
-    return replace(table, whole=replace(known, log_masses=table.tables().log_masses))
+    whole = replace(known, log_masses=table.tables().log_masses)
+    return replace(table, whole=whole, content=content_of(X))
 
 
 def all_classes(received: Sequence[ReceivedSource]) -> NDArray[Any] | None:

@@ -8,19 +8,20 @@ may have had other bounds and intervals, so of its records only what was measure
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
+from anymix._arrays import IntArray
 from anymix._version import __version__
 from anymix.core import (
+    FOLD_MODELS,
     Certificate,
     Judgement,
-    Solution,
-    certify,
+    gap,
     get_loss,
-    n_rounded,
     plain,
     restored,
     simplex,
@@ -29,12 +30,21 @@ from anymix.densities import CalibrationReport
 from anymix.estimators import Comparison, CrossLoss
 from anymix.exchange import ReceivedSource
 from anymix.models.parts import described, nameless
-from anymix.sources import Consulted, consult
+from anymix.sources import (
+    Consulted,
+    HeldOut,
+    Tables,
+    advice,
+    by_source,
+    certify_learned,
+    consult,
+    crossed_answers,
+    deal,
+    own_losses,
+)
 
 # Sums in another order, on another machine, differ by less; a lie within it changes nothing.
 TOLERANCE = 1e-6
-# Calibrations that fit tries beside z, at least: three powers of the responsibilities.
-FEWEST_TRIED, MOST_TRIED = 3, 1000
 SHORT = 60
 # How a search for z may end.
 STATUSES = ("converged", "stationary", "stalled", "out of evaluations", "budget")
@@ -52,34 +62,63 @@ def check_learned(model: Any, record: dict[str, Any]) -> None:
     if len(model.tables_.log_masses) != p:
         raise ValueError(f"the tables are not of {p} sources")
     model.tables_.check_loss(model.loss, model.combination_.rule)
-    used = model.combination_
     with np.errstate(all="ignore"):
-        _restore_consulted(model)
-        weighed = model.consulted_.tables.weighed(used.calibration)
-        judged = weighed.judgement(model.loss, used.eta, used.rule)
-        marginal = used.rule == "marginal"
-        learned = judged if marginal else weighed.problem(model.loss, used.eta, used.rule)
-        _check_solution(model, learned)
-        alone = model.tables_.weighed(used.calibration).judgement(model.loss, used.eta, used.rule)
+        fold = _dealt(model, ours)
+        said = _check_consulting(model, fold, ours)
+        _restore_held_out(model, fold, said)
+        # Pools of another version cannot be learned again, so that other numbers come of them.
+        comparable = ours or not model.combination_.consults
+        _check_certificate(model, ours, comparable)
+        if comparable:
+            _check_solution(model, said)
+        alone = model.tables_.judgement(model.loss, model.combination_.eta)
         _check_cross_loss(model, alone, ours)
-        _check_certificate(model, judged, ours)
         told = restored(Comparison, record["comparison"])
-        _check_same("the comparison", told, model.comparison_, ours)
+        if comparable:
+            _check_same("the comparison", told, model.comparison_, ours)
     _check_report(model.calibration_report_, model)
 
 
-def _restore_consulted(model: Any) -> None:
-    """The same tables teach the sources the same about each other; so it must be that."""
-    names = [str(name) for name in model.source_names_]
+def _dealt(model: Any, ours: bool) -> IntArray:
+    """The parts that the rows were dealt out to: their content says which."""
+    n_parts, tables = len(model.combination_.parts), model.tables_
+    fold = deal(tables, n_parts) if n_parts > 1 else np.zeros(tables.n_points, dtype=np.intp)
+    if int(fold.max()) + 1 != n_parts or (ours and n_parts == 1 and deal(tables).any()):
+        raise ValueError("the rows of the tables do not teach as many parts")
+    return fold
+
+
+def _check_consulting(model: Any, fold: IntArray, ours: bool) -> Tables:
+    """The same tables teach the sources the same about each other; so it must be that.
+
+    Another version may have learned otherwise.  Returns what is said after it, of one part by pools
+    that were learned without the row.
+    """
+    names, tables = [str(name) for name in model.source_names_], model.tables_
     aside = [k for k, name in enumerate(names) if name in model.set_aside_]
-    model.consulted_ = Consulted(None, model.tables_)
-    if model.consult:
-        model.consulted_ = consult(model.tables_, model.loss, aside)
-    told, found = model.combination_.consulting, model.consulted_.consulting
-    if (told is None) != (found is None):
-        raise ValueError("the consulting is not the one that the tables give")
-    if told is not None:
-        _check_same("the consulting", told, found)
+    parts, said = model.combination_.parts, tables
+    for t, part in enumerate(parts):
+        heard = tables if len(parts) == 1 else tables.taken(np.flatnonzero(fold != t))
+        found = consult(heard, model.loss, aside) if model.consult else Consulted(None, heard)
+        told = part.consulting
+        if ours and (told is None) != (found.consulting is None):
+            raise ValueError("the consulting is not the one that the tables give")
+        if ours and told is not None:
+            _check_same("the consulting", told, found.consulting)
+        same = ours or (told is None and found.consulting is None)
+        said = found.tables if same else tables.heard(told)
+    return said
+
+
+def _restore_held_out(model: Any, fold: IntArray, said: Tables) -> None:
+    used, tables = model.combination_, model.tables_
+    if len(used.parts) > 1:
+        model.held_out_ = HeldOut(crossed_answers(tables, used, fold), fold)
+    else:
+        alone = replace(used.parts[0], consulting=None)
+        answers = alone.predict(tables.log_masses, said.predictions)
+        model.held_out_ = HeldOut(answers, fold, crossed=False)
+    model.advice_ = advice(tables, used, fold, model.loss)
 
 
 def _check_same(what: str, told: Any, found: Any, whole: bool = True) -> None:
@@ -101,12 +140,23 @@ def _alike(told: Any, found: Any) -> bool:
     return type(told) is type(found) and bool(told == found)
 
 
-def _check_solution(model: Any, problem: Judgement) -> None:
-    told: Solution = model.solution_
+def _check_solution(model: Any, said: Tables) -> None:
+    """Of several parts the losses are those that were certified; of one they are its problem's."""
+    told, used = model.solution_, model.combination_
     simplex.check(told.z, len(model.source_names_), "the solution's z")
-    L, own = problem.source_losses(told.z), problem.own_losses
+    first = used.parts[0]
+    if len(used.parts) > 1:
+        tables, loss = model.tables_, model.loss
+        L = by_source(model.held_out_.losses(tables, loss), tables)
+        own = by_source(own_losses(tables, loss), tables)
+        gamma = gap(L, simplex.clean(used.z))
+        if not np.allclose(told.z, used.z, atol=1e-9):
+            raise ValueError("the solution is of another z than the model's")
+    else:
+        problem = said.weighed(first.calibration).problem(model.loss, first.eta, first.rule)
+        L, own, gamma = problem.source_losses(told.z), problem.own_losses, problem.gamma(told.z)
     found = {
-        "gamma": problem.gamma(told.z),
+        "gamma": gamma,
         "robust_loss": float(L.max()),
         "regret": float((L - own).max()),
         "source_losses": L,
@@ -136,24 +186,31 @@ def _check_cross_loss(model: Any, judged: Judgement, ours: bool) -> None:
     model.cross_loss_ = found
 
 
-def _check_certificate(model: Any, judged: Judgement, ours: bool) -> None:
-    """z is rounded when it is certified on its own rows, and to round it again changes nothing."""
+def _check_certificate(model: Any, ours: bool, comparable: bool) -> None:
+    """The rows judge the parts as they did; of another version's words, what was measured."""
     told: Certificate | None = model.certificate_
     if told is None:
         return
-    if told.confidence is not None:
-        _check_confidence(told.confidence)
-    choices = told.n_candidates / n_rounded(len(model.source_names_))
-    fewest = 1 if model.combination_.calibration is None else FEWEST_TRIED
-    whole = abs(choices - np.rint(choices)) <= 1e-9 * fewest
-    if told.confidence is not None and not (whole and fewest <= np.rint(choices) <= MOST_TRIED):
+    names = tuple(str(name) for name in model.source_names_)
+    ways = told.n_candidates if len(model.combination_.parts) > 1 else 1.0
+    if ways not in (1, len(names) + 1):
         raise ValueError("the certificate is spread over fewer or more choices than fit has")
-    z = model.combination_.z
-    found = certify(judged, z, confidence=told.confidence, held_out=False, choices=choices)
-    _check_same("the certificate", told, found, ours)
+    _check_confidence(model.confidence)
+    found = certify_learned(
+        model.tables_,
+        model.combination_,
+        model.held_out_,
+        model.loss,
+        confidence=model.confidence,
+        fresh=not told.covers,
+        ways=int(ways),
+        names=names,
+    )
+    if told.covers not in ("", FOLD_MODELS):
+        raise ValueError("the certificate is of models that no fit has")
+    if comparable:
+        _check_same("the certificate", told, found, ours)
     model.certificate_ = found
-    if not np.allclose(told.z, z, atol=1e-9):
-        raise ValueError("the certificate is of another z than the model's")
 
 
 def _check_confidence(confidence: float) -> None:
@@ -162,7 +219,7 @@ def _check_confidence(confidence: float) -> None:
 
 
 def _check_report(told: CalibrationReport | None, model: Any) -> None:
-    if (told is None) != (model.combination_.calibration is None):
+    if (told is None) != (not model.combination_.calibrated):
         raise ValueError("the calibration and its report do not go together")
     if told is None:
         return

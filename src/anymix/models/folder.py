@@ -65,12 +65,13 @@ def _open(folder: Path) -> tuple[dict[str, Any], str]:
     content = read_file(folder / RECORD, RECORD_LIMIT)
     record, digest = parse_json(content, str(folder / RECORD)), facts_of(content).sha256
     if is_own(record):
-        return (_audited(folder, upgraded, record) if record["schema"] == 1 else record), digest
+        now = record["schema"] == SCHEMA
+        return (record if now else _audited(folder, upgraded, record)), digest
     if not isinstance(record, dict) or record.get("kind") != KIND:
         raise AuditError(folder / RECORD, "is not the record of a model")
     raise AuditError(
         folder / RECORD,
-        f"has schema {record.get('schema')!r:.20}; this version reads 1 and {SCHEMA}",
+        f"has schema {record.get('schema')!r:.20}; this version reads 1 to {SCHEMA}",
     )
 
 

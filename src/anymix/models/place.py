@@ -25,7 +25,7 @@ from anymix.models.record import KIND, SCHEMA
 from anymix.models.saved_records import FILES, RECORD, RECORD_LIMIT, check_free, is_record
 
 LINK = "is a link; give the folder itself, or another name"
-SCHEMAS = (1, SCHEMA)
+SCHEMAS = tuple(range(1, SCHEMA + 1))
 # Names that only a model's own parts have: twelve digits of a SHA-256.
 SOURCE = re.compile(r"[^.].*-([0-9a-f]{12})", re.DOTALL)
 PARTS = ("tables", "router", "novelty")

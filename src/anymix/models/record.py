@@ -9,8 +9,8 @@ import numpy as np
 
 from anymix._version import __version__
 from anymix.core import (
+    Averaged,
     Certificate,
-    Combination,
     Solution,
     loss_from_dict,
     loss_to_dict,
@@ -24,8 +24,9 @@ from anymix.estimators import (
     DistributionWeightedRegressor,
 )
 from anymix.exchange import is_text
+from anymix.sources import Seen
 
-KIND, SCHEMA = "anymix model", 2
+KIND, SCHEMA = "anymix model", 3
 SETTINGS = ("objective", "shrinkage", "eta", "calibrate", "cv", "confidence", "skip_below")
 # The sources that were set aside, by name; it stands there only if there are any.
 ASIDE = "set_aside"
@@ -50,8 +51,9 @@ ENTRIES = (
     *("combination", *LEARNED, "comparison"),
     *("sources", "tables", "router", "has_densities", "at_label"),
 )
-# What a record may lack: the density that was chosen, and what novelty needs beside the tables.
-CHOICE, NOVELTY = "density_choice", "novelty"
+# What a record may lack: the density that was chosen, what novelty needs beside the tables, and
+# digests of the rows that taught it.
+CHOICE, NOVELTY, SEEN = "density_choice", "novelty", "seen"
 MOST_CHOICES, LONGEST_NAME = 20, 60
 # Certificates are of answers in which no source is skipped, so that those that skip must be near.
 MOST_SKIPPED = 0.01
@@ -63,6 +65,7 @@ RANGES = {
     "cv": (1, 10**6),
 }
 MOST_FEATURES = 100_000
+HEX = frozenset("0123456789abcdef")
 
 
 def check_kind(model: Any) -> None:
@@ -73,6 +76,11 @@ def check_kind(model: Any) -> None:
     ...
     ValueError: only a DistributionWeightedRegressor or -Classifier can be saved; got object.
     """
+    if vars(model).get("members_"):
+        raise ValueError(
+            "a model that deploys its folds' models (refit=False) cannot be saved as one; save "
+            "each of its members_, or fit it with refit=True."
+        )
     if type(model) not in TASKS.values():
         last = "; save its last step, and keep the others" if hasattr(model, "steps") else ""
         raise ValueError(
@@ -109,6 +117,7 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         **learned,
         "comparison": model.comparison_ if "tables_" in vars(model) else None,
         **({CHOICE: model.density_choice_} if f"{CHOICE}_" in vars(model) else {}),
+        **({SEEN: model.seen_} if f"{SEEN}_" in vars(model) else {}),
     }
 
 
@@ -129,16 +138,16 @@ def _features(model: Any) -> dict[str, Any]:
 
 def model_from_dict(record: dict[str, Any]) -> Any:
     """Return the model without its sources and tables; a ValueError says what is wrong."""
-    _check_entries(record, ENTRIES, "the record", (CHOICE, NOVELTY))
+    _check_entries(record, ENTRIES, "the record", (CHOICE, NOVELTY, SEEN))
     task = record["task"]
     if not isinstance(task, str) or task not in TASKS:
         raise ValueError(f"the task {task!r:.60} is not known.")
     if not is_text(record["anymix"], 60):
         raise ValueError("the version of anymix is not a word")
-    combination = Combination.from_dict(record["combination"])
+    combination = Averaged.from_dict(record["combination"])
     _check_settings(record["settings"])
     settings = {CONSULT: False, **record["settings"]}
-    if combination.consulting is not None and not settings[CONSULT]:
+    if combination.consults and not settings[CONSULT]:
         raise ValueError("its sources hear each other, which the settings do not say")
     if task == "classification":
         settings["rule"] = combination.rule
@@ -236,6 +245,21 @@ def _restore_learned(model: Any, record: dict[str, Any]) -> None:
         if not several:
             raise ValueError(f"a model of one source has the entry {CHOICE!r}")
         model.density_choice_ = _choice(record[CHOICE])
+    if SEEN in record:
+        if not several:
+            raise ValueError(f"a model of one source has the entry {SEEN!r}")
+        model.seen_ = _seen(record[SEEN])
+
+
+def _seen(told: Any) -> Seen:
+    """Digests are words of sixteen digits, and the numbers beside them are of so many rows."""
+    found = restored(Seen, told)
+    for one in filter(None, (found.rows, found.said)):
+        sound = 0 < one.n_different <= one.n_rows and 0 <= one.limit < 2**64
+        words = (one.salt, *one.digests)
+        if not sound or not all(len(word) == 16 and {*word} <= HEX for word in words):
+            raise ValueError("the digests of rows are not sound")
+    return found
 
 
 def _choice(told: Any) -> DensityChoice:

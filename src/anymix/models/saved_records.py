@@ -139,12 +139,18 @@ def _check_certificate(found: Certificate, model: Any) -> Certificate:
     _check(found.loss == loss_name(get_loss(model.loss)), "it is of another loss than the model's")
     bounds = found.loss_upper, found.regret_upper
     sure = found.confidence is not None
+    grounds = found.loss_ground, found.regret_ground
+    claimed = [ground in ("exact", "asymptotic") for ground in grounds]
     _check(
-        all((bound is not None) == sure for bound in bounds),
+        any(bound is not None for bound in bounds) == sure
+        and claimed == [bound is not None for bound in bounds],
         "its bounds and its confidence do not go together",
     )
+    _check(found.clip is None or 0 < found.clip < np.inf, "its clip is out of bounds")
     _check(not sure or 0 < (found.confidence or 0) < 1, "its confidence is not between 0 and 1")
-    for bound, least in zip(bounds, (found.robust_loss, found.regret), strict=True):
+    # A bound on clipped losses can be below what was measured of whole ones.
+    least_of = found.robust_loss if found.clip is None else 0.0, found.regret
+    for bound, least in zip(bounds, least_of, strict=True):
         _check(bound is None or bound >= least - 1e-9, "its bounds are below what was measured")
     # What the theorems rest on was seen in rows that are not here.
     return replace(found, bounds=tuple(replace(bound, checked=False) for bound in found.bounds))

@@ -1,8 +1,8 @@
 """Are rows that are called new those that z was learned from?  The model folder has their tables.
 
 Rows are compared by what the sources say of them: p log-responsibilities and p outcomes.  A row of
-numbers that are drawn has no twin; rows of few values have many by chance, so a match counts if
-the row is alone on both sides, or if a source's rows are the same as a whole.
+numbers that are drawn has no twin; rows of few values have many by chance, as many as the rows that
+z was learned from have among themselves.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from anymix.sources import Tables
 
 # Digits after the point: more than chance can match, fewer than two machines differ in.
 DIGITS = 6
-# Above this share of matches the rows of a source count as seen.
-SHARE = 0.5
+# Beyond chance, above this share of matches the rows of a source count as seen.
+SHARE = 0.05
 
 
 def seen_sources(tables: Tables, model: Any) -> list[str]:
@@ -44,8 +44,8 @@ def note_on(seen: list[str]) -> str:
     if not seen:
         return ""
     return (
-        f"\nThe rows of {', '.join(seen)} are those that z was learned from, so this says no more "
-        "than fit did; give rows that fit has not seen."
+        f"\nThe rows of {', '.join(seen)} are those that z was learned from, or some of them, so "
+        "this flatters; give rows that fit has not seen."
     )
 
 
@@ -94,5 +94,7 @@ def _outcomes(tables: Tables) -> FloatArray:
 def _are_seen(new: Counter[bytes], old: Counter[bytes]) -> bool:
     if new == old:
         return True
-    alone = sum(count == 1 and old[row] == 1 for row, count in new.items())
-    return alone > SHARE * new.total()
+    known = sum(count for row, count in new.items() if row in old) / max(new.total(), 1)
+    chance = 1.0 - len(old) / max(old.total(), 1)
+    noise = 3.0 * float(np.sqrt(chance * (1.0 - chance) / max(new.total(), 1)))
+    return known > chance + max(SHARE, noise)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from anymix.core import Assumptions, Certificate, n_rounded
+from anymix.core import Assumptions, Certificate
 from anymix.estimators import Comparison, compare_tables, usual_methods
 from anymix.exchange import ReceivedSource, SiteTable, join_sites
 from anymix.models.folder import SavedModel, check_several
@@ -16,7 +13,7 @@ from anymix.models.place import Place
 from anymix.models.record import TASKS
 from anymix.models.seen_rows import seen_sources
 from anymix.models.writing import write_model
-from anymix.sources import Tables, certify_tables, consult
+from anymix.sources import Tables, certify_tables, without_confidence
 
 
 def fit_sites(
@@ -47,8 +44,8 @@ def compare_sites(
     tables, model = _joined(sites, saved), saved.model
     names = [str(name) for name in model.source_names_]
     tables.check_loss(model.loss, model.combination_.rule)
-    seen = seen_sources(tables, model)
-    methods = usual_methods(tables, model.combination_, names, _heard(tables, model, seen))
+    seen = _seen(tables, sites, model)
+    methods = usual_methods(tables, model.combination_, names)
     return compare_tables(tables, methods, names, model.loss, confidence=confidence), seen
 
 
@@ -57,26 +54,39 @@ def certify_sites(
     sites: Sequence[SiteTable],
     confidence: float = 0.95,
     loss_bound: float | None = None,
+    measure: str | None = None,
 ) -> tuple[Certificate, list[str]]:
     """Certify a model on new rows; name the sources whose rows are not new.
 
-    On the rows that z was learned from the error is shared among all that fit could choose: each
-    rounded z with each calibration, of which fit has kept the number.
+    Rows that the model was learned from earn no confidence.  `measure` is certified in place of the
+    loss: "accuracy", "mae", ...
     """
     check_several(saved.path, saved.model)
     tables, model = _joined(sites, saved), saved.model
-    seen, p = seen_sources(tables, model), len(saved.received)
+    seen = _seen(tables, sites, model)
     tables.check_loss(model.loss, model.combination_.rule)
+    known = model.certificate_ if measure is None else None
     found = certify_tables(
-        _heard(tables, model, seen),
-        replace(model.combination_, consulting=None),
+        tables,
+        model.combination_,
         model.loss,
         confidence=confidence,
-        held_out=not seen,
-        choices=max(1.0, _n_candidates(model) / n_rounded(p)) if seen else 1,
+        measure=measure,
+        clip=None if known is None else known.clip,
         assumptions=Assumptions(loss_bound=loss_bound),
     )
-    return found, seen
+    return model.named(without_confidence(found, seen)), seen
+
+
+def _seen(tables: Tables, sites: Sequence[SiteTable], model: Any) -> list[str]:
+    """Name the sources whose rows fit has seen: by what is said of them, or by themselves."""
+    found = {*seen_sources(tables, model), *model.seen_among(tables)}
+    known = vars(model).get("seen_")
+    rows = None if known is None else known.rows
+    for site in sites:
+        if rows is not None and site.content is not None and rows.have_seen(site.content):
+            found.add(site.site)
+    return [str(name) for name in model.source_names_ if str(name) in found]
 
 
 def _joined(sites: Sequence[SiteTable], saved: SavedModel) -> Tables:
@@ -84,28 +94,3 @@ def _joined(sites: Sequence[SiteTable], saved: SavedModel) -> Tables:
     several = "tables_" in vars(saved.model)
     whole = several and not saved.model.tables_.at_label
     return join_sites(sites, saved.received, whole=whole)
-
-
-def _heard(tables: Tables, model: Any, seen: Sequence[str]) -> Tables:
-    """What sources say after they heard each other; of rows that taught it, by pools without them.
-
-    Rows that pools were learned from would flatter them.
-    """
-    heard = tables.heard(model.combination_.consulting)
-    if heard is tables or not seen:
-        return heard
-    names = [str(name) for name in model.source_names_]
-    aside = [k for k, name in enumerate(names) if name in model.set_aside_]
-    crossed = consult(tables, model.loss, aside).tables.predictions
-    predictions, domain = heard.predictions.copy(), np.asarray(tables.sample_domain)
-    for k in (names.index(name) for name in seen):
-        predictions[k, domain == k] = crossed[k, domain == k]
-    return replace(heard, predictions=predictions)
-
-
-def _n_candidates(model: Any) -> float:
-    if model.certificate_ is None:
-        raise ValueError(
-            "z was adapted to traffic, so these rows cannot certify it; give new rows."
-        )
-    return float(model.certificate_.n_candidates)

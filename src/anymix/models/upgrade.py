@@ -1,4 +1,4 @@
-"""Records of the first format of model folders, brought to the present one."""
+"""Records of earlier formats of model folders, brought to the present one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,17 @@ ENTRIES = {
 
 
 def upgraded(old: dict[str, Any]) -> dict[str, Any]:
+    """Return what a record of format 1 or 2 says in the words of format 3.
+
+    There one combination was learned from all rows; now it is an average of one.
+    """
+    second = _second(old) if old["schema"] == 1 else old
+    if not isinstance(second.get("combination"), dict):
+        raise ValueError("it does not say how sources are combined")
+    return {**second, "schema": 3, "combination": {"parts": [second["combination"]]}}
+
+
+def _second(old: dict[str, Any]) -> dict[str, Any]:
     """Return what a record of format 1 says in the words of format 2.
 
     Its tables hold what each source said at the label alone; `read_tables` knows them.

@@ -4,17 +4,30 @@ from anymix.sources.asking import CHUNK_ROWS as CHUNK_ROWS
 from anymix.sources.asking import evaluate
 from anymix.sources.asking import log_reference as log_reference
 from anymix.sources.asking import masses_of as masses_of
+from anymix.sources.certifying import certify_learned as certify_learned
+from anymix.sources.certifying import certify_parts as certify_parts
+from anymix.sources.certifying import certify_tables
+from anymix.sources.certifying import without_confidence as without_confidence
 from anymix.sources.consulting import Advice, Consulted, consult
 from anymix.sources.influence import FEWEST_SITES as FEWEST_SITES
 from anymix.sources.influence import MOST_SOURCES as MOST_SOURCES
 from anymix.sources.influence import Influence
 from anymix.sources.influence import find_influence as find_influence
-from anymix.sources.learning import Goal, Learned, certify_tables, learn
+from anymix.sources.learning import Goal, Learned, learn
 from anymix.sources.learning import calibrations as calibrations
 from anymix.sources.learning import consulted_for as consulted_for
+from anymix.sources.learning import learn_part as learn_part
 from anymix.sources.novelty import Novelty as Novelty
+from anymix.sources.parts import HeldOut
+from anymix.sources.parts import advice as advice
+from anymix.sources.parts import answers as answers
+from anymix.sources.parts import by_source as by_source
+from anymix.sources.parts import crossed_answers as crossed_answers
+from anymix.sources.parts import deal as deal
+from anymix.sources.parts import own_losses as own_losses
 from anymix.sources.second_round import SecondRound
 from anymix.sources.second_round import pool_of_others as pool_of_others
+from anymix.sources.seen import Seen as Seen
 from anymix.sources.source import PROBABILITY_FLOOR as PROBABILITY_FLOOR
 from anymix.sources.source import Source
 from anymix.sources.tables import Tables
@@ -23,6 +36,7 @@ __all__ = [
     "Advice",
     "Consulted",
     "Goal",
+    "HeldOut",
     "Influence",
     "Learned",
     "SecondRound",

@@ -36,7 +36,7 @@ class Advice(Record):
         found = []
         for name, loss, gain in zip(names, self.own_losses, self.gains, strict=True):
             heard = f"{name} hears the others: loss {loss:.3g} to {loss - gain:.3g} at home."
-            found.append(heard if gain > 0 else f"{name} keeps to its own model.")
+            found.append(heard if gain != 0 else f"{name} keeps to its own model.")
         return found
 
 

@@ -2,24 +2,32 @@
 
 from anymix.core.guarantees.bounds import Assumptions, Bound, hoelder
 from anymix.core.guarantees.candidates import check_number, n_rounded
-from anymix.core.guarantees.certificate import Certificate, certify
+from anymix.core.guarantees.certificate import FOLD_MODELS, Beside, Certificate
+from anymix.core.guarantees.certifying import certify, certify_rows
 from anymix.core.guarantees.confidence import mean_upper_bound, worst_mean_upper_bound
 from anymix.core.guarantees.divergence import (
     gaussian_renyi_ratio,
     renyi_ratio,
     sampled_renyi_ratio,
 )
+from anymix.core.guarantees.evidence import Evidence
 from anymix.core.guarantees.lower_bounds import one_input_example
 from anymix.core.guarantees.nearest import nearest_mixture, sampled_nearest_mixture
 from anymix.core.guarantees.orders import best_hoelder
 from anymix.core.guarantees.sampled import sampled_renyi_upper_bound
+from anymix.core.guarantees.statements import Terms
 
 __all__ = [
+    "FOLD_MODELS",
     "Assumptions",
+    "Beside",
     "Bound",
     "Certificate",
+    "Evidence",
+    "Terms",
     "best_hoelder",
     "certify",
+    "certify_rows",
     "check_number",
     "gaussian_renyi_ratio",
     "hoelder",

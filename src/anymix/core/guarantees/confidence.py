@@ -4,11 +4,12 @@
                 it; exact at every sample size, and the tightest exact bound here
     bernstein   mean + √(2 V ln(2/δ)/n) + 7 (b − a) ln(2/δ) / (3(n − 1)) for values in [a, b]
     hoeffding   mean + (b − a) √(ln(1/δ)/2n)
+    binomial    of values 0 and 1: the largest share at which so few ones still have probability δ
     student     mean + t_{1−δ} s/√n: no bound needed, but only true as n grows; with rare large
                 losses that the sample has missed it is far too low
 
 The first is the one-sided capital process of Waudby-Smith and Ramdas (2023), the second is that of
-Maurer and Pontil (2009).
+Maurer and Pontil (2009), the fourth that of Clopper and Pearson (1934).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from scipy import stats
 from anymix._arrays import FloatArray
 from anymix.core import inputs
 
-Method = Literal["betting", "bernstein", "hoeffding", "student"]
+Method = Literal["betting", "bernstein", "hoeffding", "binomial", "student"]
 Rng = int | np.random.Generator
 
 # No bet may lose more than this part of the capital in one round; 1/2 to 0.9 measured alike.
@@ -46,9 +47,9 @@ def mean_upper_bound(
         Independent draws, for example the losses at held-out points.
     delta : float
         δ = 1 − confidence, strictly between 0 and 1.
-    method : "betting", "bernstein", "hoeffding" or "student"
+    method : "betting", "bernstein", "hoeffding", "binomial" or "student"
     limits : (a, b), optional
-        What every value of the *population* lies between; all but "student" need it.
+        What every value of the *population* lies between; the first three need it.
     weights : array (n,), optional
         Only with "student": the bound is then on the weighted mean.
     rng : int or Generator
@@ -68,8 +69,12 @@ def mean_upper_bound(
     if method == "student":
         return _student(x, delta, w)
     bounds = {"betting": _betting, "bernstein": _bernstein, "hoeffding": _hoeffding}
+    if method == "binomial":
+        return _binomial(x, delta, w)
     if method not in bounds:
-        raise ValueError(f"method must be 'student' or one of {sorted(bounds)}; got {method!r}.")
+        raise ValueError(
+            f"method must be 'student', 'binomial' or one of {sorted(bounds)}; got {method!r}."
+        )
     if np.ptp(w) > 1e-9 * w.max():
         raise ValueError(f"the {method} bound needs equal weights; use method='student'.")
     a, b = _limits(limits, x, method)
@@ -143,6 +148,16 @@ def _bernstein(x: FloatArray, delta: float, a: float, b: float) -> float:
 
 def _hoeffding(x: FloatArray, delta: float, a: float, b: float) -> float:
     return float(x.mean() + (b - a) * np.sqrt(np.log(1.0 / delta) / (2.0 * x.size)))
+
+
+def _binomial(x: FloatArray, delta: float, w: FloatArray) -> float:
+    """Clopper and Pearson: the 1 − δ quantile of beta(s + 1, n − s), s of n values being 1."""
+    if np.ptp(w) > 1e-9 * w.max():
+        raise ValueError("the binomial bound needs equal weights; use method='student'.")
+    if not np.isin(x, (0.0, 1.0)).all():
+        raise ValueError("the binomial bound is for values 0 and 1; use method='betting'.")
+    ones = float(x.sum())
+    return 1.0 if ones == x.size else float(stats.beta.isf(delta, ones + 1, x.size - ones))
 
 
 def _student(x: FloatArray, delta: float, w: FloatArray) -> float:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike
 from anymix._arrays import FloatArray
 from anymix.core import simplex
 from anymix.core.problem import Problem, gap
-from anymix.core.records import Objective, Solution, SolverWarning
+from anymix.core.records import Fingerprints, Objective, Solution, SolverWarning
 from anymix.core.solvers.budget import Budget, Meter, SpentError
 from anymix.core.solvers.dca import dca
 from anymix.core.solvers.equilibrium import brouwer_map, find_equilibrium
@@ -78,6 +79,7 @@ def solve(
     start: ArrayLike | None = None,
     n_starts: int = N_STARTS,
     budget: Budget | None = None,
+    remember: bool = True,
 ) -> Solution:
     """Find z.
 
@@ -108,6 +110,8 @@ def solve(
     budget : Budget, optional
         Evaluations and seconds after which the search ends, with status "budget" and the best z
         so far; by default far more than honest problems need.
+    remember : bool
+        Keep digests of the points, by which `certify` knows them again.
 
     Returns
     -------
@@ -140,7 +144,10 @@ def solve(
     except SpentError:
         best = request.first if meter.best is None else meter.best
         found = Found(simplex.clean(best), np.inf, np.inf, "budget", n_evaluations=meter.spent)
-    return _solution(request, method, found)
+    solution = _solution(request, method, found)
+    if not remember or not isinstance(problem, Problem):
+        return solution
+    return replace(solution, seen=Fingerprints.of(problem.content()))
 
 
 def _check_method(objective: str, method: str) -> None:
@@ -217,6 +224,8 @@ def _starts(request: Request, oracle: Oracle) -> Iterator[FloatArray]:
     """The prior, the equilibrium of the same baseline, the user's, then some near corners."""
     prior = request.penalty.prior
     yield prior
+    if request.n_starts == 1:
+        return
     yield find_equilibrium(oracle, prior, START_TOL, oracle.n_evaluations + START_BUDGET).z
     if request.start is not None:
         yield request.start

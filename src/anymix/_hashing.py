@@ -1,0 +1,77 @@
+"""Rows by their content: numbers that say which rows are the same, and nothing else of them."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Steps of the generator SplitMix64 (Steele, Lea, Flood 2014), whose output passes for random.
+_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+def as_bits(rows: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return the bytes of rows (n, q) of numbers as whole numbers, which are left as they are."""
+    if rows.dtype == np.uint64:
+        return np.ascontiguousarray(rows)
+    # Adding 0 turns -0 into 0, which is the same number and has other bytes.
+    return np.ascontiguousarray(np.asarray(rows, dtype=float) + 0.0).view(np.uint64)
+
+
+def digest(row: NDArray[Any], salt: str) -> str:
+    """Return a keyed digest of one row (q,), 64 bits as hexadecimal digits.
+
+    >>> digest(np.array([1.0, 2.0]), "00") == digest(np.array([1.0, 2.0]), "01")
+    False
+    """
+    content = as_bits(np.atleast_1d(row)).tobytes()
+    return hashlib.blake2b(content, digest_size=8, key=salt.encode()).hexdigest()
+
+
+def mixed(rows: NDArray[Any], salt: int = 0) -> NDArray[np.uint64]:
+    """Return a number for each row (n, q) that differs for different rows, by all but chance.
+
+    >>> a, b, c = mixed(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
+    >>> bool(a == c), bool(a == b)
+    (True, False)
+    """
+    bits = as_bits(rows)
+    found = np.full(len(bits), np.uint64(salt & (2**64 - 1)))
+    for column in bits.T:
+        found = _scrambled(found ^ column)
+    return found
+
+
+def _scrambled(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    # Products are meant modulo 2**64.
+    with np.errstate(over="ignore"):
+        values = values + np.uint64(_STEP)
+        values = (values ^ (values >> np.uint64(30))) * np.uint64(_FIRST)
+        values = (values ^ (values >> np.uint64(27))) * np.uint64(_SECOND)
+    return np.asarray(values ^ (values >> np.uint64(31)))
+
+
+def content_of(X: Any) -> NDArray[np.uint64]:
+    """Return rows of any kind as whole numbers (n, q) that are the same where the rows are.
+
+    Numbers are their bytes; of texts, and of rows that hold words, these are digests.
+
+    >>> content_of(["a text", "a text", "another"]).shape
+    (3, 2)
+    """
+    if hasattr(X, "tocsr"):
+        rows = X.tocsr().sorted_indices()
+        ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+        return _digests([(rows.indices[a:b].tolist(), rows.data[a:b].tolist()) for a, b in ends])
+    if isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
+        return as_bits(X.reshape(len(X), -1))
+    if hasattr(X, "itertuples"):
+        return _digests(list(X.itertuples(index=False, name=None)))
+    return _digests(list(X))
+
+
+def _digests(rows: list[Any]) -> NDArray[np.uint64]:
+    found = [hashlib.blake2b(repr(row).encode(), digest_size=16).digest() for row in rows]
+    return np.frombuffer(b"".join(found), dtype=np.uint64).reshape(-1, 2)

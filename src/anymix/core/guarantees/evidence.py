@@ -1,0 +1,105 @@
+"""What rows say of a predictor, source by source: its losses there, and those of the own model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from anymix._arrays import FloatArray, IntArray
+from anymix.core.judgement import Judgement
+
+
+class Home(NamedTuple):
+    """The rows of one source: losses of what is judged and of the own model, and weights.
+
+    fold says which part of what is judged speaks at each row: the part that was learned without it.
+    """
+
+    losses: FloatArray
+    own: FloatArray
+    weights: FloatArray
+    fold: IntArray
+
+    @property
+    def n_rows(self) -> float:
+        """(Σ w)²/Σ w²: as many rows of equal weight would tell as much."""
+        return float(self.weights.sum() ** 2 / (self.weights @ self.weights))
+
+    @property
+    def equal(self) -> bool:
+        """Whether all rows count alike."""
+        return bool(np.ptp(self.weights) <= 1e-9 * self.weights.max())
+
+    def mean(self, values: FloatArray) -> float:
+        """Average over the source."""
+        return float(self.weights @ values)
+
+
+class Evidence(NamedTuple):
+    """The homes of all sources, and in how many parts their rows are."""
+
+    homes: tuple[Home, ...]
+    n_folds: int = 1
+
+    @classmethod
+    def at(cls, problem: Judgement, z: FloatArray) -> Self:
+        """Return what the points of a problem say of h_z; all of them are one part."""
+        h, homes = problem.ratio(z)[0], []
+        for k in range(problem.n_sources):
+            points, w = problem.measure.take(k)
+            y, there = problem.targets[points], w > 0
+            losses = problem.loss.value(h[points], y)[there]
+            own = problem.loss.value(problem.predictions[k, points], y)[there]
+            homes.append(Home(losses, own, w[there], np.zeros(losses.size, dtype=np.intp)))
+        return cls(tuple(homes))
+
+    @classmethod
+    def of_rows(
+        cls,
+        losses: FloatArray,
+        own: FloatArray,
+        domain: IntArray,
+        weight: ArrayLike | None = None,
+        fold: IntArray | None = None,
+        p: int | None = None,
+    ) -> Self:
+        """Gather rows (m,) by their source 0..p−1; fold (m,) is 0..K−1, or one for all."""
+        w = np.ones(losses.size) if weight is None else np.asarray(weight, dtype=float)
+        parts = np.zeros(losses.size, dtype=np.intp) if fold is None else fold
+        homes = []
+        for k in range(int(domain.max()) + 1 if p is None else p):
+            rows = np.flatnonzero((domain == k) & (w > 0))
+            if not rows.size:
+                raise ValueError(f"there are no rows of source {k} to judge by.")
+            homes.append(Home(losses[rows], own[rows], w[rows] / w[rows].sum(), parts[rows]))
+        return cls(tuple(homes), int(parts.max()) + 1)
+
+    @property
+    def n_rows(self) -> float:
+        """Of the source that has the fewest."""
+        return min(home.n_rows for home in self.homes)
+
+    @property
+    def source_losses(self) -> FloatArray:
+        """L_k, (p,)."""
+        return np.array([home.mean(home.losses) for home in self.homes])
+
+    @property
+    def own_losses(self) -> FloatArray:
+        """ε_k, (p,)."""
+        return np.array([home.mean(home.own) for home in self.homes])
+
+    def own_quantile(self, q: float, without: int | None = None) -> float:
+        """The q-quantile of the own models' losses at home, over the rows of all folds but one."""
+        kept = [h.own if without is None else h.own[h.fold != without] for h in self.homes]
+        return float(np.quantile(np.concatenate(kept), q))
+
+    def folds(self, home: Home) -> Iterator[IntArray]:
+        """Yield the rows of each fold that has any."""
+        for t in range(self.n_folds):
+            rows = np.flatnonzero(home.fold == t)
+            if rows.size:
+                yield rows

@@ -1,0 +1,250 @@
+"""The two halves of a certificate, each an upper bound and the ground that it stands on.
+
+    loss      max_k E min(ℓ(h, y), c)     no row counts for more than c, unless a bound M is known
+    regret    max_k (L_k(h) − ε_k)        paired: far less noisy than either loss
+
+    exact         holds at every number of rows
+    asymptotic    holds as rows become many; claimed where each source has at least `MANY` of them
+    measured      no confidence is claimed
+
+h may be an average of K parts, each judged on rows that are new to it (`Averaged`).  Then
+L_k(h) ≤ (1/K) Σ_t L_k(h_t), and
+
+  * exact: a bound at δ/K on each fold, which is fresh for h_t given all other rows; their mean.
+    Of clipped losses min((1/K) Σ_t a_t, c) ≤ (1/K) Σ_t min(a_t, Kc) for a_t ≥ 0, so that folds are
+    clipped at Kc; c comes from the own models' losses in *other* folds.
+  * asymptotic: by the central limit theorem of cross-validation (Bayle, Bayle, Janson, Mackey 2020)
+    the mean over all rows is as near to (1/K) Σ_t L_k(h_t) as that of as many fresh rows.
+
+In both, rows of a source are independent draws from it.  The worst source is a fixed one, so that
+no correction for the number of sources is paid.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from anymix._arrays import FloatArray
+from anymix.core.guarantees.confidence import Method, mean_upper_bound
+from anymix.core.guarantees.evidence import Evidence, Home
+
+Ground = Literal["exact", "asymptotic", "measured"]
+
+# From so many rows a source on asymptotic bounds are claimed: `python -m benchmarks.certificates`.
+# Paired differences are far less skewed than losses.
+MANY, MANY_PAIRED = 200, 200
+# About so many rows of the source that has the fewest lose more than the clip: with fewer a normal
+# bound does not hold, with more the loss is cut further than need be.
+ROWS_ABOVE_CLIP, LOWEST_QUANTILE = 10, 0.9
+# A known bound M serves from so many rows of a fold for each unit of it on: no exact bound is much
+# less than M log(1/δ)/n above the mean.
+ROWS_FOR_BOUND = 50
+
+
+class Half(NamedTuple):
+    """One statement: a number, or None where no confidence is claimed, and its ground."""
+
+    upper: float | None = None
+    ground: Ground = "measured"
+
+
+class Terms(NamedTuple):
+    """How bounds are found.
+
+    delta is what both halves together may fail with; loss_bound a bound M on the loss that the user
+    states, known_bound one that the loss itself has; clip is c, where it was chosen by other rows.
+    `fresh` says that the rows are new to what is judged, each to its part: else nothing is exact.
+    Without `claims` the rows have taught what they judge, and earn no confidence.  `binary` losses
+    are 0 or 1.
+    """
+
+    delta: float
+    method: Method | Literal["auto"] = "auto"
+    loss_bound: float | None = None
+    known_bound: float | None = None
+    clip: float | None = None
+    fresh: bool = True
+    claims: bool = True
+    binary: bool = False
+
+    def can_be_exact(self, evidence: Evidence) -> bool:
+        """Whether rows are fresh and count alike."""
+        return self.fresh and all(home.equal for home in evidence.homes)
+
+
+class Statement(NamedTuple):
+    """Both halves; c, above which no row counts, or None where losses count as they are."""
+
+    loss: Half = Half()
+    regret: Half = Half()
+    clip: float | None = None
+    method: str | None = None
+
+    @property
+    def earned(self) -> bool:
+        """Whether any confidence is claimed."""
+        return self.loss.upper is not None or self.regret.upper is not None
+
+
+def state(evidence: Evidence, terms: Terms) -> Statement:
+    """State both halves, each with half of the error probability.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> losses, domain = rng.random((2, 1000)), np.repeat([0, 1], 500)
+    >>> found = state(Evidence.of_rows(*losses, domain), Terms(0.05, loss_bound=1.0))
+    >>> found.loss.ground, found.regret.ground, found.clip
+    ('exact', 'exact', None)
+    >>> found = state(Evidence.of_rows(*losses, domain), Terms(0.05))
+    >>> found.loss.ground, found.regret.ground, round(found.clip, 2)
+    ('asymptotic', 'asymptotic', 0.98)
+    """
+    if not terms.claims:
+        return Statement()
+    terms = terms._replace(delta=terms.delta / 2)
+    if terms.method not in ("auto", "student") and not terms.can_be_exact(evidence):
+        raise ValueError(f"the {terms.method} bound needs equal weights; use method='student'.")
+    M = _bound_in_use(evidence, terms)
+    method: Method = "betting" if terms.method == "auto" else terms.method
+    if M is not None and method != "student":
+        loss, regret = (
+            Half(_worst(evidence, terms, method, M), "exact"),
+            _exact(evidence, terms, method, M),
+        )
+        return _capped(evidence, Statement(loss, regret, None, method))
+    regret, method = _paired(evidence, terms), "student"
+    if terms.method != "student" and (terms.clip is not None or not _many(evidence, terms)):
+        loss, clip = _exact_clipped(evidence, terms)
+        method = "betting" if loss.upper is not None else "student"
+    else:
+        loss, clip = _asymptotic_clipped(evidence, terms)
+    found = Statement(loss, regret, clip, method)
+    return _capped(evidence, found) if found.earned else Statement()
+
+
+def _many(evidence: Evidence, terms: Terms, least: int = MANY) -> bool:
+    """Whether an asymptotic bound may be claimed; who asks for one by name knows its limits."""
+    # Weights of n equal rows need not multiply out to n in the last digit.
+    return terms.method == "student" or evidence.n_rows >= least - 1e-6
+
+
+def _bound_in_use(evidence: Evidence, terms: Terms) -> float | None:
+    """M, where it is stated, or known and small for this many rows, and an exact bound can be."""
+    if not terms.can_be_exact(evidence):
+        return None
+    known = terms.known_bound
+    if terms.loss_bound is None and known is not None and terms.method == "auto":
+        enough = evidence.n_rows >= ROWS_FOR_BOUND * known * evidence.n_folds
+        return known if enough else None
+    return terms.loss_bound
+
+
+def _worst(evidence: Evidence, terms: Terms, method: Method, M: float) -> float:
+    """max_k of the mean over folds of bounds on E min(ℓ, M), each at δ/K."""
+    method = "binomial" if terms.binary else method
+    uppers = []
+    for home in evidence.homes:
+        parts = [np.minimum(home.losses[rows], M) for rows in evidence.folds(home)]
+        uppers.append(_mean_of_folds(parts, terms.delta, method, (0.0, M)))
+    return max(uppers)
+
+
+def _mean_of_folds(
+    parts: list[FloatArray], delta: float, method: Method, limits: tuple[float, float]
+) -> float:
+    """(1/K) Σ_t of bounds on the folds' means, which all hold together with 1 − δ."""
+    rng = np.random.default_rng(0)
+    each = delta / len(parts)
+    return float(np.mean([mean_upper_bound(x, each, method, limits, rng=rng) for x in parts]))
+
+
+def _exact(evidence: Evidence, terms: Terms, method: Method, M: float) -> Half:
+    """max_k of the mean over folds of bounds on E (ℓ(h) − ℓ(h_k)), each at δ/K."""
+    uppers = []
+    for home in evidence.homes:
+        parts = [(home.losses - home.own)[rows] for rows in evidence.folds(home)]
+        uppers.append(_mean_of_folds(parts, terms.delta, method, (-M, M)))
+    return Half(max(uppers), "exact")
+
+
+def _paired(evidence: Evidence, terms: Terms) -> Half:
+    """max_k of the normal bound on L_k − ε_k, where rows are many."""
+    if not _many(evidence, terms, MANY_PAIRED):
+        return Half()
+    worst = max(_normal(home, home.losses - home.own, terms.delta) for home in evidence.homes)
+    return Half(worst, "asymptotic")
+
+
+def _normal(home: Home, values: FloatArray, delta: float) -> float:
+    return mean_upper_bound(values, delta, "student", weights=home.weights)
+
+
+def _skewed(home: Home, values: FloatArray, delta: float) -> float:
+    """Student's bound, and what skewness g > 0 takes from it: (s/√n) g (2t² + 1)/(6√n).
+
+    Losses have long tails above, so that a sample mean is too low more often than too high.  That
+    is the next term of Edgeworth's expansion (Hall 1992), and makes up for most of it.
+    """
+    bound, mean = _normal(home, values, delta), home.mean(values) / float(home.weights.sum())
+    spread = home.mean((values - mean) ** 2) / float(home.weights.sum())
+    if not spread > 0:
+        return bound
+    g = home.mean((values - mean) ** 3) / float(home.weights.sum()) / spread**1.5
+    t = float(stats.t.isf(delta, home.n_rows - 1))
+    return float(bound + max(0.0, g) * (2 * t**2 + 1) * np.sqrt(spread) / (6 * home.n_rows))
+
+
+def _clip(evidence: Evidence, terms: Terms, without: int | None = None) -> float:
+    """c by the own models' losses, at most the bound that the loss has."""
+    q = max(LOWEST_QUANTILE, 1.0 - ROWS_ABOVE_CLIP / evidence.n_rows)
+    known = np.inf if terms.known_bound is None else terms.known_bound
+    return min(evidence.own_quantile(q, without), known)
+
+
+def _asymptotic_clipped(evidence: Evidence, terms: Terms) -> tuple[Half, float | None]:
+    if not _many(evidence, terms):
+        return Half(), None
+    c = _clip(evidence, terms) if terms.clip is None else terms.clip
+    worst = max(_skewed(h, np.minimum(h.losses, c), terms.delta) for h in evidence.homes)
+    return Half(min(worst, c), "asymptotic"), _shown(c, terms)
+
+
+def _exact_clipped(evidence: Evidence, terms: Terms) -> tuple[Half, float | None]:
+    """Bet on losses clipped by other rows; say nothing where that is no better than c itself."""
+    K = evidence.n_folds
+    if not terms.can_be_exact(evidence) or (K == 1 and terms.clip is None):
+        return Half(), None
+    limits = [terms.clip if terms.clip is not None else _clip(evidence, terms, t) for t in range(K)]
+    # Folds are clipped at Kc, and each by what others have chosen: c is the least of them.
+    c = min(limits) / (1 if terms.clip is not None else K)
+    upper = _worst(evidence, terms, "betting", c * K)
+    return (Half(upper, "exact"), _shown(c, terms)) if upper < c else (Half(), None)
+
+
+def lower_ends(evidence: Evidence, delta: float) -> tuple[float, float]:
+    """What the worst loss and the regret exceed with confidence 1 − δ each, as rows become many."""
+    ends = []
+    for paired in (0.0, 1.0):
+        values = [-(home.losses - paired * home.own) for home in evidence.homes]
+        pairs = zip(evidence.homes, values, strict=True)
+        ends.append(max(-_normal(home, x, delta) for home, x in pairs))
+    return ends[0], ends[1]
+
+
+def _shown(c: float, terms: Terms) -> float | None:
+    """c, unless no loss can be above it."""
+    return None if terms.known_bound is not None and c >= terms.known_bound else c
+
+
+def _capped(evidence: Evidence, found: Statement) -> Statement:
+    """Where no loss is negative L_k − ε_k ≤ L_k, so that the regret is at most the loss."""
+    loss, regret = found.loss, found.regret
+    if found.clip is not None or loss.upper is None or regret.upper is None:
+        return found
+    if min(float(home.own.min()) for home in evidence.homes) < -1e-9:
+        return found
+    return found._replace(regret=regret._replace(upper=min(loss.upper, regret.upper)))

@@ -1,0 +1,257 @@
+"""Certify on tables: what was learned, by the rows that each part never saw; or on new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from anymix._arrays import FloatArray, IntArray
+from anymix.core import (
+    FOLD_MODELS,
+    Assumptions,
+    Averaged,
+    Beside,
+    Bound,
+    Certificate,
+    Combination,
+    Evidence,
+    Loss,
+    Terms,
+    certify,
+    certify_rows,
+)
+from anymix.sources.measures import Labels, Measure, measure_of
+from anymix.sources.parts import HeldOut, answers, by_source
+from anymix.sources.tables import Tables
+
+
+def n_classes_of(tables: Tables) -> int | None:
+    """How many classes there are, or None for numbers."""
+    return None if tables.classes is None else len(tables.classes)
+
+
+def certify_learned(
+    tables: Tables,
+    combination: Averaged,
+    held_out: HeldOut,
+    loss: str | Loss,
+    *,
+    confidence: float = 0.95,
+    fresh: bool = True,
+    ways: int = 1,
+    names: Sequence[str] = (),
+) -> Certificate:
+    """State what the rows that a combination was learned from guarantee for it.
+
+    Each part is judged by the rows that it was learned without, so that everything is covered that
+    was learned from tables: calibration, sharpness, consulting and z.  Without `fresh` the sources,
+    or what weighs them, were trained on folds of these rows; what is judged are those fold models.
+    Where all rows together have chosen one of several ways to learn, the error is shared by these.
+    """
+    found = certify_parts(
+        tables,
+        held_out,
+        loss,
+        z=combination.z,
+        eta=combination.eta,
+        confidence=confidence,
+        terms=_terms(tables, combination, loss)._replace(
+            delta=_error(confidence) / ways, fresh=fresh, claims=held_out.crossed
+        ),
+        names=names,
+    )
+    return replace(
+        found,
+        bounds=mean_bounds(tables, combination, held_out.fold, loss),
+        n_candidates=float(ways),
+        covers="" if fresh else FOLD_MODELS,
+    )
+
+
+def certify_parts(
+    tables: Tables,
+    held_out: HeldOut,
+    loss: str | Loss,
+    *,
+    z: FloatArray,
+    eta: float,
+    confidence: float,
+    terms: Terms | None = None,
+    names: Sequence[str] = (),
+) -> Certificate:
+    """State what rows guarantee for an average of which each part is judged by rows new to it."""
+    judge = measure_of(None, loss, n_classes_of(tables))
+    evidence = _evidence(tables, held_out.losses(tables, loss), judge, held_out.fold)
+    stated = Terms(_error(confidence), known_bound=judge.bound) if terms is None else terms
+    found = certify_rows(evidence, stated, z=z, eta=eta, loss=judge.name)
+    return replace(
+        found,
+        confidence=None if found.confidence is None else confidence,
+        beside=beside(tables, judge, found.clip, names),
+    )
+
+
+def _terms(tables: Tables, combination: Averaged, loss: str | Loss) -> Terms:
+    """What is known of the loss: M, to which the normalised rule adds log min(p, |Y|)."""
+    c = n_classes_of(tables)
+    M = measure_of(None, loss, c).bound
+    return Terms(0.5, known_bound=None if M is None else M + _price(combination, c))
+
+
+def _price(combination: Averaged, n_classes: int | None) -> float:
+    """What normalising may add to a source's loss: the sum over labels is at most min(p, |Y|)."""
+    normalised = combination.rule == "normalised" and n_classes is not None
+    return float(np.log(min(combination.z.size, n_classes or 1))) if normalised else 0.0
+
+
+def mean_bounds(
+    tables: Tables,
+    combination: Averaged,
+    fold: IntArray | None,
+    loss: str | Loss,
+    given: Assumptions | None = None,
+) -> tuple[Bound, ...]:
+    """The theorems for each part on the rows that it was learned without, averaged (Jensen).
+
+    Without folds every part is judged by all rows.  A bound that is refuted for a part is refuted.
+    """
+    found = []
+    for t, part in enumerate(combination.parts):
+        some = tables if fold is None else tables.taken(np.flatnonzero(fold == t))
+        heard = some.heard(part.consulting).weighed(part.calibration)
+        judged = heard.judgement(loss, part.eta, part.rule)
+        found.append(certify(judged, part.z, confidence=None, assumptions=given).bounds)
+    return tuple(_mean_bound(same) for same in zip(*found, strict=True))
+
+
+def _mean_bound(same: Sequence[Bound]) -> Bound:
+    refuted = next((one for one in same if one.contradicted), same[0])
+    value = float(np.mean([one.value for one in same]))
+    return replace(refuted, value=value, checked=all(one.checked for one in same))
+
+
+def certify_tables(
+    tables: Tables,
+    combination: Combination | Averaged,
+    loss: str | Loss,
+    *,
+    confidence: float | None = 0.95,
+    measure: str | Loss | None = None,
+    clip: float | None = None,
+    assumptions: Assumptions | None = None,
+) -> Certificate:
+    """State what new rows guarantee for a combination, from what the sources say of them.
+
+    Parameters
+    ----------
+    tables : Tables
+        With targets and the source of each row; rows that the combination was not learned from.
+    combination : Combination or Averaged
+    loss : str or Loss
+        That it was learned with.
+    confidence, clip, assumptions : see `anymix.core.certify`
+    measure : str or Loss, optional
+        What is certified in place of the loss: "accuracy" for the share of wrong labels, "mae",
+        "brier", or any other loss of labels, or of numbers.
+    """
+    given, used = assumptions or Assumptions(), Averaged.of(combination)
+    given.check()
+    judge = measure_of(measure, loss, n_classes_of(tables))
+    evidence = _evidence(tables, judge.value(answers(tables, used), _targets(tables)), judge)
+    _check_bound(evidence, given)
+    terms = None
+    if confidence is not None:
+        price = _price(used, n_classes_of(tables)) if measure is None else 0.0
+        stated = 1.0 if judge.binary and given.loss_bound is None else given.loss_bound
+        M, known = (None if one is None else one + price for one in (stated, judge.bound))
+        terms = Terms(_error(confidence), "auto", M, known, clip, binary=judge.binary)
+    found = certify_rows(
+        evidence,
+        terms,
+        z=used.z,
+        eta=used.eta,
+        loss=judge.name,
+        bounds=mean_bounds(tables, used, None, loss, given) if measure is None else (),
+        assumptions=given,
+    )
+    return replace(found, beside=beside(tables, judge, found.clip))
+
+
+def without_confidence(certificate: Certificate, seen: Sequence[str]) -> Certificate:
+    """Take every claim back: the rows of some sources have taught what they judge."""
+    if not seen:
+        return certificate
+    return replace(
+        certificate,
+        confidence=None,
+        method=None,
+        loss_upper=None,
+        regret_upper=None,
+        loss_ground="measured",
+        regret_ground="measured",
+        clip=None,
+        seen=tuple(seen),
+    )
+
+
+def _targets(tables: Tables) -> Labels:
+    return np.asarray(tables.targets)
+
+
+def _evidence(
+    tables: Tables, judged: FloatArray, judge: Measure, fold: IntArray | None = None
+) -> Evidence:
+    domain = np.asarray(tables.sample_domain)
+    own = judge.value(tables.predictions[domain, np.arange(domain.size)], _targets(tables))
+    return Evidence.of_rows(judged, own, domain, tables.sample_weight, fold, len(tables.log_masses))
+
+
+def _error(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}.")
+    return 1.0 - confidence
+
+
+def _check_bound(evidence: Evidence, given: Assumptions) -> None:
+    largest = max(float(max(home.losses.max(), home.own.max())) for home in evidence.homes)
+    if given.loss_bound is not None and largest > given.loss_bound * (1 + 1e-9):
+        raise ValueError(
+            f"loss_bound is {given.loss_bound:g}, but a loss of {largest:g} occurs on these rows; "
+            "state at least that, or clip the predictions."
+        )
+
+
+def beside(
+    tables: Tables, judge: Measure, clip: float | None = None, names: Sequence[str] = ()
+) -> tuple[Beside, ...]:
+    """What chance or a constant, the plain average and each source alone lose where they are worst.
+
+    Where a bound is on clipped losses they are told clipped alike, too.
+    """
+    cap, y = np.inf if clip is None else clip, _targets(tables)
+    ways = _blind(tables, judge)
+    ways["the plain average"] = judge.value(tables.predictions.mean(axis=0), y)
+    for k, one in enumerate(tables.predictions):
+        name = names[k] if names else f"source {k + 1}"
+        ways[f"{name} alone"] = judge.value(one, y)
+
+    def worst(losses: FloatArray) -> float:
+        return float(by_source(losses, tables).max())
+
+    return tuple(
+        Beside(name, worst(one), worst(np.minimum(one, cap))) for name, one in ways.items()
+    )
+
+
+def _blind(tables: Tables, judge: Measure) -> dict[str, FloatArray]:
+    """Losses (m,) of a way that looks at no row: all classes alike, or the mean of all targets."""
+    y, c = _targets(tables), n_classes_of(tables)
+    if judge.binary and c is not None:
+        return {"chance": np.full(y.size, 1.0 - 1.0 / c)}
+    if c is not None:
+        told = tables.predictions.shape[2] if tables.predictions.ndim == 3 else 1
+        return {"chance": judge.value(np.full((y.size, told), 1.0 / c), y)}
+    # Sites that tell errors alone do not tell what was to be predicted.
+    return {} if tables.at_label else {"a constant": judge.value(np.full(y.size, y.mean()), y)}

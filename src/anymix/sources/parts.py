@@ -1,0 +1,183 @@
+"""Rows in parts: what is learned without a part is judged by it, and the average is deployed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anymix._arrays import FloatArray, IntArray
+from anymix.core import Averaged, Combination, Loss, Solution, losses_at, simplex
+from anymix.core import gap as gap_of
+from anymix.densities import CalibrationReport
+from anymix.sources.consulting import Advice
+from anymix.sources.tables import Tables
+
+# Each combination learns from four fifths of the rows: with three parts, from two thirds, sources
+# of few rows were taught less well what others know (heart, rows of training alone).
+N_PARTS = 5
+# With fewer rows of a source its part would teach, or judge, next to nothing.
+FEWEST_ROWS = 15
+# Numbers that rows are put in order by: so many tell them apart.
+MOST_KEYS, SAME = 8, 1e-6
+# From the best to the worst.
+STATUSES = ("converged", "stationary", "stalled", "out of evaluations", "budget")
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What the combination says at the rows it was learned from, each row by what never saw it.
+
+    predictions are (m,) or (m, c); fold (m,) says which part of the average spoke: the one that
+    was learned without the row.  Where rows were too few to be dealt out there is one part, which
+    has seen them all: `crossed` is False, and nothing can be certified by these rows.
+    """
+
+    predictions: FloatArray
+    fold: IntArray
+    crossed: bool = True
+
+    def losses(self, tables: Tables, loss: str | Loss) -> FloatArray:
+        """ℓ(h(x_i), y_i), (m,)."""
+        return losses_at(self.predictions, np.asarray(tables.targets), loss)
+
+
+def deal(tables: Tables, n_parts: int = N_PARTS) -> IntArray:
+    """Deal the rows of each source out to parts, by chance: (m,) of 0..K−1.
+
+    Rows are first put in an order that is their own, by what they are and what is said of them, so
+    that neither the order in which they come nor the last digit of a number decides; then parts
+    of equal size are drawn.  Rows that are the same stay together, unless almost all are.  All are
+    in part 0 where a source has too few.
+
+    >>> tables = Tables(np.zeros((1, 6)), np.zeros((1, 6))).labelled(np.arange(6), 0)
+    >>> np.bincount(deal(tables, 2))
+    array([6])
+    """
+    domain, m = np.asarray(tables.sample_domain), tables.n_points
+    fold = np.zeros(m, dtype=np.intp)
+    if np.bincount(domain, minlength=len(tables.log_masses)).min() < FEWEST_ROWS:
+        return fold
+    for k in range(len(tables.log_masses)):
+        rows = np.flatnonzero(domain == k)
+        group = _groups(tables.taken(rows), k)
+        n = int(group.max()) + 1
+        drawn = np.random.default_rng([n_parts, k, n]).permutation(n) % n_parts
+        fold[rows] = drawn[group]
+    return fold
+
+
+def _groups(tables: Tables, k: int) -> IntArray:
+    """Number the rows of source k in their own order; the same rows have one number."""
+    said = np.moveaxis(tables.predictions, 1, 0).reshape(tables.n_points, -1)
+    own = [np.asarray(tables.targets, dtype=float), tables.log_masses[k], *said.T]
+    keys = np.stack(own[:MOST_KEYS])
+    order = np.lexsort(keys[::-1])
+    new = np.ones(tables.n_points, dtype=bool)
+    # The same row, asked about beside others, may get another last digit.
+    least = SAME * (1.0 + np.abs(keys[:, order[1:]]))
+    with np.errstate(invalid="ignore"):
+        new[1:] = (np.abs(np.diff(keys[:, order], axis=1)) > least).any(axis=0)
+    # Rows of few values have twins by chance, and are draws of their own all the same.
+    number = np.cumsum(new) - 1 if new.sum() >= FEWEST_ROWS else np.arange(new.size)
+    found = np.empty(new.size, dtype=np.intp)
+    found[order] = number
+    return found
+
+
+def answers(tables: Tables, combination: Averaged) -> FloatArray:
+    """What an average of combinations says at new points, (m,) or (m, c)."""
+    said = [_answer(tables, part) for part in combination.parts]
+    return np.asarray(np.mean(said, axis=0)) if len(said) > 1 else said[0]
+
+
+def _answer(tables: Tables, part: Combination) -> FloatArray:
+    heard = tables.heard(part.consulting).predictions
+    return replace(part, consulting=None).predict(tables.log_masses, heard)
+
+
+def crossed_answers(tables: Tables, combination: Averaged, fold: IntArray) -> FloatArray:
+    """What each part says at the rows that it was learned without, (m,) or (m, c)."""
+    found: FloatArray | None = None
+    for t, part in enumerate(combination.parts):
+        rows = np.flatnonzero(fold == t)
+        said = _answer(tables.taken(rows), part)
+        found = np.empty((tables.n_points, *said.shape[1:])) if found is None else found
+        found[rows] = said
+    assert found is not None
+    return found
+
+
+def own_losses(tables: Tables, loss: str | Loss) -> FloatArray:
+    """ℓ(h_k(x_i), y_i) of the own model k of each row, before it hears anybody: (m,)."""
+    domain, y = np.asarray(tables.sample_domain), np.asarray(tables.targets)
+    own = tables.predictions[domain, np.arange(domain.size)]
+    return losses_at(own, y, loss)
+
+
+def advice(
+    tables: Tables, combination: Averaged, fold: IntArray, loss: str | Loss
+) -> Advice | None:
+    """What consulting has brought to each source at home, by rows that did not teach it."""
+    if not combination.consults:
+        return None
+    p, domain = len(tables.log_masses), np.asarray(tables.sample_domain)
+    own, heard = own_losses(tables, loss), np.empty(domain.size)
+    for t, part in enumerate(combination.parts):
+        rows = np.flatnonzero(fold == t)
+        some = tables.taken(rows)
+        heard[rows] = own_losses(some.heard(part.consulting), loss)
+    weight = np.ones(domain.size) if tables.sample_weight is None else tables.sample_weight
+    found = np.zeros((3, p))
+    for k in range(p):
+        w = np.where(domain == k, weight, 0.0) / weight[domain == k].sum()
+        gains = own - heard
+        n = 1.0 / float(w @ w)
+        spread = float(((w * (gains - w @ gains)) ** 2).sum())
+        found[:, k] = w @ own, w @ gains, np.sqrt(spread * n / max(n - 1.0, 1.0))
+    return Advice(*found)
+
+
+def joined(
+    found: Sequence[Solution], combination: Averaged, losses: FloatArray, own: FloatArray
+) -> Solution:
+    """One answer for all parts: losses (p,) as judged without the rows, and what was spent."""
+    first = found[0]
+    if len(found) == 1:
+        return first
+    z = simplex.clean(combination.z)
+    return replace(
+        first,
+        z=z,
+        gamma=gap_of(losses, z),
+        robust_loss=float(losses.max()),
+        regret=float((losses - own).max()),
+        source_losses=losses,
+        own_losses=own,
+        status=max((one.status for one in found), key=STATUSES.index),
+        optimality=max(one.optimality for one in found),
+        n_evaluations=float(sum(one.n_evaluations for one in found)),
+        n_hessians=float(sum(one.n_hessians for one in found)),
+        shrinkage=float(np.mean([one.shrinkage for one in found])),
+        seen=None,
+    )
+
+
+def mean_report(found: Sequence[CalibrationReport | None], m: int) -> CalibrationReport | None:
+    """Average the reports of the parts, which are of m rows together."""
+    known = [one for one in found if one is not None]
+    if not known:
+        return None
+    names = ("log_loss_before", "log_loss_after", "error_before", "error_after")
+    means = {name: float(np.mean([getattr(one, name) for one in known])) for name in names}
+    return replace(known[0], n_points=m, **means)
+
+
+def by_source(values: FloatArray, tables: Tables) -> FloatArray:
+    """Average values (m,) over the rows of each source, (p,)."""
+    domain: NDArray[np.intp] = np.asarray(tables.sample_domain)
+    weight = np.ones(domain.size) if tables.sample_weight is None else tables.sample_weight
+    p = len(tables.log_masses)
+    return np.bincount(domain, weight * values, p) / np.bincount(domain, weight, p)

@@ -1,0 +1,60 @@
+"""Which rows has a model seen?  It remembers salted digests of them, and no row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from anymix._arrays import FloatArray
+from anymix._hashing import content_of
+from anymix.core import Fingerprints, Record
+from anymix.sources.tables import Tables
+
+# Digits after the point: more than chance can match, fewer than two machines differ in.
+DIGITS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Seen(Record):
+    """Digests of the rows, where they were at hand, and of what the sources said of them.
+
+    Models that are trained on folds of the rows answer otherwise once they are trained on all, so
+    that rows are known by themselves; where only tables travel, by what was said.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    >>> tables = Tables(np.zeros((2, 40)), rng.normal(size=(2, 40))).labelled(y, np.arange(40) % 2)
+    >>> Seen.of(tables, X).sources(tables.taken(np.arange(0, 40, 2)))
+    [0]
+    """
+
+    rows: Fingerprints | None
+    said: Fingerprints
+
+    @classmethod
+    def of(cls, tables: Tables, X: Any = None) -> Self:
+        """Remember rows by what sources say of them and, where they are given, by themselves."""
+        rows = None if X is None else Fingerprints.of(content_of(X))
+        return cls(rows, Fingerprints.of(_said(tables)))
+
+    def sources(self, tables: Tables, X: Any = None) -> list[int]:
+        """Return the sources, by number, whose rows here have been seen."""
+        domain = np.asarray(tables.sample_domain)
+        homes = [(int(k), np.flatnonzero(domain == k)) for k in np.unique(domain)]
+        said, known = _said(tables), self.rows
+        found = {k for k, rows in homes if self.said.have_seen(said[rows])}
+        if X is not None and known is not None:
+            content = content_of(X)
+            found |= {k for k, rows in homes if known.have_seen(content[rows])}
+        return sorted(found)
+
+
+def _said(tables: Tables) -> FloatArray:
+    """What each source gives the label that occurred, or how wrong its number is, (m, p)."""
+    h, y = tables.predictions, np.asarray(tables.targets)
+    outcomes = h[:, np.arange(y.size), y] if h.ndim == 3 else h - y
+    return np.ascontiguousarray(np.round(outcomes.T, DIGITS))
