@@ -56,8 +56,8 @@ def test_rows_at_hand_certify_as_in_python_and_what_sites_tell_too_or_is_refused
     ]
     due = model.certify(X, y, d).source_losses
     # Pools with free weights or offsets, and a loss of numbers that are no errors, need whole rows.
-    used = model.combination_.consulting
-    refused = name == "poisson_log" or (used is not None and not used.takes_errors)
+    pools = [part.consulting for part in model.combination_.parts]
+    refused = name == "poisson_log" or any(one and not one.takes_errors for one in pools)
     for given in (sites, [replace(site, whole=None) for site in sites]):
         if given is not sites and refused:
             for verb in (certify_sites, compare_sites):

@@ -96,8 +96,10 @@ def test_novelty_monitoring_and_certificates_on_new_rows_come_back(tmp_path):
     found, due = (Monitor.from_tables(one).estimate(fresh).to_json() for one in (again, model))
     assert found == due
     found, due = (one.certify(fresh, y, d) for one in (again, model))
-    np.testing.assert_allclose(found.loss_upper, due.loss_upper, rtol=1e-9)
+    np.testing.assert_allclose(found.source_losses, due.source_losses, rtol=1e-9)
     assert found.n_candidates == 1
+    old, labels, domain = classification()
+    assert again.certify(old[::2], labels[::2], domain[::2]).seen == ("a", "b", "c")
 
 
 def test_a_loaded_model_can_be_saved_and_a_copy_is_the_same(tmp_path):
@@ -218,6 +220,10 @@ def folder(tmp_path_factory):
     return place
 
 
+def first_part(record):
+    return record["combination"]["parts"][0]
+
+
 def changed(folder, tmp_path, change):
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
@@ -230,14 +236,14 @@ def changed(folder, tmp_path, change):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda r: r["combination"].update(eta=-0.5), "eta must be finite and not negative"),
-        (lambda r: r["combination"].update(z=[0.9, 0.9, 0.9]), "on the simplex"),
-        (lambda r: r["combination"]["calibration"].update(sharpness=0), "not positive"),
-        (lambda r: r["combination"].update(rule="joint"), "rule must be"),
-        (lambda r: r["combination"].pop("z"), "lacks 'z'"),
+        (lambda r: first_part(r).update(eta=-0.5), "eta must be finite and not negative"),
+        (lambda r: first_part(r).update(z=[0.9, 0.9, 0.9]), "on the simplex"),
+        (lambda r: first_part(r)["calibration"].update(sharpness=0), "not positive"),
+        (lambda r: first_part(r).update(rule="joint"), "rule must be"),
+        (lambda r: first_part(r).pop("z"), "lacks 'z'"),
         (lambda r: r.update(loss={"name": "accuracy"}), "unknown loss 'accuracy'"),
         (lambda r: r.update(names=["a"]), "not as many sources as"),
-        (lambda r: r.update(schema=3), "has schema 3; this version reads 1 and 2"),
+        (lambda r: r.update(schema=4), "has schema 4; this version reads 1 to 3"),
         (lambda r: r.update(kind="recipe"), "is not the record of a model"),
         (lambda r: r["solution"].update(z="high"), "not sound|wrong kind"),
         (lambda r: r["tables"].update(size=1), "bytes; the manifest says 1"),
@@ -252,7 +258,7 @@ def changed(folder, tmp_path, change):
         (lambda r: r["certificate"].update(own_losses=[0.1]), "the certificate"),
         (lambda r: r["cross_loss"].update(mean=[[0.1, 0.2]]), "the table of cross losses"),
         (lambda r: r["certificate"].update(robust_loss=[1.0]), "where a number is expected"),
-        (lambda r: r["combination"].update(eta=10**400), "more than 30 digits"),
+        (lambda r: first_part(r).update(eta=10**400), "more than 30 digits"),
         (lambda r: r["tables"].update(file="tables-000000000000.safetensors"), "lacks a part"),
         (lambda r: r["names"].reverse(), "name the sources as their manifests do"),
     ],
@@ -280,6 +286,6 @@ def test_a_forged_sentence_is_not_repeated(folder, tmp_path):
 
 def test_the_record_is_plain_json_without_a_row(folder):
     record = read_record(folder)
-    assert record["schema"] == 2
+    assert record["schema"] == 3
     assert record["names"] == ["a", "b", "c"]
     assert {part["file"] for part in (record["tables"],)} <= {p.name for p in folder.iterdir()}
