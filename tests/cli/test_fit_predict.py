@@ -31,12 +31,14 @@ def by_hand(world, X):
         record = json.load(file)
     sources = [read_source(folder) for folder in world.sources]
     log_r = log_softmax([source.log_density(X) for source in sources], axis=0)
-    record = record["combination"]
-    scale = record["calibration"]
-    q = np.maximum(log_r, scale["floor"]) / np.array(scale["temperature"])[:, None]
-    q = softmax(scale["sharpness"] * (q + np.array(scale["offset"])[:, None]), axis=0)
-    w = np.array(record["z"])[:, None] * q + record["eta"] / len(sources) ** 2
-    return w / w.sum(axis=0), sources, record["consulting"]
+    found = []
+    for part in record["combination"]["parts"]:
+        scale = part["calibration"]
+        q = np.maximum(log_r, scale["floor"]) / np.array(scale["temperature"])[:, None]
+        q = softmax(scale["sharpness"] * (q + np.array(scale["offset"])[:, None]), axis=0)
+        w = np.array(part["z"])[:, None] * q + part["eta"] / len(sources) ** 2
+        found.append((w / w.sum(axis=0), part["consulting"]))
+    return found, sources
 
 
 def pooled(proba, consulting):
@@ -57,10 +59,11 @@ def test_predictions_are_those_of_the_formula(world, run, tmp_path):
     assert said.status == 0
     assert said.out.startswith("predicted 300 rows")
     found = read_csv(tmp_path / "p.csv")
-    weights, sources, consulting = by_hand(world, X)
+    parts, sources = by_hand(world, X)
     proba = np.array([s.predict_proba(X, np.array(["no", "yes"])) for s in sources])
-    proba = pooled(proba, consulting) if consulting else proba
-    due = np.einsum("ki,kic->ic", weights, proba)
+    said = [(w, pooled(proba, consulting) if consulting else proba) for w, consulting in parts]
+    due = np.mean([np.einsum("ki,kic->ic", *one) for one in said], axis=0)
+    weights = np.mean([w for w, _ in parts], axis=0)
     np.testing.assert_allclose(np.array(found["p(yes)"], float), due[:, 1], atol=2e-6)
     for k, name in enumerate(NAMES):
         np.testing.assert_allclose(np.array(found[f"weight({name})"], float), weights[k], atol=1e-9)
@@ -78,8 +81,9 @@ def test_numbers_of_a_regression(numbers, run, tmp_path):
     assert (
         run("predict", numbers.model, tmp_path / "new.npz", "--out", tmp_path / "p.npz").status == 0
     )
-    weights, sources, consulting = by_hand(numbers, X)
-    assert consulting is None
+    parts, sources = by_hand(numbers, X)
+    assert all(consulting is None for _, consulting in parts)
+    weights = np.mean([w for w, _ in parts], axis=0)
     due = np.einsum("ki,ki->i", weights, np.array([s.predict(X) for s in sources]))
     with np.load(tmp_path / "p.npz") as found:
         np.testing.assert_allclose(found["prediction"], due, atol=1e-4)
@@ -103,8 +107,9 @@ def test_the_record_is_complete(world):
     assert [source["name"] for source in record["sources"]] == list(NAMES)
     for key in ("certificate", "solution", "cross_loss", "combination", "comparison", "tables"):
         assert record[key], key
-    assert sum(record["combination"]["z"]) == pytest.approx(1)
-    assert record["combination"]["z"] == record["certificate"]["z"]
+    z = [part["z"] for part in record["combination"]["parts"]]
+    assert len(z) == 5
+    np.testing.assert_allclose(np.mean(z, axis=0), record["certificate"]["z"], rtol=1e-12)
     assert record["solution"]["trace"]
     own = np.array(record["comparison"]["loss"])
     # the cross table and the comparison tell the same of each source on each domain
@@ -114,11 +119,20 @@ def test_the_record_is_complete(world):
 
 def test_certificate_and_comparison_on_new_rows(world, run):
     held = run("certify", world.model)
-    assert held.out.startswith("On any mixture of the 3 sources the loss is at most")
+    assert held.out.startswith("On any mixture of the 3 sources the model loses at most")
     said = run("certify", world.model, "--held-out", *world.test, "--json", "--save")
     record = json.loads(said.out)
     assert record["n_candidates"] == 1
-    assert record["loss_upper"] >= record["robust_loss"]
+    assert record["robust_loss"] == max(record["source_losses"])
+    wrong = run(
+        *["certify", world.model, "--held-out", *world.test],
+        *["--measure", "accuracy", "--json"],
+    )
+    rates = json.loads(wrong.out)
+    assert (rates["loss"], rates["loss_ground"]) == ("share of wrong labels", "exact")
+    assert rates["robust_loss"] < rates["loss_upper"] < 1
+    names = {one["name"] for one in rates["beside"]}
+    assert {"chance", "the plain average", "north alone"} <= names
     table = json.loads(run("compare", world.model, "--held-out", *world.test, "--json").out)
     at = table["methods"].index("anymix")
     np.testing.assert_allclose(table["loss"][at][:3], record["source_losses"], rtol=1e-9)

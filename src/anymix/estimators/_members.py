@@ -18,7 +18,7 @@ from anymix._arrays import FloatArray, IntArray, positions
 from anymix.estimators._choices import Choices
 from anymix.estimators._rows import Rows, folds_of
 from anymix.estimators.cross_loss import cross_loss
-from anymix.sources import HeldOut, Tables, certify_parts
+from anymix.sources import Grounds, HeldOut, Tables, certify_parts
 
 
 class Members(Choices):
@@ -30,6 +30,16 @@ class Members(Choices):
 
     def _has_members(self) -> bool:
         return bool(vars(self).get("members_"))
+
+    def _deploys_folds(self) -> bool:
+        return not self.refit and not self.sources and len(self.source_names_) > 1
+
+    @property
+    def z_(self) -> FloatArray:
+        """The weights of the sources, shape (p,)."""
+        if self._has_members():
+            return np.mean([member.z_ for member in self.members_], axis=0)
+        return self.combination_.z
 
     def _fit_members(self, given: tuple[Any, Any, Any, Any], rows: Rows) -> None:
         """Learn a member without each fold, and certify their average by the folds.
@@ -56,15 +66,9 @@ class Members(Choices):
         self.members_, self.tables_, self.held_out_ = members, tables, HeldOut(said, fold)
         self.sources_ = [source for member in members for source in member.sources_]
         names = tuple(str(name) for name in self.source_names_)
-        self.certificate_ = certify_parts(
-            tables,
-            self.held_out_,
-            self.loss,
-            z=np.mean([member.z_ for member in members], axis=0),
-            eta=self.eta,
-            confidence=self.confidence,
-            names=names,
-        )
+        z, grounds = self.z_, Grounds(self.confidence, names=names)
+        judged = tables, self.held_out_, self.loss
+        self.certificate_ = certify_parts(*judged, z, self.eta, grounds)
         crossed = tables.judgement(self.loss, self.eta).cross_losses()
         self.cross_loss_ = cross_loss(*crossed, self.source_names_, self.confidence)
 

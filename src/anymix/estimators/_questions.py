@@ -53,6 +53,7 @@ class Questions(SourceEnsemble):
     calibrate: bool
     consult: bool
     confidence: float
+    skip_below: float
 
     def _goal(self) -> Goal:
         return Goal(
@@ -145,6 +146,14 @@ class Questions(SourceEnsemble):
             return np.ones((n_rows(X), 1))
         with names_checked(self):
             return self.combination_.model_weights(self._log_masses(X)).T
+
+    def model_evaluations(self, X: Any) -> dict[str, int]:
+        """How many of the p·n model evaluations `predict` makes at these rows, and saves."""
+        weights = self.source_weights(X)
+        asked = weights >= self.skip_below / weights.shape[1]
+        all_asked = self.rule != "marginal" or self.combination_.consults
+        made = weights.size if all_asked else int(asked.sum())
+        return {"made": made, "saved": weights.size - made}
 
     def certify(
         self,

@@ -14,9 +14,10 @@ from anymix._arrays import FloatArray, n_rows
 from anymix.core import Averaged, Combination, Loss, check_number
 from anymix.estimators._held_out import held_out_answers, novelty_of
 from anymix.estimators._members import Members
-from anymix.estimators._rows import Rows, check_every_source, check_sources, check_X
+from anymix.estimators._rows import Rows, check_every_source, check_X
 from anymix.estimators._set_aside import with_set_aside
 from anymix.estimators._source_training import SourceTrainer
+from anymix.estimators._tables_given import check_tables
 from anymix.estimators._warnings import names_checked
 from anymix.estimators.cross_loss import cross_loss
 from anymix.sources import Seen, Source, Tables, evaluate, learn, log_reference
@@ -98,9 +99,6 @@ class DistributionWeighting(Members):
         self._given = (X, y, sample_domain, sample_weight) if self._deploys_folds() else None
         return rows
 
-    def _deploys_folds(self) -> bool:
-        return not self.refit and not self.sources and len(self.source_names_) > 1
-
     if not TYPE_CHECKING:  # there it would hide every misspelt attribute
 
         def __getattr__(self, name: str) -> Any:
@@ -118,13 +116,6 @@ class DistributionWeighting(Members):
                     f"its own {name}: ask one of members_, or fit it with refit=True."
                 )
             raise AttributeError(f"{kind!r} object has no attribute {name!r}")
-
-    @property
-    def z_(self) -> FloatArray:
-        """The weights of the sources, shape (p,)."""
-        if self._has_members():
-            return np.mean([member.z_ for member in self.members_], axis=0)
-        return self.combination_.z
 
     def _train(self, rows: Rows, trainer: SourceTrainer) -> None:
         """Train the predictors; what weighs them is chosen by what they say."""
@@ -157,21 +148,8 @@ class DistributionWeighting(Members):
 
         Each site evaluates all sources on its own held-out rows, and sends the tables.
         """
-        if not self.sources:
-            raise ValueError(
-                "fit_tables needs sources: use from_sources([...]).fit_tables(tables)."
-            )
-        if not isinstance(tables, Tables):
-            raise TypeError(f"fit_tables takes Tables, as evaluate gives; got {type(tables)}.")
-        check_sources(self.sources)
-        p = len(self.sources)
-        if len(tables.log_masses) != p:
-            raise ValueError(f"the tables are of {len(tables.log_masses)} sources, not of {p}.")
-        if tables.targets is None or tables.sample_domain is None:
-            raise ValueError(
-                "z is learned from held-out rows: add their targets and domains to the tables with "
-                "tables.labelled(y, sample_domain)."
-            )
+        check_tables(tables, self.sources)
+        assert self.sources is not None
         self.sources_, self.router_, self.columns_ = list(self.sources), None, None
         self.source_names_ = np.asarray([source.name for source in self.sources_])
         for stale in ("n_features_in_", "feature_names_in_"):
@@ -232,11 +210,3 @@ class DistributionWeighting(Members):
         # Every source counts everywhere, so that all of them are asked about all rows.
         tables = evaluate(self.sources_, X, self._labels, self.router_, reference=False)
         return used.predict(tables.log_masses, tables.predictions)
-
-    def model_evaluations(self, X: Any) -> dict[str, int]:
-        """How many of the p·n model evaluations `predict` makes at these rows, and saves."""
-        weights = self.source_weights(X)
-        asked = weights >= self.skip_below / weights.shape[1]
-        all_asked = self.rule != "marginal" or self.combination_.consults
-        made = weights.size if all_asked else int(asked.sum())
-        return {"made": made, "saved": weights.size - made}

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray
 from anymix._version import __version__
-from anymix.core import Combination, Record, log_responsibilities, plain
+from anymix.core import Averaged, Combination, Record, log_responsibilities, plain
 from anymix.densities import CalibrationReport, balanced_weights
 from anymix.sources import MOST_SOURCES, Tables
 
@@ -82,11 +82,11 @@ def summarise(
 
 def _consulting(model: Any) -> dict[str, Any] | None:
     """Who hears whom, in numbers and sentences; None where nobody does."""
-    used, told = model.combination_.consulting, model.consulted_.advice
-    if used is None:
+    used, told = model.combination_, model.advice_
+    if not used.consults:
         return None
     names = [str(name) for name in model.source_names_]
-    return {"weights": used.weights, "sentences": [] if told is None else told.sentences(names)}
+    return {"weights": used.ears, "sentences": [] if told is None else told.sentences(names)}
 
 
 def _density(model: Any) -> str | None:
@@ -102,22 +102,23 @@ def _influence(model: Any) -> dict[str, Any] | None:
 
 
 def summarise_tables(
-    tables: Tables, combination: Combination, report: CalibrationReport | None = None
+    tables: Tables, combination: Combination | Averaged, report: CalibrationReport | None = None
 ) -> dict[str, Any]:
     """Return rows, weights and calibration: what is seen on held-out tables.
 
     tables have the densities as they came; `report` is that of the fit of the calibration.
     """
     domain, p = np.asarray(tables.sample_domain), len(tables.log_masses)
-    log_r = combination.log_responsibilities(tables.log_masses)
-    calibration = combination.calibration
+    used = Averaged.of(combination)
+    log_r = used.log_responsibilities(tables.log_masses)
+    found = [part.calibration for part in used.parts if part.calibration is not None]
     return {
         "rows": np.bincount(domain, minlength=p),
-        "weights": mean_weights(combination.weights(tables.log_masses), domain),
+        "weights": mean_weights(used.weights(tables.log_masses), domain),
         "calibration": {
             "report": report,
-            "sharpness": None if calibration is None else calibration.sharpness,
-            "before": None if calibration is None else reliability(tables.log_masses, domain),
+            "sharpness": float(np.mean([one.sharpness for one in found])) if found else None,
+            "before": reliability(tables.log_masses, domain) if found else None,
             "after": reliability(log_r, domain),
         },
     }

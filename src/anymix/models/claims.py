@@ -32,6 +32,7 @@ from anymix.exchange import ReceivedSource
 from anymix.models.parts import described, nameless
 from anymix.sources import (
     Consulted,
+    Grounds,
     HeldOut,
     Tables,
     advice,
@@ -197,16 +198,9 @@ def _check_certificate(model: Any, ours: bool, comparable: bool) -> None:
     if ways not in (1, len(names) + 1):
         raise ValueError("the certificate is spread over fewer or more choices than fit has")
     _check_confidence(model.confidence)
-    found = certify_learned(
-        model.tables_,
-        model.combination_,
-        model.held_out_,
-        model.loss,
-        confidence=model.confidence,
-        fresh=not told.covers,
-        ways=int(ways),
-        names=names,
-    )
+    grounds = Grounds(model.confidence, not told.covers, int(ways), names)
+    judged = model.tables_, model.combination_, model.held_out_, model.loss
+    found = certify_learned(*judged, grounds)
     if told.covers not in ("", FOLD_MODELS):
         raise ValueError("the certificate is of models that no fit has")
     if comparable:

@@ -19,12 +19,11 @@ from anymix.core import (
 from anymix.densities import CalibrationReport
 from anymix.estimators import (
     CrossLoss,
-    DensityChoice,
     DistributionWeightedClassifier,
     DistributionWeightedRegressor,
 )
 from anymix.exchange import is_text
-from anymix.sources import Seen
+from anymix.models.optional_parts import read_choice, read_seen
 
 KIND, SCHEMA = "anymix model", 3
 SETTINGS = ("objective", "shrinkage", "eta", "calibrate", "cv", "confidence", "skip_below")
@@ -54,7 +53,6 @@ ENTRIES = (
 # What a record may lack: the density that was chosen, what novelty needs beside the tables, and
 # digests of the rows that taught it.
 CHOICE, NOVELTY, SEEN = "density_choice", "novelty", "seen"
-MOST_CHOICES, LONGEST_NAME = 20, 60
 # Certificates are of answers in which no source is skipped, so that those that skip must be near.
 MOST_SKIPPED = 0.01
 RANGES = {
@@ -65,7 +63,6 @@ RANGES = {
     "cv": (1, 10**6),
 }
 MOST_FEATURES = 100_000
-HEX = frozenset("0123456789abcdef")
 
 
 def check_kind(model: Any) -> None:
@@ -244,36 +241,11 @@ def _restore_learned(model: Any, record: dict[str, Any]) -> None:
     if CHOICE in record:
         if not several:
             raise ValueError(f"a model of one source has the entry {CHOICE!r}")
-        model.density_choice_ = _choice(record[CHOICE])
+        model.density_choice_ = read_choice(record[CHOICE])
     if SEEN in record:
         if not several:
             raise ValueError(f"a model of one source has the entry {SEEN!r}")
-        model.seen_ = _seen(record[SEEN])
-
-
-def _seen(told: Any) -> Seen:
-    """Digests are words of sixteen digits, and the numbers beside them are of so many rows."""
-    found = restored(Seen, told)
-    for one in filter(None, (found.rows, found.said)):
-        sound = 0 < one.n_different <= one.n_rows and 0 <= one.limit < 2**64
-        words = (one.salt, *one.digests)
-        if not sound or not all(len(word) == 16 and {*word} <= HEX for word in words):
-            raise ValueError("the digests of rows are not sound")
-    return found
-
-
-def _choice(told: Any) -> DensityChoice:
-    """What was tried has short names that differ, and losses; the chosen one is among it."""
-    found = restored(DensityChoice, told)
-    names, losses = found.names, np.asarray(found.losses)
-    sound = 0 < len(names) <= MOST_CHOICES and len({*names}) == len(names)
-    if not sound or not all(is_text(name, LONGEST_NAME) for name in names):
-        raise ValueError("the densities that were tried have no sound names")
-    if losses.shape != (len(names),) or not np.isfinite(losses).all():
-        raise ValueError("the densities that were tried do not have a loss each")
-    if found.chosen not in names or found.novelty not in (None, *names) or found.n_rows < 1:
-        raise ValueError("the density that was chosen is not one of those that were tried")
-    return found
+        model.seen_ = read_seen(record[SEEN])
 
 
 def _check_settings(given: Any) -> None:

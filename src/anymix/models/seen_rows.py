@@ -71,7 +71,7 @@ def _said_of(tables: Tables, k: int) -> _Said:
     rows = np.asarray(tables.sample_domain) == k
     log_r = log_responsibilities(tables.log_masses[:, rows])
     loss = "cross_entropy" if tables.predictions.ndim == 3 else "squared"
-    return _Said(log_r, _outcomes(tables)[:, rows], loss)
+    return _Said(log_r, tables.outcomes()[:, rows], loss)
 
 
 def _alike(new: _Said, old: _Said) -> tuple[Counter[bytes], Counter[bytes]]:
@@ -80,15 +80,6 @@ def _alike(new: _Said, old: _Said) -> tuple[Counter[bytes], Counter[bytes]]:
     if any(rounded):
         new, old = (one.rounded(known) for one, known in zip((new, old), rounded, strict=True))
     return new.fingerprints(), old.fingerprints()
-
-
-def _outcomes(tables: Tables) -> FloatArray:
-    """What each source gives the label that occurred, or by how much its number is wrong: (p, m).
-
-    That is what sites send, and what whole tables hold, too.
-    """
-    h, y = tables.predictions, np.asarray(tables.targets)
-    return np.asarray(h[:, np.arange(y.size), y] if h.ndim == 3 else h - y)
 
 
 def _are_seen(new: Counter[bytes], old: Counter[bytes]) -> bool:

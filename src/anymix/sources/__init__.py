@@ -4,6 +4,7 @@ from anymix.sources.asking import CHUNK_ROWS as CHUNK_ROWS
 from anymix.sources.asking import evaluate
 from anymix.sources.asking import log_reference as log_reference
 from anymix.sources.asking import masses_of as masses_of
+from anymix.sources.certifying import Grounds as Grounds
 from anymix.sources.certifying import certify_learned as certify_learned
 from anymix.sources.certifying import certify_parts as certify_parts
 from anymix.sources.certifying import certify_tables

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,35 +33,42 @@ def n_classes_of(tables: Tables) -> int | None:
     return None if tables.classes is None else len(tables.classes)
 
 
+class Grounds(NamedTuple):
+    """What a certificate of a fit stands on.
+
+    Without `fresh` the sources, or what weighs them, were trained on folds of the rows that judge;
+    what is judged are those fold models.  Where all rows together have chosen one of several ways
+    to learn, the error is shared by these.  names are those of the sources.
+    """
+
+    confidence: float = 0.95
+    fresh: bool = True
+    ways: int = 1
+    names: Sequence[str] = ()
+
+
 def certify_learned(
     tables: Tables,
     combination: Averaged,
     held_out: HeldOut,
     loss: str | Loss,
-    *,
-    confidence: float = 0.95,
-    fresh: bool = True,
-    ways: int = 1,
-    names: Sequence[str] = (),
+    grounds: Grounds | None = None,
 ) -> Certificate:
     """State what the rows that a combination was learned from guarantee for it.
 
     Each part is judged by the rows that it was learned without, so that everything is covered that
-    was learned from tables: calibration, sharpness, consulting and z.  Without `fresh` the sources,
-    or what weighs them, were trained on folds of these rows; what is judged are those fold models.
-    Where all rows together have chosen one of several ways to learn, the error is shared by these.
+    was learned from tables: calibration, sharpness, consulting and z.
     """
+    grounds = grounds or Grounds()
+    _, fresh, ways, _ = grounds
     found = certify_parts(
         tables,
         held_out,
         loss,
-        z=combination.z,
-        eta=combination.eta,
-        confidence=confidence,
-        terms=_terms(tables, combination, loss)._replace(
-            delta=_error(confidence) / ways, fresh=fresh, claims=held_out.crossed
-        ),
-        names=names,
+        combination.z,
+        combination.eta,
+        grounds,
+        _price(combination, n_classes_of(tables)),
     )
     return replace(
         found,
@@ -74,30 +82,29 @@ def certify_parts(
     tables: Tables,
     held_out: HeldOut,
     loss: str | Loss,
-    *,
     z: FloatArray,
     eta: float,
-    confidence: float,
-    terms: Terms | None = None,
-    names: Sequence[str] = (),
+    grounds: Grounds,
+    price: float = 0.0,
 ) -> Certificate:
-    """State what rows guarantee for an average of which each part is judged by rows new to it."""
+    """State what rows guarantee for an average of which each part is judged by rows new to it.
+
+    price is what the rule may add to a bound on the sources' loss.
+    """
     judge = measure_of(None, loss, n_classes_of(tables))
     evidence = _evidence(tables, held_out.losses(tables, loss), judge, held_out.fold)
-    stated = Terms(_error(confidence), known_bound=judge.bound) if terms is None else terms
-    found = certify_rows(evidence, stated, z=z, eta=eta, loss=judge.name)
+    terms = Terms(
+        _error(grounds.confidence) / grounds.ways,
+        known_bound=None if judge.bound is None else judge.bound + price,
+        fresh=grounds.fresh,
+        claims=held_out.crossed,
+    )
+    found = certify_rows(evidence, terms, z=z, eta=eta, loss=judge.name)
     return replace(
         found,
-        confidence=None if found.confidence is None else confidence,
-        beside=beside(tables, judge, found.clip, names),
+        confidence=None if found.confidence is None else grounds.confidence,
+        beside=beside(tables, judge, found.clip, grounds.names),
     )
-
-
-def _terms(tables: Tables, combination: Averaged, loss: str | Loss) -> Terms:
-    """What is known of the loss: M, to which the normalised rule adds log min(p, |Y|)."""
-    c = n_classes_of(tables)
-    M = measure_of(None, loss, c).bound
-    return Terms(0.5, known_bound=None if M is None else M + _price(combination, c))
 
 
 def _price(combination: Averaged, n_classes: int | None) -> float:

@@ -25,7 +25,7 @@ from anymix.core import (
     solve,
 )
 from anymix.densities import CalibrationReport, fit_temperatures
-from anymix.sources.certifying import certify_learned
+from anymix.sources.certifying import Grounds, certify_learned
 from anymix.sources.consulting import Advice, Consulted, consult
 from anymix.sources.novelty import Novelty
 from anymix.sources.parts import (
@@ -127,16 +127,8 @@ def learn(tables: Tables, goal: Goal) -> Learned:
     parts = _learn_parts(tables, goal, fold)
     used = Averaged(tuple(part.combination for part in parts))
     held_out = _held_out(tables, used, fold, parts)
-    certificate = certify_learned(
-        tables,
-        used,
-        held_out,
-        goal.loss,
-        confidence=goal.confidence,
-        fresh=goal.fresh,
-        ways=goal.ways,
-        names=goal.names,
-    )
+    grounds = Grounds(goal.confidence, goal.fresh, goal.ways, goal.names)
+    certificate = certify_learned(tables, used, held_out, goal.loss, grounds)
     judged = certificate.source_losses, certificate.own_losses
     return Learned(
         combination=used,

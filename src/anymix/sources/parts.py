@@ -47,10 +47,10 @@ class HeldOut:
 def deal(tables: Tables, n_parts: int = N_PARTS) -> IntArray:
     """Deal the rows of each source out to parts, by chance: (m,) of 0..K−1.
 
-    Rows are first put in an order that is their own, by what they are and what is said of them, so
-    that neither the order in which they come nor the last digit of a number decides; then parts
-    of equal size are drawn.  Rows that are the same stay together, unless almost all are.  All are
-    in part 0 where a source has too few.
+    Rows are first put in an order that is their own, by what the sources say of them, so that
+    neither the order in which they come nor the last digit of a number decides; then parts of equal
+    size are drawn.  Rows that are the same stay together, unless almost all are.  All are in part 0
+    where a source has too few.
 
     >>> tables = Tables(np.zeros((1, 6)), np.zeros((1, 6))).labelled(np.arange(6), 0)
     >>> np.bincount(deal(tables, 2))
@@ -71,9 +71,9 @@ def deal(tables: Tables, n_parts: int = N_PARTS) -> IntArray:
 
 def _groups(tables: Tables, k: int) -> IntArray:
     """Number the rows of source k in their own order; the same rows have one number."""
-    said = np.moveaxis(tables.predictions, 1, 0).reshape(tables.n_points, -1)
-    own = [np.asarray(tables.targets, dtype=float), tables.log_masses[k], *said.T]
-    keys = np.stack(own[:MOST_KEYS])
+    # What sites tell of rows is enough, so that both ways deal them out alike.
+    said = tables.outcomes()
+    keys = np.concatenate([said[k:], said[:k], tables.log_responsibilities()])[:MOST_KEYS]
     order = np.lexsort(keys[::-1])
     new = np.ones(tables.n_points, dtype=bool)
     # The same row, asked about beside others, may get another last digit.

@@ -54,7 +54,5 @@ class Seen(Record):
 
 
 def _said(tables: Tables) -> FloatArray:
-    """What each source gives the label that occurred, or how wrong its number is, (m, p)."""
-    h, y = tables.predictions, np.asarray(tables.targets)
-    outcomes = h[:, np.arange(y.size), y] if h.ndim == 3 else h - y
-    return np.ascontiguousarray(np.round(outcomes.T, DIGITS))
+    """What is said at the label, or by how much it is wrong, (m, p)."""
+    return np.ascontiguousarray(np.round(tables.outcomes().T, DIGITS))

@@ -187,6 +187,14 @@ class Tables:
         y = np.asarray(self.targets)
         return np.stack([losses_at(h, y, loss) for h in self.predictions])
 
+    def outcomes(self) -> FloatArray:
+        """What each source gives the label that occurred, or how wrong its number is: (p, m).
+
+        That is what sites send, and what whole tables hold, too.
+        """
+        h, y = self.predictions, np.asarray(self.targets)
+        return np.asarray(h[:, np.arange(y.size), y] if h.ndim == 3 else h - y)
+
     @staticmethod
     def concatenate(parts: Sequence[Tables]) -> Tables:
         """Join the tables of several sites, in order; they must agree in sources and classes."""
