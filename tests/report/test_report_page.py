@@ -106,7 +106,7 @@ def test_the_certificate_is_quoted_and_its_numbers_stand_below():
     record = full_record()
     page, found = Page(render_html(record)), record["certificate"]
     assert page.find("blockquote")[0]["text"].replace("\xa0", " ") == found["sentence"]
-    measured, regret = (e["text"] for e in page.find("dd"))
+    regret, measured = (e["text"] for e in page.find("dd"))
     assert measured == "1.234at most 1.568 with 95 % confidence"
     assert regret == "−0.04567at most +0.03456 with 95 % confidence"
     first = [leading_number(text) for text in page.cells("certificate")[:3]]
@@ -376,12 +376,25 @@ def test_who_hears_whom_is_shown():
     assert "Who hears whom" in page
     assert "north hears the others: loss 0.5 to 0.4 at home." in page
     assert "Weighed by trees" in page
-    assert "after it has heard the others" not in page
+    assert "before it hears the others" not in page
     whole = render_html(full_record() | {"consulting": {"weights": np.eye(3).tolist()}})
-    assert "after it has heard the others" in whole
+    assert "before it hears the others" in whole
     # how north takes the model of south stands in the row of south, under north
     shown = re.findall(r"\b\d\.\d\d\b", page.split("Who hears whom")[-1])
     assert shown[:4] == ["0.75", "0.00", "0.25", "1.00"]
     record["consulting"] = {"weights": [[1.0]]}
     with pytest.raises(ValueError, match=r"consulting\.weights has shape"):
         render_html(record)
+
+
+def test_each_half_says_its_ground_and_what_others_would_get():
+    record = full_record()
+    told = {"loss_ground": "exact", "regret_ground": "measured", "clip": 2.5, "regret_upper": None}
+    others = [{"name": "chance", "loss": 4.5, "clipped": 2.5}]
+    record["certificate"] |= told | {"beside": others}
+    page = Page(render_html(record))
+    regret, measured = (e["text"] for e in page.find("dd"))
+    assert regret.endswith("no confidence is claimed")
+    assert measured.endswith("with 95 % confidence (exact), no row counted above 2.5")
+    assert "chance" in render_html(record)
+    assert any(text.startswith("4.5") for text in page.cells("certificate"))

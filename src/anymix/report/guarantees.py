@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from anymix.report.grounds import beside, figures
 from anymix.report.markup import (
     cell,
     decimals,
@@ -54,8 +55,8 @@ def certificate(record: Data) -> str:
     body = (
         f'<blockquote class="sentence">{prose(found.get("sentence", ""))}</blockquote>'
         f"{_set_aside(record)}{_heard(record)}"
-        f'<dl class="figures">{"".join(_figures(found))}</dl>{_at_home(record, found)}'
-        f"{_bounds(found)}"
+        f'<dl class="figures">{"".join(figures(found))}</dl>{_at_home(record, found)}'
+        f"{beside(found)}{_bounds(found)}"
     )
     lead = "What holds for every mixture of the sources, whichever one the future brings."
     lead += recorded(record, "certificate")
@@ -70,8 +71,8 @@ def _set_aside(record: Data) -> str:
 
 
 def _heard(record: Data) -> str:
-    """Say that own models are judged after they have heard the others."""
-    said = "Each source’s own model is meant as it speaks after it has heard the others, below."
+    """Say that own models are judged before they have heard the others."""
+    said = "Each source’s own model is meant as it was handed over, before it hears the others."
     return f'<p class="note">{said}</p>' if "consulting" in record else ""
 
 
@@ -84,24 +85,6 @@ def _no_certificate(record: Data) -> str:
         "no longer holds."
     )
     return f'<p class="status missing">{prose(why)}</p>'
-
-
-def _figures(found: Data) -> list[str]:
-    """Set what was measured above what is guaranteed."""
-    figures = [
-        ("Worst loss, measured", "robust_loss", "loss_upper", False),
-        ("Largest excess over a source’s own model, measured", "regret", "regret_upper", True),
-    ]
-    parts = []
-    for title, measured, upper, sign in figures:
-        note = ""
-        if found.get(upper) is not None and found.get("confidence") is not None:
-            about = "about " if found.get("method") == "student" else ""
-            ground = f"with {about}{100 * found['confidence']:g} % confidence"
-            note = f"at most {significant(found[upper], sign)} {ground}"
-        value = significant(found.get(measured), sign)
-        parts.append(f"<div><dt>{title}</dt><dd>{value}<small>{note}</small></dd></div>")
-    return parts
 
 
 def _bounds(found: Data) -> str:
