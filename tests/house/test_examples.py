@@ -18,7 +18,7 @@ SMALL = {
     "plot_mixture_triangle": {"n": 60},
     "plot_drift": {"n": 80, "weeks": 5, "n_week": 100},
     "plot_objectives": {"n": 200},
-    "plot_certificates": {"n": 200, "runs": 3},
+    "plot_certificates": {"n": 200, "runs": 12},
 }
 
 

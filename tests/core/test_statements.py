@@ -1,0 +1,115 @@
+"""What each half of a certificate claims, on which ground, and that clipping in parts is sound."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from anymix.core import Assumptions, Evidence, Terms, certify
+from anymix.core.guarantees.confidence import mean_upper_bound
+from anymix.core.guarantees.statements import MANY, state
+from anymix.core.normalised import NormalisedRule
+
+
+def evidence(n, p=2, K=1, seed=0, draw=None):
+    rng = np.random.default_rng(seed)
+    losses = rng.exponential(size=p * n) if draw is None else draw(rng, p * n)
+    own = losses + 0.1 * rng.normal(size=p * n)
+    fold = np.tile(np.arange(n) % K, p)
+    return Evidence.of_rows(losses, np.abs(own), np.repeat(np.arange(p), n), None, fold)
+
+
+def test_few_rows_claim_nothing_and_many_do():
+    few, many = state(evidence(MANY - 1), Terms(0.05)), state(evidence(MANY), Terms(0.05))
+    assert few.loss.upper is few.regret.upper is few.clip is None
+    assert not few.earned
+    assert many.loss.ground == many.regret.ground == "asymptotic"
+    taught = state(evidence(MANY), Terms(0.05, claims=False, loss_bound=1e6))
+    assert not taught.earned
+
+
+def test_what_is_not_fresh_is_never_exact():
+    found = state(evidence(5000, K=5), Terms(0.05, known_bound=50.0, fresh=False))
+    assert found.loss.ground == found.regret.ground == "asymptotic"
+    fresh = state(evidence(50_000, K=5), Terms(0.05, known_bound=20.0))
+    assert fresh.loss.ground == fresh.regret.ground == "exact"
+    assert fresh.clip is None
+
+
+def test_an_exact_bound_is_the_mean_of_the_folds_at_a_share_of_the_error():
+    given = evidence(400, p=1, K=4)
+    home = given.homes[0]
+    found = state(given, Terms(0.08, "hoeffding", loss_bound=20.0))
+    parts = [home.losses[home.fold == t] for t in range(4)]
+    due = np.mean([x.mean() + 20 * np.sqrt(np.log(4 / 0.04) / (2 * x.size)) for x in parts])
+    assert found.loss.upper == pytest.approx(due)
+
+
+def test_a_clip_that_others_chose_is_exact_with_few_rows():
+    given = evidence(60)
+    found = state(given, Terms(0.05, clip=1.5))
+    due = max(
+        mean_upper_bound(np.minimum(home.losses, 1.5), 0.025, "betting", (0, 1.5), rng=0)
+        for home in given.homes
+    )
+    assert (found.loss.ground, found.clip) == ("exact", 1.5)
+    assert found.loss.upper == pytest.approx(due)
+    assert found.regret.upper is None
+
+
+@given(
+    losses=st.lists(st.floats(0, 1e3), min_size=1, max_size=6),
+    clip=st.floats(1e-3, 1e3),
+)
+def test_parts_are_clipped_at_k_times_the_clip(losses, clip):
+    """min((1/K) Σ a_t, c) ≤ (1/K) Σ min(a_t, Kc), whatever the losses."""
+    a, K = np.array(losses), len(losses)
+    assert min(a.mean(), clip) <= np.minimum(a, K * clip).mean() * (1 + 1e-12)
+
+
+def test_skewed_losses_widen_the_bound_as_edgeworth_says():
+    given = evidence(400, p=1)
+    found = state(given, Terms(0.05, "student", clip=3.0))
+    x = np.minimum(given.homes[0].losses, 3.0)
+    t = stats.t.isf(0.025, 399)
+    plain = x.mean() + t * x.std(ddof=1) / 20
+    g = stats.skew(x)
+    due = plain + g * (2 * t**2 + 1) * x.std() / (6 * 400)
+    assert g > 0
+    assert found.loss.upper == pytest.approx(due, rel=1e-12)
+
+
+def test_wrong_labels_have_the_bound_of_clopper_and_pearson():
+    wrong = np.zeros(80)
+    wrong[:3] = 1.0
+    given = Evidence.of_rows(wrong, wrong, np.zeros(80, dtype=int))
+    found = state(given, Terms(0.1, loss_bound=1.0, binary=True))
+    assert found.loss.upper == pytest.approx(stats.beta.ppf(0.95, 4, 77))
+    # With as many ones the share fails to be larger with probability δ exactly.
+    assert stats.binom.cdf(3, 80, found.loss.upper) == pytest.approx(0.05)
+
+
+def test_weights_must_be_equal_for_what_is_exact():
+    w = np.linspace(1, 2, 400)
+    given = Evidence.of_rows(np.ones(400), np.ones(400), np.zeros(400, dtype=int), w)
+    assert state(given, Terms(0.05, loss_bound=2.0)).loss.ground == "asymptotic"
+    with pytest.raises(ValueError, match="equal weights"):
+        state(given, Terms(0.05, "betting", loss_bound=2.0))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_normalised_rule_is_not_bounded_by_the_sources_own_loss(seed):
+    """Three sources on one x, each sure of its own label: its loss is above all that they lose."""
+    sure = 0.98
+    said = np.full((3, 3), (1 - sure) / 2) + np.eye(3) * (sure - (1 - sure) / 2)
+    n = 60
+    proba = np.repeat(said[:, None], 3 * n, axis=1)
+    domain = np.repeat(np.arange(3), n)
+    rule = NormalisedRule.of(np.zeros((3, 3 * n)), proba, domain, sample_domain=domain)
+    M = 1.01 * float(-np.log((1 - sure) / 2))
+    found = certify(rule, np.full(3, 1 / 3), assumptions=Assumptions(loss_bound=M))
+    assert found.robust_loss > -np.log(sure) + 0.5
+    assert found.loss_upper >= found.robust_loss
+    refuted = [bound for bound in found.bounds if bound.value < found.robust_loss]
+    assert all(bound.contradicted for bound in refuted)
