@@ -73,7 +73,8 @@ def run(cell: Cell, seed: int) -> Outcome:
         return float(max(values[home == k].mean() for k in range(cell.p)))
 
     loss_now = worst(world.expected(said, new, certificate.clip))
-    regret_now = worst(world.expected(said, new) - world.expected(own, new))
+    c = certificate.clip
+    regret_now = worst(world.expected(said, new, c) - world.expected(own, new, c))
     before = (np.nan, np.nan)
     if cell.way == "given" and seed < N_BEFORE:
         before = as_before(world, X, y, domain, new, home)

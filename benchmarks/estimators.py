@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from anymix import DistributionWeightedClassifier, compare
+from anymix import DistributionWeightedClassifier
 from anymix.sources import evaluate
 
 Array = NDArray[np.float64]
@@ -39,10 +39,9 @@ def coverage(n_runs: int, n: int = 200, n_fresh: int = 5000) -> dict[str, float]
         model = DistributionWeightedClassifier(LogisticRegression(), random_state=run)
         X, y, domain = draw(n, np.random.default_rng(run))
         certificate = model.fit(X, y, sample_domain=domain).certificate_
-        L, own = true_losses(model, fresh)
+        L, own = true_losses(model, fresh, certificate.clip)
         bound = np.array([certificate.loss_upper, certificate.regret_upper])
-        # The loss is certified clipped, and what is clipped is less: that it holds is told elsewhere.
-        slack[run] = bound - [min(L.max(), certificate.loss_upper), (L - own).max()]
+        slack[run] = bound - [L.max(), (L - own).max()]
         held[run] = slack[run] >= 0
     return {
         "loss holds": held[:, 0].mean(),
@@ -52,15 +51,16 @@ def coverage(n_runs: int, n: int = 200, n_fresh: int = 5000) -> dict[str, float]
     }
 
 
-def true_losses(model: Any, fresh: Any) -> tuple[Array, Array]:
+def true_losses(model: Any, fresh: Any, clip: float | None = None) -> tuple[Array, Array]:
     """Log-loss of the model and of the own models on each domain of fresh rows."""
     X, y, domain = fresh
-    L = compare({"DW": model}, X, y, domain).loss[0, :3]
-    own = np.empty(3)
+    cap = np.inf if clip is None else clip
+    losses = np.minimum(-np.log(model.predict_proba(X)[np.arange(len(y)), y]), cap)
+    L, own = np.array([losses[domain == k].mean() for k in range(3)]), np.empty(3)
     for k, source in enumerate(model.sources_):
         rows = domain == k
         proba = source.predict_proba(X[rows], model.classes_)
-        own[k] = -np.log(proba[np.arange(rows.sum()), y[rows]]).mean()
+        own[k] = np.minimum(-np.log(proba[np.arange(rows.sum()), y[rows]]), cap).mean()
     return L, own
 
 

@@ -73,7 +73,7 @@ def check_kind(model: Any) -> None:
     ...
     ValueError: only a DistributionWeightedRegressor or -Classifier can be saved; got object.
     """
-    if vars(model).get("members_"):
+    if getattr(model, "__dict__", {}).get("members_"):
         raise ValueError(
             "a model that deploys its folds' models (refit=False) cannot be saved as one; save "
             "each of its members_, or fit it with refit=True."

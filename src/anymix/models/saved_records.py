@@ -149,7 +149,8 @@ def _check_certificate(found: Certificate, model: Any) -> Certificate:
     _check(found.clip is None or 0 < found.clip < np.inf, "its clip is out of bounds")
     _check(not sure or 0 < (found.confidence or 0) < 1, "its confidence is not between 0 and 1")
     # A bound on clipped losses can be below what was measured of whole ones.
-    least_of = found.robust_loss if found.clip is None else 0.0, found.regret
+    whole = found.clip is None
+    least_of = (found.robust_loss, found.regret) if whole else (0.0, -float(found.clip or 0.0))
     for bound, least in zip(bounds, least_of, strict=True):
         _check(bound is None or bound >= least - 1e-9, "its bounds are below what was measured")
     # What the theorems rest on was seen in rows that are not here.

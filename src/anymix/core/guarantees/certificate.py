@@ -61,7 +61,7 @@ class Certificate(Record):
         become many; of what is only measured no confidence is claimed; "tables" takes them as the
         distributions themselves.
     clip : float or None
-        c: `loss_upper` counts no row for more.  None: losses count as they are.
+        c: both upper bounds count no row for more.  None: losses count as they are.
     n_rows : float
         Of the source that has the fewest; 0 where it was not told.
     n_parts : int
@@ -158,7 +158,8 @@ class Certificate(Record):
             return "taking the tables as the truth"
         if ground == "measured" or self.confidence is None:
             return "as measured, with no confidence claimed"
-        few = ground == "asymptotic" and 0 < self.n_rows < FEW_ROWS
+        # Weights of n equal rows need not multiply out to n in the last digit.
+        few = ground == "asymptotic" and 0 < self.n_rows < FEW_ROWS - 0.5
         rough = f", though a source has {self.n_rows:.0f} rows" if few else ""
         return f"with {100 * self.confidence:g} % confidence ({ground}{rough})"
 

@@ -67,7 +67,7 @@ def certify(
         on some of them.  A z fitted here is rounded (log z to steps of 0.2), and the confidence is
         spread over all such z, so that it holds whichever of them the points have chosen.
     clip : float, optional
-        c: `loss_upper` is on the mean of min(ℓ, c), so that it can be exact where no M is known; it
+        c: both bounds are on means of min(ℓ, c), so that they can be exact where no M is known; it
         must have been chosen without these points.  Without it Student's bound clips at a high
         quantile of the own models' losses here, as it would not hold for rare large losses.
     assumptions : Assumptions, optional

@@ -33,6 +33,11 @@ class Home(NamedTuple):
         """Whether all rows count alike."""
         return bool(np.ptp(self.weights) <= 1e-9 * self.weights.max())
 
+    def clipped(self, c: float, paired: bool) -> FloatArray:
+        """min(ℓ, c), and less the own model's where they are paired."""
+        losses = np.minimum(self.losses, c)
+        return losses - np.minimum(self.own, c) if paired else losses
+
     def mean(self, values: FloatArray) -> float:
         """Average over the source."""
         return float(self.weights @ values)

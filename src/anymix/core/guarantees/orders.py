@@ -64,6 +64,7 @@ def best_hoelder(loss: float, divergence: Divergence, loss_bound: float) -> Best
     >>> def divergence(alpha):
     ...     return nearest_mixture(target, sources, alpha).value
     >>> best = best_hoelder(0.1, divergence, loss_bound=2.0)
+    >>> from anymix.core.guarantees import hoelder
     >>> [round(hoelder(0.1, divergence(a), a, 2.0), 3) for a in (2.0, best.alpha, np.inf)]
     [0.595, 0.553, 0.91]
 

@@ -1,7 +1,9 @@
 """The two halves of a certificate, each an upper bound and the ground that it stands on.
 
-    loss      max_k E min(ℓ(h, y), c)     no row counts for more than c, unless a bound M is known
-    regret    max_k (L_k(h) − ε_k)        paired: far less noisy than either loss
+    loss      max_k E min(ℓ(h, y), c)                              no row counts for more than c
+    regret    max_k E [min(ℓ(h, y), c) − min(ℓ(h_k, y), c)]        paired: far less noisy
+
+Both count rows as they are where a bound M on the loss serves.
 
     exact         holds at every number of rows
     asymptotic    holds as rows become many; claimed where each source has at least `MANY` of them
@@ -34,8 +36,7 @@ from anymix.core.guarantees.evidence import Evidence, Home
 Ground = Literal["exact", "asymptotic", "measured"]
 
 # From so many rows a source on asymptotic bounds are claimed: `python -m benchmarks.certificates`.
-# Paired differences are far less skewed than losses.
-MANY, MANY_PAIRED = 200, 200
+MANY = 200
 # About so many rows of the source that has the fewest lose more than the clip: with fewer a normal
 # bound does not hold, with more the loss is cut further than need be.
 ROWS_ABOVE_CLIP, LOWEST_QUANTILE = 10, 0.9
@@ -116,20 +117,22 @@ def state(evidence: Evidence, terms: Terms) -> Statement:
             _exact(evidence, terms, method, M),
         )
         return _capped(evidence, Statement(loss, regret, None, method))
-    regret, method = _paired(evidence, terms), "student"
-    if terms.method != "student" and (terms.clip is not None or not _many(evidence, terms)):
-        loss, clip = _exact_clipped(evidence, terms)
-        method = "betting" if loss.upper is not None else "student"
-    else:
-        loss, clip = _asymptotic_clipped(evidence, terms)
-    found = Statement(loss, regret, clip, method)
+    c = terms.clip if terms.clip is not None else _clip(evidence, terms)
+    if _many(evidence, terms) and (terms.clip is None or terms.method == "student"):
+        loss = Half(min(_worst_normal(evidence, terms, c, paired=False), c), "asymptotic")
+        regret = Half(_worst_normal(evidence, terms, c, paired=True), "asymptotic")
+        return _capped(evidence, Statement(loss, regret, _shown(c, terms), "student"))
+    found = _exact_clipped(evidence, terms)
+    if found.loss.upper is not None and _many(evidence, terms):
+        regret = Half(_worst_normal(evidence, terms, c, paired=True), "asymptotic")
+        found = found._replace(regret=regret)
     return _capped(evidence, found) if found.earned else Statement()
 
 
-def _many(evidence: Evidence, terms: Terms, least: int = MANY) -> bool:
+def _many(evidence: Evidence, terms: Terms) -> bool:
     """Whether an asymptotic bound may be claimed; who asks for one by name knows its limits."""
     # Weights of n equal rows need not multiply out to n in the last digit.
-    return terms.method == "student" or evidence.n_rows >= least - 1e-6
+    return terms.method == "student" or evidence.n_rows >= MANY - 1e-6
 
 
 def _bound_in_use(evidence: Evidence, terms: Terms) -> float | None:
@@ -171,12 +174,9 @@ def _exact(evidence: Evidence, terms: Terms, method: Method, M: float) -> Half:
     return Half(max(uppers), "exact")
 
 
-def _paired(evidence: Evidence, terms: Terms) -> Half:
-    """max_k of the normal bound on L_k − ε_k, where rows are many."""
-    if not _many(evidence, terms, MANY_PAIRED):
-        return Half()
-    worst = max(_normal(home, home.losses - home.own, terms.delta) for home in evidence.homes)
-    return Half(worst, "asymptotic")
+def _worst_normal(evidence: Evidence, terms: Terms, c: float, paired: bool) -> float:
+    """max_k of the asymptotic bound on E min(ℓ(h), c), or on that less E min(ℓ(h_k), c)."""
+    return max(_skewed(home, home.clipped(c, paired), terms.delta) for home in evidence.homes)
 
 
 def _normal(home: Home, values: FloatArray, delta: float) -> float:
@@ -205,24 +205,23 @@ def _clip(evidence: Evidence, terms: Terms, without: int | None = None) -> float
     return min(evidence.own_quantile(q, without), known)
 
 
-def _asymptotic_clipped(evidence: Evidence, terms: Terms) -> tuple[Half, float | None]:
-    if not _many(evidence, terms):
-        return Half(), None
-    c = _clip(evidence, terms) if terms.clip is None else terms.clip
-    worst = max(_skewed(h, np.minimum(h.losses, c), terms.delta) for h in evidence.homes)
-    return Half(min(worst, c), "asymptotic"), _shown(c, terms)
-
-
-def _exact_clipped(evidence: Evidence, terms: Terms) -> tuple[Half, float | None]:
+def _exact_clipped(evidence: Evidence, terms: Terms) -> Statement:
     """Bet on losses clipped by other rows; say nothing where that is no better than c itself."""
     K = evidence.n_folds
     if not terms.can_be_exact(evidence) or (K == 1 and terms.clip is None):
-        return Half(), None
+        return Statement()
     limits = [terms.clip if terms.clip is not None else _clip(evidence, terms, t) for t in range(K)]
     # Folds are clipped at Kc, and each by what others have chosen: c is the least of them.
     c = min(limits) / (1 if terms.clip is not None else K)
     upper = _worst(evidence, terms, "betting", c * K)
-    return (Half(upper, "exact"), _shown(c, terms)) if upper < c else (Half(), None)
+    if not upper < c:
+        return Statement()
+    regret = Half()
+    if K == 1:
+        pairs = [[home.clipped(c, paired=True)] for home in evidence.homes]
+        bounds = [_mean_of_folds(pair, terms.delta, "betting", (-c, c)) for pair in pairs]
+        regret = Half(max(bounds), "exact")
+    return Statement(Half(upper, "exact"), regret, _shown(c, terms), "betting")
 
 
 def lower_ends(evidence: Evidence, delta: float) -> tuple[float, float]:
@@ -243,7 +242,7 @@ def _shown(c: float, terms: Terms) -> float | None:
 def _capped(evidence: Evidence, found: Statement) -> Statement:
     """Where no loss is negative L_k − ε_k ≤ L_k, so that the regret is at most the loss."""
     loss, regret = found.loss, found.regret
-    if found.clip is not None or loss.upper is None or regret.upper is None:
+    if loss.upper is None or regret.upper is None:
         return found
     if min(float(home.own.min()) for home in evidence.homes) < -1e-9:
         return found
