@@ -31,7 +31,7 @@ def _claim(found: Data, half: str, sign: bool) -> str:
         return "no confidence is claimed" if found.get(f"{half}_ground") == "measured" else ""
     ground = found.get(f"{half}_ground") or ""
     how = f" ({ground})" if ground else ""
-    clip = found.get("clip") if half == "loss" else None
+    clip = found.get("clip")
     cut = "" if clip is None else f", no row counted above {significant(clip)}"
     return f"at most {significant(upper, sign)} with {100 * confidence:g} % confidence{how}{cut}"
 
