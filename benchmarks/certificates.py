@@ -31,7 +31,7 @@ from anymix.sources import Goal, answers, learn, learn_part
 from benchmarks.worlds import LABELS, NOISES, World
 
 WAYS, SIZES, ROWS = ("given", "trained"), (3, 10), (20, 40, 200, 1000)
-CONFIDENCE, N_WORLDS, N_TRUTH, N_BEFORE = 0.95, 8, 1000, 100
+CONFIDENCE, N_WORLDS, N_TRUTH, N_BEFORE = 0.95, 8, 20_000, 100
 # Calibrations that version 0.2 chose from beside z.
 CALIBRATIONS = 6
 
