@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# From which share on, beyond chance, rows count as seen.
+SEEN_SHARE = 0.05
 # Steps of the generator SplitMix64 (Steele, Lea, Flood 2014), whose output passes for random.
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
@@ -28,6 +30,19 @@ def digest(row: NDArray[Any], salt: str) -> str:
     """
     content = as_bits(np.atleast_1d(row)).tobytes()
     return hashlib.blake2b(content, digest_size=8, key=salt.encode()).hexdigest()
+
+
+def more_than_chance(share: float, n: int, chance: float) -> bool:
+    """Whether that share of n rows is known by more than chance, which knows `chance` of them.
+
+    Rows that repeat each other are known where they are new, too: by chance as large a share of
+    them as repeats another among those that were remembered.
+
+    >>> more_than_chance(0.5, 40, 0.0), more_than_chance(0.6, 40, 0.5)
+    (True, False)
+    """
+    noise = 3.0 * float(np.sqrt(chance * (1.0 - chance) / max(n, 1)))
+    return bool(share > chance + max(SEEN_SHARE, noise))
 
 
 def mixed(rows: NDArray[Any], salt: int = 0) -> NDArray[np.uint64]:

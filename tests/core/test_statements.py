@@ -94,7 +94,8 @@ def test_wrong_labels_have_the_bound_of_clopper_and_pearson():
 
 def test_weights_must_be_equal_for_what_is_exact():
     w = np.linspace(1, 2, 400)
-    given = Evidence.of_rows(np.ones(400), np.ones(400), np.zeros(400, dtype=int), w)
+    x = np.random.default_rng(0).random((2, 400))
+    given = Evidence.of_rows(*x, np.zeros(400, dtype=int), w)
     assert state(given, Terms(0.05, loss_bound=2.0)).loss.ground == "asymptotic"
     with pytest.raises(ValueError, match="equal weights"):
         state(given, Terms(0.05, "betting", loss_bound=2.0))
@@ -115,3 +116,17 @@ def test_the_normalised_rule_is_not_bounded_by_the_sources_own_loss(seed):
     assert found.loss_upper >= found.robust_loss
     refuted = [bound for bound in found.bounds if bound.value < found.robust_loss]
     assert all(bound.contradicted for bound in refuted)
+
+
+def test_losses_that_are_zero_or_negative_claim_no_more_than_they_know():
+    zero = np.zeros(400)
+    rows = np.arange(400) % 2
+    assert not state(Evidence.of_rows(zero, zero, rows), Terms(0.05)).earned
+    assert not state(Evidence.of_rows(zero, zero, rows), Terms(0.05, clip=0.0)).earned
+    rng = np.random.default_rng(0)
+    below = rng.normal(size=400)
+    for clip in (None, 1.0):
+        found = state(Evidence.of_rows(below, below + 0.1, rows), Terms(0.05, clip=clip))
+        assert "exact" not in (found.loss.ground, found.regret.ground)
+    with pytest.raises(ValueError, match="losses ≥ 0"):
+        state(Evidence.of_rows(below, below, rows), Terms(0.05, "betting", loss_bound=9.0))

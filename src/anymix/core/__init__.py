@@ -36,6 +36,8 @@ from anymix.core.guarantees import Evidence as Evidence
 from anymix.core.guarantees import Terms as Terms
 from anymix.core.guarantees import certify_rows as certify_rows
 from anymix.core.guarantees import check_number as check_number
+from anymix.core.guarantees import check_stated as check_stated
+from anymix.core.guarantees import clip_of as clip_of
 from anymix.core.guarantees import hoelder as hoelder
 from anymix.core.guarantees import n_rounded as n_rounded
 from anymix.core.guarantees import one_input_example as one_input_example

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix._hashing import digest, mixed
+from anymix._hashing import digest, mixed, more_than_chance
 
 Objective = Literal["regret", "robust", "gamma"]
-# Digests of rows that are kept; and from which share on, beyond chance, rows count as seen.
-MOST_DIGESTS, SEEN_SHARE = 4096, 0.05
+# Digests of rows that are kept.
+MOST_DIGESTS = 4096
 # Beyond it there is no float.
 MOST = int(np.finfo(float).max)
 
@@ -193,20 +193,14 @@ class Fingerprints(Record):
         return cls(salt, len(rows), different.size, limit, digests)
 
     def have_seen(self, rows: NDArray[Any]) -> bool:
-        """Whether more of the rows are known than chance would have it.
-
-        Of rows that repeat each other new ones are known, too: by chance as large a share of them
-        as repeats another here.
-        """
+        """Whether more of the rows are known than chance would have it."""
         rows = np.ascontiguousarray(rows)
         looked = rows[mixed(rows, int(self.salt, 16)) <= np.uint64(self.limit)]
         if not len(looked):
             return False
         known = {*self.digests}
         share = float(np.mean([digest(row, self.salt) in known for row in looked]))
-        chance = 1.0 - self.n_different / self.n_rows
-        noise = 3.0 * np.sqrt(chance * (1.0 - chance) / len(looked))
-        return bool(share > chance + max(SEEN_SHARE, noise))
+        return more_than_chance(share, len(looked), 1.0 - self.n_different / self.n_rows)
 
 
 @dataclass(frozen=True, eq=False)

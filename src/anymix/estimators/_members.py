@@ -18,7 +18,7 @@ from anymix._arrays import FloatArray, IntArray, positions
 from anymix.estimators._choices import Choices
 from anymix.estimators._rows import Rows, folds_of
 from anymix.estimators.cross_loss import cross_loss
-from anymix.sources import Grounds, HeldOut, Tables, certify_parts
+from anymix.sources import PROBABILITY_FLOOR, Grounds, HeldOut, Tables, certify_parts
 
 
 class Members(Choices):
@@ -81,7 +81,7 @@ class Members(Choices):
         """Put the classes of a member, which may lack a rare one, in the order of all."""
         if not self._classification() or len(member.classes_) == len(self.classes_):
             return answer
-        found = np.full((len(answer), len(self.classes_)), 1e-6)
+        found = np.full((len(answer), len(self.classes_)), PROBABILITY_FLOOR)
         found[:, np.searchsorted(self.classes_, member.classes_)] = answer
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 

@@ -31,6 +31,7 @@ from anymix.sources import (
     find_influence,
     log_reference,
     masses_of,
+    usual_clip,
     without_confidence,
 )
 
@@ -173,20 +174,20 @@ class Questions(SourceEnsemble):
             Rows that `fit` has seen are recognised, and earn no confidence.
         confidence : float or None
         loss_bound : float, optional
-            A bound M on the loss of any row; it makes the confidence exact.  Without it the loss is
-            certified clipped where `certificate_` clips it, which is exact as well.
+            A bound M on the loss of any row; it makes the confidence exact.  Without it losses are
+            certified clipped, where few own models lost more on the rows of `fit`: exact as well.
         measure : str or Loss, optional
             What to certify in place of the loss: "accuracy" for the share of wrong labels, "mae",
             "brier", ...
         """
-        tables, known = self.evaluate(X, y, sample_domain), self.certificate_
+        tables = self.evaluate(X, y, sample_domain)
         found = certify_tables(
             tables,
             self.combination_,
             self.loss,
             confidence=confidence,
             measure=measure,
-            clip=None if known is None or measure is not None else known.clip,
+            clip=usual_clip(self.tables_, self.loss, measure),
             assumptions=Assumptions(loss_bound=loss_bound),
         )
         return self.named(without_confidence(found, self.seen_among(tables, X)))

@@ -148,9 +148,11 @@ def _check_certificate(found: Certificate, model: Any) -> Certificate:
     )
     _check(found.clip is None or 0 < found.clip < np.inf, "its clip is out of bounds")
     _check(not sure or 0 < (found.confidence or 0) < 1, "its confidence is not between 0 and 1")
-    # A bound on clipped losses can be below what was measured of whole ones.
-    whole = found.clip is None
-    least_of = (found.robust_loss, found.regret) if whole else (0.0, -float(found.clip or 0.0))
+    # A bound on clipped losses can be below what was measured of whole ones; but no model can lose
+    # less than nothing, or gain more than the own models lose.
+    least_of = found.robust_loss, found.regret
+    if found.clip is not None:
+        least_of = 0.0, -min(found.clip, abs(found.epsilon))
     for bound, least in zip(bounds, least_of, strict=True):
         _check(bound is None or bound >= least - 1e-9, "its bounds are below what was measured")
     # What the theorems rest on was seen in rows that are not here.

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anymix._arrays import FloatArray
+from anymix._hashing import more_than_chance
 from anymix.core import log_responsibilities
 from anymix.exchange import is_rounded, round_outcomes, round_responsibilities
 from anymix.sources import Tables
 
 # Digits after the point: more than chance can match, fewer than two machines differ in.
 DIGITS = 6
-# Beyond chance, above this share of matches the rows of a source count as seen.
-SHARE = 0.05
 
 
 def seen_sources(tables: Tables, model: Any) -> list[str]:
@@ -85,7 +84,6 @@ def _alike(new: _Said, old: _Said) -> tuple[Counter[bytes], Counter[bytes]]:
 def _are_seen(new: Counter[bytes], old: Counter[bytes]) -> bool:
     if new == old:
         return True
-    known = sum(count for row, count in new.items() if row in old) / max(new.total(), 1)
-    chance = 1.0 - len(old) / max(old.total(), 1)
-    noise = 3.0 * float(np.sqrt(chance * (1.0 - chance) / max(new.total(), 1)))
-    return known > chance + max(SHARE, noise)
+    n, m = max(new.total(), 1), max(old.total(), 1)
+    known = sum(count for row, count in new.items() if row in old) / n
+    return more_than_chance(known, n, 1.0 - len(old) / m)

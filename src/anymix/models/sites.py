@@ -13,7 +13,7 @@ from anymix.models.place import Place
 from anymix.models.record import TASKS
 from anymix.models.seen_rows import seen_sources
 from anymix.models.writing import write_model
-from anymix.sources import Tables, certify_tables, without_confidence
+from anymix.sources import Tables, certify_tables, usual_clip, without_confidence
 
 
 def fit_sites(
@@ -65,14 +65,13 @@ def certify_sites(
     tables, model = _joined(sites, saved), saved.model
     seen = _seen(tables, sites, model)
     tables.check_loss(model.loss, model.combination_.rule)
-    known = model.certificate_ if measure is None else None
     found = certify_tables(
         tables,
         model.combination_,
         model.loss,
         confidence=confidence,
         measure=measure,
-        clip=None if known is None else known.clip,
+        clip=usual_clip(model.tables_, model.loss, measure),
         assumptions=Assumptions(loss_bound=loss_bound),
     )
     return model.named(without_confidence(found, seen)), seen

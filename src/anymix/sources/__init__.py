@@ -8,6 +8,7 @@ from anymix.sources.certifying import Grounds as Grounds
 from anymix.sources.certifying import certify_learned as certify_learned
 from anymix.sources.certifying import certify_parts as certify_parts
 from anymix.sources.certifying import certify_tables
+from anymix.sources.certifying import usual_clip as usual_clip
 from anymix.sources.certifying import without_confidence as without_confidence
 from anymix.sources.consulting import Advice, Consulted, consult
 from anymix.sources.influence import FEWEST_SITES as FEWEST_SITES

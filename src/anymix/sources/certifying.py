@@ -22,6 +22,8 @@ from anymix.core import (
     Terms,
     certify,
     certify_rows,
+    check_stated,
+    clip_of,
 )
 from anymix.sources.measures import Labels, Measure, measure_of
 from anymix.sources.parts import HeldOut, answers, by_source
@@ -93,8 +95,9 @@ def certify_parts(
     """
     judge = measure_of(None, loss, n_classes_of(tables))
     evidence = _evidence(tables, held_out.losses(tables, loss), judge, held_out.fold)
-    terms = Terms(
-        _error(grounds.confidence) / grounds.ways,
+    terms = Terms.at(
+        grounds.confidence,
+        grounds.ways,
         known_bound=None if judge.bound is None else judge.bound + price,
         fresh=grounds.fresh,
         claims=held_out.crossed,
@@ -167,23 +170,27 @@ def certify_tables(
     given.check()
     judge = measure_of(measure, loss, n_classes_of(tables))
     evidence = _evidence(tables, judge.value(answers(tables, used), _targets(tables)), judge)
-    _check_bound(evidence, given)
+    check_stated(given, evidence.largest)
     terms = None
     if confidence is not None:
         price = _price(used, n_classes_of(tables)) if measure is None else 0.0
         stated = 1.0 if judge.binary and given.loss_bound is None else given.loss_bound
         M, known = (None if one is None else one + price for one in (stated, judge.bound))
-        terms = Terms(_error(confidence), "auto", M, known, clip, binary=judge.binary)
+        terms = Terms.at(
+            confidence, loss_bound=M, known_bound=known, clip=clip, binary=judge.binary
+        )
     found = certify_rows(
-        evidence,
-        terms,
-        z=used.z,
-        eta=used.eta,
-        loss=judge.name,
-        bounds=mean_bounds(tables, used, None, loss, given) if measure is None else (),
-        assumptions=given,
+        evidence, terms, z=used.z, eta=used.eta, loss=judge.name, assumptions=given
     )
-    return replace(found, beside=beside(tables, judge, found.clip))
+    bounds = mean_bounds(tables, used, None, loss, given) if measure is None else ()
+    return replace(found, bounds=bounds, beside=beside(tables, judge, found.clip))
+
+
+def usual_clip(tables: Tables, loss: str | Loss, measure: str | Loss | None = None) -> float:
+    """c for new rows, by rows that taught the model: where few own models lose more at home."""
+    judge = measure_of(measure, loss, n_classes_of(tables))
+    own = _own(tables, judge)
+    return 1.0 if judge.binary else clip_of(_gathered(tables, own, own))
 
 
 def without_confidence(certificate: Certificate, seen: Sequence[str]) -> Certificate:
@@ -210,24 +217,20 @@ def _targets(tables: Tables) -> Labels:
 def _evidence(
     tables: Tables, judged: FloatArray, judge: Measure, fold: IntArray | None = None
 ) -> Evidence:
+    return _gathered(tables, judged, _own(tables, judge), fold)
+
+
+def _own(tables: Tables, judge: Measure) -> FloatArray:
+    """What the own model of each row's source is judged at there, (m,)."""
     domain = np.asarray(tables.sample_domain)
-    own = judge.value(tables.predictions[domain, np.arange(domain.size)], _targets(tables))
-    return Evidence.of_rows(judged, own, domain, tables.sample_weight, fold, len(tables.log_masses))
+    return judge.value(tables.predictions[domain, np.arange(domain.size)], _targets(tables))
 
 
-def _error(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}.")
-    return 1.0 - confidence
-
-
-def _check_bound(evidence: Evidence, given: Assumptions) -> None:
-    largest = max(float(max(home.losses.max(), home.own.max())) for home in evidence.homes)
-    if given.loss_bound is not None and largest > given.loss_bound * (1 + 1e-9):
-        raise ValueError(
-            f"loss_bound is {given.loss_bound:g}, but a loss of {largest:g} occurs on these rows; "
-            "state at least that, or clip the predictions."
-        )
+def _gathered(
+    tables: Tables, judged: FloatArray, own: FloatArray, fold: IntArray | None = None
+) -> Evidence:
+    domain, p = np.asarray(tables.sample_domain), len(tables.log_masses)
+    return Evidence.of_rows(judged, own, domain, tables.sample_weight, fold, p)
 
 
 def beside(

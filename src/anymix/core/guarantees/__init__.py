@@ -3,7 +3,7 @@
 from anymix.core.guarantees.bounds import Assumptions, Bound, hoelder
 from anymix.core.guarantees.candidates import check_number, n_rounded
 from anymix.core.guarantees.certificate import FOLD_MODELS, Beside, Certificate
-from anymix.core.guarantees.certifying import certify, certify_rows
+from anymix.core.guarantees.certifying import certify, certify_rows, check_stated
 from anymix.core.guarantees.confidence import mean_upper_bound, worst_mean_upper_bound
 from anymix.core.guarantees.divergence import (
     gaussian_renyi_ratio,
@@ -15,7 +15,7 @@ from anymix.core.guarantees.lower_bounds import one_input_example
 from anymix.core.guarantees.nearest import nearest_mixture, sampled_nearest_mixture
 from anymix.core.guarantees.orders import best_hoelder
 from anymix.core.guarantees.sampled import sampled_renyi_upper_bound
-from anymix.core.guarantees.statements import Terms
+from anymix.core.guarantees.statements import Terms, clip_of
 
 __all__ = [
     "FOLD_MODELS",
@@ -29,6 +29,8 @@ __all__ = [
     "certify",
     "certify_rows",
     "check_number",
+    "check_stated",
+    "clip_of",
     "gaussian_renyi_ratio",
     "hoelder",
     "mean_upper_bound",

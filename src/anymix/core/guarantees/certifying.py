@@ -27,7 +27,7 @@ from anymix.core.guarantees.certificate import Certificate
 from anymix.core.guarantees.confidence import Method
 from anymix.core.guarantees.evidence import Evidence
 from anymix.core.guarantees.facts import gather, rule_loss_bound
-from anymix.core.guarantees.premises import Assumptions, Bound
+from anymix.core.guarantees.premises import Assumptions
 from anymix.core.guarantees.statements import Statement, Terms, lower_ends, state
 from anymix.core.judgement import Judgement, gap
 from anymix.core.losses import loss_name
@@ -93,32 +93,33 @@ def certify(
     given = assumptions or Assumptions()
     given.check()
     weights = simplex.check(z.z if isinstance(z, Solution) else z, problem.n_sources)
-    _check_bound(problem, given)
+    check_stated(given, problem.loss_bound)
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     estimated = confidence is not None and _is_estimate(problem, method)
     n_candidates = 1.0
     if estimated and not _is_held_out(problem, z, held_out):
         weights, n_candidates = rounded(weights), n_rounded(problem.n_sources)
-    evidence, terms = Evidence.at(problem, weights), None
+    evidence, terms, lower = Evidence.at(problem, weights), None, None
     if estimated and confidence is not None:
         chosen = _chosen(method, given, clip)
         M = None if given.loss_bound is None else rule_loss_bound(problem, given)
-        terms = Terms(_error(confidence) / n_candidates, chosen, M, clip=clip)
-    upper, lower = _ends(evidence, terms)
+        terms = Terms.at(confidence, n_candidates, method=chosen, loss_bound=M, clip=clip)
+        lower = lower_ends(evidence, terms.delta)
+    name = loss_name(problem.loss)
+    found = certify_rows(evidence, terms, z=weights, eta=problem.eta, loss=name, assumptions=given)
+    # A bound on clipped losses says nothing of losses as they are.
+    upper = found.loss_upper if found.clip is None else None
     facts = gather(problem, weights, given, upper=upper, lower=lower, confidence=confidence)
-    found = certify_rows(
-        evidence,
-        terms,
-        z=weights,
-        eta=problem.eta,
-        loss=loss_name(problem.loss),
-        bounds=paper_bounds(facts, given),
-        assumptions=given,
-    )
     M = problem.loss_bound if given.loss_bound is None else given.loss_bound
     earned = confidence if found.loss_upper is not None or found.regret_upper is not None else None
-    return replace(found, confidence=earned, n_candidates=n_candidates, loss_bound=float(M))
+    return replace(
+        found,
+        bounds=paper_bounds(facts, given),
+        confidence=earned,
+        n_candidates=n_candidates,
+        loss_bound=float(M),
+    )
 
 
 def certify_rows(
@@ -128,13 +129,12 @@ def certify_rows(
     z: FloatArray,
     eta: float,
     loss: str,
-    bounds: tuple[Bound, ...] = (),
     assumptions: Assumptions | None = None,
 ) -> Certificate:
     """State what rows guarantee for what is judged there, be it one h_z or an average of several.
 
     Without terms the tables count as the distributions themselves.  `confidence` is that of the
-    terms, or None if nothing was earned.
+    terms, or None if nothing was earned; the theorems are left to callers who have a problem.
 
     Paper: Cor. 2, Lemma 4.
     """
@@ -150,8 +150,8 @@ def certify_rows(
         regret=float((L - own).max()),
         gamma=gap(L, z),
         eta=eta,
-        loss_bound=max(float(max(home.losses.max(), home.own.max())) for home in evidence.homes),
-        bounds=bounds,
+        loss_bound=evidence.largest,
+        bounds=(),
         confidence=1.0 - terms.delta if terms is not None and earned else None,
         method=found.method,
         loss_upper=found.loss.upper,
@@ -165,23 +165,6 @@ def certify_rows(
         n_rows=evidence.n_rows,
         n_parts=evidence.n_folds,
     )
-
-
-def _ends(
-    evidence: Evidence, terms: Terms | None
-) -> tuple[float | None, tuple[float, float] | None]:
-    """Upper bound on the worst loss, and lower bounds on it and on the regret, for the theorems."""
-    if terms is None:
-        return None, None
-    found = state(evidence, terms)
-    # A bound on clipped losses says nothing of losses as they are.
-    return (found.loss.upper if found.clip is None else None), lower_ends(evidence, terms.delta)
-
-
-def _error(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}.")
-    return 1.0 - confidence
 
 
 def _chosen(method: str, given: Assumptions, clip: float | None) -> Method | Literal["auto"]:
@@ -212,9 +195,10 @@ def _is_held_out(problem: Judgement, z: ArrayLike | Solution, held_out: bool | N
     return not np.allclose(losses, z.source_losses, rtol=1e-9, atol=1e-300)
 
 
-def _check_bound(problem: Judgement, given: Assumptions) -> None:
-    if given.loss_bound is not None and problem.loss_bound > given.loss_bound * (1 + 1e-9):
+def check_stated(given: Assumptions, largest: float) -> None:
+    """Refuse a bound M on the loss that the largest loss of these rows refutes."""
+    if given.loss_bound is not None and largest > given.loss_bound * (1 + 1e-9):
         raise ValueError(
-            f"loss_bound is {given.loss_bound:g}, but a loss of {problem.loss_bound:g} occurs on "
-            "these rows; state at least that, or clip the predictions."
+            f"loss_bound is {given.loss_bound:g}, but a loss of {largest:g} occurs on these rows; "
+            "state at least that, or clip the predictions."
         )

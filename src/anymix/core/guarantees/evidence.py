@@ -88,6 +88,16 @@ class Evidence(NamedTuple):
         return min(home.n_rows for home in self.homes)
 
     @property
+    def largest(self) -> float:
+        """The largest loss, of what is judged or of an own model."""
+        return max(float(max(home.losses.max(), home.own.max())) for home in self.homes)
+
+    @property
+    def least(self) -> float:
+        """The least loss, of what is judged or of an own model."""
+        return min(float(min(home.losses.min(), home.own.min())) for home in self.homes)
+
+    @property
     def source_losses(self) -> FloatArray:
         """L_k, (p,)."""
         return np.array([home.mean(home.losses) for home in self.homes])

@@ -24,7 +24,7 @@ no correction for the number of sources is paid.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy import stats
@@ -71,9 +71,17 @@ class Terms(NamedTuple):
     claims: bool = True
     binary: bool = False
 
+    @classmethod
+    def at(cls, confidence: float, ways: float = 1, **known: Any) -> Self:
+        """Return terms that may fail with 1 − confidence, shared by so many ways to choose."""
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}.")
+        return cls((1.0 - confidence) / ways, **known)
+
     def can_be_exact(self, evidence: Evidence) -> bool:
-        """Whether rows are fresh and count alike."""
-        return self.fresh and all(home.equal for home in evidence.homes)
+        """Whether rows are fresh and count alike, and no loss is negative."""
+        alike = all(home.equal for home in evidence.homes)
+        return self.fresh and alike and evidence.least > -1e-9
 
 
 class Statement(NamedTuple):
@@ -108,24 +116,23 @@ def state(evidence: Evidence, terms: Terms) -> Statement:
         return Statement()
     terms = terms._replace(delta=terms.delta / 2)
     if terms.method not in ("auto", "student") and not terms.can_be_exact(evidence):
-        raise ValueError(f"the {terms.method} bound needs equal weights; use method='student'.")
+        raise ValueError(
+            f"the {terms.method} bound needs equal weights and losses ≥ 0; use method='student'."
+        )
     M = _bound_in_use(evidence, terms)
     method: Method = "betting" if terms.method == "auto" else terms.method
     if M is not None and method != "student":
-        loss, regret = (
-            Half(_worst(evidence, terms, method, M), "exact"),
-            _exact(evidence, terms, method, M),
-        )
+        loss = Half(_worst(evidence, terms, method, M), "exact")
+        regret = _exact(evidence, terms, method, M)
         return _capped(evidence, Statement(loss, regret, None, method))
     c = terms.clip if terms.clip is not None else _clip(evidence, terms)
     if _many(evidence, terms) and (terms.clip is None or terms.method == "student"):
-        loss = Half(min(_worst_normal(evidence, terms, c, paired=False), c), "asymptotic")
-        regret = Half(_worst_normal(evidence, terms, c, paired=True), "asymptotic")
-        return _capped(evidence, Statement(loss, regret, _shown(c, terms), "student"))
+        loss, regret = (_asymptotic(evidence, terms, c, paired) for paired in (False, True))
+        found = Statement(loss, regret, _shown(c, terms), "student")
+        return _capped(evidence, found) if found.earned else Statement()
     found = _exact_clipped(evidence, terms)
     if found.loss.upper is not None and _many(evidence, terms):
-        regret = Half(_worst_normal(evidence, terms, c, paired=True), "asymptotic")
-        found = found._replace(regret=regret)
+        found = found._replace(regret=_asymptotic(evidence, terms, c, paired=True))
     return _capped(evidence, found) if found.earned else Statement()
 
 
@@ -174,9 +181,15 @@ def _exact(evidence: Evidence, terms: Terms, method: Method, M: float) -> Half:
     return Half(max(uppers), "exact")
 
 
-def _worst_normal(evidence: Evidence, terms: Terms, c: float, paired: bool) -> float:
-    """max_k of the asymptotic bound on E min(ℓ(h), c), or on that less E min(ℓ(h_k), c)."""
-    return max(_skewed(home, home.clipped(c, paired), terms.delta) for home in evidence.homes)
+def _asymptotic(evidence: Evidence, terms: Terms, c: float, paired: bool) -> Half:
+    """max_k of the bound on E min(ℓ(h), c), or on that less E min(ℓ(h_k), c).
+
+    Where all rows of a source tell the same, nothing is known of those that differ.
+    """
+    worst = max(_skewed(home, home.clipped(c, paired), terms.delta) for home in evidence.homes)
+    if not np.isfinite(worst):
+        return Half()
+    return Half(worst if paired else min(worst, c), "asymptotic")
 
 
 def _normal(home: Home, values: FloatArray, delta: float) -> float:
@@ -192,17 +205,22 @@ def _skewed(home: Home, values: FloatArray, delta: float) -> float:
     bound, mean = _normal(home, values, delta), home.mean(values) / float(home.weights.sum())
     spread = home.mean((values - mean) ** 2) / float(home.weights.sum())
     if not spread > 0:
-        return bound
+        return np.inf
     g = home.mean((values - mean) ** 3) / float(home.weights.sum()) / spread**1.5
     t = float(stats.t.isf(delta, home.n_rows - 1))
     return float(bound + max(0.0, g) * (2 * t**2 + 1) * np.sqrt(spread) / (6 * home.n_rows))
 
 
-def _clip(evidence: Evidence, terms: Terms, without: int | None = None) -> float:
-    """c by the own models' losses, at most the bound that the loss has."""
+def clip_of(evidence: Evidence, without: int | None = None) -> float:
+    """c: the quantile of own models' losses that about ten rows of the smallest source exceed."""
     q = max(LOWEST_QUANTILE, 1.0 - ROWS_ABOVE_CLIP / evidence.n_rows)
-    known = np.inf if terms.known_bound is None else terms.known_bound
-    return min(evidence.own_quantile(q, without), known)
+    return evidence.own_quantile(q, without)
+
+
+def _clip(evidence: Evidence, terms: Terms, without: int | None = None) -> float:
+    """c, at most the bound that the loss has."""
+    c = clip_of(evidence, without)
+    return c if terms.known_bound is None else min(c, terms.known_bound)
 
 
 def _exact_clipped(evidence: Evidence, terms: Terms) -> Statement:
@@ -213,6 +231,8 @@ def _exact_clipped(evidence: Evidence, terms: Terms) -> Statement:
     limits = [terms.clip if terms.clip is not None else _clip(evidence, terms, t) for t in range(K)]
     # Folds are clipped at Kc, and each by what others have chosen: c is the least of them.
     c = min(limits) / (1 if terms.clip is not None else K)
+    if not c > 0:
+        return Statement()
     upper = _worst(evidence, terms, "betting", c * K)
     if not upper < c:
         return Statement()
@@ -244,6 +264,6 @@ def _capped(evidence: Evidence, found: Statement) -> Statement:
     loss, regret = found.loss, found.regret
     if loss.upper is None or regret.upper is None:
         return found
-    if min(float(home.own.min()) for home in evidence.homes) < -1e-9:
+    if evidence.least < -1e-9:
         return found
     return found._replace(regret=regret._replace(upper=min(loss.upper, regret.upper)))
