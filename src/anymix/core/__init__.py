@@ -64,6 +64,8 @@ from anymix.core.solvers import Budget, solve
 from anymix.core.solvers.dca import dca as dca
 from anymix.core.solvers.minimax import Penalty as Penalty
 from anymix.core.solvers.shrinkage import automatic_shrinkage as automatic_shrinkage
+from anymix.core.sums import Sums as Sums
+from anymix.core.sums import add_sums as add_sums
 from anymix.core.yardstick import Yardstick as Yardstick
 from anymix.core.yardstick import errors_at as errors_at
 from anymix.core.yardstick import fewest as fewest

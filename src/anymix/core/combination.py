@@ -181,13 +181,15 @@ def mass_ratio(
 ) -> tuple[FloatArray, FloatArray]:
     """h_z = J_z/K_z and K_z, J = Σ_k z_k B_k + J0 with B = D∘h, K = Σ_k z_k D_k + K0.
 
+    z is (p,), or a stack (s, p) of them.
+
     Paper: Eq. 1, Eq. 2.
     """
     K = z @ D + K0
     if B.ndim == 2:
         return (z @ B + J0) / K, K
     J = np.tensordot(z, B, axes=1) + J0
-    return np.asarray(J / K[:, None]), K
+    return np.asarray(J / K[..., None]), K
 
 
 def source_weights(

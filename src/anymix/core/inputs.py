@@ -45,6 +45,14 @@ def vector(z: ArrayLike, p: int) -> FloatArray:
     return z
 
 
+def stack(Z: ArrayLike, p: int) -> FloatArray:
+    """Return a stack of z, (s, p)."""
+    Z = np.asarray(Z, dtype=float)
+    if Z.ndim != 2 or Z.shape[1] != p:
+        raise ValueError(f"Z has shape {Z.shape}; a stack of z must be (s, {p}).")
+    return Z
+
+
 def mass_table(masses: ArrayLike, name: str) -> FloatArray:
     """Return a (p, m) table of masses ≥ 0 in which every source has some mass."""
     D = finite(masses, name)
@@ -183,16 +191,28 @@ def sample_weights(sample_weight: ArrayLike, m: int) -> FloatArray:
 
 
 def own_measure(
-    domain: IntArray, p: int, sample_weight: ArrayLike | None, order: IntArray
+    domain: IntArray,
+    p: int,
+    sample_weight: ArrayLike | None,
+    order: IntArray,
+    totals: ArrayLike | None = None,
 ) -> OwnMeasure:
-    """P_k(i) = w_i / Σ_{points of k} w for points sorted by `order`; w = 1 where none is given."""
+    """P_k(i) = w_i / T_k for points sorted by `order`; w = 1 where none is given.
+
+    T_k is the sum of w over the points of k, or, where these are but a part of all points, given.
+    """
     domain = domain[order]
     bounds = np.searchsorted(domain, np.arange(p + 1))
-    if sample_weight is None:
-        return OwnMeasure(1.0 / np.diff(bounds)[domain], bounds)
-    w = sample_weights(sample_weight, domain.size)[order]
-    total = np.add.reduceat(w, bounds[:-1])
-    if total.min() == 0:
+    m = domain.size
+    w = np.ones(m) if sample_weight is None else sample_weights(sample_weight, m)[order]
+    here = np.bincount(domain, w, p)
+    total = here if totals is None else finite(totals, "totals")
+    if total.shape != (p,) or (total < here * (1 - 1e-9)).any():
+        raise ValueError(
+            f"totals must be {p} numbers, of each source the sum of the weights of all its points, "
+            "and at least that of the points given."
+        )
+    if total.min() <= 0:
         raise ValueError(f"all sample weights of source {int(total.argmin())} are zero.")
     return OwnMeasure(w / total[domain], bounds)
 

@@ -68,6 +68,8 @@ class Judgement:
         eta: float = 1e-3,
         sample_domain: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
+        totals: ArrayLike | None = None,
     ) -> Self:
         """Build the problem from log-densities (p, m), or log-responsibilities, of any magnitude.
 
@@ -76,17 +78,22 @@ class Judgement:
         sources and D_k(i) = p r_k(i)/m, normalised: the pooled measure.  `log_scale` then holds the
         logarithm of that normalisation, to be added to log-densities at new points.
 
+        totals (p,) says that the points are a part of all: P_k = 1/totals_k, a source may have no
+        point here, and the sums over all parts are those of one problem.
+
         Paper: Eq. 1, Eq. 2.
         """
         r = inputs.responsibilities(log_densities)
         if sample_domain is None:
+            if totals is not None:
+                raise ValueError("totals are for points with a sample_domain.")
             return cls._pooled(r, predictions, targets, loss, eta, sample_weight)
         p, m = r.shape
-        domain = source_numbers(sample_domain, p, m)
+        domain = source_numbers(sample_domain, p, m, least=int(totals is None))
         order = np.argsort(domain, kind="stable")
         # Checked before they are sorted, so that complaints name the points as the user does.
         h, y = inputs.outcomes(predictions, targets, get_loss(loss), (p, m))
-        measure = inputs.own_measure(domain, p, sample_weight, order)
+        measure = inputs.own_measure(domain, p, sample_weight, order, totals)
         self = cls(r[:, order], h[:, order], y[order], loss, eta, measure)
         self._order = order
         return self

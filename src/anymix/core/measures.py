@@ -7,6 +7,8 @@ A measure walks over blocks of points, so that no temporary is larger than a blo
 
     average    L_k  = Σ_i P_k(i) f(i)
     cross      G_kj = Σ_i P_k(i) w(i) (B_j(i) − h(i) D_j(i))
+
+for one z or, with a stack of s rows in the place of each row of points, for s of them at once.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from anymix._arrays import FloatArray
 
 # A block of a table, and what is made of it, stays in the inner caches; from a quarter of this to
 # four times it the time is the same within a fifth.
-BLOCK_NUMBERS = 120_000
+BLOCK_NUMBERS, LEAST_BLOCK = 120_000, 256
 
 
 def _steps(m: int, p: int) -> Iterator[slice]:
-    size = max(256, BLOCK_NUMBERS // p)
+    size = max(LEAST_BLOCK, BLOCK_NUMBERS // p)
     for first in range(0, m, size):
         yield slice(first, min(first + size, m))
 
@@ -42,14 +44,14 @@ class DenseMeasure:
     def __init__(self, weights: FloatArray):
         self.weights = weights
 
-    def blocks(self) -> Iterator[slice]:
-        """Yield slices of the points."""
+    def blocks(self, stack: int = 1) -> Iterator[slice]:
+        """Yield slices of the points, the shorter the more z are asked about at once."""
         p, m = self.weights.shape
-        return _steps(m, p)
+        return _steps(m, p * stack)
 
     def add_average(self, block: slice, values: FloatArray, out: FloatArray) -> None:
-        """out_k += Σ_{i in block} P_k(i) values(i)."""
-        out += self.weights[:, block] @ values
+        """out_sk += Σ_{i in block} P_k(i) values_s(i)."""
+        out += values @ self.weights[:, block].T
 
     def add_cross(
         self,
@@ -59,15 +61,15 @@ class DenseMeasure:
         tables: tuple[FloatArray, FloatArray],
         out: FloatArray,
     ) -> None:
-        """out_kj += Σ_{i in block} P_k(i) scale(i) (B_j(i) − h(i) D_j(i)), tables = (B, D)."""
+        """out_skj += Σ_{i in block} P_k(i) scale_s(i) (B_j(i) − h_s(i) D_j(i)), tables = (B, D)."""
         B, D = tables
-        a = h * D
+        a = h[:, None, :] * D
         np.subtract(B, a, out=a)
-        a *= scale
-        out += self.weights[:, block] @ a.T
+        a *= scale[:, None, :]
+        out += self.weights[:, block] @ a.transpose(0, 2, 1)
 
     def mix(self, block: slice, multipliers: FloatArray) -> FloatArray:
-        """Σ_k λ_k P_k(i) on a block."""
+        """Σ_k λ_sk P_k(i) on a block, (s, block)."""
         return multipliers @ self.weights[:, block]
 
     def rows(self) -> FloatArray:
@@ -98,9 +100,9 @@ class OwnMeasure:
         self.weights = weights
         self.bounds = bounds
 
-    def blocks(self) -> Iterator[slice]:
+    def blocks(self, stack: int = 1) -> Iterator[slice]:
         """Yield slices of the points; a block may hold points of many sources."""
-        return _steps(self.weights.size, self.bounds.size - 1)
+        return _steps(self.weights.size, (self.bounds.size - 1) * stack)
 
     def _edges(self, block: slice) -> tuple[int, NDArray[np.intp]]:
         """Return the first source with points in a block, and where each one's points end in it."""
@@ -115,10 +117,10 @@ class OwnMeasure:
             yield k, slice(start, stop)
 
     def add_average(self, block: slice, values: FloatArray, out: FloatArray) -> None:
-        """out_k += Σ_{i in block} P_k(i) values(i)."""
+        """out_sk += Σ_{i in block} P_k(i) values_s(i)."""
         weights = self.weights[block]
         for k, part in self._parts(block):
-            out[k] += weights[part] @ values[part]
+            out[..., k] += values[..., part] @ weights[part]
 
     def add_cross(
         self,
@@ -128,18 +130,22 @@ class OwnMeasure:
         tables: tuple[FloatArray, FloatArray],
         out: FloatArray,
     ) -> None:
-        """out_kj += Σ_{i in block} P_k(i) scale(i) (B_j(i) − h(i) D_j(i)), tables = (B, D)."""
+        """out_skj += Σ_{i in block} P_k(i) scale_s(i) (B_j(i) − h_s(i) D_j(i)), tables = (B, D).
+
+        B is (p, block), or (s, p, block) where it differs from z to z.
+        """
         B, D = tables
         w = self.weights[block] * scale
         wh = w * h
         for k, part in self._parts(block):
-            out[k] += B[:, part] @ w[part] - D[:, part] @ wh[part]
+            first = w[:, part] @ B[:, part].T if B.ndim == 2 else _by_row(B[:, :, part], w[:, part])
+            out[:, k] += first - wh[:, part] @ D[:, part].T
 
     def mix(self, block: slice, multipliers: FloatArray) -> FloatArray:
-        """λ_k P_k(i) on a block, k the owner of the point."""
+        """λ_sk P_k(i) on a block, k the owner of the point, (s, block)."""
         first, edges = self._edges(block)
         shares = np.diff(np.minimum(edges, block.stop - block.start))
-        spread = np.repeat(multipliers[first : first + shares.size], shares)
+        spread = np.repeat(multipliers[..., first : first + shares.size], shares, axis=-1)
         return np.asarray(spread * self.weights[block])
 
     def rows(self) -> FloatArray:
@@ -154,21 +160,30 @@ class OwnMeasure:
         """Choose about n points, from each source its share and at least one with weight."""
         share, keep = n / self.weights.size, np.zeros(self.weights.size, dtype=bool)
         for start, stop in pairwise(self.bounds.tolist()):
+            if stop == start:
+                continue
             keep[_spread(start, stop, max(1, int(share * (stop - start))), rng)] = True
             keep[start + int(self.weights[start:stop].argmax())] = True
         return np.flatnonzero(keep)
 
     def restricted(self, points: NDArray[np.intp]) -> OwnMeasure:
-        """Return the measure on some of the points (sorted), each source with weights of sum 1."""
+        """Return the measure on some of the points (sorted), each source with its old sum."""
         bounds = np.searchsorted(points, self.bounds)
-        weights = self.weights[points]
-        total = np.add.reduceat(weights, bounds[:-1])
-        return OwnMeasure(weights / np.repeat(total, np.diff(bounds)), bounds)
+        weights, p = self.weights[points], self.bounds.size - 1
+        owner = np.repeat(np.arange(p), np.diff(bounds))
+        before = np.bincount(np.repeat(np.arange(p), np.diff(self.bounds)), self.weights, p)
+        after = np.bincount(owner, weights, p)
+        return OwnMeasure(weights * (before / np.where(after > 0, after, 1.0))[owner], bounds)
 
     def take(self, k: int) -> tuple[slice, FloatArray]:
         """Return the points that source k owns, and their weights."""
         points = slice(int(self.bounds[k]), int(self.bounds[k + 1]))
         return points, self.weights[points]
+
+
+def _by_row(B: FloatArray, w: FloatArray) -> FloatArray:
+    """Σ_i B_sj(i) w_s(i), (s, j)."""
+    return np.asarray((B @ w[:, :, None])[:, :, 0])
 
 
 Measure = DenseMeasure | OwnMeasure

@@ -7,6 +7,7 @@ L_k(z) = Σ_i P_k(i) ℓ(h_z(i), y_i)             ∇_j L_k = Σ_i P_k ℓ'(h_z)
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +16,7 @@ from anymix._arrays import FloatArray
 from anymix.core import inputs
 from anymix.core.judgement import Judgement
 from anymix.core.judgement import gap as gap
+from anymix.core.sums import Sums
 
 
 class Problem(Judgement):
@@ -71,55 +73,97 @@ class Problem(Judgement):
         """D∘h, of the shape of the predictions."""
         return self._B
 
-    def losses_and_jacobian(self, z: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Return L (p,) and its Jacobian G_kj = ∂L_k/∂z_j (p, p), in one pass over the tables.
+    def evaluate_many(self, Z: ArrayLike, multipliers: FloatArray | None = None) -> Sums:
+        """Return L, G and, with multipliers λ (s, p), the Hessian Σ_k λ_k ∇²L_k, for each z of Z.
 
-        G_kj = Σ_i P_k ℓ'(h_z) (D_j h_j − h_z D_j) / K
+        All of Z (s, p) in one pass over the tables; with a = D∘h − h_z D and W = Σ_k λ_k P_k,
+
+        G_kj = Σ_i P_k ℓ' a_j / K        Σ_k λ_k ∇²L_k = Σ_i W [ℓ'' aa' − ℓ'(Da' + aD')] / K²
         """
-        z = inputs.vector(z, self.n_sources)
-        p, measure = self.n_sources, self.measure
-        L, G = np.zeros(p), np.zeros((p, p))
-        for block in measure.blocks():
-            h, K = self.ratio(z, block)
-            y, D, B = self.targets[block], self.masses[:, block], self._B[:, block]
-            slope = self.loss.slope(h, y)
-            measure.add_average(block, self.loss.value(h, y), L)
-            if B.ndim == 3:
-                B, slope, h = _contract(B, slope, h)
-            measure.add_cross(block, slope / K, h, (B, D), G)
-        return L, G
+        Z = inputs.stack(Z, self.n_sources)
+        s, p = Z.shape
+        L, G = np.zeros((s, p)), np.zeros((s, p, p))
+        H = None if multipliers is None else np.zeros((s, p, p))
+        for block in self.measure.blocks(s):
+            h, K = self.ratio(Z, block)
+            # A loss knows points, not stacks of them.
+            flat = h.reshape(-1, *h.shape[2:]), _repeated(self.targets[block], s)
+            slope = self.loss.slope(*flat).reshape(h.shape)
+            self.measure.add_average(block, self.loss.value(*flat).reshape(K.shape), L)
+            self._add_slopes(block, K, h, slope, G)
+            if H is not None and multipliers is not None:
+                # One K here and one below: K² would underflow where all masses are tiny.
+                W = self.measure.mix(block, multipliers) / K
+                D, bends = self.masses[:, block], self.loss.curvature(*flat).reshape(h.shape)
+                for B_c, h_c, first, second in components(self._B[:, block], h, slope, bends):
+                    a = B_c - h_c[:, None] * D
+                    left = a * (W * second)[:, None] - D * (2.0 * W * first)[:, None]
+                    a /= K[:, None]
+                    H += left @ a.transpose(0, 2, 1)
+        return Sums(L, G, None if H is None else (H + H.transpose(0, 2, 1)) / 2)
+
+    def _add_slopes(
+        self, block: slice, K: FloatArray, h: FloatArray, slope: FloatArray, G: FloatArray
+    ) -> None:
+        B, D = self._B[:, block], self.masses[:, block]
+        if B.ndim == 3:
+            B, slope, h = _contract(B, slope, h)
+        self.measure.add_cross(block, slope / K, h, (B, D), G)
+
+    def losses_and_jacobian(self, z: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return L (p,) and its Jacobian G_kj = ∂L_k/∂z_j (p, p); see `evaluate_many`."""
+        found = self.evaluate_many(inputs.vector(z, self.n_sources)[None])
+        return found.losses[0], found.jacobians[0]
 
     def hessian(self, z: ArrayLike, multipliers: FloatArray) -> FloatArray:
-        """Return Σ_k λ_k ∇²L_k (p, p); with a = D∘h − h_z D and W = Σ_k λ_k P_k
+        """Return Σ_k λ_k ∇²L_k (p, p); see `evaluate_many`."""
+        Z = inputs.vector(z, self.n_sources)[None]
+        hessians = self.evaluate_many(Z, np.asarray(multipliers, dtype=float)[None]).hessians
+        assert hessians is not None
+        return np.asarray(hessians[0])
 
-        Σ_i W [ℓ'' aa' − ℓ'(Da' + aD')] / K²
+    def smoothed(self, width: float) -> Problem:
+        """Return the problem with the kinks of its loss rounded within `width`; tables are shared.
+
+        A loss without kinks stays as it is.
+        """
+        view = copy(self)
+        view.loss = self.loss.smoothed(width)
+        view.__dict__.pop("own_losses", None)
+        view.__dict__.pop("loss_bound", None)
+        return view
+
+    def paired_moments(self, z: ArrayLike) -> FloatArray:
+        """Σw, Σwd, Σw², Σw²d, Σw²d² of d = ℓ(h_z, y) − ℓ(h_k, y) at home, w = P_k: (5, p).
+
+        They tell the standard error of what a source loses, and add up over parts of the points.
         """
         z = inputs.vector(z, self.n_sources)
-        H = np.zeros((z.size, z.size))
-        for block in self.measure.blocks():
-            h, K = self.ratio(z, block)
-            # One K here and one below: K² would underflow where all masses are tiny.
-            W = self.measure.mix(block, multipliers) / K
-            D, y = self.masses[:, block], self.targets[block]
-            bends = self.loss.slope(h, y), self.loss.curvature(h, y)
-            for B_c, h_c, slope, curvature in components(self._B[:, block], h, *bends):
-                a = B_c - h_c * D
-                H += (a * (W * curvature) - D * (2.0 * W * slope)) @ (a / K).T
-        return (H + H.T) / 2
+        found = np.zeros((5, self.n_sources))
+        for k in range(self.n_sources):
+            points, w = self.measure.take(k)
+            h, y = self.ratio(z, points)[0], self.targets[points]
+            d = self.loss.value(h, y) - self.loss.value(self.predictions[k, points], y)
+            found[:, k] = w.sum(), w @ d, w @ w, (w * w) @ d, (w * w) @ (d * d)
+        return found
+
+
+def _repeated(y: FloatArray, times: int) -> FloatArray:
+    return y if times == 1 else np.concatenate([y] * times)
 
 
 def components(B: FloatArray, *point: FloatArray) -> Iterator[tuple[FloatArray, ...]]:
-    """Split D∘h (p, m, c) and arrays (m, c) by class; a scalar loss has one component."""
+    """Split D∘h (p, m, c) and arrays (..., m, c) by class; a scalar loss has one component."""
     if B.ndim == 2:
         yield (B, *point)
         return
     for c in range(B.shape[2]):
-        yield (B[:, :, c], *(array[:, c] for array in point))
+        yield (B[:, :, c], *(array[..., c] for array in point))
 
 
 def _contract(
     B: FloatArray, slope: FloatArray, h: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Reduce a vector loss to the scalar form: Σ_c ℓ'_c B_jc, 1, Σ_c ℓ'_c h_c."""
-    table = np.einsum("ic,jic->ji", slope, B)
-    return table, np.ones(slope.shape[0]), np.einsum("ic,ic->i", slope, h)
+    """Reduce a vector loss to the scalar form, for each z: Σ_c ℓ'_c B_jc, 1, Σ_c ℓ'_c h_c."""
+    table = np.einsum("sic,jic->sji", slope, B, optimize=True)
+    return table, np.ones(slope.shape[:2]), np.einsum("sic,sic->si", slope, h)

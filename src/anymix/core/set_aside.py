@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray
 from anymix.core.problem import Problem
+from anymix.core.sums import Sums
 
 
 class SetAside:
@@ -68,6 +69,12 @@ class SetAside:
     def hessian(self, z: ArrayLike, multipliers: FloatArray) -> FloatArray:
         """Return Σ_k λ_k ∇²L_k (p, p)."""
         return self.problem.hessian(z, multipliers @ self.means)
+
+    def evaluate_many(self, Z: ArrayLike, multipliers: FloatArray | None = None) -> Sums:
+        """Return L, G and Hessians for a stack of z."""
+        mixed = None if multipliers is None else multipliers @ self.means
+        found = self.problem.evaluate_many(Z, mixed)
+        return Sums(found.losses @ self.means.T, self.means @ found.jacobians, found.hessians)
 
     def thin(self, n: int, rng: np.random.Generator) -> SetAside:
         """Return the same on about n of the points."""

@@ -39,11 +39,14 @@ class Loss:
         Whether a loss of numbers depends on h − y alone, which is all that some sites tell.
     positive : bool
         Whether numbers h must be positive, so that they are pooled by their logarithms.
+    kink : float
+        By how much the slope jumps at h = y; 0 where the loss is smooth.
     """
 
     takes: ClassVar[Takes] = "number"
     of_error: ClassVar[bool] = False
     positive: ClassVar[bool] = False
+    kink: ClassVar[float] = 0.0
     lipschitz: float | None = None
 
     @property
@@ -68,6 +71,10 @@ class Loss:
         """Return ∂²ℓ/∂h², of the shape of h (the diagonal, for a vector loss)."""
         raise NotImplementedError(f"{type(self).__name__} must define curvature(h, y).")
 
+    def smoothed(self, width: float) -> Loss:
+        """Return the loss with its kink rounded within `width`, where it has one."""
+        return Rounded(self, width) if self.kink else self
+
     def check(self, predictions: FloatArray, targets: FloatArray) -> None:
         """Raise a ValueError, in one sentence, where ℓ is not defined or not finite."""
 
@@ -86,6 +93,32 @@ class Loss:
             return lipschitz_terms(self.lipschitz, predictions)
         C = self.curvature_ratio(predictions, targets)
         return DCTerms(C, np.zeros_like(C), np.zeros_like(C))
+
+
+class Rounded(Loss):
+    """ℓ + (κ/2)(√(e² + w²) − |e|), e = h − y: a loss whose slope jumps by κ at h = y, rounded.
+
+    It is at most κw/2 above ℓ, and as near as that can be to it away from the kink.
+    """
+
+    def __init__(self, loss: Loss, width: float):
+        self.loss, self.width, self.half = loss, width, loss.kink / 2.0
+
+    def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """A hyperbola in the place of the kink."""
+        e = h - y
+        return np.asarray(self.loss.value(h, y) + self.half * (np.hypot(e, self.width) - np.abs(e)))
+
+    def slope(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """Its slope, without a jump."""
+        e = h - y
+        bent = e / np.hypot(e, self.width) - np.sign(e)
+        return np.asarray(self.loss.slope(h, y) + self.half * bent)
+
+    def curvature(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """(κ/2) w²/(e² + w²)^(3/2), and what the loss has."""
+        r = np.hypot(h - y, self.width)
+        return np.asarray(self.loss.curvature(h, y) + self.half * (self.width / r) ** 2 / r)
 
 
 def lipschitz_terms(G: float, predictions: FloatArray) -> DCTerms:

@@ -16,6 +16,7 @@ class Pinball(Loss):
     """max(q(y − h), (q − 1)(y − h)): the loss of the q-th quantile."""
 
     of_error: ClassVar[bool] = True
+    kink: ClassVar[float] = 1.0
     quantile: float = 0.5
     lipschitz: float | None = field(init=False, default=None, repr=False)
 
@@ -42,6 +43,7 @@ class Absolute(Loss):
     """|h − y|."""
 
     of_error: ClassVar[bool] = True
+    kink: ClassVar[float] = 2.0
     lipschitz: float | None = field(init=False, default=1.0, repr=False)
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
@@ -88,6 +90,7 @@ class Huber(Loss):
 class Hinge(Loss):
     """max(0, 1 − y h) on margins h, labels y in {−1, 1}."""
 
+    kink: ClassVar[float] = 1.0
     lipschitz: float | None = field(init=False, default=1.0, repr=False)
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
