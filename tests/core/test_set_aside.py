@@ -18,15 +18,14 @@ def problem(seed=0, p=4, m=120):
 
 def test_derivatives_are_those_of_the_losses():
     heard, z, step = SetAside(problem(), [1, 3]), np.array([0.4, 0.3, 0.2, 0.1]), 1e-6
-    L, G = heard.losses_and_jacobian(z)
-    np.testing.assert_allclose(L, heard.source_losses(z))
     multipliers = np.array([0.1, 0.5, 0.2, 0.2])
-    H = heard.hessian(z, multipliers)
+    L, G, H = (part[0] for part in heard.evaluate_many(z[None], multipliers[None]))
+    np.testing.assert_allclose(L, heard.source_losses(z))
     for j in range(4):
         d = step * np.eye(4)[j]
         slope = (heard.source_losses(z + d) - heard.source_losses(z - d)) / (2 * step)
         np.testing.assert_allclose(G[:, j], slope, atol=1e-7)
-        ahead, behind = (heard.losses_and_jacobian(z + s * d)[1] for s in (1, -1))
+        ahead, behind = heard.evaluate_many(np.stack([z + d, z - d])).jacobians
         np.testing.assert_allclose(H[:, j], multipliers @ (ahead - behind) / (2 * step), atol=1e-6)
 
 

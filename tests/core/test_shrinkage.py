@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anymix.core import Problem, simplex, solve
-from anymix.core.solvers.minimax import Penalty
+from anymix.core.solvers.penalty import Penalty
 from anymix.core.solvers.shrinkage import automatic_shrinkage, paired_standard_errors
 from tests.core.loss_cases import CASES, central_difference, make_problem
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from anymix.core import Solution, simplex, solve
-from anymix.core.solvers import methods
+from anymix.core.solvers import methods, worst
 from anymix.core.solvers.equilibrium import find_equilibrium
 from anymix.core.solvers.found import Found, judged
-from anymix.core.solvers.minimax import Penalty, descend
+from anymix.core.solvers.minimax import descend
 from anymix.core.solvers.oracle import Oracle, Solvable, SumOverPoints
+from anymix.core.solvers.penalty import Penalty
 from anymix.studies import synthetic
 from tests.core.loss_cases import CASES, make_problem
 
@@ -31,11 +32,13 @@ class Sums:
     def source_losses(self, z):
         return self._problem.source_losses(z)
 
-    def losses_and_jacobian(self, z):
-        return self._problem.losses_and_jacobian(z)
+    loss = property(lambda self: self._problem.loss)
 
-    def hessian(self, z, multipliers):
-        return self._problem.hessian(z, multipliers)
+    def evaluate_many(self, Z, multipliers=None):
+        return self._problem.evaluate_many(Z, multipliers)
+
+    def smoothed(self, width):
+        return type(self)(self._problem.smoothed(width))
 
 
 class Bare(Sums):
@@ -47,6 +50,9 @@ class Bare(Sums):
 
     def thin(self, n, rng):
         return Bare(self._problem.thin(n, rng))
+
+    def paired_moments(self, z):
+        return self._problem.paired_moments(z)
 
 
 def names(kind):
@@ -63,6 +69,7 @@ def test_the_wrappers_have_what_is_stated_and_no_more():
 @pytest.mark.parametrize("own", [False, True], ids=["pooled", "own"])
 def test_solve_asks_for_no_more_than_it_states(objective, many, own, monkeypatch):
     monkeypatch.setattr(methods, "MANY_POINTS", many)
+    monkeypatch.setattr(worst, "FEW_POINTS", many // 5)
     problem = make_problem(CASES[1], seed=2, own=own, p=3, m=600)
     one, other = solve(problem, objective), solve(Bare(problem), objective)
     assert one.status == other.status == "converged"
@@ -75,18 +82,31 @@ def test_an_oracle_asks_for_less():
     problem = make_problem(CASES[0], seed=3)
     oracle = Oracle(Sums(problem), problem.own_losses)
     level = find_equilibrium(oracle)
-    lowest = descend(oracle, level.z, Penalty(0.0, simplex.uniform(3)))
+    lowest = descend(oracle, level.z[None], Penalty(0.0, simplex.uniform(3)))[0]
     assert level.converged
     assert lowest.converged
     assert lowest.value == pytest.approx(problem.regret(lowest.z), abs=1e-14)
     assert lowest.value <= problem.regret(level.z) + 1e-12
 
 
-@pytest.mark.parametrize("asked", [{"method": "dca"}, {"shrinkage": "auto"}])
-def test_what_needs_the_tables_says_so(asked):
-    ((name, value),) = asked.items()
-    with pytest.raises(ValueError, match=f"{name}='{value}' needs the tables of a Problem; a Bare"):
-        solve(Bare(make_problem(CASES[0], 0)), **asked)
+def test_what_needs_the_tables_says_so():
+    with pytest.raises(ValueError, match="method='dca' needs the tables of a Problem; a Bare"):
+        solve(Bare(make_problem(CASES[0], 0)), method="dca")
+
+
+def test_sums_tell_how_much_to_shrink():
+    problem = make_problem(CASES[0], 0, own=True)
+    one, other = (solve(asked, shrinkage="auto") for asked in (problem, Bare(problem)))
+    assert one.shrinkage == other.shrinkage > 0
+    np.testing.assert_array_equal(one.z, other.z)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.loss.kink], ids=repr)
+def test_kinks_are_rounded_by_sums_alone(case):
+    problem = make_problem(case, 0)
+    one, other = solve(problem, "robust"), solve(Bare(problem), "robust")
+    assert one.status == "converged"
+    np.testing.assert_array_equal(one.z, other.z)
 
 
 @pytest.mark.parametrize(
@@ -139,14 +159,15 @@ def test_every_method_answers_with_one_record(objective):
 
 def test_the_bill_counts_a_pass_over_part_of_the_points_as_that_part(monkeypatch):
     monkeypatch.setattr(methods, "MANY_POINTS", 500)
+    monkeypatch.setattr(worst, "FEW_POINTS", 300)
     seen = []
 
     class Counted(Bare):
         __slots__ = ()
 
-        def losses_and_jacobian(self, z):
-            seen.append(self.n_points)
-            return super().losses_and_jacobian(z)
+        def evaluate_many(self, Z, multipliers=None):
+            seen.append((self.n_points, len(Z)))
+            return super().evaluate_many(Z, multipliers)
 
         def thin(self, n, rng):
             return Counted(self._problem.thin(n, rng))
@@ -155,11 +176,12 @@ def test_the_bill_counts_a_pass_over_part_of_the_points_as_that_part(monkeypatch
     for objective, thinning in (("gamma", 10), ("regret", 20)):
         seen.clear()
         solution = solve(Counted(problem), objective)
-        whole = seen.count(6000)
-        assert 0 < whole < len(seen)
-        assert solution.n_evaluations == pytest.approx(whole + (len(seen) - whole) / thinning)
-        # The trace is that of the passes over all points.
-        assert len(solution.trace) == whole
+        whole = [n for m, n in seen if m == 6000]
+        part = sum(n for _, n in seen) - sum(whole)
+        assert 0 < len(whole) < len(seen) == solution.n_rounds
+        assert solution.n_evaluations == pytest.approx(sum(whole) + part / thinning)
+        # The trace is that of the rounds over all points.
+        assert len(solution.trace) == len(whole)
 
 
 def test_no_number_is_without_a_name():

@@ -62,7 +62,7 @@ from anymix.core.records import restored as restored
 from anymix.core.set_aside import SetAside as SetAside
 from anymix.core.solvers import Budget, solve
 from anymix.core.solvers.dca import dca as dca
-from anymix.core.solvers.minimax import Penalty as Penalty
+from anymix.core.solvers.penalty import Penalty as Penalty
 from anymix.core.solvers.shrinkage import automatic_shrinkage as automatic_shrinkage
 from anymix.core.sums import Sums as Sums
 from anymix.core.sums import add_sums as add_sums

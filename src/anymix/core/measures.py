@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 from anymix._arrays import FloatArray
 
 # A block of a table, and what is made of it, stays in the inner caches; from a quarter of this to
-# four times it the time is the same within a fifth.
-BLOCK_NUMBERS, LEAST_BLOCK = 120_000, 256
+# four times it the time is the same within a fifth.  Of a stack there are more arrays at a time.
+BLOCK_NUMBERS, STACK_NUMBERS, LEAST_BLOCK = 120_000, 20_000, 256
 
 
-def _steps(m: int, p: int) -> Iterator[slice]:
-    size = max(LEAST_BLOCK, BLOCK_NUMBERS // p)
+def _steps(m: int, p: int, stack: int) -> Iterator[slice]:
+    numbers = BLOCK_NUMBERS // p if stack == 1 else STACK_NUMBERS // (p * stack)
+    size = max(LEAST_BLOCK, numbers)
     for first in range(0, m, size):
         yield slice(first, min(first + size, m))
 
@@ -47,7 +48,7 @@ class DenseMeasure:
     def blocks(self, stack: int = 1) -> Iterator[slice]:
         """Yield slices of the points, the shorter the more z are asked about at once."""
         p, m = self.weights.shape
-        return _steps(m, p * stack)
+        return _steps(m, p, stack)
 
     def add_average(self, block: slice, values: FloatArray, out: FloatArray) -> None:
         """out_sk += Σ_{i in block} P_k(i) values_s(i)."""
@@ -102,7 +103,7 @@ class OwnMeasure:
 
     def blocks(self, stack: int = 1) -> Iterator[slice]:
         """Yield slices of the points; a block may hold points of many sources."""
-        return _steps(self.weights.size, (self.bounds.size - 1) * stack)
+        return _steps(self.weights.size, self.bounds.size - 1, stack)
 
     def _edges(self, block: slice) -> tuple[int, NDArray[np.intp]]:
         """Return the first source with points in a block, and where each one's points end in it."""

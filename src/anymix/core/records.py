@@ -225,10 +225,12 @@ class Solution(Record):
     n_evaluations, n_hessians : float
         Evaluations of the losses (with or without Jacobian) and of a Hessian, in passes over all
         points; a pass over a part of them counts as that part.
+    n_rounds : int
+        How often points were asked, about one z or many at once: what counts where they are far.
     shrinkage : float
         ρ, the amount of the penalty ρ KL(prior ‖ z).
     trace : tuple of Step
-        One entry for each evaluation.
+        One entry for each round: the best z that was asked about.
     seen : Fingerprints or None
         Which points it was found on, for those who certify it.
     """
@@ -248,3 +250,4 @@ class Solution(Record):
     shrinkage: float = 0.0
     trace: tuple[Step, ...] = ()
     seen: Fingerprints | None = None
+    n_rounds: int = 0

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray
+from anymix.core.losses import Loss
 from anymix.core.problem import Problem
 from anymix.core.sums import Sums
 
@@ -61,20 +62,24 @@ class SetAside:
         """Return L_k(z), shape (p,)."""
         return np.asarray(self.means @ self.problem.source_losses(z))
 
-    def losses_and_jacobian(self, z: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Return L (p,) and its Jacobian (p, p)."""
-        L, G = self.problem.losses_and_jacobian(z)
-        return self.means @ L, self.means @ G
-
-    def hessian(self, z: ArrayLike, multipliers: FloatArray) -> FloatArray:
-        """Return Σ_k λ_k ∇²L_k (p, p)."""
-        return self.problem.hessian(z, multipliers @ self.means)
-
     def evaluate_many(self, Z: ArrayLike, multipliers: FloatArray | None = None) -> Sums:
         """Return L, G and Hessians for a stack of z."""
         mixed = None if multipliers is None else multipliers @ self.means
         found = self.problem.evaluate_many(Z, mixed)
         return Sums(found.losses @ self.means.T, self.means @ found.jacobians, found.hessians)
+
+    @property
+    def loss(self) -> Loss:
+        """ℓ."""
+        return self.problem.loss
+
+    def smoothed(self, width: float) -> SetAside:
+        """Return the same with kinks rounded."""
+        return SetAside(self.problem.smoothed(width), self.sites)
+
+    def paired_moments(self, z: ArrayLike) -> FloatArray:
+        """Return those of the sources that are heard, in the place of the others' their sums."""
+        return np.asarray(self.problem.paired_moments(z) @ self.means.T)
 
     def thin(self, n: int, rng: np.random.Generator) -> SetAside:
         """Return the same on about n of the points."""

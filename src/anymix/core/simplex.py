@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from math import comb
 
@@ -56,3 +57,17 @@ def grid(p: int, steps: int) -> FloatArray:
     bars = bars.reshape(n_points, p - 1)
     edges = np.hstack([np.full((n_points, 1), -1), bars, np.full((n_points, 1), steps + p - 1)])
     return np.asarray((np.diff(edges, axis=1) - 1) / steps, dtype=float)
+
+
+def apart(points: Sequence[FloatArray], distance: float, most: int) -> FloatArray:
+    """Return the first of some z, as many as asked for, that are so far from each other, (s, p).
+
+    >>> apart([np.array([1.0, 0.0]), np.array([0.99, 0.01]), np.array([0.0, 1.0])], 0.1, 5)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    kept: list[FloatArray] = []
+    for z in points:
+        if len(kept) < most and all(np.abs(z - other).sum() > distance for other in kept):
+            kept.append(z)
+    return np.stack(kept)

@@ -35,6 +35,7 @@ class Found(NamedTuple):
     multipliers: FloatArray = NONE
     n_evaluations: float = 0.0
     n_hessians: float = 0.0
+    n_rounds: int = 0
     trace: tuple[Step, ...] = ()
 
     @property

@@ -1,8 +1,8 @@
 """solve(problem): the default path to z, with a status, a count and a trace; no silent failure.
 
     gamma             Lemma 4's fixed point (`equilibrium`), from further starts while γ > tol
-    robust, regret    descent (`minimax`) from the prior, from the equilibrium of the same baseline,
-                      and from near corners; the best is kept, so never worse than the equilibrium
+    robust, regret    descents (`minimax`) from the prior and from near corners, in lockstep; and
+                      from the equilibrium where the best is above what that is known to reach
 
 With many points all of that happens on some of them first, and the answer is polished on all.
 A new method is a function from `Request` to `Found` and its line in `METHODS`.
@@ -11,9 +11,8 @@ A new method is a function from `Request` to `Found` and its line in `METHODS`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,45 +25,23 @@ from anymix.core.solvers.budget import Budget, Meter, SpentError
 from anymix.core.solvers.dca import dca
 from anymix.core.solvers.equilibrium import brouwer_map, find_equilibrium
 from anymix.core.solvers.found import TINY, TOL, Found, judged
-from anymix.core.solvers.minimax import Penalty, descend
-from anymix.core.solvers.oracle import Oracle, Solvable, baseline
+from anymix.core.solvers.oracle import Oracle, Solvable
+from anymix.core.solvers.penalty import Penalty
+from anymix.core.solvers.request import ROUGH_TOL, Request, oracles
 from anymix.core.solvers.shrinkage import automatic_shrinkage
+from anymix.core.solvers.worst import find_worst
 
-# From here on the search runs on some of the points first: a pass over all costs milliseconds.
-MANY_POINTS = 40_000
-# One point in so many; from many starts a pass is paid for many times, while one in twenty for
-# gamma cost up to four times the evaluations.
-THINNING, THINNING_FOR_STARTS = 10, 20
-# A part of the points differs from all by far more than this; and should its answer not do as a
-# start, at most this many evaluations are lost.
-ROUGH_TOL, POLISH_BUDGET = 1e-6, 25
+# From here on the search for γ = 0 runs on some of the points first: a pass over all costs
+# milliseconds.  One point in so many: one in twenty cost up to four times the evaluations.
+MANY_POINTS, THINNING = 40_000, 10
+# A part's answer may not do as a start: then at most this many evaluations are lost.
+POLISH_BUDGET = 25
 # The given start, then random ones; on 150 random problems the first was enough.
 GAMMA_STARTS = 4
-# The equilibrium is but one start of a descent.  Tried 1e-6 to 1e-10: evaluations within 3 %.
-START_TOL, START_BUDGET = 1e-8, 60
-# Six starts near faces missed a better answer on one of 160 random problems.  Corners are kept off:
-# there the metric 1/z is cut.
-N_STARTS, OFF_CORNER = 12, 0.1
+# Six starts near faces missed a better answer on one of 160 random problems.
+N_STARTS = 12
 # The map is slow at the end and can circle for ever.
 MAP_STEPS = 5000
-
-
-class Request(NamedTuple):
-    """What `solve` was asked for, checked."""
-
-    problem: Solvable
-    objective: str
-    penalty: Penalty
-    start: FloatArray | None
-    n_starts: int
-    tol: float
-    rng: np.random.Generator
-    meter: Meter | None = None
-
-    @property
-    def first(self) -> FloatArray:
-        """Where a method of one start begins."""
-        return self.penalty.prior if self.start is None else self.start
 
 
 def solve(
@@ -103,10 +80,9 @@ def solve(
     start : array (p,), optional
         Where the DCA or the map begins, or a further start of the default path.
     n_starts : int
-        Starts of the default path for "regret" and "robust": the prior, the equilibrium of the
-        same baseline, and points near corners of the simplex, at most p + 2.  Problems with
-        several minima are rare but real; all starts are followed to the end, since the first
-        steps do not tell which will come lowest.
+        Starts of the default path for "regret" and "robust": the prior, and points near corners
+        of the simplex, at most p + 1.  Problems with several minima are rare but real; a start is
+        followed until it meets another, or cannot reach the best any more.
     budget : Budget, optional
         Evaluations and seconds after which the search ends, with status "budget" and the best z
         so far; by default far more than honest problems need.
@@ -167,7 +143,7 @@ def _amount(
     if shrinkage != 0 and (objective == "gamma" or method != "auto"):
         raise ValueError("shrinkage is for objectives 'regret' and 'robust' with method='auto'.")
     if isinstance(shrinkage, str):
-        return automatic_shrinkage(_tables(problem, "shrinkage='auto'"), prior)
+        return automatic_shrinkage(problem, prior)
     return float(shrinkage)
 
 
@@ -180,22 +156,13 @@ def _tables(problem: Solvable, what: str) -> Problem:
     return problem
 
 
-def _oracles(request: Request, thinning: int) -> tuple[Oracle, Oracle | None]:
-    """The losses at all points and, where these are many, at one in so many on the same bill."""
-    problem, objective = request.problem, request.objective
-    oracle = Oracle(problem, baseline(problem, objective), 1.0, request.meter)
-    if problem.n_points >= MANY_POINTS:
-        few = problem.thin(problem.n_points // thinning, request.rng)
-        oracle.helper = Oracle(few, baseline(few, objective), 1 / thinning, request.meter)
-    return oracle, oracle.helper
-
-
 def _find_gamma(request: Request) -> Found:
     """Equilibrium from the start; from random ones while γ > tol; the smallest γ wins."""
-    (oracle, few), tol = _oracles(request, THINNING), request.tol
+    few = request.problem.n_points // THINNING
+    (oracle, part), tol = oracles(request, MANY_POINTS, few), request.tol
     best = judged(request.first, np.inf, np.inf, tol)
-    if few is not None:
-        rough = find_equilibrium(few, request.first, ROUGH_TOL)
+    if part is not None:
+        rough = find_equilibrium(part, request.first, ROUGH_TOL)
         best = find_equilibrium(oracle, rough.z, tol, POLISH_BUDGET)
     for further in range(GAMMA_STARTS):
         if best.optimality <= tol:
@@ -203,34 +170,6 @@ def _find_gamma(request: Request) -> Found:
         z = simplex.random(oracle.p, request.rng) if further else request.first
         best = min(best, find_equilibrium(oracle, z, tol), key=lambda found: found.optimality)
     return oracle.billed(best)
-
-
-def _find_worst(request: Request) -> Found:
-    """Descend from several starts, on few points first if there are many; keep the best."""
-    oracle, few = _oracles(request, THINNING_FOR_STARTS)
-    if few is None:
-        return oracle.billed(_best_descent(request, oracle, request.tol))
-    rough = _best_descent(request, few, ROUGH_TOL)
-    best = descend(oracle, rough.z, request.penalty, request.tol, rough.multipliers)
-    return oracle.billed(best)
-
-
-def _best_descent(request: Request, oracle: Oracle, tol: float) -> Found:
-    descents = (descend(oracle, z, request.penalty, tol) for z in _starts(request, oracle))
-    return min(descents, key=lambda found: found.value)
-
-
-def _starts(request: Request, oracle: Oracle) -> Iterator[FloatArray]:
-    """The prior, the equilibrium of the same baseline, the user's, then some near corners."""
-    prior = request.penalty.prior
-    yield prior
-    if request.n_starts == 1:
-        return
-    yield find_equilibrium(oracle, prior, START_TOL, oracle.n_evaluations + START_BUDGET).z
-    if request.start is not None:
-        yield request.start
-    for k in request.rng.permutation(oracle.p)[: max(request.n_starts - 2, 0)]:
-        yield OFF_CORNER * simplex.uniform(oracle.p) + (1 - OFF_CORNER) * np.eye(oracle.p)[k]
 
 
 def _run_dca(request: Request) -> Found:
@@ -254,8 +193,8 @@ def _iterate_map(request: Request) -> Found:
 
 
 METHODS: dict[tuple[str, str], Callable[[Request], Found]] = {
-    ("regret", "auto"): _find_worst,
-    ("robust", "auto"): _find_worst,
+    ("regret", "auto"): find_worst,
+    ("robust", "auto"): find_worst,
     ("gamma", "auto"): _find_gamma,
     ("regret", "dca"): _run_dca,
     ("robust", "dca"): _run_dca,
@@ -295,6 +234,7 @@ def _solution(request: Request, method: str, found: Found) -> Solution:
         optimality=found.optimality,
         n_evaluations=found.n_evaluations,
         n_hessians=found.n_hessians,
+        n_rounds=found.n_rounds,
         shrinkage=request.penalty.rho,
         trace=found.trace,
     )

@@ -7,11 +7,13 @@ from typing import Protocol
 import numpy as np
 
 from anymix._arrays import FloatArray
+from anymix.core.losses import Loss
 from anymix.core.problem import gap
 from anymix.core.records import Step
 from anymix.core.simplex import clean
 from anymix.core.solvers.budget import Meter
 from anymix.core.solvers.found import Found
+from anymix.core.sums import Sums
 
 
 class SumOverPoints(Protocol):
@@ -24,15 +26,19 @@ class SumOverPoints(Protocol):
     def source_losses(self, z: FloatArray) -> FloatArray:
         """Return L_k(z), shape (p,)."""
 
-    def losses_and_jacobian(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return L (p,) and G (p, p)."""
+    def evaluate_many(self, Z: FloatArray, multipliers: FloatArray | None = None) -> Sums:
+        """Return L, G and, with multipliers (s, p), Σ_k λ_k ∇²L_k, for a stack Z (s, p)."""
 
-    def hessian(self, z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Return Σ_k λ_k ∇²L_k (p, p)."""
+    @property
+    def loss(self) -> Loss:
+        """ℓ; kinks are rounded first."""
+
+    def smoothed(self, width: float) -> SumOverPoints:
+        """Return the problem with kinks rounded; only asked for where the loss has one."""
 
 
 class Solvable(SumOverPoints, Protocol):
-    """What `solve` asks of a problem besides; the DCA and shrinkage="auto" need a `Problem`."""
+    """What `solve` asks of a problem besides; the DCA needs a `Problem`."""
 
     @property
     def n_points(self) -> int:
@@ -44,6 +50,9 @@ class Solvable(SumOverPoints, Protocol):
 
     def thin(self, n: int, rng: np.random.Generator) -> Solvable:
         """Return the problem on about n of the points; only asked for where there are many."""
+
+    def paired_moments(self, z: FloatArray) -> FloatArray:
+        """Σw, Σwd, Σw², Σw²d, Σw²d² (5, p); only asked for by shrinkage="auto"."""
 
 
 def baseline(problem: Solvable, objective: str) -> FloatArray:
@@ -71,31 +80,44 @@ class Oracle:
         self.share = share
         self.n_evaluations = 0.0
         self.n_hessians = 0.0
+        self.n_rounds = 0
         self.trace: list[Step] = []
         self.helper: Oracle | None = None
 
-    def _note(self, losses: FloatArray, z: FloatArray) -> FloatArray:
-        self.n_evaluations += self.share
-        f = np.asarray(losses - self.baseline)
-        self.trace.append(Step(self.n_evaluations, gap(f, z), float(f.max())))
-        self.meter.note(f, z, self.share)
-        return f
-
     def losses(self, z: FloatArray) -> FloatArray:
         """Return f = L(z) − b."""
-        self.meter.pay(self.share)
-        return self._note(self.problem.source_losses(z), z)
+        self._pay(1)
+        return np.asarray(self._noted(self.problem.source_losses(z)[None], z[None])[0])
 
     def losses_and_jacobian(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f = L(z) − b and its Jacobian."""
-        self.meter.pay(self.share)
-        L, G = self.problem.losses_and_jacobian(z)
-        return self._note(L, z), G
+        self._pay(1)
+        found = self.problem.evaluate_many(z[None])
+        return self._noted(found.losses, z[None])[0], found.jacobians[0]
 
-    def hessian(self, z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Return Σ_k λ_k ∇²f_k."""
-        self.n_hessians += self.share
-        return self.problem.hessian(z, multipliers)
+    def ask(
+        self, Z: FloatArray, multipliers: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return f, its Jacobians and Σ_k λ_k ∇²f_k for a stack of z, in one round."""
+        self._pay(len(Z))
+        self.n_hessians += self.share * len(Z)
+        found = self.problem.evaluate_many(Z, multipliers)
+        assert found.hessians is not None
+        return self._noted(found.losses, Z), found.jacobians, found.hessians
+
+    def _pay(self, n: int) -> None:
+        self.meter.pay(self.share * n)
+        self.n_evaluations += self.share * n
+        self.n_rounds += 1
+
+    def _noted(self, losses: FloatArray, Z: FloatArray) -> FloatArray:
+        """Take the baseline off, and remember the best of the stack."""
+        f = np.asarray(losses - self.baseline)
+        best = int(f.max(axis=1).argmin())
+        self.trace.append(Step(self.n_evaluations, gap(f[best], Z[best]), float(f[best].max())))
+        for one, z in zip(f, Z, strict=True):
+            self.meter.note(one, z, self.share)
+        return f
 
     def billed(self, found: Found) -> Found:
         """Clean z, and add what it cost here and at the helper, which sees part of the points."""
@@ -104,5 +126,6 @@ class Oracle:
             z=clean(found.z),
             n_evaluations=sum(oracle.n_evaluations for oracle in oracles),
             n_hessians=sum(oracle.n_hessians for oracle in oracles),
+            n_rounds=sum(oracle.n_rounds for oracle in oracles),
             trace=tuple(self.trace),
         )

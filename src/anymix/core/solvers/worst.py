@@ -1,0 +1,69 @@
+"""The search for "robust" and "regret": descents from several starts, on few points first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anymix._arrays import FloatArray
+from anymix.core import simplex
+from anymix.core.solvers.equilibrium import find_equilibrium
+from anymix.core.solvers.found import Found
+from anymix.core.solvers.kinks import descend_kinks
+from anymix.core.solvers.minimax import descend
+from anymix.core.solvers.oracle import Oracle
+from anymix.core.solvers.request import ROUGH_TOL, Request, oracles
+
+# Descents begin on so many points, or so many a source, where there are several times as many.
+FEW_POINTS, FEW_A_SOURCE, SEVERAL = 500, 40, 4
+# The equilibrium is but one start of a descent.  Tried 1e-6 to 1e-10: evaluations within 3 %.
+START_TOL, START_BUDGET = 1e-8, 60
+# Corners are kept off: nothing is learned of sources that have no weight.
+OFF_CORNER = 0.1
+# Of descents on some of the points so many go on, as far apart, and as near to the best: which is
+# the best there is chance.
+N_KEPT, APART, NOISE = 6, 1e-3, 0.1
+
+
+def find_worst(request: Request) -> Found:
+    """Descend from several starts, on few points first if there are many; keep the best."""
+    few = max(FEW_POINTS, FEW_A_SOURCE * request.problem.n_sources)
+    oracle, part = oracles(request, SEVERAL * few, few)
+    starts = _starts(request)
+    if part is not None:
+        rough = _descents(request, part, starts, ROUGH_TOL)
+        size = abs(rough[0].value) + float(np.abs(request.problem.own_losses).max())
+        near = rough[0].value + NOISE * size
+        starts = simplex.apart([end.z for end in rough if end.value <= near], APART, N_KEPT)
+    best = _descents(request, oracle, starts, request.tol)[0]
+    if request.n_starts > 1 and best.value > _reachable(request, oracle):
+        budget = oracle.n_evaluations + START_BUDGET
+        level = find_equilibrium(oracle, request.first, START_TOL, budget)
+        other = _descents(request, oracle, level.z[None], request.tol)[0]
+        best = min(best, other, key=lambda found: found.value)
+    return oracle.billed(best)
+
+
+def _descents(request: Request, oracle: Oracle, starts: FloatArray, tol: float) -> list[Found]:
+    if request.problem.loss.kink:
+        return descend_kinks(oracle, starts, request.penalty, tol)
+    return descend(oracle, starts, request.penalty, tol)
+
+
+def _reachable(request: Request, oracle: Oracle) -> float:
+    """max_k (ε_k − b_k), which the equilibrium does not exceed but for ηM, and the penalty there.
+
+    Paper: Cor. 2.
+    """
+    own = request.problem.own_losses
+    return float((own - oracle.baseline).max()) + request.penalty.value(request.first)
+
+
+def _starts(request: Request) -> FloatArray:
+    """The prior, the user's, then some near corners: (s, p)."""
+    p = request.problem.n_sources
+    starts = [request.penalty.prior]
+    if request.start is not None:
+        starts.append(request.start)
+    for k in request.rng.permutation(p)[: request.n_starts - 1]:
+        starts.append(OFF_CORNER * simplex.uniform(p) + (1 - OFF_CORNER) * np.eye(p)[k])
+    return np.stack(starts)
