@@ -24,6 +24,8 @@ from anymix.estimators.distribution_weighted import (
 from anymix.estimators.group_dro import GroupDRO
 from anymix.estimators.kmm import KernelMeanMatching
 from anymix.estimators.summary import summarise, summarise_tables
+from anymix.estimators.verdict import Rival as Rival
+from anymix.estimators.verdict import Verdict, verdicts
 
 __all__ = [
     "Comparison",
@@ -39,10 +41,12 @@ __all__ = [
     "SingleSource",
     "Stacking",
     "Uniform",
+    "Verdict",
     "VolumeWeighted",
     "compare",
     "compare_tables",
     "default_estimator",
     "summarise",
     "summarise_tables",
+    "verdicts",
 ]

@@ -18,7 +18,9 @@ from sklearn.base import is_classifier
 from anymix._arrays import FloatArray, IntArray, positions
 from anymix.core import Averaged, Combination, Loss, Record, get_loss, losses_at, mix, simplex
 from anymix.estimators._format import lay_out, number
+from anymix.estimators._intervals import Interval, wilson
 from anymix.estimators._rows import check_domains
+from anymix.estimators.verdict import Verdict
 from anymix.sources import PROBABILITY_FLOOR, Tables, answers
 
 
@@ -33,7 +35,10 @@ Method = Combination | Averaged | Answers | int | FloatArray
 
 @dataclass(frozen=True)
 class Comparison(Record):
-    """loss[a, t] of method a on mixture t, with an interval; worst[a] is over all mixtures."""
+    """loss[a, t] of method a on mixture t, with an interval; worst[a] is over all mixtures.
+
+    verdicts are there if the rows are new to the model and its sources have been asked about them.
+    """
 
     methods: tuple[str, ...]
     privileged: tuple[bool, ...]
@@ -46,6 +51,7 @@ class Comparison(Record):
     worst: FloatArray
     worst_mixture: tuple[str, ...]
     measure: str
+    verdicts: tuple[Verdict, ...] = ()
 
     def table(self, digits: int = 4) -> str:
         """Lay the numbers out as text; * marks methods that use privileged information."""
@@ -228,43 +234,45 @@ class _Mixtures:
     ) -> Comparison:
         """Average losses (versions, m) of each method over domains, and these over mixtures."""
         lam, p = self.weights, len(self.domains)
-        shape = (len(losses), p + len(lam), p)
-        L, se = np.empty(shape), np.empty(shape)
+        shape, z = (len(losses), p + len(lam), p), float(norm.ppf(0.5 + confidence / 2))
+        found = Interval(*np.empty((3, *shape)))
         for a, values in enumerate(losses.values()):
             for k, name in enumerate(self.domains):
                 own = values[:, domain == k]
                 if not own.shape[1]:
                     raise ValueError(f"there are no rows of the source {name!r} to compare on.")
-                L[a, :, k], se[a, :, k] = _mean_and_error(own, weight, domain == k)
-        alone = np.diagonal(L[:, :p], axis1=1, axis2=2)
-        mean = (lam * L[:, p:]).sum(axis=2)
-        error = np.sqrt(((lam * se[:, p:]) ** 2).sum(axis=2))
-        width = float(norm.ppf(0.5 + confidence / 2)) * error
+                told = _interval(own, weight, domain == k, z, shares=measure == "accuracy")
+                for table, one in zip(found, told, strict=True):
+                    table[a, :, k] = one
+        alone = np.diagonal(found.mean[:, :p], axis1=1, axis2=2)
+        mixed = Interval(*(table[:, p:] for table in found)).mixed(lam)
         return Comparison(
             methods=tuple(losses),
             privileged=tuple(privileged),
             sources=self.domains,
             mixtures=self.names,
             mixture_weights=lam,
-            loss=mean,
-            lower=mean - width,
-            upper=mean + width,
+            loss=mixed.mean,
+            lower=mixed.lower,
+            upper=mixed.upper,
             worst=alone.max(axis=1),
             worst_mixture=tuple(self.domains[k] for k in alone.argmax(axis=1)),
             measure=measure if isinstance(measure, str) else type(measure).__name__,
         )
 
 
-def _mean_and_error(
-    losses: FloatArray, weight: FloatArray | None, rows: NDArray[np.bool_]
-) -> tuple[FloatArray, FloatArray]:
-    """Mean of losses (versions, n) over the rows of a domain, and its standard error."""
-    if weight is None:
-        return losses.mean(axis=1), losses.std(axis=1) / np.sqrt(max(losses.shape[1] - 1, 1))
-    share = weight[rows] / weight[rows].sum()
+def _interval(
+    losses: FloatArray, weight: FloatArray | None, rows: NDArray[np.bool_], z: float, shares: bool
+) -> Interval:
+    """Mean of losses (versions, n) over the rows of a domain, ± z errors; shares stay in [0, 1]."""
+    given = np.ones(losses.shape[1]) if weight is None else weight[rows]
+    share = given / given.sum()
     mean, n = losses @ share, 1.0 / float(share @ share)
+    if shares:
+        return Interval(mean, *wilson(mean, n, z))
     spread = ((share * (losses - mean[:, None])) ** 2).sum(axis=1)
-    return mean, np.sqrt(spread * n / max(n - 1.0, 1.0))
+    half = z * np.sqrt(spread * n / max(n - 1.0, 1.0))
+    return Interval(mean, mean - half, mean + half)
 
 
 def _row_losses(model: Any, X: Any, y: NDArray[Any], measure: str | Loss) -> FloatArray:

@@ -13,6 +13,7 @@ from anymix._arrays import FloatArray
 from anymix._version import __version__
 from anymix.core import Averaged, Combination, Record, log_responsibilities, plain
 from anymix.densities import CalibrationReport, balanced_weights
+from anymix.estimators.verdict import Verdict, verdicts
 from anymix.sources import MOST_SOURCES, Tables
 
 N_BINS = 10
@@ -66,6 +67,7 @@ def summarise(
             "z": model.z_,
             "certificate": certificate,
             "adapted": True if certificate is None else None,
+            "verdict": _verdict(model),
             "cross_loss": model.cross_loss_,
             "comparison": comparison,
             "solution": model.solution_,
@@ -78,6 +80,14 @@ def summarise(
             **summarise_tables(model.tables_, model.combination_, model.calibration_report_),
         }
     )
+
+
+def _verdict(model: Any) -> tuple[Verdict, ...] | None:
+    """How the model stands on its held-out rows; z that was adapted since was not judged there."""
+    if model.certificate_ is None:
+        return None
+    held = model.held_out_
+    return verdicts(model.tables_, held.predictions, model.loss, model.confidence, held.crossed)
 
 
 def _consulting(model: Any) -> dict[str, Any] | None:

@@ -204,7 +204,11 @@ def summarise_folder(folder: str | Path, name: str | None = None) -> dict[str, A
     if "certificate" in saved:
         shown["adapted"] = None
     shown["recorded"] = {part: one.day or "a day not stated" for part, one in saved.items()}
-    return shown | {part: plain(one.record) for part, one in saved.items()}
+    shown |= {part: plain(one.record) for part, one in saved.items()}
+    if "comparison" in saved and saved["comparison"].record.verdicts:
+        shown["verdict"] = shown["comparison"]["verdicts"]
+        shown["recorded"]["verdict"] = shown["recorded"]["comparison"]
+    return shown
 
 
 def _restore_all(folder: Path, record: dict[str, Any], digest: str) -> tuple[Any, dict[str, Saved]]:

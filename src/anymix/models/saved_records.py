@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from anymix._arrays import FloatArray
 from anymix._errors import AuditError, InputError
 from anymix._files import read_file, replacing
 from anymix.core import Certificate, Record, get_loss, loss_name, plain, simplex
-from anymix.estimators import Comparison
+from anymix.estimators import Comparison, Verdict
 from anymix.exchange import facts_of, parse_json
 from anymix.monitor import Alarm, ExpectedLoss, MixtureEstimate, TrafficReport, describe, spoken
+from anymix.sources import WRONG
 
 # Parts of the report that a record of new rows replaces, and the file that keeps each.
 FILES = {
@@ -179,7 +181,38 @@ def _check_comparison(found: Comparison, model: Any) -> Comparison:
     )
     for weights in found.mixture_weights:
         simplex.check(weights, len(names), "a mixture")
+    for verdict in found.verdicts:
+        _check_verdict(verdict, found, loss_name(get_loss(model.loss)))
     return found
+
+
+def _check_verdict(told: Verdict, found: Comparison, loss: str) -> None:
+    p, measures = len(found.sources), (loss, WRONG)
+    _check(told.measure in measures, "a verdict is of another measure than the model's")
+    _check(0 < told.confidence < 1, "a verdict has a confidence that is not between 0 and 1")
+    counted = told.rows.shape == (p,) and (told.rows > 0).all()
+    _check(counted, "a verdict does not count rows of each source")
+    _check_ends(told.loss, told.lower, told.upper, p)
+    if told.measure == loss and "anymix" in found.methods:
+        ours = found.loss[found.methods.index("anymix")]
+        _check(np.allclose(told.loss, ours, rtol=1e-6), "a verdict is not that of its table")
+    names = [rival.name for rival in told.rivals]
+    known = set(names) <= {"average", "own", "constant", "chance"} and len(set(names)) == len(names)
+    _check(known, "a verdict names ways that are not known")
+    for rival in told.rivals:
+        _check_ends(rival.difference, rival.lower, rival.upper, p)
+        gap = told.loss - rival.loss
+        same = gap.shape == rival.difference.shape and np.allclose(gap, rival.difference, atol=1e-9)
+        _check(same, "a verdict has differences that are not those of its losses")
+
+
+def _check_ends(mean: FloatArray, lower: FloatArray, upper: FloatArray, p: int) -> None:
+    sound = mean.shape == lower.shape == upper.shape == (p + 1,) and np.isfinite(mean).all()
+    _check(sound, "a verdict is not of the sources and all of them")
+    # Rounding may put an end of an interval without width on the other side.
+    slack = 1e-9 * (1.0 + np.abs(mean))
+    inside = (lower <= mean + slack).all() and (mean <= upper + slack).all()
+    _check(inside, "a verdict has intervals that do not hold its numbers")
 
 
 def _check_traffic(found: TrafficReport, model: Any) -> TrafficReport:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from anymix.core import Assumptions, Certificate
-from anymix.estimators import Comparison, compare_tables, usual_methods
+from anymix.estimators import Comparison, compare_tables, usual_methods, verdicts
 from anymix.exchange import ReceivedSource, SiteTable, join_sites
 from anymix.models.folder import SavedModel, check_several
 from anymix.models.place import Place
 from anymix.models.record import TASKS
 from anymix.models.seen_rows import seen_sources
 from anymix.models.writing import write_model
-from anymix.sources import Tables, certify_tables, usual_clip, without_confidence
+from anymix.sources import Tables, answers, certify_tables, usual_clip, without_confidence
 
 
 def fit_sites(
@@ -46,7 +47,10 @@ def compare_sites(
     tables.check_loss(model.loss, model.combination_.rule)
     seen = _seen(tables, sites, model)
     methods = usual_methods(tables, model.combination_, names)
-    return compare_tables(tables, methods, names, model.loss, confidence=confidence), seen
+    found = compare_tables(tables, methods, names, model.loss, confidence=confidence)
+    said = answers(tables, model.combination_)
+    told = verdicts(tables, said, model.loss, confidence, fresh=not seen)
+    return replace(found, verdicts=told), seen
 
 
 def certify_sites(

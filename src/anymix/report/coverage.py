@@ -28,7 +28,12 @@ def coverage(record: Data) -> str:
             record["sources"], found["rows"], found["coverage"], found["size"], strict=True
         )
     ]
-    head = ["Source", "rows", "covered", "mean number of labels" if labels else "mean width"]
+    head = [
+        "Source",
+        "rows",
+        "covered",
+        "mean number of labels" if labels else "mean width, in the target’s unit",
+    ]
     body = f'<p class="note">{prose(found["sentence"])}</p>'
     body += table("Coverage and size on each source", head, rows)
     return section("sets", "How sure is an answer?", lead, body)

@@ -19,6 +19,7 @@ from anymix.report.markup import (
     table,
 )
 from anymix.report.record import recorded
+from anymix.report.units import unit_of
 
 Data = dict[str, Any]
 
@@ -29,18 +30,30 @@ def cross_table(record: Data) -> str:
     if found is None:
         return ""
     lead = (
-        "Rows are models, columns the domains they were judged on. Darker is worse than the best "
-        "model of that domain; on the diagonal each model is at home."
+        "Rows are models, columns the domains they were judged on, by the "
+        f"{unit_of(record.get('loss')).head}. Darker is worse than the best model of that domain; "
+        "on the diagonal each model is at home."
     )
     columns = [heats(column) for column in zip(*found["mean"], strict=True)]
     shades = [list(line) for line in zip(*columns, strict=True)]
     digits = decimals(flat(found["mean"]))
     notes = [
         [f"{number(a, digits)} to {number(b, digits)}" for a, b in zip(low, high, strict=True)]
-        for low, high in zip(found["lower"], found["upper"], strict=True)
+        for low, high in zip(_above_zero(found), found["upper"], strict=True)
     ]
     body = heat_table(record, "Each model on each domain", found["mean"], shades, notes)
     return section("cross", "Each source’s model on each domain", lead, body)
+
+
+def _above_zero(found: Data) -> Any:
+    """Lower ends of intervals; those of losses that are not negative are not, either."""
+    return [
+        [
+            low if None in (low, mean) or mean < 0 else max(low, 0.0)
+            for low, mean in zip(*both, strict=True)
+        ]
+        for both in zip(found["lower"], found["mean"], strict=True)
+    ]
 
 
 def weights(record: Data) -> str:
@@ -120,7 +133,10 @@ def _calibration_table(report: Data) -> str:
                 cell(number(report[f"{field}_after"], 4), css="ours"),
             ],
         )
-        for title, field in (("Log-loss of the source", "log_loss"), ("Calibration error", "error"))
+        for title, field in (
+            ("Log-loss of the source, in nats", "log_loss"),
+            ("Calibration error, as a share", "error"),
+        )
     ]
     return table("Calibration in numbers", ["On held-out rows", "before", "after"], rows)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from anymix.report.markup import cell, decimals, number, row, significant, table
+from anymix.report.markup import cell, esc, prose, row, significant, table
+from anymix.report.units import Unit, unit_of
 
 Data = dict[str, Any]
 
@@ -15,34 +16,68 @@ FIGURES = (
 MEASURED = {"regret": "regret", "loss": "robust_loss"}
 
 
-def figures(found: Data) -> list[str]:
+def certified_unit(record: Data) -> Unit:
+    """Return what the certificate is measured in: its own measure, or the model's loss."""
+    return unit_of(record["certificate"].get("loss") or record.get("loss"))
+
+
+def figures(record: Data) -> list[str]:
     """Set what was measured above what is guaranteed, and say what that stands on."""
-    parts = []
+    found, unit, parts = record["certificate"], certified_unit(record), []
     for title, half, sign in FIGURES:
-        value = significant(found.get(MEASURED[half]), sign)
-        note = _claim(found, half, sign)
-        parts.append(f"<div><dt>{title}</dt><dd>{value}<small>{note}</small></dd></div>")
+        value = _written(found.get(MEASURED[half]), unit, sign)
+        note, head = _claim(found, half, sign, unit), f"{title}: {unit.head}"
+        parts.append(f"<div><dt>{esc(head)}</dt><dd>{value}<small>{note}</small></dd></div>")
     return parts
 
 
-def _claim(found: Data, half: str, sign: bool) -> str:
+def _written(value: float | None, unit: Unit, sign: bool = False) -> str:
+    if value is None:
+        return significant(None)
+    return significant(unit.scale * value, sign) + "\u00a0%" * unit.share
+
+
+def _claim(found: Data, half: str, sign: bool, unit: Unit) -> str:
     upper, confidence = found.get(f"{half}_upper"), found.get("confidence")
     if upper is None or confidence is None:
         return "no confidence is claimed" if found.get(f"{half}_ground") == "measured" else ""
     ground = found.get(f"{half}_ground") or ""
     how = f" ({ground})" if ground else ""
     clip = found.get("clip")
-    cut = "" if clip is None else f", no row counted above {significant(clip)}"
-    return f"at most {significant(upper, sign)} with {100 * confidence:g} % confidence{how}{cut}"
+    cut = "" if clip is None else f", no row counted above {_written(clip, unit)}"
+    most = _written(upper, unit, sign)
+    return f"at most {most} with {100 * confidence:g} % confidence{how}{cut}"
 
 
-def beside(found: Data) -> str:
+def clipped_note(record: Data) -> str:
+    """Say why what was measured may stand above what is guaranteed: it counts every row whole."""
+    found, unit = record["certificate"], certified_unit(record)
+    clip = found.get("clip")
+    above = [
+        title.split(",")[0].lower()
+        for title, half, _ in FIGURES
+        if None not in (found.get(MEASURED[half]), found.get(f"{half}_upper"))
+        and found[MEASURED[half]] > found[f"{half}_upper"]
+    ]
+    if clip is None or not above:
+        return ""
+    said = (
+        f"The {' and the '.join(above)} that was measured stands above the bound, and both are "
+        "right: what was measured counts every row in full, the bound counts no row for more than "
+        f"{_written(clip, unit)}. A few rows that lose more than that make the difference; no "
+        "bound can be sure of how rare such rows are."
+    )
+    return f'<p class="note">{prose(said)}</p>'
+
+
+def beside(record: Data) -> str:
     """Lay out what chance, the plain average and each source alone lose where they are worst."""
+    found = record["certificate"]
     others = found.get("beside") or []
     if not others:
         return ""
-    values = [found["robust_loss"], *(one["loss"] for one in others)]
-    digits = decimals(values)
-    rows = [row("anymix", [cell(number(values[0], digits), css="ours")], "ours")]
-    rows += [row(one["name"], [cell(number(one["loss"], digits))]) for one in others]
-    return table("On its worst source", ["On its worst source", "loss"], rows)
+    unit, values = certified_unit(record), [found["robust_loss"], *(o["loss"] for o in others)]
+    digits = unit.digits(values)
+    rows = [row("anymix", [cell(unit.text(values[0], digits), css="ours")], "ours")]
+    rows += [row(one["name"], [cell(unit.text(one["loss"], digits))]) for one in others]
+    return table("On its worst source", ["On its worst source", esc(unit.head)], rows)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from anymix.report.grounds import beside, figures
+from anymix.report.grounds import beside, certified_unit, clipped_note, figures
 from anymix.report.markup import (
     cell,
-    decimals,
     esc,
     flat,
     number,
@@ -20,7 +19,8 @@ from anymix.report.markup import (
     significant,
     table,
 )
-from anymix.report.record import OURS, corner_losses, recorded
+from anymix.report.record import OURS, corner_losses, corner_measure, recorded
+from anymix.report.units import Unit, unit_of
 
 Data = dict[str, Any]
 
@@ -29,7 +29,7 @@ def facts(record: Data) -> str:
     """Say in one line what the page is about."""
     parts = [f"{len(record['sources'])} sources"]
     if "loss" in record:
-        parts.append(f"{record['loss'].replace('_', '-')} loss")
+        parts.append(f"loss: {unit_of(record['loss']).head}")
     if "rows" in record:
         parts.append(f"{sum(record['rows']):,} held-out rows".replace(",", "\u202f"))
     if "objective" in record:
@@ -55,8 +55,8 @@ def certificate(record: Data) -> str:
     body = (
         f'<blockquote class="sentence">{prose(found.get("sentence", ""))}</blockquote>'
         f"{_set_aside(record)}{_heard(record)}"
-        f'<dl class="figures">{"".join(figures(found))}</dl>{_at_home(record, found)}'
-        f"{beside(found)}{_bounds(found)}"
+        f'<dl class="figures">{"".join(figures(record))}</dl>{clipped_note(record)}'
+        f"{_at_home(record, found)}{beside(record)}{_bounds(found)}"
     )
     lead = "What holds for every mixture of the sources, whichever one the future brings."
     lead += recorded(record, "certificate")
@@ -122,20 +122,21 @@ def _refuted(bound: Data, found: Data) -> str:
 
 def _at_home(record: Data, found: Data) -> str:
     """Set each source's own model beside the combined one, on its own rows."""
-    own, ours = found["own_losses"], found["source_losses"]
-    digits = decimals([*own, *ours])
+    own, ours, unit = found["own_losses"], found["source_losses"], certified_unit(record)
+    digits = unit.digits([*own, *ours])
     extra = [name for name in ("rows", "z") if name in record]
     rows = []
     for k, name in enumerate(record["sources"]):
         gap = ours[k] - own[k]
-        cells = [cell(number(own[k], digits)), cell(number(ours[k], digits), css="ours")]
-        cells.append(cell(number(gap, digits, True), css="good" if gap <= 0 else "bad"))
+        cells = [cell(unit.text(own[k], digits)), cell(unit.text(ours[k], digits), css="ours")]
+        cells.append(cell(unit.gap(gap, digits), css="good" if gap <= 0 else "bad"))
         cells += [cell(f"{record['rows'][k]}")] if "rows" in extra else []
         cells += [cell(number(record["z"][k], 3))] if "z" in extra else []
         rows.append(row(name, cells))
     head = ["At home", "own model", "anymix", "difference"]
-    head += [{"rows": "held-out rows", "z": "z"}[name] for name in extra]
-    return table("Each source at home", head, rows)
+    head += [{"rows": "held-out rows", "z": "weight z"}[name] for name in extra]
+    said = f"Each source at home: {unit.head}"
+    return f'<p class="note">{esc(said)}.</p>{table("Each source at home", head, rows)}'
 
 
 def explorer(record: Data) -> str:
@@ -151,7 +152,10 @@ def explorer(record: Data) -> str:
         '<div class="bars"></div></div></div>'
         "<noscript><p>The explorer needs JavaScript; the tables below do not.</p></noscript>"
     )
-    lead = f"Choose a mixture of the sources and see what each method would lose on it. {how}"
+    lead = (
+        "Choose a mixture of the sources and see what each method would lose on it, measured by "
+        f"the {unit_of(corner_measure(record)).head}. {how}"
+    )
     return section("explore", "Mixture explorer", lead, body)
 
 
@@ -160,11 +164,12 @@ def comparison(record: Data) -> str:
     found = record.get("comparison")
     if found is None:
         return ""
-    digits = decimals(flat(found["loss"]))
+    unit = unit_of(found.get("measure"))
+    digits = unit.digits(flat(found["loss"]))
     allowed = [not cheats for cheats in found["privileged"]]
     best = [_lowest(column, allowed) for column in zip(*found["loss"], strict=True)]
     best.append(_lowest(found["worst"], allowed))
-    rows = [_method_row(found, a, best, digits) for a in range(len(found["methods"]))]
+    rows = [_method_row(found, a, best, (unit, digits)) for a in range(len(found["methods"]))]
     head = ["Method", *map(esc, found["mixtures"]), "worst domain"]
     note = ""
     if any(found["privileged"]):
@@ -173,12 +178,30 @@ def comparison(record: Data) -> str:
             "the rows of all sources in one place. It is not ranked.</p>"
         )
     lead = (
-        "Loss of each method on each mixture, with its interval; the lowest is bold. The worst "
-        "domain is the worst of all mixtures for a model that is the same on each."
+        f"What each method loses on each mixture, by the {unit.head}, with its interval; the "
+        "lowest is bold. The worst domain is the worst of all mixtures for a model that is the "
+        f"same on each.{_beside_certificate(record, unit)}"
     )
     lead += recorded(record, "comparison")
     title = "anymix beside the alternatives"
     return section("comparison", title, lead, table(title, head, rows) + note)
+
+
+def _beside_certificate(record: Data, unit: Unit) -> str:
+    """Say why the numbers of the table are not those of the certificate, where they are not."""
+    found, told = record.get("certificate"), record["comparison"]
+    if found is None or OURS not in told["methods"]:
+        return ""
+    other = certified_unit(record)
+    if other != unit:
+        return (
+            f" The certificate is in another measure, {other.head}: its numbers and these cannot "
+            "be set side by side."
+        )
+    worst, measured = told["worst"][told["methods"].index(OURS)], found.get("robust_loss")
+    if measured is None or worst is None or abs(worst - measured) <= 1e-9 * abs(measured):
+        return ""
+    return " The certificate was measured on other rows, so that its numbers are not quite these."
 
 
 def _lowest(values: Any, allowed: list[bool]) -> float | None:
@@ -186,16 +209,25 @@ def _lowest(values: Any, allowed: list[bool]) -> float | None:
     return min(known, default=None)
 
 
-def _method_row(found: Data, a: int, best: list[float | None], digits: int) -> str:
-    cheats = found["privileged"][a]
+def _inside(value: float | None, loss: float | None, unit: Unit) -> float | None:
+    """Keep the end of an interval where the measure itself stays: shares in [0, 1], errors ≥ 0."""
+    if value is None or loss is None or loss < 0:
+        return value
+    return min(max(value, 0.0), 1.0) if unit.share else max(value, 0.0)
+
+
+def _method_row(found: Data, a: int, best: list[float | None], shown: tuple[Unit, int]) -> str:
+    cheats, (unit, digits) = found["privileged"][a], shown
     cells = []
     for t, value in enumerate(found["loss"][a]):
-        low, high = found["lower"][a][t], found["upper"][a][t]
-        note = f"{number(low, digits)} to {number(high, digits)}"
+        ends = (_inside(found[end][a][t], value, unit) for end in ("lower", "upper"))
+        note = " to ".join(unit.text(end, digits) for end in ends)
         css = "best" if not cheats and value == best[t] else ""
-        cells.append(cell(number(value, digits), note=note, css=css))
+        cells.append(cell(unit.text(value, digits), note=note, css=css))
     worst = found["worst"][a]
     css = "best" if not cheats and worst == best[-1] else ""
-    cells.append(cell(number(worst, digits), note=f"on {esc(found['worst_mixture'][a])}", css=css))
+    cells.append(
+        cell(unit.text(worst, digits), note=f"on {esc(found['worst_mixture'][a])}", css=css)
+    )
     name = found["methods"][a]
     return row(name + "*" * cheats, cells, "ours" if name == OURS else "")

@@ -6,6 +6,7 @@ from typing import Any
 
 from anymix.report.diagnostics import heat_table
 from anymix.report.markup import prose, section
+from anymix.report.units import unit_of
 
 Data = dict[str, Any]
 KINDS = {"rows": "the rows of", "sources": "the source"}
@@ -23,7 +24,8 @@ def influence(record: Data) -> str:
     for kind, who in KINDS.items():
         body += f'<p class="note">Loss (columns) owed to {who} (rows):</p>{_table(record, kind)}'
     lead = (
-        "How much of the loss on the rows of each source (columns) is owed to another one (rows): "
+        f"How much of the loss ({unit_of(record.get('loss')).head}) on the rows of each source "
+        "(columns) is owed to another one (rows): "
         "z and the calibration are learned once more without its rows, and without it altogether. "
         "Positive is harm."
     )

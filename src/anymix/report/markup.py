@@ -89,6 +89,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[str]) -> str:
         f'<div class="scroll" tabindex="0" role="region" aria-label="{esc(caption)}">'
         f'<table><caption class="hidden">{esc(caption)}</caption>'
         f"<thead><tr>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        '<p class="cue" aria-hidden="true">More columns: swipe or scroll sideways →</p>'
     )
 
 

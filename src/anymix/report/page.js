@@ -1,5 +1,14 @@
 "use strict";
 (() => {
+  // A table that is wider than its frame says so, until its end is seen.
+  const frames = [...document.querySelectorAll(".scroll")];
+  const cue = (frame) => frame.classList.toggle("more", frame.scrollWidth - frame.clientWidth - frame.scrollLeft > 4);
+  const cueAll = () => frames.forEach(cue);
+  frames.forEach((frame) => frame.addEventListener("scroll", () => cue(frame), { passive: true }));
+  document.querySelectorAll("details").forEach((fold) => fold.addEventListener("toggle", cueAll));
+  addEventListener("resize", cueAll);
+  cueAll();
+
   const { record, view } = JSON.parse(document.getElementById("data").textContent);
   const root = document.getElementById("explorer");
   if (!root) return;
@@ -17,7 +26,10 @@
     return node;
   }
   const add = (parent, ...rest) => parent.appendChild(make(...rest));
-  const write = (value) => value.toFixed(view.decimals).replace("-", "−");
+  // Shares are written as per cent, as in the tables; losses with their unit.
+  const write = (value) => ((view.share ? 100 : 1) * value).toFixed(view.decimals).replace("-", "−")
+    + (view.share ? "\u00a0%" : "");
+  const said = (value) => write(value) + (view.unit ? `\u00a0${view.unit}` : "");
   const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
   const unit = (k) => names.map((_, j) => Number(j === k));
 
@@ -158,8 +170,8 @@
         value.classList.toggle("lowest", losses[a] === least);
       });
       const best = methods[losses.indexOf(least)], ours = methods.findIndex((method) => method.ours);
-      const lowest = `${best.name} loses ${write(least)}, the least of all`;
-      const beside = best.ours || ours < 0 ? "" : `; ${methods[ours].name} loses ${write(losses[ours])}`;
+      const lowest = `${best.name} loses ${said(least)}, the least of all`;
+      const beside = best.ours || ours < 0 ? "" : `; ${methods[ours].name} loses ${said(losses[ours])}`;
       const where = names.map((n, k) => [mixture[k], n]).filter(([share]) => share >= 0.005)
         .map(([share, n]) => `${percent(share)} ${n}`).join(", ");
       verdict.textContent = `On ${where}: ${lowest}${beside}.`;

@@ -12,25 +12,30 @@ from string import Template
 from typing import Any, TypeVar
 
 from anymix._files import replacing
-from anymix.report import consulting, coverage, diagnostics, guarantees, influence
-from anymix.report.markup import decimals, esc, flat
-from anymix.report.record import ReportRecord, checked, corner_losses
+from anymix.report import consulting, coverage, diagnostics, guarantees, influence, verdict
+from anymix.report.markup import esc, flat
+from anymix.report.record import ReportRecord, checked, corner_losses, corner_measure
+from anymix.report.units import unit_of
 
 T = TypeVar("T")
 
 PARTS = (
     guarantees.alarm,
+    verdict.verdict,
     guarantees.certificate,
     guarantees.explorer,
     guarantees.comparison,
+    diagnostics.traffic,
     coverage.coverage,
     diagnostics.cross_table,
-    consulting.consulting,
     influence.influence,
+)
+# What a person who decides need not read.
+FOLDED = (
+    consulting.consulting,
     diagnostics.weights,
     diagnostics.calibration,
     diagnostics.convergence,
-    diagnostics.traffic,
 )
 
 
@@ -64,18 +69,30 @@ def render_html(record: ReportRecord | dict[str, Any]) -> str:
     """
     found = checked(record)
     methods = _draw(corner_losses, found)
-    view = {"methods": methods, "decimals": decimals(flat(m["losses"] for m in methods))}
+    unit = unit_of(_draw(corner_measure, found))
+    view = {"methods": methods, "unit": unit.short, "share": unit.share}
+    view["decimals"] = unit.digits(flat(m["losses"] for m in methods))
     script = _asset("page.js")
+    parts = [_draw(part, found) for part in PARTS]
+    parts.append(_folded([_draw(part, found) for part in FOLDED]))
     return Template(_asset("page.html")).substitute(
         title=esc(found["name"]),
         facts=_draw(guarantees.facts, found),
-        body="\n".join(_draw(part, found) for part in PARTS),
+        body="\n".join(parts),
         css=_asset("page.css"),
         script=script,
         # The page may run this one script and nothing else, so a hostile name stays a name.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         data=embedded_json({"record": found, "view": view}),
     )
+
+
+def _folded(parts: list[str]) -> str:
+    """Fold parts away under one line, where there are any."""
+    if not any(parts):
+        return ""
+    said = "For engineers: how the sources are weighed, calibration, solver"
+    return f'<details id="engineers"><summary>{said}</summary>{"".join(parts)}</details>'
 
 
 def _draw(part: Callable[[dict[str, Any]], T], found: dict[str, Any]) -> T:

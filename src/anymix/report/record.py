@@ -14,6 +14,7 @@ RECORDS = (
     *("certificate", "cross_loss", "comparison", "calibration", "solution", "traffic"),
     *("influence", "consulting", "sets"),
 )
+ENDS = ("loss", "lower", "upper")
 # Control characters, halves of characters, ends of lines, and what turns the direction of the text.
 ILLEGIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
@@ -42,6 +43,8 @@ class ReportRecord(TypedDict, total=False):
     adapted : bool
         Whether z was adapted to today's traffic after it was certified; there is then no
         certificate, and the page says why.
+    verdict : list of dict
+        A `Verdict` for each measure, the one that the page leads with first.
     cross_loss : dict
         A `CrossLoss`: mean[k][j] of source k's model on domain j, with lower, upper.
     comparison : dict
@@ -67,8 +70,8 @@ class ReportRecord(TypedDict, total=False):
     set_aside : list of str
         Sources whose rows did not choose z.
     recorded : dict of str
-        For each of certificate, comparison and traffic that no table could show anew, the day on
-        which it was recorded; the page says so.
+        For each of certificate, comparison, verdict and traffic that no table could show anew, the
+        day on which it was recorded; the page says so.
     """
 
     name: Required[str]
@@ -80,6 +83,7 @@ class ReportRecord(TypedDict, total=False):
     z: list[float] | None
     certificate: dict[str, Any] | None
     adapted: bool | None
+    verdict: list[dict[str, Any]] | None
     cross_loss: dict[str, Any] | None
     comparison: dict[str, Any] | None
     weights: list[list[float]] | None
@@ -113,7 +117,22 @@ def checked(record: ReportRecord | dict[str, Any]) -> dict[str, Any]:
     _check_kinds(found)
     for where, shape in _shapes(found).items():
         _check_shape(found, where, shape)
+    _check_verdicts(found)
     return found
+
+
+def _check_verdicts(found: dict[str, Any]) -> None:
+    p, told = len(found["sources"]), found.get("verdict", [])
+    if not isinstance(told, list) or not all(isinstance(one, dict) for one in told):
+        raise ValueError("the report's verdict is not a list of records.")
+    for one in told:
+        rivals = one.get("rivals")
+        if not isinstance(rivals, list) or not all(isinstance(rival, dict) for rival in rivals):
+            raise ValueError("the report's verdict has no list of rivals.")
+        _check_shape({"verdict": one}, "verdict.rows", (p,))
+        for part, names in ((one, ENDS), *((rival, ("difference", *ENDS)) for rival in rivals)):
+            for name in names:
+                _check_shape({"verdict": part}, f"verdict.{name}", (p + 1,))
 
 
 def _legible(value: Any) -> Any:
@@ -233,6 +252,14 @@ def corner_losses(record: dict[str, Any]) -> list[dict[str, Any]]:
     if "cross_loss" in record:
         found += list(zip(record["sources"], record["cross_loss"]["mean"], strict=True))
     return _ours_first(found)
+
+
+def corner_measure(record: dict[str, Any]) -> str | None:
+    """Return what `corner_losses` are measured by."""
+    comparison = record.get("comparison")
+    if comparison is not None and _corners(comparison["mixture_weights"], len(record["sources"])):
+        return cast(str | None, comparison.get("measure"))
+    return record.get("loss")
 
 
 def _corners(weights: list[list[float]], p: int) -> list[int] | None:

@@ -5,9 +5,12 @@ from anymix.sources.asking import evaluate
 from anymix.sources.asking import log_reference as log_reference
 from anymix.sources.asking import masses_of as masses_of
 from anymix.sources.certifying import Grounds as Grounds
+from anymix.sources.certifying import blind_values as blind_values
 from anymix.sources.certifying import certify_learned as certify_learned
 from anymix.sources.certifying import certify_parts as certify_parts
 from anymix.sources.certifying import certify_tables
+from anymix.sources.certifying import n_classes_of as n_classes_of
+from anymix.sources.certifying import own_values as own_values
 from anymix.sources.certifying import usual_clip as usual_clip
 from anymix.sources.certifying import without_confidence as without_confidence
 from anymix.sources.consulting import Advice, Consulted, consult
@@ -19,6 +22,9 @@ from anymix.sources.learning import Goal, Learned, learn
 from anymix.sources.learning import calibrations as calibrations
 from anymix.sources.learning import consulted_for as consulted_for
 from anymix.sources.learning import learn_part as learn_part
+from anymix.sources.measures import WRONG as WRONG
+from anymix.sources.measures import Measure as Measure
+from anymix.sources.measures import measure_of as measure_of
 from anymix.sources.novelty import Novelty as Novelty
 from anymix.sources.parts import HeldOut
 from anymix.sources.parts import advice as advice

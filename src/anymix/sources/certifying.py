@@ -189,7 +189,7 @@ def certify_tables(
 def usual_clip(tables: Tables, loss: str | Loss, measure: str | Loss | None = None) -> float:
     """c for new rows, by rows that taught the model: where few own models lose more at home."""
     judge = measure_of(measure, loss, n_classes_of(tables))
-    own = _own(tables, judge)
+    own = own_values(tables, judge)
     return 1.0 if judge.binary else clip_of(_gathered(tables, own, own))
 
 
@@ -217,10 +217,10 @@ def _targets(tables: Tables) -> Labels:
 def _evidence(
     tables: Tables, judged: FloatArray, judge: Measure, fold: IntArray | None = None
 ) -> Evidence:
-    return _gathered(tables, judged, _own(tables, judge), fold)
+    return _gathered(tables, judged, own_values(tables, judge), fold)
 
 
-def _own(tables: Tables, judge: Measure) -> FloatArray:
+def own_values(tables: Tables, judge: Measure) -> FloatArray:
     """What the own model of each row's source is judged at there, (m,)."""
     domain = np.asarray(tables.sample_domain)
     return judge.value(tables.predictions[domain, np.arange(domain.size)], _targets(tables))
@@ -241,7 +241,7 @@ def beside(
     Where a bound is on clipped losses they are told clipped alike, too.
     """
     cap, y = np.inf if clip is None else clip, _targets(tables)
-    ways = _blind(tables, judge)
+    ways = blind_values(tables, judge)
     ways["the plain average"] = judge.value(tables.predictions.mean(axis=0), y)
     for k, one in enumerate(tables.predictions):
         name = names[k] if names else f"source {k + 1}"
@@ -255,7 +255,7 @@ def beside(
     )
 
 
-def _blind(tables: Tables, judge: Measure) -> dict[str, FloatArray]:
+def blind_values(tables: Tables, judge: Measure) -> dict[str, FloatArray]:
     """Losses (m,) of a way that looks at no row: all classes alike, or the mean of all targets."""
     y, c = _targets(tables), n_classes_of(tables)
     if judge.binary and c is not None:

@@ -1,0 +1,171 @@
+"""How a model stands beside what one would do without it: better, level or worse, by how much.
+
+All is found on the same rows, so that differences are paired, with their intervals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from anymix._arrays import FloatArray
+from anymix.core import Loss, Record
+from anymix.densities import balanced_weights
+from anymix.estimators._intervals import Interval, Kind, mean_interval
+from anymix.sources import Measure, Tables, blind_values, measure_of, n_classes_of, own_values
+
+
+class Rival(NamedTuple):
+    """Another way, and the model's loss less its own; see `Verdict` for the shapes.
+
+    name is "average", of what the sources say; "own", each source's model at home; "constant", the
+    best answer that looks at no row; or "chance", all labels alike, where labels are not known.
+    """
+
+    name: str
+    loss: FloatArray
+    difference: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict(Record):
+    """What a model loses, and others on the same rows.
+
+    Arrays are (p + 1,): each source, and then all of them in equal parts.  The intervals of the p
+    sources hold together, those of all for themselves.
+
+    Attributes
+    ----------
+    measure : str
+        "share of wrong labels", or the name of the loss.
+    confidence : float
+    fresh : bool
+        Whether no part of the model is judged by rows that have taught it.
+    rows : array (p,)
+        How many rows of each source have judged.
+    loss, lower, upper : array (p + 1,)
+    rivals : tuple of Rival
+    """
+
+    measure: str
+    confidence: float
+    fresh: bool
+    rows: FloatArray
+    loss: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    rivals: tuple[Rival, ...]
+
+
+def verdicts(
+    tables: Tables,
+    said: FloatArray,
+    loss: str | Loss,
+    confidence: float = 0.95,
+    fresh: bool = True,
+) -> tuple[Verdict, ...]:
+    """Judge what a model has said at the points of tables, (m,) or (m, c).
+
+    Parameters
+    ----------
+    tables : Tables
+        With targets and the domain of each point.
+    said : array
+    loss : str or Loss
+        What the model was learned with.
+    confidence : float
+    fresh : bool
+        Whether the points have taught nothing of what was said at them.
+
+    Returns
+    -------
+    tuple of Verdict
+        By the loss; of labels by the share of wrong ones first, where the tables tell it.
+
+    Examples
+    --------
+    >>> tables = Tables(np.zeros((2, 4)), np.array([[0.0] * 4, [1.0] * 4]))
+    >>> tables = tables.labelled([0.0, 0.0, 1.0, 1.0], [0, 0, 1, 1])
+    >>> (found,) = verdicts(tables, np.array([0.0, 0.0, 1.0, 1.0]), "squared")
+    >>> {rival.name: rival.difference.round(4).tolist() for rival in found.rivals}
+    {'average': [-0.25, -0.25, -0.25], 'own': [0.0, 0.0, 0.0], 'constant': [-0.25, -0.25, -0.25]}
+    """
+    c = n_classes_of(tables)
+    judges = [measure_of(None, loss, c)]
+    if c is not None and said.ndim == 2 and said.shape[1] > 1:
+        judges.insert(0, measure_of("accuracy", loss, c))
+    return tuple(_verdict(tables, said, judge, confidence, fresh) for judge in judges)
+
+
+def _verdict(
+    tables: Tables, said: FloatArray, judge: Measure, confidence: float, fresh: bool
+) -> Verdict:
+    y, p = np.asarray(tables.targets), len(tables.log_masses)
+    ours, alpha = judge.value(said, y), 1.0 - confidence
+    loss = _judged(tables, ours, alpha, "share" if judge.binary else "number")
+    lower = np.maximum(loss.lower, 0.0) if ours.min() >= 0 else loss.lower
+    rivals = []
+    for name, theirs in _ways(tables, judge).items():
+        kind: Kind = "difference" if judge.binary else "number"
+        found = _judged(tables, ours - theirs, alpha, kind)
+        rivals.append(Rival(name, loss.mean - found.mean, *found))
+    rows = np.bincount(np.asarray(tables.sample_domain), minlength=p).astype(float)
+    return Verdict(judge.name, confidence, fresh, rows, loss.mean, lower, loss.upper, tuple(rivals))
+
+
+def _judged(tables: Tables, values: FloatArray, alpha: float, kind: Kind) -> Interval:
+    """Return intervals of each source, α shared by all, and of all in equal parts: (p + 1,)."""
+    p = len(tables.log_masses)
+    each, one = (_by_source(tables, values, error, kind) for error in (alpha / p, alpha))
+    whole = one.mixed(np.full(p, 1.0 / p))
+    return Interval(*(np.append(a, b) for a, b in zip(each, whole, strict=True)))
+
+
+def _by_source(tables: Tables, values: FloatArray, alpha: float, kind: Kind) -> Interval:
+    domain = np.asarray(tables.sample_domain)
+    weight = np.ones(domain.size) if tables.sample_weight is None else tables.sample_weight
+    found = []
+    for k in range(len(tables.log_masses)):
+        rows = np.flatnonzero(domain == k)
+        found.append(mean_interval(values[rows], weight[rows] / weight[rows].sum(), alpha, kind))
+    return Interval(*map(np.array, zip(*found, strict=True)))
+
+
+def _ways(tables: Tables, judge: Measure) -> dict[str, FloatArray]:
+    """Losses (m,) of the plain average, of each row's own model, and of a guess."""
+    y = np.asarray(tables.targets)
+    ways = {"average": judge.value(tables.predictions.mean(axis=0), y)}
+    ways["own"] = own_values(tables, judge)
+    if tables.at_label:
+        return ways | blind_values(tables, judge)
+    return ways | {"constant": _best_constant(tables, judge)}
+
+
+def _best_constant(tables: Tables, judge: Measure) -> FloatArray:
+    """Losses (m,) of the best answer that is the same at every row, sources counting alike."""
+    y, p = np.asarray(tables.targets), len(tables.log_masses)
+    weight = np.ones(y.size) if tables.sample_weight is None else tables.sample_weight
+    share = balanced_weights(np.asarray(tables.sample_domain), weight, p)
+    share /= share.sum()
+    c = n_classes_of(tables)
+    if c is not None:
+        return judge.value(np.tile(np.bincount(y, share, c), (y.size, 1)), y)
+
+    def at(answer: float) -> FloatArray:
+        return judge.value(np.full(y.size, answer), y)
+
+    said = [float(end) for h in (y, tables.predictions) for end in (h.min(), h.max())]
+    ends = min(said), max(said)
+    if ends[0] == ends[1]:
+        return at(ends[0])
+    # The losses are convex in the answer.
+    near = {"xatol": 1e-9 * (ends[1] - ends[0])}
+    best = minimize_scalar(
+        lambda answer: share @ at(answer), bounds=ends, method="bounded", options=near
+    )
+    return at(float(best.x))

@@ -1,0 +1,157 @@
+"""What a verdict comes to: how the model stands beside each rival, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from anymix.report.units import Unit, unit_of
+
+Data = dict[str, Any]
+GUESSES = ("constant", "chance")
+
+
+def standing(lower: float | None, upper: float | None) -> str:
+    """Say on which side of zero the interval of a difference lies.
+
+    Examples
+    --------
+    >>> standing(-0.2, -0.1), standing(-0.1, 0.2), standing(0.1, 0.2), standing(None, None)
+    ('better', 'level', 'worse', 'level')
+    """
+    if upper is not None and upper < 0:
+        return "better"
+    return "worse" if lower is not None and lower > 0 else "level"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join names as one says them.
+
+    Examples
+    --------
+    >>> listed(["north", "south", "west"]), listed(["north"])
+    ('north, south and west', 'north')
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+class Stand(NamedTuple):
+    """A verdict with the names of its sources: how it stands with each rival, and where."""
+
+    found: Data
+    sources: list[str]
+
+    @property
+    def unit(self) -> Unit:
+        """What it is measured in."""
+        return unit_of(self.found["measure"])
+
+    @property
+    def digits(self) -> int:
+        """One choice of decimals for all of it."""
+        return self.unit.digits(self.found["loss"])
+
+    def rival(self, *names: str) -> Data | None:
+        """Return the rival of one of these names, if it was judged."""
+        return next((one for one in self.found["rivals"] if one["name"] in names), None)
+
+    def words(self, *names: str) -> list[str]:
+        """Say how it stands with a rival at each source, and then with all in equal parts."""
+        rival = self.rival(*names)
+        if rival is None:
+            return []
+        return [standing(a, b) for a, b in zip(rival["lower"], rival["upper"], strict=True)]
+
+    def where(self, word: str, *names: str) -> list[str]:
+        """Name the sources at which it stands so."""
+        told = self.words(*names)[:-1]
+        return [name for name, one in zip(self.sources, told, strict=False) if one == word]
+
+    @property
+    def average(self) -> str:
+        """How it stands with the plain average, on all in equal parts."""
+        return (self.words("average") or ["level"])[-1]
+
+    @property
+    def not_above_guessing(self) -> list[str]:
+        """Name the sources where guessing is not beaten."""
+        return self.where("level", *GUESSES) + self.where("worse", *GUESSES)
+
+    def phrases(self) -> list[str]:
+        """Say how it stands with the average, with own models, with guessing."""
+        with_average = "level with" if self.average == "level" else f"{self.average} than"
+        said = [f"{with_average} the plain average of the models", self._at_home()]
+        if self.rival(*GUESSES) is not None:
+            weak = self.not_above_guessing
+            said.append(
+                f"no better than guessing at {listed(weak)}"
+                if weak
+                else "better than guessing at every source"
+            )
+        return said
+
+    def _at_home(self) -> str:
+        told = set(self.words("own")[:-1])
+        worse = self.where("worse", "own")
+        if worse:
+            return f"worse at home than the own model of {listed(worse)}"
+        if told == {"better"}:
+            return "better at home than each source’s own model"
+        if told == {"level"}:
+            return "level at home with each source’s own model"
+        return (
+            f"at home better than the own model of {listed(self.where('better', 'own'))} and "
+            + (f"level with that of {listed(self.where('level', 'own'))}")
+        )
+
+    def decision(self) -> tuple[str, str]:
+        """Say what it comes to, and how good that is: "good", "mixed" or "bad"."""
+        worse = self.where("worse", "own")
+        if not self.found["fresh"]:
+            return "mixed", "judge it on new rows first"
+        if self.not_above_guessing:
+            return "bad", "do not deploy it yet"
+        if self.average == "worse":
+            return "bad", "do not deploy it, the plain average does better"
+        if worse and self.average == "better":
+            return "mixed", f"deploy it for mixed traffic, not for {listed(worse)} alone"
+        if worse:
+            return "bad", "these rows give no reason to deploy it"
+        if self.average == "better":
+            return "good", "these rows speak for deploying it"
+        if self.where("better", "own"):
+            return "mixed", "it can be deployed, but the plain average does as well"
+        return "mixed", "these rows show no difference to what is there already"
+
+    def advice(self) -> str:
+        """Say whose rows would help most: where the upper end is that all others stay below.
+
+        Four times the rows halve an interval; if that lowers the most that may be lost by little,
+        it is the loss itself that is large there.
+        """
+        p = len(self.sources)
+        L, U = (self.found[name][:p] for name in ("loss", "upper"))
+        j = max(range(p), key=lambda k: (U[k] is None, U[k] if U[k] is not None else 0.0))
+        if U[j] is None:
+            return f"More held-out rows of {self.sources[j]}: it has too few for an interval."
+        after = max(a + (b - a) / 2 for a, b in zip(L, U, strict=True))
+        short = [name for name, upper in zip(self.sources, U, strict=True) if upper > after]
+        most, then = (self.unit.said(v, self.digits) for v in (U[j], after))
+        if U[j] - after >= LITTLE * U[j]:
+            whose = "every source" if len(short) == p else listed(short)
+            return (
+                f"More held-out rows of {whose}. With the rows there are it may lose up to {most} "
+                f"at {self.sources[j]}; four times as many would bring that to about {then} if it "
+                "does as well on them."
+            )
+        lost = self.unit.said(L[j], self.digits)
+        rows = f"{self.found['rows'][j]:.0f}"
+        return (
+            f"A better model for {self.sources[j]}, so rows to train on. It loses most there "
+            f"({lost}), and that is known well from {rows} rows: more rows to judge by would "
+            "change little."
+        )
+
+
+# A gain below this part of what may be lost is not worth the rows.
+LITTLE = 0.1
