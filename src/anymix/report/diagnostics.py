@@ -6,6 +6,7 @@ from typing import Any
 
 from anymix.report import charts
 from anymix.report.markup import (
+    bar,
     cell,
     decimals,
     esc,
@@ -146,14 +147,15 @@ def convergence(record: Data) -> str:
     found = record.get("solution")
     if found is None:
         return ""
+    aim = f" Objective: {record['objective']}." if "objective" in record else ""
     said = f"The solver ended “{found['status']}” after {found['n_evaluations']:.0f} evaluations"
-    lead = f"{said} of the losses; what was left to gain was {found['optimality']:.1e} of the loss."
+    left = f"what was left to gain was {found['optimality']:.1e} of the loss."
+    lead = f"{said} of the losses; {left}{aim}"
     trace = [step for step in found.get("trace") or [] if None not in step.values()]
     body = charts.convergence(trace, found.get("objective", "regret")) if trace else ""
     if body:
-        body += (
-            '<p class="note">Dots: each evaluation, further starts included. Line: the closest.</p>'
-        )
+        note = "Dots: each evaluation, further starts included. Line: the closest."
+        body = f'<div class="pair">{body}<p class="note">{note}</p></div>'
     return section("convergence", "Convergence of the solver", lead, body)
 
 
@@ -165,7 +167,7 @@ def traffic(record: Data) -> str:
     estimate, alarm = found["estimate"], found["alarm"]
     css = "alarm" if alarm["rings"] else "calm"
     rows = [
-        row(name, [cell(percent(m)), cell(f"{percent(low)} to {percent(high)}"), _share_bar(m)])
+        row(name, [cell(percent(m)), cell(f"{percent(low)} to {percent(high)}"), bar(m)])
         for name, m, low, high in zip(
             record["sources"],
             estimate["mixture"],
@@ -185,7 +187,3 @@ def traffic(record: Data) -> str:
         f"p ≤ {alarm['level']:g}; here p = {alarm['p_value']:.2g}.{recorded(record, 'traffic')}"
     )
     return section("traffic", "Today’s traffic", lead, body)
-
-
-def _share_bar(share: float) -> str:
-    return f'<td class="wide"><span class="bar" style="--size:{100 * share:.1f}%"></span></td>'

@@ -21,7 +21,7 @@ FAR = 3.0
 MARKS = {
     "own": "its own model at home",
     "average": "plain average of the models",
-    "guess": "guessing: one answer for every row",
+    "guess": "guessing, without a look at the row",
 }
 
 
@@ -62,16 +62,16 @@ def _row(stand: Stand, i: int, marks: dict[str, list[float | None]], end: float)
     if low is not None and high is not None:
         a, b = _at(low, end), _at(high, end)
         drawn.append(f'<i class="range" style="--at:{a:.2f}%;--size:{b - a:.2f}%"></i>')
-    for css, losses in marks.items():
-        drawn.append(_mark(css, losses[i], end, f"{MARKS[css]}: {unit.said(losses[i], digits)}"))
     said = unit.said(found["loss"][i], digits)
     drawn.append(_mark("ours", found["loss"][i], end, f"this model: {said}"))
+    for css, losses in marks.items():
+        drawn.append(_mark(css, losses[i], end, f"{MARKS[css]}: {unit.said(losses[i], digits)}"))
     between = f"{number(_scaled(stand, low), digits)} to {unit.said(high, digits)}"
     css = " whole" if i == len(stand.sources) else ""
     return (
         f'<span class="name{css}" title="{esc(name)}">{esc(name)}</span>'
-        f'<span class="track{css}">{"".join(drawn)}</span>'
         f'<span class="value{css}">{said}<small>{between}</small></span>'
+        f'<span class="track{css}">{"".join(drawn)}</span>'
     )
 
 
@@ -107,9 +107,7 @@ def _axis(stand: Stand, end: float) -> str:
     )
     head = f"{stand.unit.head}, less is better"
     return (
-        f'<span class="name"></span><span class="axis" aria-hidden="true">{texts}</span>'
-        '<span class="value"></span><span class="name"></span>'
-        f'<span class="unit">{esc(head)}</span><span class="value"></span>'
+        f'<span class="axis" aria-hidden="true">{texts}</span><span class="unit">{esc(head)}</span>'
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from anymix.report.markup import cell, esc, prose, row, significant, table
+from anymix.report.markup import bar, cell, esc, prose, row, significant, table
 from anymix.report.units import Unit, unit_of
 
 Data = dict[str, Any]
@@ -53,21 +53,15 @@ def clipped_note(record: Data) -> str:
     """Say why what was measured may stand above what is guaranteed: it counts every row whole."""
     found, unit = record["certificate"], certified_unit(record)
     clip = found.get("clip")
-    above = [
-        title.split(",")[0].lower()
-        for title, half, _ in FIGURES
-        if None not in (found.get(MEASURED[half]), found.get(f"{half}_upper"))
-        and found[MEASURED[half]] > found[f"{half}_upper"]
-    ]
-    if clip is None or not above:
+    both = [(found.get(MEASURED[half]), found.get(f"{half}_upper")) for half in MEASURED]
+    if clip is None or not any(None not in one and one[0] > one[1] for one in both):
         return ""
     said = (
-        f"The {' and the '.join(above)} that was measured stands above the bound, and both are "
-        "right: what was measured counts every row in full, the bound counts no row for more than "
-        f"{_written(clip, unit)}. A few rows that lose more than that make the difference; no "
-        "bound can be sure of how rare such rows are."
+        "What was measured stands above what is guaranteed, and both are right: the measured loss "
+        f"counts every row in full, the bound no row for more than {_written(clip, unit)}. The few "
+        "rows that lose more make the difference; how rare such rows are, no bound can tell."
     )
-    return f'<p class="note">{prose(said)}</p>'
+    return f'<p class="aside">{prose(said)}</p>'
 
 
 def beside(record: Data) -> str:
@@ -78,6 +72,10 @@ def beside(record: Data) -> str:
         return ""
     unit, values = certified_unit(record), [found["robust_loss"], *(o["loss"] for o in others)]
     digits = unit.digits(values)
-    rows = [row("anymix", [cell(unit.text(values[0], digits), css="ours")], "ours")]
-    rows += [row(one["name"], [cell(unit.text(one["loss"], digits))]) for one in others]
-    return table("On its worst source", ["On its worst source", esc(unit.head)], rows)
+    names, most = ["anymix", *(one["name"] for one in others)], max(values) or 1.0
+    rows = []
+    for name, value in zip(names, values, strict=True):
+        css = "ours" if name == "anymix" else ""
+        cells = [cell(unit.text(value, digits), css=css), bar(value / most, css or "other")]
+        rows.append(row(name, cells, css))
+    return table("On its worst source", ["On its worst source", esc(unit.head), ""], rows)

@@ -20,20 +20,26 @@ from anymix.report.markup import (
     table,
 )
 from anymix.report.record import OURS, corner_losses, corner_measure, recorded
+from anymix.report.standing import listed
 from anymix.report.units import Unit, unit_of
 
 Data = dict[str, Any]
+# More names than this are not listed under the title.
+MOST_NAMED = 8
 
 
 def facts(record: Data) -> str:
     """Say in one line what the page is about."""
-    parts = [f"{len(record['sources'])} sources"]
-    if "loss" in record:
-        parts.append(f"loss: {unit_of(record['loss']).head}")
+    names = record["sources"]
+    named = f": {', '.join(names)}" if len(names) <= MOST_NAMED else ""
+    parts = [f"{len(names)} sources{named}"]
     if "rows" in record:
         parts.append(f"{sum(record['rows']):,} held-out rows".replace(",", "\u202f"))
-    if "objective" in record:
-        parts.append(f"objective: {record['objective']}")
+    if "loss" in record:
+        parts.append(f"learned by {unit_of(record['loss']).head}")
+    days = record.get("recorded", {})
+    for day in sorted({*days.values()}):
+        parts.append(f"{listed([part for part in days if days[part] == day])} recorded {day}")
     if "anymix" in record:
         parts.append(f"anymix {record['anymix']}")
     return " · ".join(map(esc, parts))
@@ -134,7 +140,9 @@ def _at_home(record: Data, found: Data) -> str:
         cells += [cell(number(record["z"][k], 3))] if "z" in extra else []
         rows.append(row(name, cells))
     head = ["At home", "own model", "anymix", "difference"]
-    head += [{"rows": "held-out rows", "z": "weight z"}[name] for name in extra]
+    # A certificate of new rows does not tell how many they were.
+    counted = "rows of fit" if recorded(record, "certificate") else "held-out rows"
+    head += [{"rows": counted, "z": "weight z"}[name] for name in extra]
     said = f"Each source at home: {unit.head}"
     return f'<p class="note">{esc(said)}.</p>{table("Each source at home", head, rows)}'
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anymix.report.diagnostics import heat_table
-from anymix.report.markup import prose, section
+from anymix.report.markup import decimals, prose, section
 from anymix.report.units import unit_of
 
 Data = dict[str, Any]
@@ -38,4 +38,6 @@ def _table(record: Data, kind: str) -> str:
         [min(max(value / (losses[k] or 1.0), 0.0), 1.0) for k, value in enumerate(line)]
         for line in harm
     ]
-    return heat_table(record, f"Loss owed to {KINDS[kind]}", harm, shades, None)
+    return heat_table(
+        record, f"Loss owed to {KINDS[kind]}", harm, shades, None, decimals(losses) + 1
+    )

@@ -107,6 +107,18 @@ def cell(text: str, *, heat: float | None = None, note: str = "", css: str = "")
     return f"<td{mark}{style}>{text}{small}</td>"
 
 
+def bar(share: float, css: str = "") -> str:
+    """Return a table cell with a bar that fills a share of it.
+
+    Examples
+    --------
+    >>> bar(0.25)
+    '<td class="wide"><span class="bar" style="--size:25.0%"></span></td>'
+    """
+    kind = f"bar {css}".rstrip()
+    return f'<td class="wide"><span class="{kind}" style="--size:{100 * share:.1f}%"></span></td>'
+
+
 def heats(values: Sequence[float | None]) -> list[float]:
     """Scale to 0..1, for shades; equal values have none.
 

@@ -24,14 +24,16 @@ def standing(lower: float | None, upper: float | None) -> str:
     return "worse" if lower is not None and lower > 0 else "level"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Join names as one says them.
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Join names as one says them; of many, the first.
 
     Examples
     --------
-    >>> listed(["north", "south", "west"]), listed(["north"])
-    ('north, south and west', 'north')
+    >>> listed(["north", "south", "west"]), listed(["north"]), listed("abcdefg")
+    ('north, south and west', 'north', 'a, b, c and 4 others')
     """
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1} others"]
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
@@ -54,6 +56,13 @@ class Stand(NamedTuple):
     def rival(self, *names: str) -> Data | None:
         """Return the rival of one of these names, if it was judged."""
         return next((one for one in self.found["rivals"] if one["name"] in names), None)
+
+    @property
+    def guess(self) -> str:
+        """Say what guessing is."""
+        if self.rival("chance") is not None:
+            return "all labels alike, as these rows do not tell how often each occurs"
+        return "the best answer that is the same for every row"
 
     def words(self, *names: str) -> list[str]:
         """Say how it stands with a rival at each source, and then with all in equal parts."""
@@ -114,14 +123,16 @@ class Stand(NamedTuple):
         if self.average == "worse":
             return "bad", "do not deploy it, the plain average does better"
         if worse and self.average == "better":
-            return "mixed", f"deploy it for mixed traffic, not for {listed(worse)} alone"
+            verb, whose = ("does", "its") if len(worse) == 1 else ("do", "their")
+            better = f"{listed(worse)} {verb} better with {whose} own model"
+            return "mixed", f"deploy it for mixed traffic; at home {better}"
         if worse:
             return "bad", "these rows give no reason to deploy it"
         if self.average == "better":
             return "good", "these rows speak for deploying it"
         if self.where("better", "own"):
             return "mixed", "it can be deployed, but the plain average does as well"
-        return "mixed", "these rows show no difference to what is there already"
+        return "mixed", "on these rows it is level with what there is already"
 
     def advice(self) -> str:
         """Say whose rows would help most: where the upper end is that all others stay below.
@@ -133,23 +144,22 @@ class Stand(NamedTuple):
         L, U = (self.found[name][:p] for name in ("loss", "upper"))
         j = max(range(p), key=lambda k: (U[k] is None, U[k] if U[k] is not None else 0.0))
         if U[j] is None:
-            return f"More held-out rows of {self.sources[j]}: it has too few for an interval."
+            return f"More labelled rows of {self.sources[j]}: it has too few for an interval."
         after = max(a + (b - a) / 2 for a, b in zip(L, U, strict=True))
         short = [name for name, upper in zip(self.sources, U, strict=True) if upper > after]
         most, then = (self.unit.said(v, self.digits) for v in (U[j], after))
         if U[j] - after >= LITTLE * U[j]:
             whose = "every source" if len(short) == p else listed(short)
             return (
-                f"More held-out rows of {whose}. With the rows there are it may lose up to {most} "
-                f"at {self.sources[j]}; four times as many would bring that to about {then} if it "
+                f"More labelled rows of {whose}. By these rows it may lose up to {most} at "
+                f"{self.sources[j]}; four times as many would bring that to about {then}, if it "
                 "does as well on them."
             )
         lost = self.unit.said(L[j], self.digits)
-        rows = f"{self.found['rows'][j]:.0f}"
         return (
-            f"A better model for {self.sources[j]}, so rows to train on. It loses most there "
-            f"({lost}), and that is known well from {rows} rows: more rows to judge by would "
-            "change little."
+            f"A better model for {self.sources[j]}, so rows to train on: there it may lose most, "
+            f"{lost} measured and up to {most}. Rows to judge by help little: four times as many "
+            f"would bring that to about {then}."
         )
 
 

@@ -38,7 +38,7 @@ class Unit(NamedTuple):
     def digits(self, values: Iterable[Any]) -> int:
         """How many decimals serve all these values."""
         found = decimals(values)
-        return min(max(found - 2, 1), 6) if self.share else found
+        return max(found - 3, 1) if self.share else found
 
     def text(self, value: float | None, digits: int, sign: bool = False) -> str:
         r"""Write a value for a cell of a table whose head tells the unit.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anymix.report.dots import ALL, picture
-from anymix.report.markup import cell, esc, number, prose, row, table
+from anymix.report.markup import cell, esc, number, prose, row, significant, table
 from anymix.report.record import recorded
 from anymix.report.standing import GUESSES, Stand, listed, standing
 from anymix.report.units import unit_of
@@ -52,12 +52,19 @@ def _otherwise(stands: list[Stand]) -> str:
     """Say what another measure says, where there is one."""
     said = ""
     for other in stands[1:]:
-        *first, last = other.phrases()
-        same = other.phrases() == stands[0].phrases()
+        new = [phrase for phrase in other.phrases() if phrase not in stands[0].phrases()]
         by = f" By {other.unit.name}, which also counts how sure it was,"
-        told = "the same holds" if same else f"it is {', '.join(first)}, and {last}"
+        told = f"it is {', and '.join(new)}" if new else "the same holds"
         said += prose(f"{by} {told}.")
-    return said
+    return said + _root(stands[-1])
+
+
+def _root(stand: Stand) -> str:
+    """Say what a squared error is in the unit that people think in."""
+    loss = stand.found["loss"][-1]
+    if stand.found["measure"] != "squared" or loss is None:
+        return ""
+    return prose(f" Its typical error, the root of it, is {significant(loss**0.5)} units.")
 
 
 def _tile(title: str, word: str, text: str, css: str) -> str:
@@ -92,7 +99,7 @@ def _own(stand: Stand) -> str:
     gaps = rival["difference"][:-1]
     k = max(range(len(gaps)), key=gaps.__getitem__)
     text = f"{' '.join(parts)} {stand.sources[k]}: {_beside(stand, rival, k)}"
-    return _tile("Than each source’s own model, at home", word.capitalize(), text, css)
+    return _tile("Than own models at home", word.capitalize(), text, css)
 
 
 def _guess(stand: Stand) -> str:
@@ -137,7 +144,7 @@ def _guarantee(record: Data) -> str:
     unit, upper = unit_of(found.get("loss") or record.get("loss")), found.get("loss_upper")
     title, confidence = "Guaranteed on every mixture", found.get("confidence")
     if upper is None or confidence is None:
-        text = "No confidence is claimed: these rows have taught the model, or are too few."
+        text = "No confidence is claimed: too few rows, or rows that have taught the model."
         return _tile(title, "Nothing yet", text, "mixed")
     digits = unit.digits([upper])
     clip = found.get("clip")
@@ -146,7 +153,9 @@ def _guarantee(record: Data) -> str:
     text = f"Of {unit.name}, with {100 * confidence:g} % confidence{cut}."
     css = "good"
     if blind:
-        text += f" {blind[0]['name'].capitalize()} loses {unit.said(blind[0]['clipped'], digits)}."
+        alike = "" if clip is None else ", counted alike,"
+        lost = unit.said(blind[0]["clipped"], digits)
+        text += f" {blind[0]['name'].capitalize()}{alike} loses {lost}."
         css = "good" if upper < blind[0]["clipped"] else "bad"
     if css == "bad":
         text += " So it promises nothing that guessing does not."
@@ -156,7 +165,7 @@ def _guarantee(record: Data) -> str:
 def _how(record: Data, stand: Stand) -> str:
     """Say on which rows it was judged, and how intervals are meant."""
     found, p = stand.found, len(stand.sources)
-    each = listed([f"{n} {r:.0f}" for n, r in zip(stand.sources, found["rows"], strict=True)])
+    each = listed([f"{n} {r:.0f}" for n, r in zip(stand.sources, found["rows"], strict=True)], 8)
     rows = f"{sum(found['rows']):,.0f} rows".replace(",", "\u202f")
     counted = f" ({each})" if p <= 8 else ""
     day = recorded(record, "verdict")
@@ -166,8 +175,8 @@ def _how(record: Data, stand: Stand) -> str:
     return (
         f"Judged on {rows.removesuffix(' rows')} {kind}{day} Differences are of the same rows; "
         f"intervals have {100 * found['confidence']:g} % confidence, those of the {p} sources "
-        "together. Level: the interval of the difference holds zero. Guessing: the best answer "
-        "that is the same for every row."
+        "together. Level: the interval of the difference holds zero. Guessing: "
+        f"{stand.guess}."
     )
 
 
