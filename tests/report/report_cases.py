@@ -28,12 +28,51 @@ def full_record(names=("north", "south", "west"), seed=0):
         "z": rng.dirichlet(np.ones(p)).tolist(),
         "weights": rng.dirichlet(np.ones(p), p).T.tolist(),
         "certificate": _certificate(rng, p),
+        "verdict": [verdict(p, "squared", seed)],
         "cross_loss": _interval(rng, (p, p), "mean") | {"names": names, "confidence": 0.95},
         "comparison": _comparison(rng, names),
         "solution": _solution(rng),
         "calibration": _calibration(rng),
         "traffic": _traffic(rng, p),
     }
+
+
+def verdict(p, measure, seed=0, most=3.0):
+    """How a model stands beside three others, its numbers drawn at random."""
+    rng = np.random.default_rng([seed, p])
+    loss = rng.uniform(0.2, 0.4, p + 1) * most
+    rivals = []
+    for name in ("average", "own", "constant"):
+        other = loss + rng.uniform(-0.1, 0.3, p + 1) * most
+        gap, width = loss - other, rng.uniform(0.01, 0.1, p + 1) * most
+        ends = {"difference": gap, "lower": gap - width, "upper": gap + width}
+        rivals.append({"name": name, "loss": other.tolist()} | _plain(ends))
+    width = rng.uniform(0.02, 0.1, p + 1) * most
+    return {
+        "measure": measure,
+        "confidence": 0.95,
+        "fresh": True,
+        "rows": rng.integers(50, 900, p).astype(float).tolist(),
+        **_plain({"loss": loss, "lower": loss - width, "upper": loss + width}),
+        "rivals": rivals,
+    }
+
+
+def _plain(arrays):
+    return {name: array.tolist() for name, array in arrays.items()}
+
+
+def labelled_record(names=("north", "south", "west"), seed=0):
+    """A record of a classifier: its table in wrong labels, its certificate in cross-entropy."""
+    record, p = full_record(names, seed), len(names)
+    table = record["comparison"]
+    for field in ("loss", "lower", "upper", "worst"):
+        table[field] = (np.array(table[field]) / 4).tolist()
+    table["measure"] = "accuracy"
+    record["certificate"]["loss"] = "cross-entropy"
+    shares = verdict(p, "share of wrong labels", seed, most=1.0)
+    nats = verdict(p, "cross-entropy", seed + 1)
+    return record | {"loss": "cross_entropy", "verdict": [shares, nats]}
 
 
 def _interval(rng, shape, centre):

@@ -16,6 +16,7 @@ from tests.report.report_cases import HOSTILE, Page, full_record
 
 SECTIONS = {
     "certificate": "certificate",
+    "verdict": "standing",
     "comparison": "comparison",
     "cross_loss": "cross",
     "weights": "weights",
@@ -115,7 +116,7 @@ def test_the_certificate_is_quoted_and_its_numbers_stand_below():
 
 
 def test_a_model_adapted_to_traffic_has_a_sentence_in_place_of_its_certificate():
-    record = full_record() | {"certificate": None}
+    record = full_record() | {"certificate": None, "verdict": None}
     page = Page(render_html(record | {"adapted": True}))
     said = [e for e in page.find("p") if "missing" in e["attributes"].get("class", "").split()]
     (sentence,) = [e["text"] for e in said]
@@ -260,6 +261,9 @@ def test_render_replaces_the_file_whole(tmp_path):
         ({"adapted": True}, "certificate no longer holds: give None for it"),
         ({"colour": "red"}, "no field 'colour'"),
         ({"traffic": [1]}, "traffic is not a record"),
+        ({"verdict": {}}, "verdict is not a list of records"),
+        ({"verdict": [{"rivals": 3}]}, "verdict has no list of rivals"),
+        ({"verdict": [{"rivals": []}]}, r"verdict.rows has shape \(\)"),
         ({"solution": {"status": "converged"}}, "part 'convergence' lacks 'n_evaluations'"),
         ({"sources": ["south", "north", "west"]}, "give both in one order"),
     ],
