@@ -45,6 +45,16 @@ def test_saved_records_take_their_place(world, run, tmp_path):
     assert found["traffic"]["source_names"] == list(NAMES)
 
 
+def test_new_rows_by_command_bring_a_verdict(world, run):
+    assert run("compare", world.model, "--held-out", *world.test, "--save").status == 0
+    found = summarise_folder(world.model)
+    assert found["recorded"]["verdict"] == found["recorded"]["comparison"]
+    one = found["verdict"][-1]
+    ours = found["comparison"]["methods"].index("anymix")
+    assert one["loss"] == pytest.approx(found["comparison"]["loss"][ours])
+    assert one["fresh"]
+
+
 def test_reliability_in_one_bin():
     log_r = np.log([[0.8, 0.8, 0.8, 0.8], [0.2, 0.2, 0.2, 0.2]])
     (bin_,) = reliability(log_r, np.array([0, 0, 0, 1]))
