@@ -1,8 +1,4 @@
-"""Three hospitals with models of their own, from training to the page; run it for the picture."""
-
-import sys
-import tempfile
-from pathlib import Path
+"""Three hospitals with models of their own, from training to the page."""
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
@@ -12,12 +8,9 @@ from anymix import DistributionWeightedClassifier, Source, compare
 from anymix.densities import GaussianKDE
 from anymix.estimators import HardRouter, LambdaComb, SingleSource, Uniform, summarise
 from anymix.monitor import Monitor
-from anymix.report import render
-from tests.report.browser import Browser
 
 NAMES = ["Northgate", "Southbank", "Westfield"]
 CENTRES = [[-1.6, -0.8], [1.6, -0.8], [0.0, 1.9]]
-PICTURE = Path(__file__).parents[2] / "docs" / "images" / "report.png"
 
 
 def draw(k, n, rng):
@@ -64,24 +57,3 @@ def fit(n, rng):
     traffic = Monitor(model, X, domain).estimate(today)
     title = "Readmission risk, three hospitals"
     return model, summarise(model, comparison, traffic, name=title)
-
-
-def main():
-    """Take the picture of the page's upper part."""
-    _, record = fit(500, np.random.default_rng(0))
-    with tempfile.TemporaryDirectory() as folder:
-        window = Browser(Path(folder))
-        try:
-            window.page(render(record, Path(folder) / "page.html"), width=1040)
-            window.press(".triangle .handle", "ArrowUp", 3)
-            window.press(".triangle .handle", "ArrowRight", 5)
-            window.run("document.activeElement.blur(); scrollTo(0, 0)")
-            end = window.run("return explore.getBoundingClientRect().bottom")
-            window.screenshot(PICTURE, round(end) + 20)
-        finally:
-            window.close()
-    sys.stdout.write(f"wrote {PICTURE}\n")
-
-
-if __name__ == "__main__":
-    main()

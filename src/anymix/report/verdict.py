@@ -95,10 +95,10 @@ def _own(stand: Stand) -> str:
     word = there[0] if len(there) == 1 else "worse for some" if told["worse"] else "better or level"
     css = "bad" if told["worse"] else "good" if not told["level"] else "mixed"
     parts = [f"{one.capitalize()} at {listed(told[one])}." for one in there]
-    # The source that loses most by it, or gains least.
     gaps = rival["difference"][:-1]
     k = max(range(len(gaps)), key=gaps.__getitem__)
-    text = f"{' '.join(parts)} {stand.sources[k]}: {_beside(stand, rival, k)}"
+    how = "It falls short most at" if gaps[k] > 0 else "It gains least at"
+    text = f"{' '.join(parts)} {how} {stand.sources[k]}: {_beside(stand, rival, k)}"
     return _tile("Than own models at home", word.capitalize(), text, css)
 
 
