@@ -114,6 +114,21 @@ def test_a_second_measure_that_speaks_against_it_is_heard():
     assert "the same holds" in page_of(record)[1]["headline"]
 
 
+def test_where_a_label_is_rare_the_loss_speaks_first():
+    """Who never calls anybody ill is seldom wrong: beside that, wrong labels say little."""
+    labels, nats = (as_record(stand(**case))["verdict"][0] for case in ({"guess": (0, 0, 0)}, {}))
+    nats["measure"] = "cross-entropy"
+    record = {"name": "Claims", "sources": NAMES, "verdict": [labels, nats]}
+    labels["rivals"][-1]["loss"][-1] = 0.19
+    page, said = page_of(record)
+    assert page.find("h2")[0]["text"] == "Verdict: these rows speak for deploying it"
+    assert said["headline"].startswith("Measured by the cross-entropy")
+    rare = "By share of wrong labels, which tells little as one label is rare, it is no better than"
+    assert f"{rare} guessing at north, south and west." in said["headline"]
+    labels["rivals"][-1]["loss"][-1] = 0.21
+    assert "do not deploy it yet" in page_of(record)[0].find("h2")[0]["text"]
+
+
 @given(st.lists(st.tuples(st.floats(0.1, 1), st.floats(0, 1)), min_size=2, max_size=6))
 @settings(max_examples=60, deadline=None)
 def test_advice_names_the_source_that_sets_the_most_that_may_be_lost(ends):

@@ -14,18 +14,20 @@ Data = dict[str, Any]
 HEADS = {"own": "own model", "average": "plain average", "constant": "guessing", "chance": "chance"}
 BLIND = ("chance", "a constant")
 OTHERWISE = ("mixed", "deploy it for its labels; look at its probabilities first")
+COUNTS = "also counts how sure it was"
+# Below this share of wrong labels by always saying the commonest, labels alone are no measure.
+RARE = 0.2
 ALARM = ("bad", "do not rely on it for today’s traffic, which is no mixture of these sources")
 
 
 def verdict(record: Data) -> str:
     """Say whether to deploy it, by how much it is better, and what would help most."""
-    stands = [Stand(found, record["sources"]) for found in record.get("verdict") or []]
+    stands = _ordered([Stand(found, record["sources"]) for found in record.get("verdict") or []])
     if not stands:
         return ""
     lead = stands[0]
     css, title = _decision(record, stands)
-    *first, last = lead.phrases()
-    said = f"Measured by the {lead.unit.name}, it is {', '.join(first)}, and {last}."
+    said = f"Measured by the {lead.unit.name}, it is {_joined(lead.phrases())}."
     tiles = [_average(lead), _own(lead), _guess(lead), _guarantee(record)]
     body = (
         f'<p class="headline">{prose(said)}{_otherwise(stands)}</p>'
@@ -39,13 +41,25 @@ def verdict(record: Data) -> str:
     )
 
 
+def _ordered(stands: list[Stand]) -> list[Stand]:
+    """Lead with wrong labels, unless one label is so common that they tell models hardly apart."""
+    constant = stands[0].rival("constant") if stands and stands[0].unit.share else None
+    return stands[::-1] if constant is not None and constant["loss"][-1] < RARE else stands
+
+
+def _joined(phrases: list[str]) -> str:
+    *first, last = phrases
+    return f"{', '.join(first)}, and {last}" if first else last
+
+
 def _decision(record: Data, stands: list[Stand]) -> tuple[str, str]:
     """Take what the first measure says, unless traffic or another measure speaks against it."""
     if record.get("traffic") is not None and record["traffic"]["alarm"]["rings"]:
         return ALARM
     found = stands[0].decision()
     others = [one.decision()[0] for one in stands[1:]]
-    return OTHERWISE if found[0] == "good" and set(others) - {"good"} else found
+    speaks = stands[0].unit.share and set(others) - {"good"}
+    return OTHERWISE if found[0] == "good" and speaks else found
 
 
 def _otherwise(stands: list[Stand]) -> str:
@@ -53,9 +67,9 @@ def _otherwise(stands: list[Stand]) -> str:
     said = ""
     for other in stands[1:]:
         new = [phrase for phrase in other.phrases() if phrase not in stands[0].phrases()]
-        by = f" By {other.unit.name}, which also counts how sure it was,"
-        told = f"it is {', and '.join(new)}" if new else "the same holds"
-        said += prose(f"{by} {told}.")
+        which = "tells little as one label is rare" if other.unit.share else COUNTS
+        told = f"it is {_joined(new)}" if new else "the same holds"
+        said += prose(f" By {other.unit.name}, which {which}, {told}.")
     return said + _root(stands[-1])
 
 
