@@ -19,15 +19,19 @@ MAY_ENTER = {
     "estimators": BELOW,
     "monitor": {"core", "sources"},
     "models": BELOW | {"exchange", "estimators", "monitor"},
+    "engines": BELOW | {"exchange", "estimators", "models"},
     "studies": BELOW | {"estimators"},
     "report": {"core"},
-    "cli": BELOW | {"exchange", "estimators", "monitor", "models", "studies", "report"},
+    "cli": BELOW | {"exchange", "estimators", "monitor", "models", "engines", "studies", "report"},
     "door": set(),
 }
 PICKLES = {"pickle", "dill", "cloudpickle", "shelve", "marshal", "joblib"}
 HEAVY = {"onnx", "onnxruntime", "safetensors", "dask", "flwr", "torch", "matplotlib", "pandas"}
 # Libraries that one room alone may ask for.
 AT_ONE_DOOR = {
+    "dask": "engines",
+    "distributed": "engines",
+    "flwr": "engines",
     "onnxruntime": "sandbox",
     "safetensors": "exchange",
     "skl2onnx": "exchange",

@@ -1,0 +1,181 @@
+"""A problem in parts: every number that a solver asks for is a sum over them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from builtins import map as builtin_map
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from anymix._arrays import FloatArray
+from anymix.core import Loss, Sums, add_sums, gap
+
+Step = tuple[str, tuple[Any, ...]]
+
+
+class Map(Protocol):
+    """A function for each of the parts, answers in their order: that of Python, or an engine's."""
+
+    def __call__(self, function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
+        """Apply the function, wherever the parts are."""
+
+
+class SummedProblem(ABC):
+    """The face of a problem that `solve` sees, from answers of parts that add up."""
+
+    @abstractmethod
+    def answers(self, question: str, *given: Any) -> Iterable[Any]:
+        """Ask every part for an attribute or a method of a `Problem`, in the order of the parts."""
+
+    @abstractmethod
+    def viewed(self, step: str, *given: Any) -> Self:
+        """Return the same parts, each seen through one step more: "smoothed", or "thinned"."""
+
+    @cached_property
+    def _counts(self) -> tuple[int, FloatArray]:
+        n, own = zip(*self.answers("counted"), strict=True)
+        return sum(n), np.asarray(reduce(add, own))
+
+    @property
+    def n_points(self) -> int:
+        """m, of all parts."""
+        return self._counts[0]
+
+    @property
+    def n_sources(self) -> int:
+        """p."""
+        return int(self.own_losses.size)
+
+    @property
+    def own_losses(self) -> FloatArray:
+        """ε_k = L(D_k, h_k), shape (p,)."""
+        return self._counts[1]
+
+    @cached_property
+    def loss(self) -> Loss:
+        """The loss, of all parts."""
+        found: Loss = next(iter(self.answers("loss")))
+        return found
+
+    def evaluate_many(self, Z: ArrayLike, multipliers: FloatArray | None = None) -> Sums:
+        """Return L, G and Hessians for a stack of z (s, p), in one question to every part."""
+        return add_sums(self.answers("evaluate_many", np.asarray(Z, dtype=float), multipliers))
+
+    def paired_moments(self, z: ArrayLike) -> FloatArray:
+        """Σw, Σwd, Σw², Σw²d, Σw²d² of ℓ(h_z, y) − ℓ(h_k, y) at home, (5, p)."""
+        found = self.answers("paired_moments", np.asarray(z, dtype=float))
+        return np.asarray(reduce(add, found))
+
+    def source_losses(self, z: ArrayLike) -> FloatArray:
+        """Return L_k(z), shape (p,)."""
+        return self.losses_and_jacobian(z)[0]
+
+    def losses_and_jacobian(self, z: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return L (p,) and its Jacobian (p, p)."""
+        found = self.evaluate_many(np.asarray(z, dtype=float)[None])
+        return found.losses[0], found.jacobians[0]
+
+    def hessian(self, z: ArrayLike, multipliers: FloatArray) -> FloatArray:
+        """Return Σ_k λ_k ∇²L_k (p, p)."""
+        found = self.evaluate_many(np.asarray(z, dtype=float)[None], np.asarray(multipliers)[None])
+        return np.asarray(found.hessians)[0]
+
+    def gamma(self, z: ArrayLike) -> float:
+        """γ(z) = max_k L_k − Σ_k z_k L_k."""
+        return gap(self.source_losses(z), np.asarray(z, dtype=float))
+
+    def robust_loss(self, z: ArrayLike) -> float:
+        """max_k L_k(z)."""
+        return float(self.source_losses(z).max())
+
+    def regret(self, z: ArrayLike) -> float:
+        """max_k (L_k(z) − ε_k)."""
+        return float((self.source_losses(z) - self.own_losses).max())
+
+    def smoothed(self, width: float) -> Self:
+        """Return the problem with the kinks of its loss rounded within `width`."""
+        return self.viewed("smoothed", float(width))
+
+    def thin(self, n: int, rng: np.random.Generator) -> Self:
+        """Return the problem on about n of the points, of every part its share."""
+        return self.viewed("thinned", n / self.n_points, int(rng.integers(2**31)))
+
+
+@dataclass(frozen=True)
+class AskProblem:
+    """A question to a part that is a `Problem`, through views of it; it can be sent anywhere."""
+
+    steps: tuple[Step, ...]
+    question: str
+    given: tuple[Any, ...] = ()
+
+    def __call__(self, part: Any) -> Any:
+        """Answer it."""
+        for step, given in self.steps:
+            part = thinned(part, *given) if step == "thinned" else getattr(part, step)(*given)
+        if self.question == "counted":
+            return part.n_points, part.own_losses
+        found = getattr(part, self.question)
+        return found(*self.given) if callable(found) else found
+
+
+def thinned(problem: Any, share: float, seed: int) -> Any:
+    """Return a share of the points of a problem, at least one."""
+    n = max(1, round(share * problem.n_points))
+    return problem.thin(n, np.random.default_rng(seed))
+
+
+class PartitionedProblem(SummedProblem):
+    """One problem from parts of its points, wherever they are.
+
+    Parameters
+    ----------
+    parts : iterable of Problem, or of what stands for one
+        Parts of one measure: `Problem.from_log_densities(..., totals=T)` says what the weights of
+        each source sum to over all parts, so that P_k of a part is w/T_k and the losses of the
+        parts add up to those of all points.  Anything with the same face will do.
+    map : callable
+        map(function, parts) gives the answers in the order of the parts: Python's own, that of a
+        thread pool, of a cluster (the parts are then its futures), of sites.  Functions that are
+        sent can be pickled.  Sums are formed in the order of the parts, whoever answers first.
+
+    Examples
+    --------
+    >>> from anymix.core import Problem, solve
+    >>> rng = np.random.default_rng(0)
+    >>> y, domain = rng.normal(size=100), np.arange(100) % 2
+    >>> log_masses, said = rng.normal(size=(2, 100)), y + rng.normal(size=(2, 100))
+    >>> rows = [slice(0, 30), slice(30, 100)]
+    >>> parts = [
+    ...     Problem.from_log_densities(
+    ...         log_masses[:, i], said[:, i], y[i], sample_domain=domain[i], totals=[50, 50]
+    ...     )
+    ...     for i in rows
+    ... ]
+    >>> whole = Problem.from_log_densities(log_masses, said, y, sample_domain=domain)
+    >>> np.allclose(solve(PartitionedProblem(parts)).z, solve(whole).z, atol=1e-8)
+    True
+    """
+
+    def __init__(
+        self, parts: Iterable[Any], map: Map = builtin_map, *, steps: tuple[Step, ...] = ()
+    ):
+        self.parts: Sequence[Any] = parts if isinstance(parts, Sequence) else tuple(parts)
+        self.map = map
+        self.steps = steps
+        if not self.parts:
+            raise ValueError("a problem in parts needs one part at least; got none.")
+
+    def answers(self, question: str, *given: Any) -> Iterator[Any]:
+        """Ask every part, in their order."""
+        return iter(self.map(AskProblem(self.steps, question, given), self.parts))
+
+    def viewed(self, step: str, *given: Any) -> PartitionedProblem:
+        """Return the same parts seen through one step more; nothing is computed or moved."""
+        return PartitionedProblem(self.parts, self.map, steps=(*self.steps, (step, given)))
