@@ -25,7 +25,7 @@ from anymix.core.guarantees.bounds import paper_bounds
 from anymix.core.guarantees.candidates import n_rounded, rounded
 from anymix.core.guarantees.certificate import Certificate
 from anymix.core.guarantees.confidence import Method
-from anymix.core.guarantees.evidence import Evidence
+from anymix.core.guarantees.evidence import Evidence, Testimony
 from anymix.core.guarantees.facts import gather, rule_loss_bound
 from anymix.core.guarantees.premises import Assumptions
 from anymix.core.guarantees.statements import Statement, Terms, lower_ends, state
@@ -123,7 +123,7 @@ def certify(
 
 
 def certify_rows(
-    evidence: Evidence,
+    evidence: Testimony,
     terms: Terms | None,
     *,
     z: FloatArray,

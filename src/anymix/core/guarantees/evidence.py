@@ -1,15 +1,61 @@
-"""What rows say of a predictor, source by source: its losses there, and those of the own model."""
+"""What rows say of a predictor, source by source: its losses there, and those of the own model.
+
+A statement asks for a few numbers of them: `Testimony`.  Rows at hand are `Evidence`; rows in parts
+answer the same questions, since each source's numbers need that source's rows alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, IntArray
+from anymix.core.guarantees.confidence import Method, mean_upper_bound
+from anymix.core.guarantees.moments import Moments
 from anymix.core.judgement import Judgement
+
+
+class Testimony(Protocol):
+    """What a statement asks of rows, wherever they are; see `Evidence`."""
+
+    @property
+    def n_folds(self) -> int:
+        """In how many parts the rows are that judge."""
+
+    @property
+    def n_rows(self) -> float:
+        """Of the source that has the fewest."""
+
+    @property
+    def least(self) -> float:
+        """The least loss, of what is judged or of an own model."""
+
+    @property
+    def largest(self) -> float:
+        """The largest loss, of what is judged or of an own model."""
+
+    @property
+    def alike(self) -> bool:
+        """Whether the rows of each source count alike, and can be seen one after the other."""
+
+    @property
+    def source_losses(self) -> FloatArray:
+        """L_k, (p,)."""
+
+    @property
+    def own_losses(self) -> FloatArray:
+        """ε_k, (p,)."""
+
+    def own_quantile(self, q: float, without: int | None = None) -> float:
+        """The q-quantile of the own models' losses at home, over the rows of all folds but one."""
+
+    def exact_upper(self, c: float, paired: bool, delta: float, method: Method) -> float:
+        """The largest over sources of the mean over folds of bounds, each at δ/K."""
+
+    def normal_upper(self, c: float, paired: bool, delta: float) -> float:
+        """The largest over sources of the bound that holds as rows become many."""
 
 
 class Home(NamedTuple):
@@ -41,6 +87,19 @@ class Home(NamedTuple):
     def mean(self, values: FloatArray) -> float:
         """Average over the source."""
         return float(self.weights @ values)
+
+    def exact_upper(
+        self, c: float, paired: bool, delta: float, method: Method, n_folds: int = 1
+    ) -> float:
+        """(1/K) Σ_t of bounds on the folds' means of min(ℓ, c), which all hold with 1 − δ."""
+        values, limits = self.clipped(c, paired), (-c if paired else 0.0, c)
+        parts = [part for t in range(n_folds) if (part := values[self.fold == t]).size]
+        rng, each = np.random.default_rng(0), delta / len(parts)
+        return float(np.mean([mean_upper_bound(x, each, method, limits, rng=rng) for x in parts]))
+
+    def moments(self, c: float, paired: bool) -> Moments:
+        """What is needed of min(ℓ, c) for a bound that holds as rows become many."""
+        return Moments.of(self.clipped(c, paired), self.weights)
 
 
 class Evidence(NamedTuple):
@@ -98,6 +157,11 @@ class Evidence(NamedTuple):
         return min(float(min(home.losses.min(), home.own.min())) for home in self.homes)
 
     @property
+    def alike(self) -> bool:
+        """Whether the rows of each source count alike."""
+        return all(home.equal for home in self.homes)
+
+    @property
     def source_losses(self) -> FloatArray:
         """L_k, (p,)."""
         return np.array([home.mean(home.losses) for home in self.homes])
@@ -112,9 +176,11 @@ class Evidence(NamedTuple):
         kept = [h.own if without is None else h.own[h.fold != without] for h in self.homes]
         return float(np.quantile(np.concatenate(kept), q))
 
-    def folds(self, home: Home) -> Iterator[IntArray]:
-        """Yield the rows of each fold that has any."""
-        for t in range(self.n_folds):
-            rows = np.flatnonzero(home.fold == t)
-            if rows.size:
-                yield rows
+    def exact_upper(self, c: float, paired: bool, delta: float, method: Method) -> float:
+        """max_k of the mean over folds of bounds on E min(ℓ, c), paired or not, each at δ/K."""
+        given = c, paired, delta, method, self.n_folds
+        return max(home.exact_upper(*given) for home in self.homes)
+
+    def normal_upper(self, c: float, paired: bool, delta: float) -> float:
+        """max_k of the bound on E min(ℓ, c), paired or not, that holds as rows become many."""
+        return max(home.moments(c, paired).upper(delta) for home in self.homes)

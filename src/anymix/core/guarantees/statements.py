@@ -27,11 +27,9 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from scipy import stats
 
-from anymix._arrays import FloatArray
 from anymix.core.guarantees.confidence import Method, mean_upper_bound
-from anymix.core.guarantees.evidence import Evidence, Home
+from anymix.core.guarantees.evidence import Evidence, Testimony
 
 Ground = Literal["exact", "asymptotic", "measured"]
 
@@ -78,10 +76,9 @@ class Terms(NamedTuple):
             raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}.")
         return cls((1.0 - confidence) / ways, **known)
 
-    def can_be_exact(self, evidence: Evidence) -> bool:
+    def can_be_exact(self, evidence: Testimony) -> bool:
         """Whether rows are fresh and count alike, and no loss is negative."""
-        alike = all(home.equal for home in evidence.homes)
-        return self.fresh and alike and evidence.least > -1e-9
+        return self.fresh and evidence.alike and evidence.least > -1e-9
 
 
 class Statement(NamedTuple):
@@ -98,7 +95,7 @@ class Statement(NamedTuple):
         return self.loss.upper is not None or self.regret.upper is not None
 
 
-def state(evidence: Evidence, terms: Terms) -> Statement:
+def state(evidence: Testimony, terms: Terms) -> Statement:
     """State both halves, each with half of the error probability.
 
     Examples
@@ -122,8 +119,7 @@ def state(evidence: Evidence, terms: Terms) -> Statement:
     M = _bound_in_use(evidence, terms)
     method: Method = "betting" if terms.method == "auto" else terms.method
     if M is not None and method != "student":
-        loss = Half(_worst(evidence, terms, method, M), "exact")
-        regret = _exact(evidence, terms, method, M)
+        loss, regret = (_exact(evidence, terms, method, M, paired) for paired in (False, True))
         return _capped(evidence, Statement(loss, regret, None, method))
     c = terms.clip if terms.clip is not None else _clip(evidence, terms)
     if _many(evidence, terms) and (terms.clip is None or terms.method == "student"):
@@ -136,13 +132,13 @@ def state(evidence: Evidence, terms: Terms) -> Statement:
     return _capped(evidence, found) if found.earned else Statement()
 
 
-def _many(evidence: Evidence, terms: Terms) -> bool:
+def _many(evidence: Testimony, terms: Terms) -> bool:
     """Whether an asymptotic bound may be claimed; who asks for one by name knows its limits."""
     # Weights of n equal rows need not multiply out to n in the last digit.
     return terms.method == "student" or evidence.n_rows >= MANY - 1e-6
 
 
-def _bound_in_use(evidence: Evidence, terms: Terms) -> float | None:
+def _bound_in_use(evidence: Testimony, terms: Terms) -> float | None:
     """M, where it is stated, or known and small for this many rows, and an exact bound can be."""
     if not terms.can_be_exact(evidence):
         return None
@@ -153,77 +149,36 @@ def _bound_in_use(evidence: Evidence, terms: Terms) -> float | None:
     return terms.loss_bound
 
 
-def _worst(evidence: Evidence, terms: Terms, method: Method, M: float) -> float:
-    """max_k of the mean over folds of bounds on E min(ℓ, M), each at δ/K."""
-    method = "binomial" if terms.binary else method
-    uppers = []
-    for home in evidence.homes:
-        parts = [np.minimum(home.losses[rows], M) for rows in evidence.folds(home)]
-        uppers.append(_mean_of_folds(parts, terms.delta, method, (0.0, M)))
-    return max(uppers)
+def _exact(evidence: Testimony, terms: Terms, method: Method, M: float, paired: bool) -> Half:
+    """max_k of the mean over folds of bounds on E min(ℓ, M), or on E (ℓ(h) − ℓ(h_k))."""
+    method = "binomial" if terms.binary and not paired else method
+    return Half(evidence.exact_upper(M, paired, terms.delta, method), "exact")
 
 
-def _mean_of_folds(
-    parts: list[FloatArray], delta: float, method: Method, limits: tuple[float, float]
-) -> float:
-    """(1/K) Σ_t of bounds on the folds' means, which all hold together with 1 − δ."""
-    rng = np.random.default_rng(0)
-    each = delta / len(parts)
-    return float(np.mean([mean_upper_bound(x, each, method, limits, rng=rng) for x in parts]))
-
-
-def _exact(evidence: Evidence, terms: Terms, method: Method, M: float) -> Half:
-    """max_k of the mean over folds of bounds on E (ℓ(h) − ℓ(h_k)), each at δ/K."""
-    uppers = []
-    for home in evidence.homes:
-        parts = [(home.losses - home.own)[rows] for rows in evidence.folds(home)]
-        uppers.append(_mean_of_folds(parts, terms.delta, method, (-M, M)))
-    return Half(max(uppers), "exact")
-
-
-def _asymptotic(evidence: Evidence, terms: Terms, c: float, paired: bool) -> Half:
+def _asymptotic(evidence: Testimony, terms: Terms, c: float, paired: bool) -> Half:
     """max_k of the bound on E min(ℓ(h), c), or on that less E min(ℓ(h_k), c).
 
     Where all rows of a source tell the same, nothing is known of those that differ.
     """
-    worst = max(_skewed(home, home.clipped(c, paired), terms.delta) for home in evidence.homes)
+    worst = evidence.normal_upper(c, paired, terms.delta)
     if not np.isfinite(worst):
         return Half()
     return Half(worst if paired else min(worst, c), "asymptotic")
 
 
-def _normal(home: Home, values: FloatArray, delta: float) -> float:
-    return mean_upper_bound(values, delta, "student", weights=home.weights)
-
-
-def _skewed(home: Home, values: FloatArray, delta: float) -> float:
-    """Student's bound, and what skewness g > 0 takes from it: (s/√n) g (2t² + 1)/(6√n).
-
-    Losses have long tails above, so that a sample mean is too low more often than too high.  That
-    is the next term of Edgeworth's expansion (Hall 1992), and makes up for most of it.
-    """
-    bound, mean = _normal(home, values, delta), home.mean(values) / float(home.weights.sum())
-    spread = home.mean((values - mean) ** 2) / float(home.weights.sum())
-    if not spread > 0:
-        return np.inf
-    g = home.mean((values - mean) ** 3) / float(home.weights.sum()) / spread**1.5
-    t = float(stats.t.isf(delta, home.n_rows - 1))
-    return float(bound + max(0.0, g) * (2 * t**2 + 1) * np.sqrt(spread) / (6 * home.n_rows))
-
-
-def clip_of(evidence: Evidence, without: int | None = None) -> float:
+def clip_of(evidence: Testimony, without: int | None = None) -> float:
     """c: the quantile of own models' losses that about ten rows of the smallest source exceed."""
     q = max(LOWEST_QUANTILE, 1.0 - ROWS_ABOVE_CLIP / evidence.n_rows)
     return evidence.own_quantile(q, without)
 
 
-def _clip(evidence: Evidence, terms: Terms, without: int | None = None) -> float:
+def _clip(evidence: Testimony, terms: Terms, without: int | None = None) -> float:
     """c, at most the bound that the loss has."""
     c = clip_of(evidence, without)
     return c if terms.known_bound is None else min(c, terms.known_bound)
 
 
-def _exact_clipped(evidence: Evidence, terms: Terms) -> Statement:
+def _exact_clipped(evidence: Testimony, terms: Terms) -> Statement:
     """Bet on losses clipped by other rows; say nothing where that is no better than c itself."""
     K = evidence.n_folds
     if not terms.can_be_exact(evidence) or (K == 1 and terms.clip is None):
@@ -233,15 +188,11 @@ def _exact_clipped(evidence: Evidence, terms: Terms) -> Statement:
     c = min(limits) / (1 if terms.clip is not None else K)
     if not c > 0:
         return Statement()
-    upper = _worst(evidence, terms, "betting", c * K)
-    if not upper < c:
+    loss = _exact(evidence, terms, "betting", c * K, paired=False)
+    if loss.upper is None or not loss.upper < c:
         return Statement()
-    regret = Half()
-    if K == 1:
-        pairs = [[home.clipped(c, paired=True)] for home in evidence.homes]
-        bounds = [_mean_of_folds(pair, terms.delta, "betting", (-c, c)) for pair in pairs]
-        regret = Half(max(bounds), "exact")
-    return Statement(Half(upper, "exact"), regret, _shown(c, terms), "betting")
+    regret = _exact(evidence, terms, "betting", c, paired=True) if K == 1 else Half()
+    return Statement(loss, regret, _shown(c, terms), "betting")
 
 
 def lower_ends(evidence: Evidence, delta: float) -> tuple[float, float]:
@@ -250,7 +201,8 @@ def lower_ends(evidence: Evidence, delta: float) -> tuple[float, float]:
     for paired in (0.0, 1.0):
         values = [-(home.losses - paired * home.own) for home in evidence.homes]
         pairs = zip(evidence.homes, values, strict=True)
-        ends.append(max(-_normal(home, x, delta) for home, x in pairs))
+        uppers = [mean_upper_bound(x, delta, "student", weights=h.weights) for h, x in pairs]
+        ends.append(max(-upper for upper in uppers))
     return ends[0], ends[1]
 
 
@@ -259,7 +211,7 @@ def _shown(c: float, terms: Terms) -> float | None:
     return None if terms.known_bound is not None and c >= terms.known_bound else c
 
 
-def _capped(evidence: Evidence, found: Statement) -> Statement:
+def _capped(evidence: Testimony, found: Statement) -> Statement:
     """Where no loss is negative L_k − ε_k ≤ L_k, so that the regret is at most the loss."""
     loss, regret = found.loss, found.regret
     if loss.upper is None or regret.upper is None:
