@@ -33,14 +33,19 @@ from anymix.core.guarantees import (
 )
 from anymix.core.guarantees import Beside as Beside
 from anymix.core.guarantees import Evidence as Evidence
+from anymix.core.guarantees import Method as Method
+from anymix.core.guarantees import Moments as Moments
+from anymix.core.guarantees import Points as Points
 from anymix.core.guarantees import Terms as Terms
 from anymix.core.guarantees import certify_rows as certify_rows
 from anymix.core.guarantees import check_number as check_number
 from anymix.core.guarantees import check_stated as check_stated
 from anymix.core.guarantees import clip_of as clip_of
+from anymix.core.guarantees import facts_of as facts_of
 from anymix.core.guarantees import hoelder as hoelder
 from anymix.core.guarantees import n_rounded as n_rounded
 from anymix.core.guarantees import one_input_example as one_input_example
+from anymix.core.guarantees import paper_bounds as paper_bounds
 from anymix.core.judgement import Judgement as Judgement
 from anymix.core.judgement import gap as gap
 from anymix.core.losses import LOSSES, Loss, get_loss

@@ -1,17 +1,19 @@
 """The answer: theorems as numbers, bounds with confidence, divergences, the certificate."""
 
-from anymix.core.guarantees.bounds import Assumptions, Bound, hoelder
+from anymix.core.guarantees.bounds import Assumptions, Bound, hoelder, paper_bounds
 from anymix.core.guarantees.candidates import check_number, n_rounded
 from anymix.core.guarantees.certificate import FOLD_MODELS, Beside, Certificate
 from anymix.core.guarantees.certifying import certify, certify_rows, check_stated
-from anymix.core.guarantees.confidence import mean_upper_bound, worst_mean_upper_bound
+from anymix.core.guarantees.confidence import Method, mean_upper_bound, worst_mean_upper_bound
 from anymix.core.guarantees.divergence import (
     gaussian_renyi_ratio,
     renyi_ratio,
     sampled_renyi_ratio,
 )
 from anymix.core.guarantees.evidence import Evidence
+from anymix.core.guarantees.facts import Points, facts_of
 from anymix.core.guarantees.lower_bounds import one_input_example
+from anymix.core.guarantees.moments import Moments
 from anymix.core.guarantees.nearest import nearest_mixture, sampled_nearest_mixture
 from anymix.core.guarantees.orders import best_hoelder
 from anymix.core.guarantees.sampled import sampled_renyi_upper_bound
@@ -24,6 +26,9 @@ __all__ = [
     "Bound",
     "Certificate",
     "Evidence",
+    "Method",
+    "Moments",
+    "Points",
     "Terms",
     "best_hoelder",
     "certify",
@@ -31,12 +36,14 @@ __all__ = [
     "check_number",
     "check_stated",
     "clip_of",
+    "facts_of",
     "gaussian_renyi_ratio",
     "hoelder",
     "mean_upper_bound",
     "n_rounded",
     "nearest_mixture",
     "one_input_example",
+    "paper_bounds",
     "renyi_ratio",
     "sampled_nearest_mixture",
     "sampled_renyi_ratio",
