@@ -5,7 +5,10 @@ A density per source (`GaussianKDE`, `GaussianMixtureDensity`, `ContrastiveDensi
 both give log-responsibilities, which `TemperatureScaling` calibrates on held-out points.
 """
 
+from anymix.densities._domain_sums import AllPoints as AllPoints
+from anymix.densities._domain_sums import DomainRows as DomainRows
 from anymix.densities.bigram import BigramModel
+from anymix.densities.calibration import KINDS as KINDS
 from anymix.densities.calibration import CalibrationReport, TemperatureScaling
 from anymix.densities.calibration import balanced_weights as balanced_weights
 from anymix.densities.calibration import fit_temperatures as fit_temperatures

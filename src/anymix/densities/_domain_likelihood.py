@@ -39,8 +39,12 @@ def floored_responsibilities(
     return np.maximum(log_r, floor), floor
 
 
-def doubted_targets(domain: IntArray, p: int, doubt: float) -> FloatArray:
+def doubted_targets(
+    domain: IntArray, p: int, doubt: float, counts: FloatArray | None = None
+) -> FloatArray:
     """Return targets (p, m): one-hot, but a share doubt / (n_k + doubt) is spread evenly.
+
+    counts (p,) are the n_k, where the points are but a part of all.
 
     Examples
     --------
@@ -48,7 +52,7 @@ def doubted_targets(domain: IntArray, p: int, doubt: float) -> FloatArray:
     array([[0.67, 0.25, 0.25],
            [0.33, 0.75, 0.75]])
     """
-    share = doubt / (np.bincount(domain, minlength=p) + doubt)
+    share = doubt / ((np.bincount(domain, minlength=p) if counts is None else counts) + doubt)
     targets: FloatArray = np.eye(p)[:, domain] * (1.0 - share[domain]) + share[domain] / p
     return targets
 

@@ -7,13 +7,11 @@ or 1 even where the likeliest source is wrong.  A temperature and an offset for 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
-from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
@@ -21,77 +19,18 @@ from threadpoolctl import threadpool_limits
 from anymix._arrays import FloatArray, IntArray, source_numbers
 from anymix.densities._domain_likelihood import (
     Objective,
-    doubted_targets,
     floored_responsibilities,
-    likelihood,
     newton,
     penalty,
 )
+from anymix.densities._domain_sums import CalibrationReport as CalibrationReport
+from anymix.densities._domain_sums import DomainRows, DomainSums, calibrated
+from anymix.densities._domain_sums import balanced_weights as balanced_weights
+from anymix.densities._domain_sums import calibration_error as calibration_error
+from anymix.densities._domain_sums import domain_log_loss as domain_log_loss
 
 MANY_POINTS = 10_000
-
-
-@dataclass(frozen=True)
-class CalibrationReport:
-    """Domain log-loss (nats) and expected calibration error, before and after, equal sources."""
-
-    n_points: int
-    log_loss_before: float
-    log_loss_after: float
-    error_before: float
-    error_after: float
-
-
-def domain_log_loss(log_r: FloatArray, sample_domain: IntArray, weight: FloatArray) -> float:
-    """Return -Σ_i w_i log r_{d_i}(x_i) / Σ_i w_i.
-
-    Examples
-    --------
-    >>> log_r = np.log([[0.5, 0.2], [0.5, 0.8]])
-    >>> round(domain_log_loss(log_r, np.array([0, 1]), np.ones(2)), 4)
-    0.4581
-    """
-    own = log_r[sample_domain, np.arange(len(sample_domain))]
-    return float(-np.average(own, weights=weight))
-
-
-def calibration_error(
-    log_r: FloatArray, sample_domain: IntArray, weight: FloatArray, n_bins: int = 15
-) -> float:
-    """Return the expected calibration error: the mean gap between confidence and accuracy.
-
-    Points are put into bins of equal width by the responsibility of their likeliest source;
-    error = Σ_bins |Σ_{i in bin} w_i (1[right] - confidence)| / Σ_i w_i.
-
-    Examples
-    --------
-    >>> log_r = np.log([[0.9, 0.9], [0.1, 0.1]])
-    >>> round(calibration_error(log_r, np.array([0, 1]), np.ones(2)), 4)
-    0.4
-    """
-    confidence = np.exp(log_r.max(axis=0))
-    gap = weight * ((log_r.argmax(axis=0) == sample_domain) - confidence)
-    bins = np.minimum((confidence * n_bins).astype(np.intp), n_bins - 1)
-    return float(np.abs(np.bincount(bins, weights=gap)).sum() / weight.sum())
-
-
-def balanced_weights(sample_domain: IntArray, weight: FloatArray, n_sources: int) -> FloatArray:
-    """Rescale positive weights so that each source has the same total and their mean is 1.
-
-    Examples
-    --------
-    >>> balanced_weights(np.array([0, 0, 0, 1]), np.ones(4), 2).round(2)
-    array([0.67, 0.67, 0.67, 2.  ])
-    """
-    total = np.bincount(sample_domain, weights=weight, minlength=n_sources)
-    if not total.all():
-        missing = np.flatnonzero(total == 0).tolist()
-        raise ValueError(
-            f"No held-out point of source(s) {missing} has a positive weight: calibration needs "
-            "at least one of every source; give held-out points or leave the source out."
-        )
-    balanced: FloatArray = weight * len(weight) / (n_sources * total[sample_domain])
-    return balanced
+KINDS = ("own", "shared")
 
 
 class TemperatureScaling(BaseEstimator):
@@ -181,19 +120,24 @@ class TemperatureScaling(BaseEstimator):
         table = _checked_log_densities(log_densities)
         domain, weight = _checked_points(table, sample_domain, sample_weight)
         table, domain, weight = table[:, weight > 0], domain[weight > 0], weight[weight > 0]
-        weight = balanced_weights(domain, weight, len(table))
-        log_r, self.floor_ = floored_responsibilities(table)
+        points = DomainRows(table, domain, weight, self.doubt)
         # The products of a Newton step are short: a second thread would mostly wait.  Of few points
         # they are so short that nothing starts one, and to look for threads takes longer.
         few = len(domain) < MANY_POINTS
         with nullcontext() if few else threadpool_limits(limits=1, user_api="blas"):
-            scale, self.offset_, self.n_iter_ = self._solve(log_r, domain, weight)
-        self.temperature_: FloatArray = 1.0 / scale
-        self.report_ = _report(log_r, self._calibrated(log_r), domain, weight)
+            return self.fit_sums(points)
+
+    def fit_sums(self, points: DomainSums) -> Self:
+        """Fit by sums over points that may be anywhere."""
+        self._check_parameters()
+        scale, self.offset_, self.n_iter_ = self._solve(points)
+        self.floor_, self.temperature_ = points.floor, 1.0 / scale
+        tally = points.tally(self.temperature_, self.offset_)
+        self.report_ = CalibrationReport.of(points.n_points, tally)
         return self
 
     def _check_parameters(self) -> None:
-        if self.temperature not in ("own", "shared"):
+        if self.temperature not in KINDS:
             raise ValueError(f"temperature must be 'own' or 'shared'; got {self.temperature!r}.")
         if not (self.prior > 0 and self.doubt >= 0):
             raise ValueError(
@@ -201,31 +145,26 @@ class TemperatureScaling(BaseEstimator):
                 "without a prior separable points would send a temperature to 0."
             )
 
-    def _solve(
-        self, log_r: FloatArray, domain: IntArray, weight: FloatArray
-    ) -> tuple[FloatArray, FloatArray, int]:
+    def _solve(self, points: DomainSums) -> tuple[FloatArray, FloatArray, int]:
         """Fit the common temperature from the identity, then each source's own from the common."""
-        p = len(log_r)
-        targets = doubted_targets(domain, p, self.doubt)
+        p = points.n_sources
         centre, n_iter = np.concatenate([[1.0], np.zeros(p)]), 0
         for n_scales in (1,) if self.temperature == "shared" else (1, p):
             centre = np.concatenate([np.broadcast_to(centre[0], n_scales), centre[-p:]])
-            objective = self._objective(log_r, targets, weight, centre)
-            tol = self.tol * len(domain)
+            objective = self._objective(points, centre)
+            tol = self.tol * points.n_points
             centre, taken = newton(objective, centre, n_scales, tol, self.max_iter)
             n_iter += taken
         return np.broadcast_to(centre[:-p], p).copy(), centre[-p:], n_iter
 
-    def _objective(
-        self, log_r: FloatArray, targets: FloatArray, weight: FloatArray, centre: FloatArray
-    ) -> Objective:
+    def _objective(self, points: DomainSums, centre: FloatArray) -> Objective:
         """Add the penalty to the likelihood, with the scales tied where there is only one."""
-        p = len(log_r)
+        p = points.n_sources
         n_scales = len(centre) - p
         tie = block_diag(np.ones((p, 1)) if n_scales == 1 else np.eye(p), np.eye(p))
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-            value, gradient, hessian = likelihood(tie @ theta, log_r, targets, weight)
+            value, gradient, hessian = points.likelihood(tie @ theta)
             extra = penalty(theta, centre, n_scales)
             return (
                 value + self.prior * extra[0],
@@ -244,12 +183,8 @@ class TemperatureScaling(BaseEstimator):
                 f"log_densities has {len(table)} rows, but the calibration was fitted with "
                 f"{len(self.offset_)} sources: give one row for each of them."
             )
-        return self._calibrated(floored_responsibilities(table, self.floor_)[0])
-
-    def _calibrated(self, log_r: FloatArray) -> FloatArray:
-        scores = log_r / self.temperature_[:, None] + self.offset_[:, None]
-        log_q: FloatArray = log_softmax(scores, axis=0)
-        return log_q
+        log_r = floored_responsibilities(table, self.floor_)[0]
+        return calibrated(log_r, self.temperature_, self.offset_)
 
 
 def fit_temperatures(
@@ -257,7 +192,7 @@ def fit_temperatures(
 ) -> list[TemperatureScaling]:
     """Fit both kinds of calibration: own temperatures, and one that all sources share."""
     given = log_densities, sample_domain, sample_weight
-    return [TemperatureScaling(temperature).fit(*given) for temperature in ("own", "shared")]
+    return [TemperatureScaling(temperature).fit(*given) for temperature in KINDS]
 
 
 def _checked_log_densities(log_densities: ArrayLike) -> FloatArray:
@@ -285,15 +220,3 @@ def _checked_points(
     if weight.shape != (m,) or not np.isfinite(weight).all() or weight.min() < 0:
         raise ValueError(f"sample_weight must hold {m} finite numbers, none of them negative.")
     return domain, weight
-
-
-def _report(
-    before: FloatArray, after: FloatArray, domain: IntArray, weight: FloatArray
-) -> CalibrationReport:
-    return CalibrationReport(
-        n_points=len(domain),
-        log_loss_before=domain_log_loss(before, domain, weight),
-        log_loss_after=domain_log_loss(after, domain, weight),
-        error_before=calibration_error(before, domain, weight),
-        error_after=calibration_error(after, domain, weight),
-    )
