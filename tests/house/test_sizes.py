@@ -14,6 +14,7 @@ MANY_ARGUMENTS_ALLOWED = {"__init__"}
 # Public doors whose many settings all have defaults, and are best read by name at the call.
 DOORS = {
     "anymix.core.judgement.Judgement.from_log_densities",
+    "anymix.core.normalised.NormalisedRule.of",
     "anymix.core.solvers.methods.solve",
     "anymix.exchange.pack.pack_source",
 }

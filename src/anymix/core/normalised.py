@@ -36,6 +36,8 @@ class NormalisedRule(Judgement):
         eta: float = 1e-3,
         sample_domain: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
+        totals: ArrayLike | None = None,
     ) -> Self:
         """Build it from log D_k(x) (p, m), probabilities (p, m, c) and labels 0..c−1 (m,).
 
@@ -44,7 +46,8 @@ class NormalisedRule(Judgement):
         log_joint = joint_log_densities(log_densities, proba)
         y = inputs.class_numbers(labels, *log_joint.shape[1:])
         at_label = log_joint[:, np.arange(y.size), y]
-        self = cls.from_log_densities(at_label, proba, y, loss, eta, sample_domain, sample_weight)
+        known = sample_domain, sample_weight
+        self = cls.from_log_densities(at_label, proba, y, loss, eta, *known, totals=totals)
         order = np.arange(y.size) if self._order is None else self._order
         self.log_joint, self.proba = log_joint[:, order], np.asarray(proba, dtype=float)[:, order]
         return self

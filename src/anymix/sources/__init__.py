@@ -4,12 +4,12 @@ from anymix.sources.asking import CHUNK_ROWS as CHUNK_ROWS
 from anymix.sources.asking import evaluate
 from anymix.sources.asking import log_reference as log_reference
 from anymix.sources.asking import masses_of as masses_of
+from anymix.sources.beside import blind_values as blind_values
+from anymix.sources.beside import n_classes_of as n_classes_of
 from anymix.sources.certifying import Grounds as Grounds
-from anymix.sources.certifying import blind_values as blind_values
 from anymix.sources.certifying import certify_learned as certify_learned
 from anymix.sources.certifying import certify_parts as certify_parts
 from anymix.sources.certifying import certify_tables
-from anymix.sources.certifying import n_classes_of as n_classes_of
 from anymix.sources.certifying import own_values as own_values
 from anymix.sources.certifying import usual_clip as usual_clip
 from anymix.sources.certifying import without_confidence as without_confidence

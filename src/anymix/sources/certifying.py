@@ -13,7 +13,6 @@ from anymix.core import (
     FOLD_MODELS,
     Assumptions,
     Averaged,
-    Beside,
     Bound,
     Certificate,
     Combination,
@@ -25,14 +24,10 @@ from anymix.core import (
     check_stated,
     clip_of,
 )
-from anymix.sources.measures import Labels, Measure, measure_of
-from anymix.sources.parts import HeldOut, answers, by_source
+from anymix.sources.beside import beside, n_classes_of, targets_of
+from anymix.sources.measures import Measure, measure_of
+from anymix.sources.parts import HeldOut, answers
 from anymix.sources.tables import Tables
-
-
-def n_classes_of(tables: Tables) -> int | None:
-    """How many classes there are, or None for numbers."""
-    return None if tables.classes is None else len(tables.classes)
 
 
 class Grounds(NamedTuple):
@@ -62,7 +57,6 @@ def certify_learned(
     was learned from tables: calibration, sharpness, consulting and z.
     """
     grounds = grounds or Grounds()
-    _, fresh, ways, _ = grounds
     found = certify_parts(
         tables,
         held_out,
@@ -70,14 +64,15 @@ def certify_learned(
         combination.z,
         combination.eta,
         grounds,
-        _price(combination, n_classes_of(tables)),
+        price_of(combination, n_classes_of(tables)),
     )
-    return replace(
-        found,
-        bounds=mean_bounds(tables, combination, held_out.fold, loss),
-        n_candidates=float(ways),
-        covers="" if fresh else FOLD_MODELS,
-    )
+    return founded(found, grounds, mean_bounds(tables, combination, held_out.fold, loss))
+
+
+def founded(found: Certificate, grounds: Grounds, bounds: tuple[Bound, ...]) -> Certificate:
+    """Add the theorems to a certificate of a fit, and what it covers."""
+    covers = "" if grounds.fresh else FOLD_MODELS
+    return replace(found, bounds=bounds, n_candidates=float(grounds.ways), covers=covers)
 
 
 def certify_parts(
@@ -95,13 +90,7 @@ def certify_parts(
     """
     judge = measure_of(None, loss, n_classes_of(tables))
     evidence = _evidence(tables, held_out.losses(tables, loss), judge, held_out.fold)
-    terms = Terms.at(
-        grounds.confidence,
-        grounds.ways,
-        known_bound=None if judge.bound is None else judge.bound + price,
-        fresh=grounds.fresh,
-        claims=held_out.crossed,
-    )
+    terms = terms_of_fit(judge, grounds, held_out.crossed, price)
     found = certify_rows(evidence, terms, z=z, eta=eta, loss=judge.name)
     return replace(
         found,
@@ -110,7 +99,21 @@ def certify_parts(
     )
 
 
-def _price(combination: Averaged, n_classes: int | None) -> float:
+def terms_of_fit(judge: Measure, grounds: Grounds, crossed: bool, price: float = 0.0) -> Terms:
+    """How the rows of a fit are to bound what it has learned, each part judged by rows new to it.
+
+    Without `crossed` there is one part, which has seen them all.
+    """
+    return Terms.at(
+        grounds.confidence,
+        grounds.ways,
+        known_bound=None if judge.bound is None else judge.bound + price,
+        fresh=grounds.fresh,
+        claims=crossed,
+    )
+
+
+def price_of(combination: Averaged, n_classes: int | None) -> float:
     """What normalising may add to a source's loss: the sum over labels is at most min(p, |Y|)."""
     normalised = combination.rule == "normalised" and n_classes is not None
     return float(np.log(min(combination.z.size, n_classes or 1))) if normalised else 0.0
@@ -133,6 +136,11 @@ def mean_bounds(
         heard = some.heard(part.consulting).weighed(part.calibration)
         judged = heard.judgement(loss, part.eta, part.rule)
         found.append(certify(judged, part.z, confidence=None, assumptions=given).bounds)
+    return mean_of_bounds(found)
+
+
+def mean_of_bounds(found: Sequence[Sequence[Bound]]) -> tuple[Bound, ...]:
+    """Average the theorems of several parts; one that is refuted for a part is refuted."""
     return tuple(_mean_bound(same) for same in zip(*found, strict=True))
 
 
@@ -169,21 +177,30 @@ def certify_tables(
     given, used = assumptions or Assumptions(), Averaged.of(combination)
     given.check()
     judge = measure_of(measure, loss, n_classes_of(tables))
-    evidence = _evidence(tables, judge.value(answers(tables, used), _targets(tables)), judge)
+    evidence = _evidence(tables, judge.value(answers(tables, used), targets_of(tables)), judge)
     check_stated(given, evidence.largest)
-    terms = None
-    if confidence is not None:
-        price = _price(used, n_classes_of(tables)) if measure is None else 0.0
-        stated = 1.0 if judge.binary and given.loss_bound is None else given.loss_bound
-        M, known = (None if one is None else one + price for one in (stated, judge.bound))
-        terms = Terms.at(
-            confidence, loss_bound=M, known_bound=known, clip=clip, binary=judge.binary
-        )
+    price = price_of(used, n_classes_of(tables)) if measure is None else 0.0
+    terms = terms_of_rows(judge, confidence, given, clip, price)
     found = certify_rows(
         evidence, terms, z=used.z, eta=used.eta, loss=judge.name, assumptions=given
     )
     bounds = mean_bounds(tables, used, None, loss, given) if measure is None else ()
     return replace(found, bounds=bounds, beside=beside(tables, judge, found.clip))
+
+
+def terms_of_rows(
+    judge: Measure,
+    confidence: float | None,
+    given: Assumptions,
+    clip: float | None = None,
+    price: float = 0.0,
+) -> Terms | None:
+    """How new rows are to bound what they judge; None where no confidence is asked for."""
+    if confidence is None:
+        return None
+    stated = 1.0 if judge.binary and given.loss_bound is None else given.loss_bound
+    M, known = (None if one is None else one + price for one in (stated, judge.bound))
+    return Terms.at(confidence, loss_bound=M, known_bound=known, clip=clip, binary=judge.binary)
 
 
 def usual_clip(tables: Tables, loss: str | Loss, measure: str | Loss | None = None) -> float:
@@ -210,10 +227,6 @@ def without_confidence(certificate: Certificate, seen: Sequence[str]) -> Certifi
     )
 
 
-def _targets(tables: Tables) -> Labels:
-    return np.asarray(tables.targets)
-
-
 def _evidence(
     tables: Tables, judged: FloatArray, judge: Measure, fold: IntArray | None = None
 ) -> Evidence:
@@ -223,7 +236,7 @@ def _evidence(
 def own_values(tables: Tables, judge: Measure) -> FloatArray:
     """What the own model of each row's source is judged at there, (m,)."""
     domain = np.asarray(tables.sample_domain)
-    return judge.value(tables.predictions[domain, np.arange(domain.size)], _targets(tables))
+    return judge.value(tables.predictions[domain, np.arange(domain.size)], targets_of(tables))
 
 
 def _gathered(
@@ -231,37 +244,3 @@ def _gathered(
 ) -> Evidence:
     domain, p = np.asarray(tables.sample_domain), len(tables.log_masses)
     return Evidence.of_rows(judged, own, domain, tables.sample_weight, fold, p)
-
-
-def beside(
-    tables: Tables, judge: Measure, clip: float | None = None, names: Sequence[str] = ()
-) -> tuple[Beside, ...]:
-    """What chance or a constant, the plain average and each source alone lose where they are worst.
-
-    Where a bound is on clipped losses they are told clipped alike, too.
-    """
-    cap, y = np.inf if clip is None else clip, _targets(tables)
-    ways = blind_values(tables, judge)
-    ways["the plain average"] = judge.value(tables.predictions.mean(axis=0), y)
-    for k, one in enumerate(tables.predictions):
-        name = names[k] if names else f"source {k + 1}"
-        ways[f"{name} alone"] = judge.value(one, y)
-
-    def worst(losses: FloatArray) -> float:
-        return float(by_source(losses, tables).max())
-
-    return tuple(
-        Beside(name, worst(one), worst(np.minimum(one, cap))) for name, one in ways.items()
-    )
-
-
-def blind_values(tables: Tables, judge: Measure) -> dict[str, FloatArray]:
-    """Losses (m,) of a way that looks at no row: all classes alike, or the mean of all targets."""
-    y, c = _targets(tables), n_classes_of(tables)
-    if judge.binary and c is not None:
-        return {"chance": np.full(y.size, 1.0 - 1.0 / c)}
-    if c is not None:
-        told = tables.predictions.shape[2] if tables.predictions.ndim == 3 else 1
-        return {"chance": judge.value(np.full((y.size, told), 1.0 / c), y)}
-    # Sites that tell errors alone do not tell what was to be predicted.
-    return {} if tables.at_label else {"a constant": judge.value(np.full(y.size, y.mean()), y)}

@@ -70,30 +70,40 @@ def consult(tables: Tables, loss: str | Loss, set_aside: Sequence[int] = ()) -> 
            [0.3, 0.3]])
     """
     known = get_loss(loss)
-    predictions, domain = tables.predictions, np.asarray(tables.sample_domain)
-    p = len(predictions)
-    if not _can_be_pooled(tables, known):
+    pools = learn_pools(tables, known, set_aside)
+    if not pools:
         return Consulted(None, tables)
+    consulting = consulting_of(tables, pools, known)
+    return Consulted(consulting, crossed(tables, consulting, pools), _advice(tables, pools, known))
+
+
+def learn_pools(tables: Tables, loss: Loss, set_aside: Sequence[int] = ()) -> dict[int, Pool]:
+    """Learn the pool of each source that has rows here, and is not set aside, where it is sure."""
+    if not can_be_pooled(tables, loss):
+        return {}
+    domain = np.asarray(tables.sample_domain)
     pools: dict[int, Pool] = {}
-    for k in sorted(set(range(p)) - set(set_aside)):
+    for k in sorted({int(k) for k in np.unique(domain)} - set(set_aside)):
         part = tables.taken(np.flatnonzero(domain == k))
-        if known.takes == "number" and _is_coarse(part):
+        if loss.takes == "number" and _is_coarse(part):
             continue
         weight = part.sample_weight
         weight = np.ones(part.n_points) if weight is None else weight * weight.size / weight.sum()
-        given = part.predictions, np.asarray(part.targets), k, known, weight
+        given = part.predictions, np.asarray(part.targets), k, loss, weight
         pool = learn_pool(*given, errors=tables.at_label)
         pools |= {} if pool is None else {k: pool}
-    if not pools:
-        return Consulted(None, tables)
-    consulting = _consulting(tables, pools, known)
-    heard = consulting.heard(predictions)
+    return pools
+
+
+def crossed(tables: Tables, consulting: Consulting, pools: dict[int, Pool]) -> Tables:
+    """Let sources hear each other, each at its own rows by pools that were learned without them."""
+    heard, domain = consulting.heard(tables.predictions), np.asarray(tables.sample_domain)
     for k, pool in pools.items():
         heard[k, domain == k] = pool.crossed
-    return Consulted(consulting, replace(tables, predictions=heard), _advice(tables, pools, known))
+    return replace(tables, predictions=heard)
 
 
-def _can_be_pooled(tables: Tables, loss: Loss) -> bool:
+def can_be_pooled(tables: Tables, loss: Loss) -> bool:
     """Whether the tables say enough: of labels all probabilities, of errors an error's loss."""
     if loss.takes != "number":
         return tables.predictions.ndim == 3 and tables.predictions.shape[2] > 1
@@ -110,7 +120,7 @@ def _is_coarse(tables: Tables) -> bool:
     return tables.at_label and bool((np.frexp(sizes)[0] == 0.5).all())
 
 
-def _consulting(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Consulting:
+def consulting_of(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Consulting:
     """Put the pools together, and bound how far numbers are moved by how far they are at home."""
     p, labels = len(tables.predictions), loss.takes != "number"
     form = "labels" if labels else "positive" if loss.positive else "numbers"

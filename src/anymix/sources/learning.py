@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from anymix._arrays import FloatArray, IntArray
+from anymix._arrays import FloatArray
 from anymix.core import (
     Averaged,
     Calibration,
     Certificate,
     Combination,
-    Loss,
     Objective,
     Problem,
     SetAside,
@@ -24,18 +24,14 @@ from anymix.core import (
     simplex,
     solve,
 )
-from anymix.densities import CalibrationReport, fit_temperatures
-from anymix.sources.certifying import Grounds, certify_learned
-from anymix.sources.consulting import Advice, Consulted, consult
+from anymix.densities import CalibrationReport
+from anymix.sources.consulting import Advice
+from anymix.sources.lessons import Goal as Goal
+from anymix.sources.lessons import Lesson, Part, Rows
 from anymix.sources.novelty import Novelty
-from anymix.sources.parts import (
-    HeldOut,
-    advice,
-    crossed_answers,
-    deal,
-    joined,
-    mean_report,
-)
+from anymix.sources.parts import HeldOut, joined, mean_report
+from anymix.sources.table_rows import TableLesson, TableRows
+from anymix.sources.table_rows import consulted_for as consulted_for
 from anymix.sources.tables import Tables
 
 # Powers of calibrated responsibilities that are tried.  The temperature that tells domains apart
@@ -45,48 +41,6 @@ SHARPNESS = (1.0, 2.0, 4.0)
 FINALISTS = 2
 # Far below what rows can tell, and half the steps of the solver's own.
 TOL = 1e-7
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What z is to achieve, and how it is learned; the parameters are those of the estimators.
-
-    set_aside are the sources, by number, whose rows choose neither z nor a calibration; `ways` is
-    from how many such choices the rows themselves have chosen, which the certificate pays for.
-    With `consult` the sources hear each other first.  `fresh` says that neither sources nor
-    densities were trained on rows of the tables, be it on other folds; names are the sources'.
-    """
-
-    loss: str | Loss = "squared"
-    eta: float = 1e-3
-    rule: str = "marginal"
-    objective: str = "regret"
-    shrinkage: float | str = "auto"
-    calibrate: bool = True
-    confidence: float = 0.95
-    set_aside: tuple[int, ...] = ()
-    ways: int = 1
-    consult: bool = False
-    fresh: bool = True
-    names: tuple[str, ...] = ()
-
-    def value(self, losses: FloatArray) -> float:
-        """Return what a calibration is judged by: the mean loss over sources, or the worst loss.
-
-        For a given z the mean of the regrets is the mean loss up to a constant, and the mean is far
-        less noisy than the largest, which picked a worse calibration on held-out real rows.
-        """
-        heard = np.delete(losses, list(self.set_aside))
-        return float(heard.max() if self.objective == "robust" else heard.mean())
-
-
-class Part(NamedTuple):
-    """What some of the rows have taught: a combination, and how it was found."""
-
-    combination: Combination
-    solution: Solution
-    report: CalibrationReport | None
-    said: Tables
 
 
 class Learned(NamedTuple):
@@ -121,48 +75,49 @@ def learn(tables: Tables, goal: Goal) -> Learned:
     >>> learned.combination.predict(log_masses, tables.predictions).round(1)
     array([0., 0., 1., 1.])
     """
-    check_number(len(tables.log_masses))
-    tables.check_loss(goal.loss, goal.rule)
-    fold = deal(tables)
-    parts = _learn_parts(tables, goal, fold)
+    rows = TableRows(tables)
+    found = learn_rows(rows, goal)
+    assert rows.held_out is not None
+    return Learned(held_out=rows.held_out, **found._asdict())
+
+
+class Taught(NamedTuple):
+    """What rows have taught, wherever they are; see `Learned`."""
+
+    combination: Averaged
+    certificate: Certificate
+    solution: Solution
+    calibration_report: CalibrationReport | None
+    novelty: Novelty | None
+    cross_losses: tuple[FloatArray, FloatArray]
+    advice: Advice | None
+
+
+def learn_rows(rows: Rows, goal: Goal) -> Taught:
+    """Learn from rows that are at hand, or from rows that only answer questions."""
+    check_number(rows.n_sources)
+    rows.check_loss(goal.loss, goal.rule)
+    parts = rows.learned(partial(learn_part, goal=goal), rows.lessons())
     used = Averaged(tuple(part.combination for part in parts))
-    held_out = _held_out(tables, used, fold, parts)
-    grounds = Grounds(goal.confidence, goal.fresh, goal.ways, goal.names)
-    certificate = certify_learned(tables, used, held_out, goal.loss, grounds)
+    certificate = rows.certified(parts, used, goal)
     judged = certificate.source_losses, certificate.own_losses
-    return Learned(
+    return Taught(
         combination=used,
         certificate=certificate,
         solution=joined([part.solution for part in parts], used, *judged),
-        calibration_report=mean_report([part.report for part in parts], tables.n_points),
-        novelty=Novelty.from_tables(tables) if tables.has_densities else None,
-        cross_losses=tables.judgement(goal.loss, goal.eta).cross_losses(),
-        held_out=held_out,
-        advice=advice(tables, used, fold, goal.loss),
+        calibration_report=mean_report([part.report for part in parts], rows.n_points),
+        novelty=rows.novelty(),
+        cross_losses=rows.cross_losses(goal),
+        advice=rows.advice(used, goal),
     )
 
 
-def _learn_parts(tables: Tables, goal: Goal, fold: IntArray) -> list[Part]:
-    """Learn from all rows but those of each part; from all of them where there is one part."""
-    if not fold.any():
-        return [learn_part(tables, goal)]
-    numbers = range(int(fold.max()) + 1)
-    return [learn_part(tables.taken(np.flatnonzero(fold != t)), goal) for t in numbers]
-
-
-def _held_out(tables: Tables, used: Averaged, fold: IntArray, parts: Sequence[Part]) -> HeldOut:
-    if len(parts) > 1:
-        return HeldOut(crossed_answers(tables, used, fold), fold)
-    # The pools at least were learned without the row.
-    alone = replace(used.parts[0], consulting=None)
-    return HeldOut(alone.predict(tables.log_masses, parts[0].said.predictions), fold, crossed=False)
-
-
-def learn_part(tables: Tables, goal: Goal) -> Part:
+def learn_part(rows: Tables | Lesson, goal: Goal) -> Part:
     """Consult, find z for every calibration, and keep what serves the goal best on these rows."""
-    consulted = consulted_for(tables, goal)
-    said, equal = consulted.tables, simplex.uniform(len(tables.log_masses))
-    problems, tried = [], list(calibrations(tables, goal))
+    lesson: Lesson = TableLesson(rows) if isinstance(rows, Tables) else rows
+    consulted = lesson.consulted(goal)
+    said, equal = consulted.tables, simplex.uniform(lesson.n_sources)
+    problems, tried = [], list(_calibrations(lesson, goal))
     for calibration, _ in tried:
         weighed = said.weighed(calibration)
         problems.append(weighed.problem(goal.loss, goal.eta, goal.rule))
@@ -173,13 +128,6 @@ def learn_part(tables: Tables, goal: Goal) -> Part:
     (calibration, report), solution = tried[best], found[best]
     used = Combination(solution.z, goal.eta, calibration, goal.rule, consulted.consulting)
     return Part(used, solution, report, said)
-
-
-def consulted_for(tables: Tables, goal: Goal) -> Consulted:
-    """Let the sources hear each other if the goal says so."""
-    if not goal.consult:
-        return Consulted(None, tables)
-    return consult(tables, goal.loss, goal.set_aside)
 
 
 def find_z(problem: Problem, goal: Goal, **options: Any) -> Solution:
@@ -212,12 +160,16 @@ def calibrations(
     tables: Tables, goal: Goal
 ) -> Iterator[tuple[Calibration | None, CalibrationReport | None]]:
     """Yield what is tried: own and shared temperatures, each at several sharpnesses."""
+    yield from _calibrations(TableLesson(tables), goal)
+
+
+def _calibrations(
+    lesson: Lesson, goal: Goal
+) -> Iterator[tuple[Calibration | None, CalibrationReport | None]]:
     if not goal.calibrate:
         yield None, None
         return
-    heard = tables.without(goal.set_aside)
-    known = heard.log_masses, np.asarray(heard.sample_domain), heard.sample_weight
-    scalings = fit_temperatures(*known)
+    scalings = lesson.scalings(goal.set_aside)
     # Nobody speaks for a source that is set aside: it has what all share, and no offset.
     places = np.array(goal.set_aside, dtype=np.intp) - np.arange(len(goal.set_aside))
     common = float(scalings[-1].temperature_[0])

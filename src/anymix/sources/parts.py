@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.core import Averaged, Combination, Loss, Solution, losses_at, simplex
+from anymix.core import Averaged, Combination, Loss, Moments, Solution, losses_at, simplex
 from anymix.core import gap as gap_of
 from anymix.densities import CalibrationReport
 from anymix.sources.consulting import Advice
@@ -56,11 +56,17 @@ def deal(tables: Tables, n_parts: int = N_PARTS) -> IntArray:
     >>> np.bincount(deal(tables, 2))
     array([6])
     """
-    domain, m = np.asarray(tables.sample_domain), tables.n_points
-    fold = np.zeros(m, dtype=np.intp)
-    if np.bincount(domain, minlength=len(tables.log_masses)).min() < FEWEST_ROWS:
-        return fold
-    for k in range(len(tables.log_masses)):
+    counts = np.bincount(np.asarray(tables.sample_domain), minlength=len(tables.log_masses))
+    if counts.min() < FEWEST_ROWS:
+        return np.zeros(tables.n_points, dtype=np.intp)
+    return deal_out(tables, n_parts)
+
+
+def deal_out(tables: Tables, n_parts: int = N_PARTS) -> IntArray:
+    """Deal the rows of each source out, however few there are; see `deal`."""
+    domain = np.asarray(tables.sample_domain)
+    fold = np.zeros(tables.n_points, dtype=np.intp)
+    for k in np.unique(domain).tolist():
         rows = np.flatnonzero(domain == k)
         group = _groups(tables.taken(rows), k)
         n = int(group.max()) + 1
@@ -123,21 +129,34 @@ def advice(
     """What consulting has brought to each source at home, by rows that did not teach it."""
     if not combination.consults:
         return None
-    p, domain = len(tables.log_masses), np.asarray(tables.sample_domain)
-    own, heard = own_losses(tables, loss), np.empty(domain.size)
+    own, gains = (by_home(values, tables) for values in brought(tables, combination, fold, loss))
+    return advice_of(own, gains)
+
+
+def brought(
+    tables: Tables, combination: Averaged, fold: IntArray, loss: str | Loss
+) -> tuple[FloatArray, FloatArray]:
+    """The own model's loss at each row, and how much less the source loses that hears others."""
+    own, heard = own_losses(tables, loss), np.empty(tables.n_points)
     for t, part in enumerate(combination.parts):
         rows = np.flatnonzero(fold == t)
         some = tables.taken(rows)
         heard[rows] = own_losses(some.heard(part.consulting), loss)
-    weight = np.ones(domain.size) if tables.sample_weight is None else tables.sample_weight
-    found = np.zeros((3, p))
-    for k in range(p):
-        w = np.where(domain == k, weight, 0.0) / weight[domain == k].sum()
-        gains = own - heard
-        n = 1.0 / float(w @ w)
-        spread = float(((w * (gains - w @ gains)) ** 2).sum())
-        found[:, k] = w @ own, w @ gains, np.sqrt(spread * n / max(n - 1.0, 1.0))
-    return Advice(*found)
+    return own, own - heard
+
+
+def by_home(values: FloatArray, tables: Tables) -> list[Moments]:
+    """Moments of values (m,) over the rows of each source, p of them."""
+    domain, w = np.asarray(tables.sample_domain), tables.sample_weight
+    w = np.ones(domain.size) if w is None else w
+    homes = [domain == k for k in range(len(tables.log_masses))]
+    return [Moments.of(values[home], w[home]) for home in homes]
+
+
+def advice_of(own: Sequence[Moments], gains: Sequence[Moments]) -> Advice:
+    """Say what the own models lose at home, and what hearing others has brought there."""
+    told = [(a.mean, b.mean, b.standard_error) for a, b in zip(own, gains, strict=True)]
+    return Advice(*np.array(told).T)
 
 
 def joined(

@@ -132,20 +132,32 @@ class Tables:
             )
         return replace(self, predictions=consulting.heard(self.predictions))
 
-    def problem(self, loss: str | Loss, eta: float, rule: str = "marginal") -> Problem:
+    def problem(
+        self,
+        loss: str | Loss,
+        eta: float,
+        rule: str = "marginal",
+        totals: FloatArray | None = None,
+    ) -> Problem:
         """Build the problem of learning z from these points, under the own measure.
 
         Rule "normalised" weighs by D_k(x, y) = D_k(x) h_k(x, y) at the label that occurred.
+        totals (p,) are the weights of each source in all parts, of which these points are one.
         """
-        return Problem.from_log_densities(*self._judged(loss, eta, rule))
+        return Problem.from_log_densities(*self._judged(loss, eta, rule), totals=totals)
 
-    def judgement(self, loss: str | Loss, eta: float, rule: str = "marginal") -> Judgement:
+    def judgement(
+        self,
+        loss: str | Loss,
+        eta: float,
+        rule: str = "marginal",
+        totals: FloatArray | None = None,
+    ) -> Judgement:
         """Build what judges the rule's own predictions at these points: a problem, or Thm 3's."""
         self.check_loss(loss, rule)
         if rule != "normalised":
-            return self.problem(loss, eta, rule)
-        given = self._judged(loss, eta, "marginal")
-        return NormalisedRule.of(*given)
+            return self.problem(loss, eta, rule, totals)
+        return NormalisedRule.of(*self._judged(loss, eta, "marginal"), totals=totals)
 
     def _judged(self, loss: str | Loss, eta: float, rule: str) -> tuple[Any, ...]:
         """Return the arguments that every judgement of these points takes, in order."""

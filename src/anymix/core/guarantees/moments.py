@@ -67,6 +67,12 @@ class Moments(NamedTuple):
         """(Σ w)²/Σ w²: as many rows of equal weight would tell as much."""
         return self.weight**2 / self.squares
 
+    @property
+    def standard_error(self) -> float:
+        """√(n/(n−1) Σw²(x − x̄)²)/Σw: of equal weights the standard deviation over √n."""
+        n = self.n_rows
+        return float(np.sqrt(n / max(n - 1.0, 1.0) * self.noise) / self.weight)
+
     def upper(self, delta: float) -> float:
         """Student's bound, and what skewness g > 0 takes from it: (s/√n) g (2t² + 1)/(6√n).
 
@@ -78,8 +84,6 @@ class Moments(NamedTuple):
         if n < 2 - 1e-9 or not spread > 0:
             return np.inf
         t = float(stats.t.isf(delta, n - 1))
-        error = np.sqrt(n / (n - 1) * self.noise) / self.weight
         g = self.third / self.weight / spread**1.5
-        return float(
-            self.mean + error * t + max(0.0, g) * (2 * t**2 + 1) * np.sqrt(spread) / (6 * n)
-        )
+        tail = max(0.0, g) * (2 * t**2 + 1) * np.sqrt(spread) / (6 * n)
+        return float(self.mean + self.standard_error * t + tail)
