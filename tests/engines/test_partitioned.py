@@ -109,3 +109,20 @@ def test_questions_can_be_sent():
 def test_no_part_is_refused():
     with pytest.raises(ValueError, match="one part at least"):
         PartitionedProblem([])
+
+
+def test_a_part_may_lack_a_source_and_its_mass():
+    log_masses, said, y, domain = rows("squared")
+    log_masses[2, domain != 2] -= 1e4
+    order = np.argsort(domain, kind="stable")
+    log_masses, said, y, domain = log_masses[:, order], said[:, order], y[order], domain[order]
+    whole = Problem.from_log_densities(log_masses, said, y, sample_domain=domain)
+    totals = np.bincount(domain)
+    homes = [np.flatnonzero(domain == k) for k in range(3)]
+    parts = [
+        Problem.from_log_densities(
+            log_masses[:, i], said[:, i], y[i], sample_domain=domain[i], totals=totals
+        )
+        for i in homes
+    ]
+    np.testing.assert_allclose(solve(PartitionedProblem(parts)).z, solve(whole).z, atol=1e-8)

@@ -53,8 +53,8 @@ def stack(Z: ArrayLike, p: int) -> FloatArray:
     return Z
 
 
-def mass_table(masses: ArrayLike, name: str) -> FloatArray:
-    """Return a (p, m) table of masses ≥ 0 in which every source has some mass."""
+def mass_table(masses: ArrayLike, name: str, part: bool = False) -> FloatArray:
+    """Return a (p, m) table of masses ≥ 0 in which every source has some, here or in other parts."""
     D = finite(masses, name)
     if D.ndim != 2 or 0 in D.shape:
         raise ValueError(f"{name} must have shape (sources, points), none zero; got {D.shape}.")
@@ -62,7 +62,7 @@ def mass_table(masses: ArrayLike, name: str) -> FloatArray:
         k, i = np.argwhere(D < 0)[0]
         raise ValueError(f"{name} must not be negative; source {k} has {D[k, i]:g} at point {i}.")
     empty = np.flatnonzero(D.sum(axis=1) == 0)
-    if empty.size:
+    if empty.size and not part:
         raise ValueError(f"source {empty[0]} has no mass at any point; leave it out of {name}.")
     return D
 
@@ -214,7 +214,7 @@ def own_measure(
         )
     if total.min() <= 0:
         raise ValueError(f"all sample weights of source {int(total.argmin())} are zero.")
-    return OwnMeasure(w / total[domain], bounds)
+    return OwnMeasure(w / total[domain], bounds, part=totals is not None)
 
 
 def measure(weights: ArrayLike | Measure, masses: FloatArray) -> Measure:

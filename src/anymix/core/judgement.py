@@ -15,7 +15,7 @@ from anymix._arrays import FloatArray, IntArray, source_numbers
 from anymix.core import inputs, simplex
 from anymix.core.combination import mass_ratio
 from anymix.core.losses import Loss, get_loss
-from anymix.core.measures import Measure
+from anymix.core.measures import Measure, OwnMeasure
 
 
 class Judgement:
@@ -38,7 +38,8 @@ class Judgement:
         self.loss = get_loss(loss)
         self.eta = inputs.positive(eta, "eta")
         # Rows in one piece: every pass runs along the points of a source.
-        self.masses = np.ascontiguousarray(inputs.mass_table(masses, "masses"))
+        part = isinstance(weights, OwnMeasure) and weights.part
+        self.masses = np.ascontiguousarray(inputs.mass_table(masses, "masses", part))
         h, self.targets = inputs.outcomes(predictions, targets, self.loss, self.masses.shape)
         self.predictions = np.ascontiguousarray(h)
         self.reference = inputs.reference_measure(reference, self.masses)

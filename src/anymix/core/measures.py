@@ -95,11 +95,15 @@ class DenseMeasure:
 
 
 class OwnMeasure:
-    """Points sorted by source: source k owns the points bounds[k]:bounds[k+1]."""
+    """Points sorted by source: source k owns the points bounds[k]:bounds[k+1].
 
-    def __init__(self, weights: FloatArray, bounds: NDArray[np.intp]):
+    With `part` they are a part of all points, in which a source may have none.
+    """
+
+    def __init__(self, weights: FloatArray, bounds: NDArray[np.intp], part: bool = False):
         self.weights = weights
         self.bounds = bounds
+        self.part = part
 
     def blocks(self, stack: int = 1) -> Iterator[slice]:
         """Yield slices of the points; a block may hold points of many sources."""
