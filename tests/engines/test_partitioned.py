@@ -69,7 +69,9 @@ def test_z_is_that_of_all_points(loss, objective):
     with ThreadPoolExecutor(2) as pool:
         found = solve(PartitionedProblem(parts, pool.map), objective, shrinkage=shrinkage)
     assert found.status == due.status
-    np.testing.assert_allclose(found.z, due.z, atol=1e-8)
+    # Near a kink the last digits of a sum decide where a step ends.
+    atol = 1e-6 if due.status == "stationary" else 1e-8
+    np.testing.assert_allclose(found.z, due.z, atol=atol)
     assert found.shrinkage == pytest.approx(due.shrinkage)
 
 

@@ -33,10 +33,12 @@ from anymix.core.guarantees import (
 )
 from anymix.core.guarantees import Beside as Beside
 from anymix.core.guarantees import Evidence as Evidence
+from anymix.core.guarantees import Home as Home
 from anymix.core.guarantees import Method as Method
 from anymix.core.guarantees import Moments as Moments
 from anymix.core.guarantees import Points as Points
 from anymix.core.guarantees import Terms as Terms
+from anymix.core.guarantees import Testimony as Testimony
 from anymix.core.guarantees import certify_rows as certify_rows
 from anymix.core.guarantees import check_number as check_number
 from anymix.core.guarantees import check_stated as check_stated

@@ -54,7 +54,7 @@ def stack(Z: ArrayLike, p: int) -> FloatArray:
 
 
 def mass_table(masses: ArrayLike, name: str, part: bool = False) -> FloatArray:
-    """Return a (p, m) table of masses ≥ 0 in which every source has some, here or in other parts."""
+    """Return a (p, m) table of masses ≥ 0; unless it is a part, every source has some of it."""
     D = finite(masses, name)
     if D.ndim != 2 or 0 in D.shape:
         raise ValueError(f"{name} must have shape (sources, points), none zero; got {D.shape}.")

@@ -5,6 +5,7 @@ A density per source (`GaussianKDE`, `GaussianMixtureDensity`, `ContrastiveDensi
 both give log-responsibilities, which `TemperatureScaling` calibrates on held-out points.
 """
 
+from anymix.densities._domain_likelihood import lowest_responsibility as lowest_responsibility
 from anymix.densities._domain_sums import AllPoints as AllPoints
 from anymix.densities._domain_sums import DomainRows as DomainRows
 from anymix.densities.bigram import BigramModel

@@ -39,6 +39,15 @@ def floored_responsibilities(
     return np.maximum(log_r, floor), floor
 
 
+def lowest_responsibility(table: FloatArray) -> float:
+    """Return the floor of these points: of several parts it is the least of theirs.
+
+    >>> lowest_responsibility(np.array([[0.0, -900.0], [-np.inf, 0.0]]))
+    -900.0
+    """
+    return floored_responsibilities(table)[1]
+
+
 def doubted_targets(
     domain: IntArray, p: int, doubt: float, counts: FloatArray | None = None
 ) -> FloatArray:

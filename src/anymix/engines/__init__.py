@@ -4,6 +4,18 @@ A solver sees a problem only through sums over points, so that chunks on disk, a
 are one problem in parts with another `map`.  Nothing heavy is imported here.
 """
 
+from anymix.engines.certifying import certify_in_parts
 from anymix.engines.partitioned import PartitionedProblem
+from anymix.engines.questions import Question, numbers_in
+from anymix.engines.table_part import TablePart
+from anymix.engines.tables import PartitionedTables, learn_in_parts
 
-__all__ = ["PartitionedProblem"]
+__all__ = [
+    "PartitionedProblem",
+    "PartitionedTables",
+    "Question",
+    "TablePart",
+    "certify_in_parts",
+    "learn_in_parts",
+    "numbers_in",
+]

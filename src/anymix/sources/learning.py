@@ -78,11 +78,14 @@ def learn(tables: Tables, goal: Goal) -> Learned:
     rows = TableRows(tables)
     found = learn_rows(rows, goal)
     assert rows.held_out is not None
-    return Learned(held_out=rows.held_out, **found._asdict())
+    return Learned(*found[:6], rows.held_out, found.advice)
 
 
 class Taught(NamedTuple):
-    """What rows have taught, wherever they are; see `Learned`."""
+    """What rows have taught, wherever they are; see `Learned`.
+
+    sketched says, in sentences, what was learned from a sample or a sketch of the rows.
+    """
 
     combination: Averaged
     certificate: Certificate
@@ -91,6 +94,7 @@ class Taught(NamedTuple):
     novelty: Novelty | None
     cross_losses: tuple[FloatArray, FloatArray]
     advice: Advice | None
+    sketched: tuple[str, ...] = ()
 
 
 def learn_rows(rows: Rows, goal: Goal) -> Taught:
@@ -109,6 +113,7 @@ def learn_rows(rows: Rows, goal: Goal) -> Taught:
         novelty=rows.novelty(),
         cross_losses=rows.cross_losses(goal),
         advice=rows.advice(used, goal),
+        sketched=rows.sketched,
     )
 
 

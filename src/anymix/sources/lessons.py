@@ -109,5 +109,9 @@ class Rows(Protocol):
     def cross_losses(self, goal: Goal) -> tuple[FloatArray, FloatArray]:
         """Losses of each source's model on each domain, and their standard errors, (p, p)."""
 
+    @property
+    def sketched(self) -> tuple[str, ...]:
+        """What was learned from a sample or a sketch of the rows, in sentences."""
+
     def advice(self, used: Averaged, goal: Goal) -> Advice | None:
         """What hearing each other has brought to the sources."""

@@ -55,6 +55,7 @@ class TableRows:
         self.tables = tables
         self.held_out: HeldOut | None = None
         self.check_loss = tables.check_loss
+        self.sketched: tuple[str, ...] = ()
         self.n_points, self.n_sources = tables.n_points, len(tables.log_masses)
 
     @cached_property

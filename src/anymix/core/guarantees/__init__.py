@@ -10,7 +10,7 @@ from anymix.core.guarantees.divergence import (
     renyi_ratio,
     sampled_renyi_ratio,
 )
-from anymix.core.guarantees.evidence import Evidence
+from anymix.core.guarantees.evidence import Evidence, Home, Testimony
 from anymix.core.guarantees.facts import Points, facts_of
 from anymix.core.guarantees.lower_bounds import one_input_example
 from anymix.core.guarantees.moments import Moments
@@ -26,10 +26,12 @@ __all__ = [
     "Bound",
     "Certificate",
     "Evidence",
+    "Home",
     "Method",
     "Moments",
     "Points",
     "Terms",
+    "Testimony",
     "best_hoelder",
     "certify",
     "certify_rows",

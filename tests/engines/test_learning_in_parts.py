@@ -1,0 +1,274 @@
+"""What rows in parts teach is what all of them teach: z, calibration, pools, certificate."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from anymix.core import Assumptions, Averaged
+from anymix.engines import (
+    PartitionedTables,
+    TablePart,
+    certify_in_parts,
+    learn_in_parts,
+    numbers_in,
+)
+from anymix.sources import Goal, Tables, certify_tables, learn
+from tests.engines.worlds import at_home, in_chunks, labels, numbers
+
+
+def assert_same_record(found, due, atol=1e-8):
+    """Records with the same numbers."""
+    mine, theirs = found.to_dict(), due.to_dict()
+    assert mine.keys() == theirs.keys()
+    for name, value in theirs.items():
+        if name in ("bounds", "beside", "assumptions"):
+            continue
+        if value is None or isinstance(value, str) or not np.size(value):
+            assert mine[name] == value, name
+        else:
+            np.testing.assert_allclose(mine[name], value, atol=atol, err_msg=name)
+
+
+def assert_same_certificate(found, due):
+    assert_same_record(found, due)
+    assert [b.paper for b in found.bounds] == [b.paper for b in due.bounds]
+    for one, other in zip(found.bounds, due.bounds, strict=True):
+        assert one.value == pytest.approx(other.value, abs=1e-8)
+        assert (one.name, one.checked, one.contradicted) == (
+            other.name,
+            other.checked,
+            other.contradicted,
+        )
+    assert [b.name for b in found.beside] == [b.name for b in due.beside]
+    for one, other in zip(found.beside, due.beside, strict=True):
+        assert one.loss == pytest.approx(other.loss, abs=1e-9)
+    assert found.sentence == due.sentence
+
+
+def assert_same_average(found, due):
+    assert len(found.parts) == len(due.parts)
+    for one, other in zip(found.parts, due.parts, strict=True):
+        np.testing.assert_allclose(one.z, other.z, atol=1e-8)
+        for name in ("calibration", "consulting"):
+            mine, theirs = getattr(one, name), getattr(other, name)
+            assert (mine is None) == (theirs is None)
+            if mine is not None:
+                assert_same_record(mine, theirs)
+
+
+CASES = {
+    "numbers": (numbers, Goal()),
+    "numbers that hear": (numbers, Goal(consult=True)),
+    "weights": (lambda: numbers(weight=True), Goal(consult=True)),
+    "few rows": (lambda: numbers(12), Goal(consult=True)),
+    "absolute, robust": (numbers, Goal(loss="absolute", objective="robust")),
+    "gamma": (numbers, Goal(objective="gamma")),
+    "not calibrated": (numbers, Goal(calibrate=False, shrinkage=0.01)),
+    "set aside": (numbers, Goal(set_aside=(1,), ways=4, consult=True)),
+    "labels": (labels, Goal(loss="cross_entropy")),
+    "labels that hear": (labels, Goal(loss="cross_entropy", consult=True)),
+    "normalised": (labels, Goal(loss="cross_entropy", rule="normalised", fresh=False)),
+    "many labels": (lambda: labels(4000), Goal(loss="cross_entropy")),
+    "brier": (labels, Goal(loss="brier", consult=True, names=("a", "b", "c"))),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sites_teach_what_all_rows_teach(case):
+    world, goal = CASES[case]
+    tables = world()
+    due = learn(tables, goal)
+    found = learn_in_parts(PartitionedTables(at_home(tables)), goal)
+    assert_same_average(found.combination, due.combination)
+    assert_same_certificate(found.certificate, due.certificate)
+    np.testing.assert_allclose(found.solution.z, due.solution.z, atol=1e-8)
+    assert found.solution.status == due.solution.status
+    for one, other in zip(found.cross_losses, due.cross_losses, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+    assert (found.calibration_report is None) == (due.calibration_report is None)
+    if due.calibration_report is not None:
+        for name, value in vars(due.calibration_report).items():
+            assert getattr(found.calibration_report, name) == pytest.approx(value, abs=1e-9)
+    assert (found.advice is None) == (due.advice is None)
+    if due.advice is not None:
+        np.testing.assert_allclose(found.advice.gains, due.advice.gains, atol=1e-9)
+        np.testing.assert_allclose(found.advice.errors, due.advice.errors, atol=1e-9)
+
+
+def test_several_sources_at_one_site_and_threads():
+    tables, goal = numbers(), Goal(consult=True)
+    first, second, third = at_home(tables)
+    with ThreadPoolExecutor(2) as pool, ThreadPoolExecutor(5) as folds:
+        sites = PartitionedTables([Tables.concatenate([first, third]), second], pool.map, folds.map)
+        found = learn_in_parts(sites, goal)
+    due = learn(tables, goal)
+    assert_same_average(found.combination, due.combination)
+    assert_same_certificate(found.certificate, due.certificate)
+
+
+@pytest.mark.parametrize(
+    ("world", "goal"),
+    [(numbers, Goal()), (labels, Goal(loss="cross_entropy", consult=True))],
+    ids=["numbers", "labels that hear"],
+)
+def test_chunks_teach_nearly_the_same(world, goal):
+    """Rows are dealt out in each chunk, so that folds differ, and little else."""
+    tables = world(700)
+    due = learn(tables, goal)
+    chunks = PartitionedTables(in_chunks(tables, 3))
+    found = learn_in_parts(chunks, goal)
+    assert not chunks.whole.any()
+    np.testing.assert_allclose(found.combination.z, due.combination.z, atol=0.02)
+    assert found.certificate.robust_loss == pytest.approx(due.certificate.robust_loss, rel=0.01)
+    assert found.certificate.loss_ground == found.certificate.regret_ground == "asymptotic"
+    assert found.certificate.loss_upper == pytest.approx(due.certificate.loss_upper, rel=0.05)
+    assert found.certificate.loss_upper > found.certificate.robust_loss
+    assert found.combination.consults == due.combination.consults
+
+
+def test_chunks_find_the_z_of_their_folds():
+    """By brute force: the same folds, the same calibration, one problem of all rows."""
+    from anymix.sources.learning import find_z
+
+    tables, goal = numbers(500), Goal()
+    parts = [TablePart(chunk) for chunk in in_chunks(tables, 5)]
+    found = learn_in_parts(PartitionedTables(parts), goal)
+    joined = Tables.concatenate([part.tables for part in parts])
+    fold = np.concatenate([part.fold(5) for part in parts])
+    for t, part in enumerate(found.combination.parts):
+        some = joined.taken(np.flatnonzero(fold != t)).weighed(part.calibration)
+        z = find_z(some.problem(goal.loss, goal.eta), goal).z
+        np.testing.assert_allclose(part.z, z, atol=1e-8)
+
+
+def test_pools_of_spread_rows_learn_from_a_sample_and_say_so():
+    tables, goal = labels(350), Goal(loss="cross_entropy", consult=True)
+    few = PartitionedTables(in_chunks(tables, 2), most_rows=300)
+    found = learn_in_parts(few, goal)
+    assert found.combination.consults
+    assert any("from 300 rows each" in sentence for sentence in found.sketched)
+    all_rows = learn_in_parts(PartitionedTables(in_chunks(tables, 2)), goal)
+    assert not any("rows each" in sentence for sentence in all_rows.sketched)
+
+
+def test_a_part_that_keeps_its_rows_gives_none():
+    parts = [TablePart(chunk, shares_rows=False) for chunk in in_chunks(numbers(), 3)]
+    learn_in_parts(PartitionedTables(parts), Goal())
+    with pytest.raises(ValueError, match="keep each source's rows in one part"):
+        learn_in_parts(PartitionedTables(parts), Goal(consult=True))
+    sites = [TablePart(site, shares_rows=False) for site in at_home(numbers())]
+    assert learn_in_parts(PartitionedTables(sites), Goal(consult=True)).combination.consults
+
+
+@pytest.mark.parametrize("measure", [None, "accuracy", "brier"])
+def test_new_rows_in_parts_certify(measure):
+    used = learn(labels(), Goal(loss="cross_entropy", consult=True)).combination
+    new = labels(300, seed=1)
+    due = certify_tables(new, used, "cross_entropy", measure=measure)
+    found = certify_in_parts(
+        PartitionedTables(at_home(new)), used, "cross_entropy", measure=measure
+    )
+    assert_same_certificate(found, due)
+    spread = certify_in_parts(
+        PartitionedTables(in_chunks(new, 4)), used, "cross_entropy", measure=measure
+    )
+    np.testing.assert_allclose(spread.source_losses, due.source_losses, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"confidence": None},
+        {"clip": 1.5},
+        {"assumptions": Assumptions(loss_bound=20.0)},
+        {"assumptions": Assumptions(loss_bound=20.0, alpha=2.0, target_divergence=1.5)},
+        {"assumptions": Assumptions(loss_bound=20.0, mass_floor=1e-4)},
+    ],
+    ids=["tables", "clip", "bound", "target", "floor"],
+)
+def test_new_rows_in_parts_certify_on_the_same_terms(given):
+    goal = Goal(loss="cross_entropy", rule="normalised")
+    used, new = learn(labels(), goal).combination, labels(60, seed=1)
+    due = certify_tables(new, used, goal.loss, **given)
+    assert_same_certificate(
+        certify_in_parts(PartitionedTables(at_home(new)), used, goal.loss, **given), due
+    )
+
+
+def test_questions_travel_and_few_numbers_leave():
+    tables, left = numbers(), {}
+    order = []
+
+    def sent(question, parts):
+        question = pickle.loads(pickle.dumps(question))  # noqa: S301
+        assert all(isinstance(array, np.ndarray) for array in question.arrays.values())
+        found = [question(part) for part in parts]
+        assert all(array.dtype == float for one in found for array in one.values())
+        left[question.verb] = max(left.get(question.verb, 0), *map(numbers_in, found))
+        order.append(question.verb)
+        return found
+
+    found = learn_in_parts(PartitionedTables(at_home(tables), sent), Goal(consult=True))
+    due = learn(tables, Goal(consult=True))
+    assert_same_average(found.combination, due.combination)
+    p = 3
+    assert left["evaluate"] <= 15 * (p + 2 * p * p)
+    assert left["calibrate"] == 1 + 2 * p + 4 * p * p
+    assert left["tally"] == 33
+    assert left["pools"] == 3 * p + p * p
+    assert "sample" not in order
+    # No answer has as many numbers as a source has rows, but for quantiles and counts.
+    assert {verb for verb, n in left.items() if n >= 200} <= {"novelty", "below", "evaluate"}
+
+
+def test_parts_that_were_lost_answer_again():
+    """A part that forgets everything between two questions gives the same answers."""
+    tables, goal = numbers(60), Goal(consult=True)
+
+    def forgetful(question, parts):
+        return [question(pickle.loads(pickle.dumps(part))) for part in parts]  # noqa: S301
+
+    due = learn_in_parts(PartitionedTables(at_home(tables)), goal)
+    found = learn_in_parts(PartitionedTables(at_home(tables), forgetful), goal)
+    np.testing.assert_array_equal(found.combination.z, due.combination.z)
+    assert found.certificate.sentence == due.certificate.sentence
+
+
+def test_float32_tables_teach_nearly_the_same():
+    tables = numbers()
+    small = replace(
+        tables,
+        log_masses=tables.log_masses.astype(np.float32),
+        predictions=tables.predictions.astype(np.float32),
+    )
+    due = learn_in_parts(PartitionedTables(at_home(tables)), Goal())
+    found = learn_in_parts(PartitionedTables(at_home(small)), Goal())
+    np.testing.assert_allclose(found.combination.z, due.combination.z, atol=1e-4)
+
+
+def test_parts_that_do_not_agree_are_refused():
+    with pytest.raises(ValueError, match="agree in classes"):
+        learn_in_parts(PartitionedTables([numbers(), labels()]), Goal())
+    with pytest.raises(ValueError, match="the same sources"):
+        learn_in_parts(PartitionedTables([numbers(), numbers(p=2)]), Goal())
+    with pytest.raises(ValueError, match="a loss of numbers"):
+        learn_in_parts(PartitionedTables([numbers()]), Goal(loss="cross_entropy"))
+    with pytest.raises(ValueError, match="one part at least"):
+        PartitionedTables([])
+    with pytest.raises(ValueError, match="is not one of"):
+        TablePart(numbers()).answer("hurry", {}, {})
+    used = learn(numbers(), Goal()).combination
+    with pytest.raises(ValueError, match="no rows of source 2"):
+        certify_in_parts(PartitionedTables(at_home(numbers())[:2]), Averaged.of(used), "squared")
+
+
+def test_novelty_is_nearly_that_of_all_rows():
+    tables = numbers(1000)
+    due = learn(tables, Goal()).novelty
+    new = np.linspace(-30.0, 0.0, 50)[None].repeat(3, axis=0)
+    for parts in (at_home(tables), in_chunks(tables, 6)):
+        found = PartitionedTables(parts).novelty()
+        np.testing.assert_allclose(found.score(new), due.score(new), atol=0.01)
