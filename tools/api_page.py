@@ -25,6 +25,7 @@ ROOMS = (
     "anymix.core.losses",
     "anymix.monitor",
     "anymix.models",
+    "anymix.engines",
     "anymix.report",
 )
 LISTED = ("Parameters", "Attributes", "Returns", "Yields", "Raises")

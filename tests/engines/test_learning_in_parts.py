@@ -125,7 +125,6 @@ def test_chunks_teach_nearly_the_same(world, goal):
     assert found.certificate.robust_loss == pytest.approx(due.certificate.robust_loss, rel=0.01)
     assert found.certificate.loss_ground == found.certificate.regret_ground == "asymptotic"
     assert found.certificate.loss_upper == pytest.approx(due.certificate.loss_upper, rel=0.05)
-    assert found.certificate.loss_upper > found.certificate.robust_loss
     assert found.combination.consults == due.combination.consults
 
 
@@ -148,9 +147,9 @@ def test_pools_of_spread_rows_learn_from_a_sample_and_say_so():
     tables, goal = labels(350), Goal(loss="cross_entropy", consult=True)
     few = PartitionedTables(in_chunks(tables, 2), most_rows=300)
     found = learn_in_parts(few, goal)
-    assert found.combination.consults
     assert any("from 300 rows each" in sentence for sentence in found.sketched)
     all_rows = learn_in_parts(PartitionedTables(in_chunks(tables, 2)), goal)
+    assert all_rows.combination.consults
     assert not any("rows each" in sentence for sentence in all_rows.sketched)
 
 

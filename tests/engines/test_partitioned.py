@@ -11,6 +11,8 @@ from anymix.engines import PartitionedProblem
 
 LOSSES = ["squared", "absolute", "pinball", "huber", "cross_entropy", "brier"]
 
+KINKED = ["absolute", "pinball"]
+
 
 def rows(loss, m=240, p=3, c=3, seed=0):
     rng = np.random.default_rng(seed)
@@ -70,7 +72,7 @@ def test_z_is_that_of_all_points(loss, objective):
         found = solve(PartitionedProblem(parts, pool.map), objective, shrinkage=shrinkage)
     assert found.status == due.status
     # Near a kink the last digits of a sum decide where a step ends.
-    atol = 1e-6 if due.status == "stationary" else 1e-8
+    atol = 1e-6 if loss in KINKED else 1e-8
     np.testing.assert_allclose(found.z, due.z, atol=atol)
     assert found.shrinkage == pytest.approx(due.shrinkage)
 

@@ -84,7 +84,7 @@ class LessonInParts(NamedTuple):
 
     def _sample(self, spread: Flags) -> Tables:
         tables, most = self.tables, self.tables.most_rows
-        shares = np.where(spread, np.minimum(1.0, most / tables.rows.sum(axis=0)), 0.0)
+        shares = np.where(spread, np.minimum(1.0, most / self.taught("weighed")), 0.0)
         given = {"shares": shares, "seed": np.array(max(self.without, 0))}
         found = tables.ask("sample", {}, given | self.fold)
         if (shares[spread] < 1).any():
