@@ -6,6 +6,7 @@ both give log-responsibilities, which `TemperatureScaling` calibrates on held-ou
 """
 
 from anymix.densities._domain_likelihood import lowest_responsibility as lowest_responsibility
+from anymix.densities._domain_likelihood import newton as newton
 from anymix.densities._domain_sums import AllPoints as AllPoints
 from anymix.densities._domain_sums import DomainRows as DomainRows
 from anymix.densities.bigram import BigramModel

@@ -5,17 +5,20 @@ are one problem in parts with another `map`.  Nothing heavy is imported here.
 """
 
 from anymix.engines.certifying import certify_in_parts
+from anymix.engines.domains import FeaturePart, fit_domain_classifier
 from anymix.engines.partitioned import PartitionedProblem
 from anymix.engines.questions import Question, numbers_in
 from anymix.engines.table_part import TablePart
 from anymix.engines.tables import PartitionedTables, learn_in_parts
 
 __all__ = [
+    "FeaturePart",
     "PartitionedProblem",
     "PartitionedTables",
     "Question",
     "TablePart",
     "certify_in_parts",
+    "fit_domain_classifier",
     "learn_in_parts",
     "numbers_in",
 ]
