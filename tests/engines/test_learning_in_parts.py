@@ -12,6 +12,7 @@ from anymix.engines import (
     PartitionedTables,
     TablePart,
     certify_in_parts,
+    in_threads,
     learn_in_parts,
     numbers_in,
 )
@@ -101,9 +102,9 @@ def test_sites_teach_what_all_rows_teach(case):
 def test_several_sources_at_one_site_and_threads():
     tables, goal = numbers(), Goal(consult=True)
     first, second, third = at_home(tables)
-    with ThreadPoolExecutor(2) as pool, ThreadPoolExecutor(5) as folds:
-        sites = PartitionedTables([Tables.concatenate([first, third]), second], pool.map, folds.map)
-        found = learn_in_parts(sites, goal)
+    with ThreadPoolExecutor(2) as pool:
+        sites = [Tables.concatenate([first, third]), second]
+        found = learn_in_parts(PartitionedTables(sites, pool.map, in_threads), goal)
     due = learn(tables, goal)
     assert_same_average(found.combination, due.combination)
     assert_same_certificate(found.certificate, due.certificate)
@@ -136,11 +137,20 @@ def test_chunks_find_the_z_of_their_folds():
     parts = [TablePart(chunk) for chunk in in_chunks(tables, 5)]
     found = learn_in_parts(PartitionedTables(parts), goal)
     joined = Tables.concatenate([part.tables for part in parts])
-    fold = np.concatenate([part.fold(5) for part in parts])
+    fold = np.concatenate([part.fold({"folds": 5, "spread": np.ones(3)}) for part in parts])
     for t, part in enumerate(found.combination.parts):
         some = joined.taken(np.flatnonzero(fold != t)).weighed(part.calibration)
         z = find_z(some.problem(goal.loss, goal.eta), goal).z
         np.testing.assert_allclose(part.z, z, atol=1e-8)
+
+
+def test_rows_are_dealt_out_evenly_though_parts_are_small():
+    tables = numbers(400)
+    rows = PartitionedTables(in_chunks(tables, 300))
+    assert rows.n_folds == 5
+    sizes = rows.by_fold["weights"]
+    np.testing.assert_array_equal(sizes.sum(axis=0), np.bincount(tables.sample_domain))
+    np.testing.assert_allclose(sizes, sizes.mean(axis=0)[None].repeat(5, axis=0), rtol=0.25)
 
 
 def test_pools_of_spread_rows_learn_from_a_sample_and_say_so():

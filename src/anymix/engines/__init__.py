@@ -9,7 +9,7 @@ from anymix.engines.domains import FeaturePart, fit_domain_classifier
 from anymix.engines.partitioned import PartitionedProblem
 from anymix.engines.questions import Question, numbers_in
 from anymix.engines.table_part import TablePart
-from anymix.engines.tables import PartitionedTables, learn_in_parts
+from anymix.engines.tables import PartitionedTables, in_threads, learn_in_parts
 
 __all__ = [
     "FeaturePart",
@@ -19,6 +19,7 @@ __all__ = [
     "TablePart",
     "certify_in_parts",
     "fit_domain_classifier",
+    "in_threads",
     "learn_in_parts",
     "numbers_in",
 ]

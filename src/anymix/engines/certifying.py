@@ -65,8 +65,8 @@ class TestimonyInParts:
         self.tables, self.used, self.judged = tables, used, judged
         self.words = judged_words(used, loss, judged, measure)
         self.n_folds = tables.n_folds if judged == "folds" else 1
-        self.arrays: Arrays = pack_average(used) | {"folds": np.array(self.n_folds)}
-        self.arrays["homes"] = tables.whole
+        dealt = {"folds": np.array(self.n_folds), "homes": tables.whole, "spread": ~tables.whole}
+        self.arrays: Arrays = pack_average(used) | dealt
         self._quantiles: dict[float, FloatArray] = {}
 
     def _ask(self, verb: str, **arrays: Any) -> list[Arrays]:

@@ -65,7 +65,7 @@ def _answers(part: TablePart, words: Words, arrays: Arrays) -> FloatArray:
     """What is judged: each row by the fold that never saw it, by pools alone, or by all of it."""
     used, tables, how = read_average(words, arrays), part.tables, words["judged"]
     if how == "folds":
-        return crossed_answers(tables, used, part.fold(int(arrays["folds"])).astype(np.intp))
+        return crossed_answers(tables, used, part.fold(arrays))
     if how == "new":
         return answers(tables, used)
     alone = {"without": np.array(-1), "homes": arrays["homes"], "folds": np.array(1)}
@@ -79,7 +79,7 @@ def _judged(part: TablePart, words: Words, arrays: Arrays) -> Judged:
         tables = part.tables
         judge, weight = _judge(tables, words), weights_of(tables)
         losses = judge.value(_answers(part, words, arrays), targets_of(tables))
-        fold = part.fold(int(arrays["folds"])).astype(np.intp)
+        fold = part.fold(arrays)
         there, domain = np.flatnonzero(weight > 0), np.asarray(tables.sample_domain)
         own = own_values(tables, judge)[there]
         return Judged(losses[there], own, weight[there], domain[there], fold[there])
@@ -142,7 +142,7 @@ def moments(part: TablePart, words: Words, arrays: Arrays) -> dict[str, Any]:
 def theorems(part: TablePart, words: Words, arrays: Arrays) -> dict[str, Any]:
     """What the theorems start from, for each part of the average: see `Points`."""
     used, tables, p = read_average(words, arrays), part.tables, len(part.tables.log_masses)
-    fold = part.fold(int(arrays["folds"])) if words["judged"] != "new" else None
+    fold = part.fold(arrays) if words["judged"] != "new" else None
     told = [{"losses": np.zeros(p), "own": np.zeros(p)} | NOTHING for _ in used.parts]
     for t, one in enumerate(used.parts):
         some = tables if fold is None else tables.taken(np.flatnonzero(fold == t))
@@ -175,7 +175,7 @@ def cross(part: TablePart, words: Words, arrays: Arrays) -> dict[str, Any]:
 def advice(part: TablePart, words: Words, arrays: Arrays) -> dict[str, Any]:
     """Moments of the own models' losses at home, and of what hearing others has brought there."""
     used, tables = read_average(words, arrays), part.tables
-    fold = part.fold(int(arrays["folds"])).astype(np.intp)
+    fold = part.fold(arrays)
     found = brought(tables, used, fold, words["loss"])
     own, gains = (np.array(by_home(values, tables)) for values in found)
     return {"own": own, "gains": gains}

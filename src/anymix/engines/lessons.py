@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from anymix._arrays import FloatArray
 from anymix.core import Calibration, Consulting, Loss, Sums, get_loss
 from anymix.densities import KINDS, TemperatureScaling
-from anymix.engines.partitioned import SummedProblem
+from anymix.engines.partitioned import Map, SummedProblem
 from anymix.engines.questions import Arrays, Words, form_of, pack_calibration, pack_consulting
 from anymix.sources import Consulted, Goal, Tables, consulting_of, learn_pools
 
@@ -36,8 +36,12 @@ class LessonInParts(NamedTuple):
     @property
     def fold(self) -> Arrays:
         """Which rows a question is about."""
-        K = self.tables.n_folds
-        return {"folds": np.array(K), "without": np.array(self.without)}
+        return self.tables.dealt | {"without": np.array(self.without)}
+
+    @property
+    def together(self) -> Map:
+        """Like map, for what can be asked at the same time."""
+        return self.tables.together
 
     def taught(self, name: str) -> FloatArray:
         """Rows with weight, or weights, of each source in this lesson, (p,)."""

@@ -33,14 +33,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from threading import Lock
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._arrays import FloatArray
+from anymix._arrays import FloatArray, IntArray
 from anymix._errors import InputError
 from anymix.core import Pool, Problem, get_loss
 from anymix.engines.partitioned import thinned
@@ -79,6 +79,7 @@ class TablePart:
         self.kept = kept
         self.shares_rows = shares_rows
         self._store: OrderedDict[Any, Any] = OrderedDict()
+        self._folds: dict[Any, NDArray[np.int8]] = {}
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -117,29 +118,37 @@ class TablePart:
             raise ValueError("rows in parts need targets and sample_domain: see Tables.labelled.")
         return found
 
-    @cached_property
-    def _folds(self) -> dict[int, NDArray[np.int8]]:
-        return {}
+    def fold(self, arrays: Mapping[str, Any]) -> IntArray:
+        """The fold of each row, (m,), of `folds`; some sources may be `spread` over many parts."""
+        n_folds, spread = int(arrays["folds"]), np.asarray(arrays.get("spread", ()))
+        key = n_folds, spread.tobytes()
+        if key not in self._folds:
+            self._folds[key] = self._dealt(n_folds, np.flatnonzero(spread))
+        return self._folds[key].astype(np.intp)
 
-    def fold(self, n_folds: int) -> NDArray[np.int8]:
-        """The fold of each row, (m,)."""
-        if n_folds not in self._folds:
-            tables = self.tables
-            none = np.zeros(tables.n_points, dtype=np.int8)
-            dealt = none if n_folds == 1 else deal_out(tables, n_folds).astype(np.int8)
-            self._folds[n_folds] = dealt
-        return self._folds[n_folds]
+    def _dealt(self, n_folds: int, spread: IntArray) -> NDArray[np.int8]:
+        tables = self.tables
+        if n_folds == 1:
+            return np.zeros(tables.n_points, dtype=np.int8)
+        fold, domain = deal_out(tables, n_folds), np.asarray(tables.sample_domain)
+        for k in spread:
+            # Rows begin with the first fold: where they are few in each part it would have most.
+            rows = np.flatnonzero(domain == k)
+            first = crc32(np.ascontiguousarray(tables.predictions[k, rows]).tobytes())
+            fold[rows] = (fold[rows] + first) % n_folds
+        return fold.astype(np.int8)
 
     def lesson(self, arrays: Mapping[str, Any]) -> Tables:
         """The rows of all folds but one; of all of them where that is -1."""
-        n_folds, without = int(arrays["folds"]), int(arrays["without"])
+        without = int(arrays["without"])
         if without < 0:
             return self.tables
 
         def made() -> Tables:
-            return self.tables.taken(np.flatnonzero(self.fold(n_folds) != without))
+            return self.tables.taken(np.flatnonzero(self.fold(arrays) != without))
 
-        found: Tables = self.keep(("lesson", n_folds, without), made)
+        dealt = {name: arrays[name] for name in ("folds", "spread") if name in arrays}
+        found: Tables = self.keep(("lesson", without, key_of({}, dealt)), made)
         return found
 
     def pools(self, words: Words, arrays: Mapping[str, Any]) -> dict[int, Pool]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from builtins import map as builtin_map
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, reduce
 from operator import add
 from typing import Any, cast
@@ -33,7 +34,6 @@ from anymix.sources import (
     N_PARTS,
     Advice,
     Goal,
-    Lesson,
     Novelty,
     Part,
     Tables,
@@ -59,8 +59,10 @@ class PartitionedTables:
         map(question, parts) gives the answers in the order of the parts; see `PartitionedProblem`.
         A question can be pickled, and has a verb, words and arrays, should the map send these.
     together : callable
-        Like map, for what can be learned at the same time: one combination for each fold.  Python's
-        own learns one after the other; with threads their questions may share rounds.
+        Like map, for what can be learned at the same time: one combination for each fold, and z for
+        each calibration of it.  Python's own learns one after the other; with `in_threads` their
+        questions can share rounds.  It is called from within itself: a pool of so many threads
+        would wait for ever.
     most_rows : int
         Rows of a source that its pool is learned from where they are spread over parts.
 
@@ -158,10 +160,15 @@ class PartitionedTables:
         """How many folds the rows are dealt out to: one where a source has too few."""
         return N_PARTS if self.rows.sum(axis=0).min() >= FEWEST_ROWS else 1
 
+    @property
+    def dealt(self) -> Arrays:
+        """How rows are dealt out: the number of folds, and the sources that are in many parts."""
+        return {"folds": np.array(self.n_folds), "spread": ~self.whole}
+
     @cached_property
     def by_fold(self) -> Arrays:
         """Rows with weight and weights of each source in each fold, (K, p)."""
-        found = self.total("count", {}, {"folds": self.n_folds})
+        found = self.total("count", {}, self.dealt)
         return {name: found[name] for name in ("weighed", "weights")}
 
     def sketch(self, sentence: str) -> None:
@@ -179,12 +186,9 @@ class PartitionedTables:
 
     def lessons(self) -> list[LessonInParts]:
         """All rows but those of each fold; all of them where there is one."""
-        K = self.n_folds
+        # Counted before lessons are learned together, lest each of them ask.
+        K = len(self.by_fold["weights"])
         return [LessonInParts(self, t if K > 1 else -1) for t in range(K)]
-
-    def learned(self, learn: Callable[[Lesson], Part], lessons: Sequence[Lesson]) -> Sequence[Part]:
-        """Learn the lessons together, as far as that can be."""
-        return list(self.together(learn, lessons))
 
     def certified(self, parts: Sequence[Part], used: Averaged, goal: Goal) -> Certificate:
         """Certify an average by what each part of it says at rows that it was learned without."""
@@ -211,7 +215,7 @@ class PartitionedTables:
         if not used.consults:
             return None
         words = {"rule": used.rule, "loss": goal.loss}
-        found = self.ask("advice", words, {"folds": self.n_folds} | pack_average(used))
+        found = self.ask("advice", words, self.dealt | pack_average(used))
         own, gains = (
             [
                 reduce(Moments.plus, same)
@@ -234,6 +238,19 @@ def _joined(found: Sequence[Arrays], k: int) -> FloatArray:
         n = round(QUANTILES * float(one["rows"][k]) / most)
         kept.append(one["quantiles"][k][np.linspace(0, QUANTILES - 1, n).round().astype(np.intp)])
     return np.sort(np.concatenate(kept))
+
+
+def in_threads(function: Callable[[Any], Any], given: Iterable[Any], /) -> list[Any]:
+    """Apply a function to each in a thread of its own, and return the answers in order.
+
+    >>> in_threads(lambda x: 2 * x, [1, 2, 3])
+    [2, 4, 6]
+    """
+    things = list(given)
+    if not things:
+        return []
+    with ThreadPoolExecutor(len(things)) as pool:
+        return list(pool.map(function, things))
 
 
 def learn_in_parts(tables: PartitionedTables, goal: Goal) -> Taught:

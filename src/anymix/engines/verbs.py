@@ -29,7 +29,7 @@ def count(part: TablePart, words: Words, arrays: Arrays) -> dict[str, Any]:
     """Rows, rows with weight and weights of each source by fold, and of what kind the rows are."""
     tables, n_folds = part.tables, int(arrays["folds"])
     p, weight = len(tables.log_masses), weights_of(tables)
-    cell = part.fold(n_folds) * p + np.asarray(tables.sample_domain)
+    cell = part.fold(arrays) * p + np.asarray(tables.sample_domain)
     shape, size = (n_folds, p), n_folds * p
     homes = [weight[(tables.sample_domain == k) & (weight > 0)] for k in range(p)]
     y = np.asarray(tables.targets, dtype=float)

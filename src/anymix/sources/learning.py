@@ -101,7 +101,7 @@ def learn_rows(rows: Rows, goal: Goal) -> Taught:
     """Learn from rows that are at hand, or from rows that only answer questions."""
     check_number(rows.n_sources)
     rows.check_loss(goal.loss, goal.rule)
-    parts = rows.learned(partial(learn_part, goal=goal), rows.lessons())
+    parts = list(rows.together(partial(learn_part, goal=goal), rows.lessons()))
     used = Averaged(tuple(part.combination for part in parts))
     certificate = rows.certified(parts, used, goal)
     judged = certificate.source_losses, certificate.own_losses
@@ -127,8 +127,10 @@ def learn_part(rows: Tables | Lesson, goal: Goal) -> Part:
         weighed = said.weighed(calibration)
         problems.append(weighed.problem(goal.loss, goal.eta, goal.rule))
     # What is good with equal weights is good with better ones: z is sought for the best of them.
-    values = [goal.value(problem.source_losses(equal)) for problem in problems]
-    found = {int(i): find_z(problems[i], goal) for i in np.argsort(values)[:FINALISTS]}
+    even = lesson.together(lambda problem: problem.source_losses(equal), problems)
+    finalists = np.argsort([goal.value(losses) for losses in even])[:FINALISTS].tolist()
+    solved = lesson.together(lambda i: find_z(problems[i], goal), finalists)
+    found = dict(zip(finalists, solved, strict=True))
     best = min(found, key=lambda i: goal.value(found[i].source_losses))
     (calibration, report), solution = tried[best], found[best]
     used = Combination(solution.z, goal.eta, calibration, goal.rule, consulted.consulting)

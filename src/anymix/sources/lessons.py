@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -14,6 +14,8 @@ from anymix.densities import CalibrationReport, TemperatureScaling
 from anymix.sources.certifying import Grounds
 from anymix.sources.consulting import Advice, Consulted
 from anymix.sources.novelty import Novelty
+
+Together = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,10 @@ class Lesson(Protocol):
     def n_sources(self) -> int:
         """p."""
 
+    @property
+    def together(self) -> Together:
+        """Like Python's map: for questions, of which none needs the answer to another."""
+
     def consulted(self, goal: Goal) -> Consulted:
         """Let the sources hear each other if the goal says so.
 
@@ -97,8 +103,9 @@ class Rows(Protocol):
     def lessons(self) -> Sequence[Lesson]:
         """Deal the rows out; all but those of each part, or one lesson of all where few."""
 
-    def learned(self, learn: Callable[[Lesson], Part], lessons: Sequence[Lesson]) -> Sequence[Part]:
-        """Learn every lesson, in whatever order or at once."""
+    @property
+    def together(self) -> Together:
+        """Like Python's map: for lessons, of which none needs another."""
 
     def certified(self, parts: Sequence[Part], used: Averaged, goal: Goal) -> Certificate:
         """Certify an average by what each part says at rows that it was learned without."""

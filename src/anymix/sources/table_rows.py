@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from anymix.core import Averaged, Certificate
 from anymix.densities import TemperatureScaling, fit_temperatures
 from anymix.sources.certifying import certify_learned
 from anymix.sources.consulting import Advice, Consulted, consult
-from anymix.sources.lessons import Goal, Lesson, Part
+from anymix.sources.lessons import Goal, Part, Together
 from anymix.sources.novelty import Novelty
 from anymix.sources.parts import HeldOut, advice, crossed_answers, deal
 from anymix.sources.tables import Tables
@@ -36,6 +36,11 @@ class TableLesson(NamedTuple):
     def n_sources(self) -> int:
         """p."""
         return len(self.tables.log_masses)
+
+    @property
+    def together(self) -> Together:
+        """One after the other."""
+        return map
 
     def consulted(self, goal: Goal) -> Consulted:
         """Let the sources hear each other if the goal says so."""
@@ -71,9 +76,10 @@ class TableRows:
         taken = (tables.taken(np.flatnonzero(fold != t)) for t in range(int(fold.max()) + 1))
         return [TableLesson(some) for some in taken]
 
-    def learned(self, learn: Callable[[Lesson], Part], lessons: Sequence[Lesson]) -> Sequence[Part]:
-        """Learn one lesson after the other."""
-        return [learn(lesson) for lesson in lessons]
+    @property
+    def together(self) -> Together:
+        """One after the other."""
+        return map
 
     def certified(self, parts: Sequence[Part], used: Averaged, goal: Goal) -> Certificate:
         """Certify an average by what each part says at rows that it was learned without."""
