@@ -15,8 +15,10 @@ from anymix.engines import (
     in_threads,
     learn_in_parts,
     numbers_in,
+    usual_clip_in_parts,
 )
-from anymix.sources import Goal, Tables, certify_tables, learn
+from anymix.sources import Goal, Tables, certify_tables, learn, learn_part, usual_clip
+from anymix.sources.learning import find_z
 from tests.engines.worlds import at_home, in_chunks, labels, numbers
 
 
@@ -131,16 +133,16 @@ def test_chunks_teach_nearly_the_same(world, goal):
 
 def test_chunks_find_the_z_of_their_folds():
     """By brute force: the same folds, the same calibration, one problem of all rows."""
-    from anymix.sources.learning import find_z
-
     tables, goal = numbers(500), Goal()
     parts = [TablePart(chunk) for chunk in in_chunks(tables, 5)]
     found = learn_in_parts(PartitionedTables(parts), goal)
     joined = Tables.concatenate([part.tables for part in parts])
     fold = np.concatenate([part.fold({"folds": 5, "spread": np.ones(3)}) for part in parts])
     for t, part in enumerate(found.combination.parts):
-        some = joined.taken(np.flatnonzero(fold != t)).weighed(part.calibration)
-        z = find_z(some.problem(goal.loss, goal.eta), goal).z
+        some = joined.taken(np.flatnonzero(fold != t))
+        due = learn_part(some, goal).combination
+        assert_same_record(part.calibration, due.calibration)
+        z = find_z(some.weighed(part.calibration).problem(goal.loss, goal.eta), goal).z
         np.testing.assert_allclose(part.z, z, atol=1e-8)
 
 
@@ -204,6 +206,15 @@ def test_new_rows_in_parts_certify_on_the_same_terms(given):
     assert_same_certificate(
         certify_in_parts(PartitionedTables(at_home(new)), used, goal.loss, **given), due
     )
+
+
+@pytest.mark.parametrize("parts", [at_home, lambda tables: in_chunks(tables, 5)])
+@pytest.mark.parametrize("measure", [None, "mae"])
+def test_the_usual_clip_is_found_by_counts(parts, measure):
+    tables = numbers(150, weight=True)
+    used = learn(tables, Goal()).combination
+    found = usual_clip_in_parts(PartitionedTables(parts(tables)), used, "squared", measure)
+    assert found == pytest.approx(usual_clip(tables, "squared", measure), rel=1e-12)
 
 
 def test_questions_travel_and_few_numbers_leave():

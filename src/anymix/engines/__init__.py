@@ -4,7 +4,7 @@ A solver sees a problem only through sums over points, so that chunks on disk, a
 are one problem in parts with another `map`.  Nothing heavy is imported here.
 """
 
-from anymix.engines.certifying import certify_in_parts
+from anymix.engines.certifying import certify_in_parts, usual_clip_in_parts
 from anymix.engines.domains import FeaturePart, fit_domain_classifier
 from anymix.engines.partitioned import PartitionedProblem
 from anymix.engines.questions import Question, numbers_in
@@ -22,4 +22,5 @@ __all__ = [
     "in_threads",
     "learn_in_parts",
     "numbers_in",
+    "usual_clip_in_parts",
 ]

@@ -23,6 +23,7 @@ from anymix.core import (
     Points,
     certify_rows,
     check_stated,
+    clip_of,
     facts_of,
     get_loss,
     paper_bounds,
@@ -247,3 +248,11 @@ def certify_in_parts(
     )
     bounds = testimony.theorems(given) if measure is None else ()
     return replace(found, bounds=bounds, beside=testimony.beside(found.clip))
+
+
+def usual_clip_in_parts(
+    tables: PartitionedTables, used: Averaged, loss: str | Loss, measure: str | Loss | None = None
+) -> float:
+    """c for new rows, by rows in parts that taught the model; see `usual_clip` of sources."""
+    testimony = TestimonyInParts(tables, used, loss, "new", measure)
+    return 1.0 if measure == "accuracy" else clip_of(testimony)
