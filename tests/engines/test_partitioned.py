@@ -88,6 +88,25 @@ def test_many_points_are_thinned_in_their_parts():
     np.testing.assert_allclose(solve(problem).z, solve(whole).z, atol=1e-7)
 
 
+def test_parts_that_hold_whole_sources_are_thinned_as_one():
+    log_masses, said, y, domain = rows("squared", m=30_000)
+    order = np.argsort(domain, kind="stable")
+    log_masses, said, y, domain = log_masses[:, order], said[:, order], y[order], domain[order]
+    whole = Problem.from_log_densities(log_masses, said, y, sample_domain=domain)
+    totals, homes = np.bincount(domain), [domain == 0, domain > 0]
+    parts = [
+        Problem.from_log_densities(
+            log_masses[:, i], said[:, i], y[i], sample_domain=domain[i], totals=totals
+        )
+        for i in homes
+    ]
+    z, rngs = np.array([0.2, 0.3, 0.5]), [np.random.default_rng(3) for _ in range(2)]
+    few = PartitionedProblem(parts).thin(1000, rngs[0])
+    np.testing.assert_allclose(
+        few.source_losses(z), whole.thin(1000, rngs[1]).source_losses(z), rtol=1e-12
+    )
+
+
 def test_the_order_of_answers_does_not_change_a_digit():
     _, parts = whole_and_parts("squared")
     z = np.array([0.2, 0.3, 0.5])

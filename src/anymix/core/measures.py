@@ -77,10 +77,10 @@ class DenseMeasure:
         """Return P as a (p, m) table."""
         return self.weights
 
-    def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    def sample(self, n: float, rng: np.random.Generator | int) -> NDArray[np.intp]:
         """Choose n points evenly, and the heaviest of each source lest one have none."""
         keep = np.zeros(self.weights.shape[1], dtype=bool)
-        keep[_spread(0, keep.size, n, rng)] = True
+        keep[_spread(0, keep.size, round(n), np.random.default_rng(rng))] = True
         keep[self.weights.argmax(axis=1)] = True
         return np.flatnonzero(keep)
 
@@ -161,13 +161,20 @@ class OwnMeasure:
         )
         return P
 
-    def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
-        """Choose about n points, from each source its share and at least one with weight."""
+    def sample(self, n: float, rng: np.random.Generator | int) -> NDArray[np.intp]:
+        """Choose about n points, from each source its share and at least one with weight.
+
+        Each source has chances of its own, so that a part of the points in which all of a source's
+        are chooses the same of them, given the same share and the same number in place of rng.
+        """
+        seed = rng if isinstance(rng, int) else int(rng.integers(2**31))
         share, keep = n / self.weights.size, np.zeros(self.weights.size, dtype=bool)
-        for start, stop in pairwise(self.bounds.tolist()):
+        for k, (start, stop) in enumerate(pairwise(self.bounds.tolist())):
             if stop == start:
                 continue
-            keep[_spread(start, stop, max(1, int(share * (stop - start))), rng)] = True
+            # A share of the whole and of a part may differ in the last digit.
+            n_k, chance = int(share * (stop - start) + 1e-9), np.random.default_rng([seed, k])
+            keep[_spread(start, stop, max(1, n_k), chance)] = True
             keep[start + int(self.weights[start:stop].argmax())] = True
         return np.flatnonzero(keep)
 

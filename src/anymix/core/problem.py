@@ -52,7 +52,7 @@ class Problem(Judgement):
     Paper: Eq. 1, Eq. 2.
     """
 
-    def thin(self, n: int, rng: np.random.Generator) -> Problem:
+    def thin(self, n: float, rng: np.random.Generator | int) -> Problem:
         """Return the problem on about n of the points, each source keeping its share.
 
         Losses are averages over fewer points; the masses, and so h_z, are the same.

@@ -126,9 +126,8 @@ class AskProblem:
 
 
 def thinned(problem: Any, share: float, seed: int) -> Any:
-    """Return a share of the points of a problem, at least one."""
-    n = max(1, round(share * problem.n_points))
-    return problem.thin(n, np.random.default_rng(seed))
+    """Return a share of the points of a problem: those of a whole source are the same anywhere."""
+    return problem.thin(share * problem.n_points, seed)
 
 
 class PartitionedProblem(SummedProblem):
