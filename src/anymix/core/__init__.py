@@ -55,6 +55,7 @@ from anymix.core.losses import loss_from_dict as loss_from_dict
 from anymix.core.losses import loss_name as loss_name
 from anymix.core.losses import loss_to_dict as loss_to_dict
 from anymix.core.losses import losses_at as losses_at
+from anymix.core.measures import OwnMeasure as OwnMeasure
 from anymix.core.normalised import NormalisedRule as NormalisedRule
 from anymix.core.normalised import joint_log_densities as joint_log_densities
 from anymix.core.pooling import Pool as Pool

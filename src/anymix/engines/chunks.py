@@ -1,0 +1,165 @@
+"""More rows than memory holds, on one machine: read in chunks, asked once, kept on disk.
+
+    batches of rows ─ask─> Tables ─keep─> parts in a temporary file ─> one problem
+
+Any iterable of batches will do: a reader of Parquet or CSV files, a query, a generator.  No more
+than a few of them are in memory at a time.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from anymix._arrays import source_numbers
+from anymix._errors import InputError
+from anymix.core import Loss
+from anymix.engines.partitioned import PartitionedProblem
+from anymix.engines.store import Store
+from anymix.engines.stored import StoredProblem, StoredTables
+from anymix.exchange import need
+from anymix.sources import CHUNK_ROWS, Source, Tables, evaluate
+
+Map = Callable[..., Iterable[Any]]
+# X, the targets or labels, and which source each row is from: 0..p−1, or one number for all.
+Batch = tuple[Any, ArrayLike, ArrayLike]
+
+
+def ask_in_chunks(
+    sources: Sequence[Source],
+    batches: Iterable[Batch],
+    classes: ArrayLike | None = None,
+    map: Map = builtins.map,
+) -> Iterator[Tables]:
+    """Ask every source once about every row, batch after batch: labelled tables.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+    batches : iterable of (X, y, sample_domain)
+    classes : labels, optional
+        Given for classification.
+    map : callable
+        `ThreadMap()` asks about several batches at once, if the models allow that.
+
+    Examples
+    --------
+    >>> near, far = (Source(n, lambda X: X[:, 0], lambda X: -X[:, 0] ** 2) for n in ("a", "b"))
+    >>> batches = [(np.ones((2, 1)), [1.0, 2.0], 0), (np.ones((3, 1)), [0.0, 1.0, 2.0], 1)]
+    >>> [tables.n_points for tables in ask_in_chunks([near, far], batches)]
+    [2, 3]
+    """
+
+    def ask(batch: Batch) -> Tables:
+        X, y, domain = batch
+        return evaluate(sources, X, classes).labelled(y, domain)
+
+    return iter(map(ask, batches))
+
+
+def tables_in_chunks(parts: Iterable[Tables], store: Store) -> list[StoredTables]:
+    """Keep tables in a store, one part for each."""
+    return [StoredTables.keep(tables, store) for tables in parts]
+
+
+def problem_in_chunks(
+    parts: Iterable[Tables],
+    store: Store,
+    loss: str | Loss = "squared",
+    eta: float = 1e-3,
+    rule: str = "marginal",
+    map: Map = builtins.map,
+) -> PartitionedProblem:
+    """Keep what z is learned from in a store; the problem reads it, part by part, when it is asked.
+
+    Parameters
+    ----------
+    parts : iterable of labelled Tables
+        As `ask_in_chunks` or `parquet_tables` yield them; each is forgotten when it is kept.
+    store : Store
+        Open for as long as the problem is used.
+    loss, eta, rule : see `Tables.problem`
+    map : callable
+        That the problem asks its parts with: `ThreadMap()` for all cores.
+
+    Examples
+    --------
+    >>> from anymix.core import solve
+    >>> rng = np.random.default_rng(0)
+    >>> def part():
+    ...     x, domain = rng.normal(size=100), rng.integers(2, size=100)
+    ...     return Tables(np.zeros((2, 100)), np.stack([x, x + 0.1])).labelled(x, domain)
+    >>> with Store() as store:
+    ...     problem = problem_in_chunks((part() for _ in range(3)), store)
+    ...     problem.n_points, solve(problem).status
+    (300, 'converged')
+    """
+    keep = partial(StoredProblem.keep, loss=loss, eta=eta, rule=rule, store=store)
+    found = [part for tables in parts if (part := keep(tables)).n_points]
+    if not found:
+        raise InputError("a problem in chunks", "needs rows; the batches have none")
+    totals = np.sum([part.totals for part in found], axis=0)
+    if totals.min() <= 0:
+        raise InputError(
+            f"source {int(totals.argmin())}", "has no rows of its own, or none with weight"
+        )
+    return PartitionedProblem([part.of(totals) for part in found], map=map)
+
+
+def parquet_tables(
+    path: str | Path,
+    log_masses: Sequence[str],
+    predictions: Sequence[str],
+    target: str = "target",
+    domain: str = "domain",
+    chunk_rows: int = CHUNK_ROWS,
+) -> Iterator[Tables]:
+    """Yield the tables of a Parquet file that holds what p sources said, in place of rows.
+
+    Parameters
+    ----------
+    path : path
+    log_masses, predictions : sequence of str
+        The p columns of log-densities or log-responsibilities, and those of the p predictions: a
+        number, or the probability of the label that occurred.
+    target, domain : str
+        The columns of the target and of the source 0..p−1; a table of probabilities has no target.
+    chunk_rows : int
+        Rows in memory at a time.
+    """
+    parquet, p = need("pyarrow.parquet"), len(log_masses)
+    if len(predictions) != p:
+        raise InputError(path, f"has {p} columns of densities, but {len(predictions)} predictions")
+    with parquet.ParquetFile(path) as file:
+        there = set(file.schema_arrow.names)
+        names = [name for name in (*log_masses, *predictions, domain) if name not in there]
+        if names:
+            raise InputError(path, f"has no column {names[0]!r}")
+        targets = [target] if target in there else []
+        columns = [*log_masses, *predictions, domain, *targets]
+        for batch in file.iter_batches(chunk_rows, columns=columns):
+            yield _tables(batch, log_masses, predictions, domain, targets)
+
+
+def _tables(
+    batch: Any,
+    log_masses: Sequence[str],
+    predictions: Sequence[str],
+    domain: str,
+    targets: Sequence[str],
+) -> Tables:
+    def rows(names: Sequence[str]) -> Any:
+        return np.stack([batch.column(name).to_numpy(zero_copy_only=False) for name in names])
+
+    d = source_numbers(rows([domain])[0], len(log_masses), batch.num_rows, least=0)
+    said = rows(predictions).astype(float)
+    y = rows(targets)[0].astype(float) if targets else np.zeros(batch.num_rows, dtype=np.intp)
+    # Without a target they are probabilities of the label that occurred.
+    said = said if targets else said[:, :, None]
+    return Tables(rows(log_masses).astype(float), said, y, d, at_label=not targets)
