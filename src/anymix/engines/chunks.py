@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,16 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import source_numbers
 from anymix._errors import InputError
-from anymix.core import Loss
-from anymix.engines.partitioned import PartitionedProblem
+from anymix.core import Loss, Problem
+from anymix.engines.partitioned import PartitionedProblem, thinned
 from anymix.engines.store import Store
-from anymix.engines.stored import StoredProblem, StoredTables
+from anymix.engines.stored import StoredProblem, StoredTables, joined
 from anymix.exchange import need
 from anymix.sources import CHUNK_ROWS, Source, Tables, evaluate
 
 Map = Callable[..., Iterable[Any]]
+# Of a thinned problem, which is in memory: 160 MB.
+MOST_NUMBERS = 2 * 10**7
 # X, the targets or labels, and which source each row is from: 0..p−1, or one number for all.
 Batch = tuple[Any, ArrayLike, ArrayLike]
 
@@ -68,6 +71,31 @@ def tables_in_chunks(parts: Iterable[Tables], store: Store) -> list[StoredTables
     return [StoredTables.keep(tables, store) for tables in parts]
 
 
+class ChunkedProblem(PartitionedProblem):
+    """A problem whose parts stand on disk; some of its points are taken into memory, once.
+
+    See `PartitionedProblem`, whose parts may be anywhere, and are asked again for some points.
+    """
+
+    def thin(self, n: int, rng: np.random.Generator) -> Any:
+        """Return the problem on about n of the points, or on as many as memory is spent on."""
+        share = min(n, MOST_NUMBERS // (2 * self.n_sources)) / self.n_points
+        seeds = rng.integers(2**31, size=len(self.parts)).tolist()
+        return joined(
+            self.map(
+                _thinned, [(part, share, s) for part, s in zip(self.parts, seeds, strict=True)]
+            )
+        )
+
+    def smoothed(self, width: float) -> ChunkedProblem:
+        """Return the problem with the kinks of its loss rounded within `width`."""
+        return ChunkedProblem([part.smoothed(width) for part in self.parts], self.map)
+
+
+def _thinned(given: tuple[StoredProblem, float, int]) -> Problem:
+    return thinned(*given)
+
+
 def problem_in_chunks(
     parts: Iterable[Tables],
     store: Store,
@@ -75,7 +103,7 @@ def problem_in_chunks(
     eta: float = 1e-3,
     rule: str = "marginal",
     map: Map = builtins.map,
-) -> PartitionedProblem:
+) -> ChunkedProblem:
     """Keep what z is learned from in a store; the problem reads it, part by part, when it is asked.
 
     Parameters
@@ -109,7 +137,7 @@ def problem_in_chunks(
         raise InputError(
             f"source {int(totals.argmin())}", "has no rows of its own, or none with weight"
         )
-    return PartitionedProblem([part.of(totals) for part in found], map=map)
+    return ChunkedProblem([replace(part, totals=totals) for part in found], map=map)
 
 
 def parquet_tables(

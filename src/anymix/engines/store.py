@@ -42,9 +42,10 @@ class Kept:
             start += size
         return found
 
-    def _bytes(self, n: int) -> NDArray[np.uint8]:
+    def _bytes(self, n: int) -> Any:
         # At a place, and not after the last read: several threads read at once.
-        content, done = np.empty(n, dtype=np.uint8), 0
+        content: Any = np.empty(n, dtype=np.uint8)
+        done = 0
         while done < n:
             got = os.preadv(self.file.fileno(), [content[done:]], self.offset + done)
             if not got:
@@ -100,7 +101,7 @@ class Store:
             self._write(array.reshape(-1).view(np.uint8))
         return kept
 
-    def _write(self, content: NDArray[np.uint8]) -> None:
+    def _write(self, content: Any) -> None:
         try:
             done = 0
             while done < content.size:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -153,3 +154,27 @@ class StoredProblem:
     def smoothed(self, width: float) -> StoredProblem:
         """Return the part with the kinks of its loss rounded; nothing is written anew."""
         return replace(self, loss=self.loss.smoothed(width))
+
+
+def joined(parts: Iterable[Problem]) -> Problem:
+    """Return one problem in memory from parts of it, under the own measure.
+
+    >>> part = Problem.from_log_densities(
+    ...     np.zeros((2, 1)), np.eye(2)[:, :1], [0.0], sample_domain=[1], totals=[1.0, 2.0]
+    ... )
+    >>> joined([part, part]).source_losses([0.5, 0.5])
+    array([0.  , 0.25])
+    """
+    found = list(parts)
+    measures = [cast(OwnMeasure, part.measure) for part in found]
+    first, p = found[0], found[0].n_sources
+    domain = np.concatenate([np.repeat(np.arange(p), np.diff(one.bounds)) for one in measures])
+    order = np.argsort(domain, kind="stable")
+    weights = np.concatenate([one.weights for one in measures])[order]
+    measure = OwnMeasure(weights, np.searchsorted(domain[order], np.arange(p + 1)))
+    masses, said = (
+        np.concatenate([getattr(part, name) for part in found], axis=1)[:, order]
+        for name in ("masses", "predictions")
+    )
+    y = np.concatenate([part.targets for part in found])[order]
+    return Problem(masses, said, y, first.loss, first.eta, measure)

@@ -6,9 +6,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 # Parts that are begun before the result of the first is taken, beyond one a thread.
 AHEAD = 2
@@ -42,11 +43,16 @@ class ThreadMap:
         """Yield function(part) for each part; the next ones are under way meanwhile."""
         self.passes += 1
         total = next((len(each) for each in parts if isinstance(each, Sized)), 0)
-        with threadpool_limits(limits=1, user_api="blas"):
+        with self._libraries.limit(limits=1, user_api="blas"):
             for done, found in enumerate(self._results(function, parts), 1):
                 if self.progress is not None and total:
                     self.progress(self.passes, done / total)
                 yield found
+
+    @cached_property
+    def _libraries(self) -> ThreadpoolController:
+        # To look for them takes as long as a small problem does.
+        return ThreadpoolController()
 
     def _results(
         self, function: Callable[..., Any], parts: tuple[Iterable[Any], ...]
