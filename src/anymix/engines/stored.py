@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -76,6 +76,39 @@ class StoredTables:
         return Tables(log_masses, said, y, found["domain"].astype(np.intp), weight, *known)
 
 
+class Prepared(NamedTuple):
+    """What a part of a problem is kept as: arrays, and what is known of them."""
+
+    arrays: dict[str, NDArray[Any]]
+    bounds: NDArray[np.intp]
+    loss: Loss
+    eta: float
+    totals: FloatArray
+
+    @classmethod
+    def of(cls, tables: Tables, loss: str | Loss, eta: float, rule: str) -> Prepared:
+        """Make the problem of labelled tables; the totals are those of this part alone."""
+        domain, weight = np.asarray(tables.sample_domain), tables.sample_weight
+        totals = np.bincount(domain, weight, len(tables.log_masses)).astype(float)
+        near = np.maximum(tables.log_responsibilities(), LEAST)
+        # A source without points here has no total yet, and needs none.
+        found = replace(tables, log_masses=near).problem(
+            loss, eta, rule, np.where(totals > 0, totals, 1.0)
+        )
+        h, y = found.predictions, found.targets
+        if found.loss.of_error:
+            h, y = h - y, np.zeros(0)
+        arrays = {"masses": found.masses, "said": h, "targets": y}
+        if weight is not None:
+            arrays["weight"] = weight[np.argsort(domain, kind="stable")]
+        bounds = cast(OwnMeasure, found.measure).bounds
+        return cls(arrays, bounds, found.loss, found.eta, totals)
+
+    def keep(self, store: Store) -> StoredProblem:
+        """Write the arrays into a store."""
+        return StoredProblem(store.keep(**self.arrays), *self[1:])
+
+
 @dataclass(frozen=True)
 class StoredProblem:
     """A part of a problem, ready to be evaluated, in the file of a store.
@@ -89,27 +122,6 @@ class StoredProblem:
     loss: Loss
     eta: float
     totals: FloatArray
-
-    @classmethod
-    def keep(
-        cls, tables: Tables, loss: str | Loss, eta: float, rule: str, store: Store
-    ) -> StoredProblem:
-        """Write the problem of labelled tables into a store; the totals are those of this part."""
-        domain, weight = np.asarray(tables.sample_domain), tables.sample_weight
-        totals = np.bincount(domain, weight, len(tables.log_masses)).astype(float)
-        near = np.maximum(tables.log_responsibilities(), LEAST)
-        # A source without points here has no total yet, and needs none.
-        found = replace(tables, log_masses=near).problem(
-            loss, eta, rule, np.where(totals > 0, totals, 1.0)
-        )
-        h, y = found.predictions, found.targets
-        if found.loss.of_error:
-            h, y = h - y, np.zeros(0)
-        arrays = {"masses": found.masses, "said": h, "targets": y}
-        assert isinstance(found.measure, OwnMeasure)
-        if weight is not None:
-            arrays["weight"] = weight[np.argsort(domain, kind="stable")]
-        return cls(store.keep(**arrays), found.measure.bounds, found.loss, found.eta, totals)
 
     def problem(self) -> Problem:
         """Read the tables; the problem is in float64, as all sums are."""
@@ -155,26 +167,28 @@ class StoredProblem:
         """Return the part with the kinks of its loss rounded; nothing is written anew."""
         return replace(self, loss=self.loss.smoothed(width))
 
+    def some(self, shares: FloatArray, seed: int) -> tuple[NDArray[Any], ...]:
+        """Draw a share of each source's points: masses, predictions, targets, weights, domain.
 
-def joined(parts: Iterable[Problem]) -> Problem:
-    """Return one problem in memory from parts of it, under the own measure.
+        Weights make up for the points that are left out.
+        """
+        whole, rng = self.problem(), np.random.default_rng(seed)
+        domain = np.repeat(np.arange(self.n_sources), np.diff(self.bounds))
+        rows = np.flatnonzero(rng.random(domain.size) < shares[domain])
+        weights = cast(OwnMeasure, whole.measure).weights[rows] / shares[domain[rows]]
+        tables = whole.masses[:, rows], whole.predictions[:, rows]
+        return *tables, whole.targets[rows], weights, domain[rows]
 
-    >>> part = Problem.from_log_densities(
-    ...     np.zeros((2, 1)), np.eye(2)[:, :1], [0.0], sample_domain=[1], totals=[1.0, 2.0]
-    ... )
-    >>> joined([part, part]).source_losses([0.5, 0.5])
-    array([0.  , 0.25])
-    """
-    found = list(parts)
-    measures = [cast(OwnMeasure, part.measure) for part in found]
-    first, p = found[0], found[0].n_sources
-    domain = np.concatenate([np.repeat(np.arange(p), np.diff(one.bounds)) for one in measures])
-    order = np.argsort(domain, kind="stable")
-    weights = np.concatenate([one.weights for one in measures])[order]
+
+def joined(parts: Iterable[tuple[NDArray[Any], ...]], loss: Loss, eta: float) -> Problem:
+    """Return one problem in memory, of points that were drawn from all parts."""
+    tables, points = [], []
+    for masses, said, *others in parts:
+        tables.append((masses, said))
+        points.append(others)
+    masses, said = (np.concatenate(each, axis=1) for each in zip(*tables, strict=True))
+    y, weights, domain = (np.concatenate(each) for each in zip(*points, strict=True))
+    order, p = np.argsort(domain, kind="stable"), len(masses)
+    weights = (weights / np.bincount(domain, weights, p)[domain])[order]
     measure = OwnMeasure(weights, np.searchsorted(domain[order], np.arange(p + 1)))
-    masses, said = (
-        np.concatenate([getattr(part, name) for part in found], axis=1)[:, order]
-        for name in ("masses", "predictions")
-    )
-    y = np.concatenate([part.targets for part in found])[order]
-    return Problem(masses, said, y, first.loss, first.eta, measure)
+    return Problem(masses[:, order], said[:, order], y[order], loss, eta, measure)
