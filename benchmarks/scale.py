@@ -183,7 +183,8 @@ def tell(row: dict[str, Any]) -> None:
     text = (
         f"m = {row['m']:.0e}: fit {found['seconds']:.1f} s (asking {found['asking']:.1f}, "
         f"{found['rounds']} rounds; a pass with Hessian {found['pass']:.3f}), peak "
-        f"{found['peak']:.0f} MB, on disk {found['stored'] / 1e9:.2f} GB; predict {said['seconds']:.1f} s, {said['peak']:.0f} MB"
+        f"{found['peak']:.0f} MB, on disk {found['stored'] / 1e9:.2f} GB; predict "
+        f"{said['seconds']:.1f} s, {said['peak']:.0f} MB"
     )
     if "memory" in row:
         ratio = found["seconds"] / row["memory"]["seconds"]
