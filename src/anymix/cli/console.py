@@ -81,6 +81,10 @@ class Progress:
         left = (now - self.started) * (1 - share) / share
         self._tell(f"{self.task}: {100 * share:.0f} %, {_duration(left)} left", now)
 
+    def again(self, task: str) -> None:
+        """Begin the next of several tasks; it is not spoken of sooner than the last would be."""
+        self.task, self.started = task, time.monotonic()
+
     def tick(self, ended: threading.Event) -> None:
         """Report now and then how long the task has taken, until it has ended."""
         while not ended.wait(max(self.next_word - time.monotonic(), 0.0)):

@@ -42,6 +42,15 @@ def read_csv(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any
             row += len(lines)
 
 
+def count_csv(path: Path) -> int:
+    """Count the lines after the header; blank ones at the end are none to be read."""
+    with open_table(path) as file:
+        lines, last = 0, b""
+        while part := file.read(2**20):
+            lines, last = lines + part.count(b"\n"), part
+    return max(0, lines - last.endswith(b"\n"))
+
+
 def _features(table: _Lines, columns: Columns, places: list[int]) -> Any:
     """Return documents, numbers or, of a table with words and gaps, raw columns."""
     if columns.text:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from typing import Any
 
 from anymix._errors import InputError
 from anymix.cli.argument_types import name, share
 from anymix.cli.console import Console
+from anymix.cli.engine import HeldOutInChunks, add_engine, in_chunks
 from anymix.cli.held_out import add_held_out, held_out_sites, tables_of
 from anymix.cli.outputs import add_force, check_apart, tidying
 from anymix.core import plain
-from anymix.exchange import read_alike
-from anymix.models import fit_folder, reserved
+from anymix.engines import Store
+from anymix.exchange import ReceivedSource, read_alike
+from anymix.models import Place, fit_folder, reserved
 from anymix.sources import MOST_SOURCES
 
 
@@ -49,6 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-consulting", action="store_true", help="let no source hear the models of the others"
     )
+    add_engine(parser)
     add_force(parser, "a model folder")
 
 
@@ -57,6 +61,36 @@ def influence_of(model: Any) -> dict[str, Any]:
     if not 1 < len(model.source_names_) <= MOST_SOURCES:
         return {}
     return {"influence": {**plain(model.influence_), "sentences": model.influence_.sentences()}}
+
+
+def settings_of(args: Namespace) -> dict[str, Any]:
+    """Name what is asked of the estimator."""
+    return {
+        "objective": args.objective,
+        "eta": args.eta,
+        "confidence": args.confidence,
+        "calibrate": not args.no_calibration,
+        "consult": not args.no_consulting,
+        "set_aside": "worst" if args.set_aside == ["worst"] else args.set_aside,
+    }
+
+
+def fit_in_memory(
+    args: Namespace, console: Console, place: Place, received: Sequence[ReceivedSource]
+) -> tuple[Any, dict[str, Any]]:
+    """Learn from all rows at once, and write the model."""
+    sites = held_out_sites(args, received, console)
+    with console.working("learning z"):
+        return fit_folder(place, received, sites, **settings_of(args))
+
+
+def fit_in_chunks(
+    args: Namespace, console: Console, place: Place, received: Sequence[ReceivedSource]
+) -> tuple[Any, dict[str, Any]]:
+    """Learn from rows on disk, and write the model: some of the rows judge, all others teach."""
+    with Store() as store:
+        sites, teaching = HeldOutInChunks(args, received, console).split(store)
+        return fit_folder(place, received, sites, teaching=teaching, **settings_of(args))
 
 
 def run(args: Namespace, console: Console) -> int:
@@ -68,19 +102,8 @@ def run(args: Namespace, console: Console) -> int:
                 args.out, "holds a model; choose another name, or replace it by --force"
             )
         received = read_alike(args.sources)
-        sites = held_out_sites(args, received, console)
-        with console.working("learning z"):
-            model, record = fit_folder(
-                place,
-                received,
-                sites,
-                objective=args.objective,
-                eta=args.eta,
-                confidence=args.confidence,
-                calibrate=not args.no_calibration,
-                consult=not args.no_consulting,
-                set_aside="worst" if args.set_aside == ["worst"] else args.set_aside,
-            )
+        learn = fit_in_chunks if in_chunks(args, received) else fit_in_memory
+        model, record = learn(args, console, place, received)
     replaced = place.record is not None
     wrote = f"wrote {args.out}" + ", in place of the model that was there" * replaced
     console.result(f"{model.describe()}\n\n{wrote}", record | influence_of(model))

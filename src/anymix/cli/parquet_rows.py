@@ -61,6 +61,12 @@ def read_parquet(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any,
             done += batch.num_rows
 
 
+def count_parquet(path: Path) -> int:
+    """Return how many rows a file says it has."""
+    with opened(path) as file:
+        return int(file.metadata.num_rows)
+
+
 def _texts(path: Path, columns: Columns, schema: Any) -> list[str]:
     """Name the columns that hold text; one of a kind that cannot be used is never unpacked."""
     features: tuple[str, ...] = ("text",) if columns.text else NUMBERS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,18 @@ from anymix._errors import InputError
 from anymix.cli.cells import read_target
 from anymix.cli.columns import Columns as Columns
 from anymix.cli.columns import check_finite
-from anymix.cli.csv_rows import read_csv
+from anymix.cli.csv_rows import count_csv, read_csv
 from anymix.cli.mixed_cells import Encoder
-from anymix.cli.npz_rows import read_npz
-from anymix.cli.parquet_rows import read_parquet
+from anymix.cli.npz_rows import npz_shape, read_npz
+from anymix.cli.parquet_rows import count_parquet, read_parquet
 
 CHUNK_ROWS = 20_000
 READERS = {".csv": read_csv, ".parquet": read_parquet, ".npz": read_npz}
+COUNTERS: dict[str, Callable[[Path], int]] = {
+    ".csv": count_csv,
+    ".parquet": count_parquet,
+    ".npz": lambda path: next(iter(npz_shape(path)), 0),
+}
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,13 @@ def check_kind(path: Path) -> None:
     """Refuse a file that has not the name of a table."""
     if path.suffix.lower() not in READERS:
         raise InputError(path, "is not a table that can be read; give .csv, .parquet or .npz")
+
+
+def count_rows(path: str | Path) -> int:
+    """Say how many rows a table has, without reading them; of a CSV file its lines are counted."""
+    path = Path(path)
+    check_kind(path)
+    return COUNTERS[path.suffix.lower()](path)
 
 
 def read_chunks(

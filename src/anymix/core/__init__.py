@@ -68,6 +68,7 @@ from anymix.core.records import Solution, SolverWarning
 from anymix.core.records import plain as plain
 from anymix.core.records import restored as restored
 from anymix.core.set_aside import SetAside as SetAside
+from anymix.core.sketch import FingerprintSketch as FingerprintSketch
 from anymix.core.solvers import Budget, solve
 from anymix.core.solvers.dca import dca as dca
 from anymix.core.solvers.penalty import Penalty as Penalty

@@ -8,8 +8,12 @@ from anymix.engines.certifying import certify_in_parts, usual_clip_in_parts
 from anymix.engines.domains import FeaturePart, fit_domain_classifier
 from anymix.engines.partitioned import PartitionedProblem
 from anymix.engines.questions import Question, numbers_in
+from anymix.engines.store import Store as Store
 from anymix.engines.table_part import TablePart
 from anymix.engines.tables import PartitionedTables, in_threads, learn_in_parts
+from anymix.engines.teaching import Deal as Deal
+from anymix.engines.teaching import TeachingInChunks as TeachingInChunks
+from anymix.engines.threads import ThreadMap as ThreadMap
 
 __all__ = [
     "FeaturePart",

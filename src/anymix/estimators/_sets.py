@@ -59,6 +59,8 @@ class _Covering(Questions):
             return "measured", 1.0, "z was adapted to traffic after these rows had judged it"
         if certificate.covers:
             return "measured", 1.0, f"the scores are of {certificate.covers}, refitted since"
+        if vars(self).get("taught_"):
+            return "measured", 1.0, "the rows that are scored have taught the yardstick"
         if K == 1:
             return "measured", 1.0, "so few rows have taught the model that judges them"
         # Folds of labels are dealt label by label, which the proof does not know.

@@ -20,7 +20,16 @@ from anymix.estimators._source_training import SourceTrainer
 from anymix.estimators._tables_given import check_tables
 from anymix.estimators._warnings import names_checked
 from anymix.estimators.cross_loss import cross_loss
-from anymix.sources import Seen, Source, Tables, evaluate, learn, log_reference
+from anymix.sources import (
+    Seen,
+    Source,
+    Tables,
+    Teaching,
+    evaluate,
+    learn,
+    learn_apart,
+    log_reference,
+)
 
 # A fit to one source has none of these, not even those of an earlier fit to several.
 LEARNED_FROM_SEVERAL = (
@@ -37,6 +46,7 @@ LEARNED_FROM_SEVERAL = (
     "set_aside_",
     "solution_",
     "tables_",
+    "taught_",
 )
 
 
@@ -143,10 +153,12 @@ class DistributionWeighting(Members):
         if strange is not None:
             self.novelty_ = novelty_of(tables, strange + log_reference(self.sources_, rows.X))
 
-    def fit_tables(self, tables: Tables) -> Self:
+    def fit_tables(self, tables: Tables, teaching: Teaching | None = None) -> Self:
         """Learn z from tables alone, when no rows may travel; the sources must have been given.
 
-        Each site evaluates all sources on its own held-out rows, and sends the tables.
+        Each site evaluates all sources on its own held-out rows, and sends the tables.  Where
+        `teaching` is given, further rows that may be more than memory holds, these teach and the
+        tables judge.
         """
         check_tables(tables, self.sources)
         assert self.sources is not None
@@ -161,21 +173,26 @@ class DistributionWeighting(Members):
             if tables.classes is None:
                 raise ValueError("tables of a classification come from evaluate(..., classes=...).")
             self.classes_ = np.asarray(tables.classes)
-        self._learn_from(tables)
-        self.seen_ = Seen.of(tables)
+        self._learn_from(tables, teaching=teaching)
+        self.seen_ = Seen.of(tables) if teaching is None else teaching.seen()
         return self
 
     def _is_given(self, trainer: SourceTrainer) -> bool:
         """Whether nothing but the combination is learned from the rows of `fit`."""
         return bool(trainer.sources) and trainer.weighed and not self._chooses()
 
-    def _learn_from(self, tables: Tables, fresh: bool = True) -> None:
+    def _learn_from(
+        self, tables: Tables, fresh: bool = True, teaching: Teaching | None = None
+    ) -> None:
         """Calibrate, learn z, certify, all on rows that no source has seen."""
         check_every_source(tables, self.source_names_)
         names = tuple(str(name) for name in self.source_names_)
         goal = replace(self._goal(), fresh=fresh, names=names)
         goal = with_set_aside(self.set_aside, tables, goal, self.source_names_)
-        learned = learn(tables, goal)
+        if teaching is None:
+            learned, self.taught_ = learn(tables, goal), None
+        else:
+            learned, self.taught_ = learn_apart(tables, teaching, goal), teaching.n_points
         self.__dict__.pop("influence_", None)
         self.tables_ = tables
         self.set_aside_ = tuple(str(self.source_names_[j]) for j in goal.set_aside)

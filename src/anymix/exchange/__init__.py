@@ -29,7 +29,9 @@ from anymix.exchange.rounding import round_responsibilities as round_responsibil
 from anymix.exchange.second_round import as_one_graph as as_one_graph
 from anymix.exchange.second_round import second_round_graph as second_round_graph
 from anymix.exchange.site import MIN_ROWS as MIN_ROWS
+from anymix.exchange.site import MOST_NUMBERS as MOST_NUMBERS
 from anymix.exchange.site import SiteTable, evaluate_site, join_sites, read_site
+from anymix.exchange.site import all_classes as all_classes
 from anymix.exchange.tensors import Part as Part
 from anymix.exchange.tensors import density_from_arrays as density_from_arrays
 from anymix.exchange.tensors import density_to_arrays as density_to_arrays

@@ -69,6 +69,11 @@ class SiteTable:
         """Of how many classes the probability is told; 1 for numbers."""
         return int(self.outcomes.shape[2]) if self.outcomes.ndim == 3 else 1
 
+    @property
+    def n_rows(self) -> int:
+        """m."""
+        return int(self.log_responsibilities.shape[1])
+
     def at_label(self) -> SiteTable:
         """Leave the label's probability alone, as older files do."""
         return replace(self, outcomes=self.outcomes[:, :, 0]) if self.n_told > 1 else self
@@ -87,6 +92,28 @@ class SiteTable:
         labels = np.zeros(m, dtype=np.intp)
         outcomes = self.outcomes.reshape(*log_masses.shape, -1)
         return Tables(log_masses, outcomes, labels, domain, None, None, known, True)
+
+    def taken(self, rows: NDArray[Any]) -> SiteTable:
+        """Return some of the rows, as they would be told: nothing that is at hand is kept."""
+        return replace(
+            self,
+            log_responsibilities=self.log_responsibilities[:, rows],
+            outcomes=self.outcomes[:, rows],
+            log_total=None if self.log_total is None else self.log_total[rows],
+            whole=None,
+            content=None,
+        )
+
+    @staticmethod
+    def concatenate(chunks: Sequence[SiteTable]) -> SiteTable:
+        """Join rows of one site, none of which is at hand."""
+        totals = [one.log_total for one in chunks if one.log_total is not None]
+        return replace(
+            chunks[0],
+            log_responsibilities=np.concatenate([c.log_responsibilities for c in chunks], axis=1),
+            outcomes=np.concatenate([c.outcomes for c in chunks], axis=1),
+            log_total=np.concatenate(totals) if len(totals) == len(chunks) else None,
+        )
 
     def rounded(self) -> SiteTable:
         """Return what may be handed over: each number on a coarse grid, and no total.

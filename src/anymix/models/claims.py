@@ -84,6 +84,8 @@ def check_learned(model: Any, record: dict[str, Any]) -> None:
 def _dealt(model: Any) -> IntArray:
     """The parts that the rows were dealt out to: their content says which."""
     n_parts, tables = len(model.combination_.parts), model.tables_
+    if model.taught_ and n_parts > 1:
+        raise ValueError("rows that teach apart from those that judge teach one part")
     fold = deal(tables, n_parts) if n_parts > 1 else np.zeros(tables.n_points, dtype=np.intp)
     if int(fold.max()) + 1 != n_parts:
         raise ValueError("the rows of the tables do not teach as many parts")
@@ -99,6 +101,9 @@ def _check_consulting(model: Any, fold: IntArray, ours: bool) -> Tables:
     names, tables = [str(name) for name in model.source_names_], model.tables_
     aside = [k for k, name in enumerate(names) if name in model.set_aside_]
     parts, said = model.combination_.parts, tables
+    if model.taught_:
+        # Rows that are not here have taught them.
+        return tables.heard(parts[0].consulting)
     for t, part in enumerate(parts):
         heard = tables if len(parts) == 1 else tables.taken(np.flatnonzero(fold != t))
         found = consult(heard, model.loss, aside) if model.consult else Consulted(None, heard)
@@ -114,7 +119,7 @@ def _check_consulting(model: Any, fold: IntArray, ours: bool) -> Tables:
 
 def _restore_held_out(model: Any, fold: IntArray, said: Tables) -> None:
     used, tables = model.combination_, model.tables_
-    if len(used.parts) > 1:
+    if model.taught_ or len(used.parts) > 1:
         model.held_out_ = HeldOut(crossed_answers(tables, used, fold), fold)
     else:
         alone = replace(used.parts[0], consulting=None)
@@ -147,7 +152,7 @@ def _check_solution(model: Any, said: Tables) -> None:
     told, used = model.solution_, model.combination_
     simplex.check(told.z, len(model.source_names_), "the solution's z")
     first = used.parts[0]
-    if len(used.parts) > 1:
+    if model.held_out_.crossed:
         tables, loss = model.tables_, model.loss
         L = by_source(model.held_out_.losses(tables, loss), tables)
         own = by_source(own_losses(tables, loss), tables)
@@ -194,7 +199,7 @@ def _check_certificate(model: Any, ours: bool, comparable: bool) -> None:
     if told is None:
         return
     names = tuple(str(name) for name in model.source_names_)
-    ways = told.n_candidates if len(model.combination_.parts) > 1 else 1.0
+    ways = told.n_candidates if model.held_out_.crossed else 1.0
     if ways not in (1, len(names) + 1):
         raise ValueError("the certificate is spread over fewer or more choices than fit has")
     _check_confidence(model.confidence)
@@ -221,7 +226,7 @@ def _check_report(told: CalibrationReport | None, model: Any) -> None:
     losses = told.log_loss_before, told.log_loss_after
     errors = told.error_before, told.error_after
     sound = all(0 <= loss < np.inf for loss in losses) and all(0 <= e <= 1 for e in errors)
-    if not sound or not 0 < told.n_points <= model.tables_.n_points:
+    if not sound or not 0 < told.n_points <= (model.taught_ or model.tables_.n_points):
         raise ValueError("the report on the calibration has a number that is out of bounds")
 
 

@@ -50,9 +50,9 @@ ENTRIES = (
     *("combination", *LEARNED, "comparison"),
     *("sources", "tables", "router", "has_densities", "at_label"),
 )
-# What a record may lack: the density that was chosen, what novelty needs beside the tables, and
-# digests of the rows that taught it.
-CHOICE, NOVELTY, SEEN = "density_choice", "novelty", "seen"
+# What a record may lack: the density that was chosen, what novelty needs beside the tables, digests
+# of the rows that taught it, and how many did so where the rows of the tables only judge.
+CHOICE, NOVELTY, SEEN, TAUGHT = "density_choice", "novelty", "seen", "taught"
 # Certificates are of answers in which no source is skipped, so that those that skip must be near.
 MOST_SKIPPED = 0.01
 RANGES = {
@@ -115,6 +115,7 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         "comparison": model.comparison_ if "tables_" in vars(model) else None,
         **({CHOICE: model.density_choice_} if f"{CHOICE}_" in vars(model) else {}),
         **({SEEN: model.seen_} if f"{SEEN}_" in vars(model) else {}),
+        **({TAUGHT: vars(model)["taught_"]} if vars(model).get("taught_") else {}),
     }
 
 
@@ -135,7 +136,7 @@ def _features(model: Any) -> dict[str, Any]:
 
 def model_from_dict(record: dict[str, Any]) -> Any:
     """Return the model without its sources and tables; a ValueError says what is wrong."""
-    _check_entries(record, ENTRIES, "the record", (CHOICE, NOVELTY, SEEN))
+    _check_entries(record, ENTRIES, "the record", (CHOICE, NOVELTY, SEEN, TAUGHT))
     task = record["task"]
     if not isinstance(task, str) or task not in TASKS:
         raise ValueError(f"the task {task!r:.60} is not known.")
@@ -242,6 +243,12 @@ def _restore_learned(model: Any, record: dict[str, Any]) -> None:
         if not several:
             raise ValueError(f"a model of one source has the entry {CHOICE!r}")
         model.density_choice_ = read_choice(record[CHOICE])
+    if several:
+        model.taught_ = restored(int, record[TAUGHT]) if TAUGHT in record else None
+        if model.taught_ is not None and not 0 < model.taught_ < 2**53:
+            raise ValueError(f"there are {model.taught_!r:.60} rows that taught it")
+    elif TAUGHT in record:
+        raise ValueError(f"a model of one source has the entry {TAUGHT!r}")
     if SEEN in record:
         if not several:
             raise ValueError(f"a model of one source has the entry {SEEN!r}")

@@ -14,16 +14,29 @@ from anymix.models.place import Place
 from anymix.models.record import TASKS
 from anymix.models.seen_rows import seen_sources
 from anymix.models.writing import write_model
-from anymix.sources import Tables, answers, certify_tables, usual_clip, without_confidence
+from anymix.sources import (
+    Tables,
+    Teaching,
+    answers,
+    certify_tables,
+    usual_clip,
+    without_confidence,
+)
 
 
 def fit_sites(
-    received: Sequence[ReceivedSource], sites: Sequence[SiteTable], **settings: Any
+    received: Sequence[ReceivedSource],
+    sites: Sequence[SiteTable],
+    teaching: Teaching | None = None,
+    **settings: Any,
 ) -> Any:
-    """Learn one model of sources that were received; `settings` are those of the estimators."""
+    """Learn one model of sources that were received; `settings` are those of the estimators.
+
+    Where further rows teach, what the sites say judges.
+    """
     kind = TASKS[received[0].manifest.task]
     model = kind.from_sources([one.source for one in received], loss=sites[0].loss, **settings)
-    return model.fit_tables(join_sites(sites, received))
+    return model.fit_tables(join_sites(sites, received), teaching)
 
 
 def fit_folder(

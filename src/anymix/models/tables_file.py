@@ -40,6 +40,15 @@ def tables_to_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
     return arrays
 
 
+def rows_that_fit(n_sources: int, n_told: int) -> int:
+    """Return of how many rows a model folder can hold the tables.
+
+    >>> rows_that_fit(10, 1)
+    500000
+    """
+    return min(MOST_ANSWERS // n_sources, LIMIT // (8 * n_sources * (n_told + 1)))
+
+
 def _is_large(predictions: NDArray[Any]) -> bool:
     """Whether tables take too much memory, for writing as for reading."""
     answers = math.prod(predictions.shape[:2])

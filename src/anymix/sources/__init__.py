@@ -1,5 +1,7 @@
 """What an organisation hands over, and the tables that all of them make of a set of points."""
 
+from anymix.sources.apart import Teaching as Teaching
+from anymix.sources.apart import learn_apart as learn_apart
 from anymix.sources.asking import CHUNK_ROWS as CHUNK_ROWS
 from anymix.sources.asking import evaluate
 from anymix.sources.asking import log_reference as log_reference
@@ -33,6 +35,7 @@ from anymix.sources.learning import Goal, Learned, learn
 from anymix.sources.learning import Taught as Taught
 from anymix.sources.learning import calibrations as calibrations
 from anymix.sources.learning import consulted_for as consulted_for
+from anymix.sources.learning import find_z as find_z
 from anymix.sources.learning import learn_part as learn_part
 from anymix.sources.learning import learn_rows as learn_rows
 from anymix.sources.lessons import Lesson as Lesson
@@ -56,6 +59,7 @@ from anymix.sources.parts import deal_out as deal_out
 from anymix.sources.parts import own_losses as own_losses
 from anymix.sources.second_round import SecondRound
 from anymix.sources.second_round import pool_of_others as pool_of_others
+from anymix.sources.seen import Seeing as Seeing
 from anymix.sources.seen import Seen as Seen
 from anymix.sources.source import PROBABILITY_FLOOR as PROBABILITY_FLOOR
 from anymix.sources.source import Source

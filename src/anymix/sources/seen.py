@@ -9,7 +9,7 @@ import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix._hashing import content_of
-from anymix.core import Fingerprints, Record
+from anymix.core import Fingerprints, FingerprintSketch, Record
 from anymix.sources.tables import Tables
 
 # Digits after the point: more than chance can match, fewer than two machines differ in.
@@ -51,6 +51,32 @@ class Seen(Record):
             content = content_of(X)
             found |= {k for k, rows in homes if known.have_seen(content[rows])}
         return sorted(found)
+
+
+class Seeing:
+    """Remember rows chunk by chunk, more than memory holds, by what the sources say of them.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> tables = Tables(np.zeros((2, 40)), rng.normal(size=(2, 40))).labelled(np.ones(40), 0)
+    >>> seeing = Seeing()
+    >>> for rows in (np.arange(30), np.arange(30, 40)):
+    ...     seeing.add(tables.taken(rows))
+    >>> seeing.seen().sources(tables.taken(np.arange(20, 40)))
+    [0]
+    """
+
+    def __init__(self) -> None:
+        self.known = FingerprintSketch()
+
+    def add(self, tables: Tables) -> None:
+        """Remember some rows."""
+        self.known.add(_said(tables))
+
+    def seen(self) -> Seen:
+        """Return what is remembered of all rows so far."""
+        return Seen(None, self.known.fingerprints())
 
 
 def _said(tables: Tables) -> FloatArray:
