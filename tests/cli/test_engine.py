@@ -35,17 +35,18 @@ def fitted(run, world, given, out, *options):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_chunks_give_a_model_like_that_of_memory(world, run, tmp_path, kind, monkeypatch):
-    given = tables(tmp_path, 800, kind, regression=False)
+    given = tables(tmp_path, 1500, kind, regression=False)
     monkeypatch.setattr(engine, "CHUNK_ROWS", 400)
-    record, model = fitted(run, world, given, tmp_path / "m", "--engine", "chunks")
-    _, other = fitted(run, world, given, tmp_path / "other", "--engine", "memory")
-    assert record["taught"] + model.tables_.n_points == 2400
-    assert 0.15 < model.tables_.n_points / 2400 < 0.25
+    plain = "--no-consulting"
+    record, model = fitted(run, world, given, tmp_path / "m", plain, "--engine", "chunks")
+    _, other = fitted(run, world, given, tmp_path / "other", plain, "--engine", "memory")
+    assert record["taught"] + model.tables_.n_points == 4500
+    assert 0.15 < model.tables_.n_points / 4500 < 0.25
+    assert other.taught_ is None
     assert model.certificate_.confidence == 0.95
     assert model.certificate_.loss_upper < 1.3 * other.certificate_.loss_upper
     X = np.random.default_rng(1).normal(size=(200, 2)) * 2
     np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=0.1)
-    assert other.taught_ is None
 
 
 def test_numbers_and_what_is_done_with_the_model(numbers, run, tmp_path):
@@ -66,6 +67,22 @@ def test_numbers_and_what_is_done_with_the_model(numbers, run, tmp_path):
     ):
         said = run(*command)
         assert said.status == 0, said.err
+
+
+def test_rows_that_are_drawn_certify_where_there_are_many(numbers, run, tmp_path, monkeypatch):
+    given = tables(tmp_path, 1200, "csv", regression=True)
+    monkeypatch.setattr(engine, "CHUNK_ROWS", 500)
+    command = ["certify", numbers.model, "--held-out", *given]
+    found = [
+        json.loads(run(*command, "--json", "--engine", choice).out)
+        for choice in ("chunks", "memory")
+    ]
+    for name in ("source_losses", "own_losses", "loss_upper"):
+        np.testing.assert_allclose(found[0][name], found[1][name], rtol=0.3)
+    assert found[0]["loss_ground"] == found[1]["loss_ground"]
+    assert found[0]["confidence"] == found[1]["confidence"] == 0.95
+    assert "rows, drawn by chance, have judged" in run(*command, "--engine", "chunks").out
+    assert "drawn by chance" not in run(*command).out
 
 
 def test_the_size_of_chunks_decides_nothing(numbers, run, tmp_path, monkeypatch):
@@ -109,4 +126,4 @@ def test_too_few_rows_and_missing_ones_are_refused_in_a_sentence(numbers, run, t
     assert "hold them in memory with --engine memory" in said.err
     said = run(*command, "--held-out", *given[:2])
     assert said.status == 3
-    assert f"held-out rows of {NAMES[2]} are needed" in said.err
+    assert "are needed, once each; got north, south" in said.err

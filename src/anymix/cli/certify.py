@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from anymix._errors import UsageError
 from anymix.cli.argument_types import positive, share
 from anymix.cli.console import Console
+from anymix.cli.engine import HeldOutInChunks, add_engine, in_chunks
 from anymix.cli.held_out import add_held_out, held_out_sites
 from anymix.cli.outputs import saving
 from anymix.models import add_record, certify_sites, read_certificate, read_model
@@ -33,6 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="certify another measure of new rows: accuracy, brier, mae, ... (default: the loss)",
     )
+    add_engine(parser)
     parser.add_argument("--save", action="store_true", help="keep the record in the model folder")
 
 
@@ -51,12 +53,17 @@ def run(args: Namespace, console: Console) -> int:
     confidence = CONFIDENCE if args.confidence is None else args.confidence
     with saving(args.model, args.save):
         saved = read_model(args.model)
-        sites = held_out_sites(args, saved.received, console)
+        large = in_chunks(args, saved.received)
+        if large:
+            sites = HeldOutInChunks(args, saved.received, console).sampled()
+        else:
+            sites = held_out_sites(args, saved.received, console)
         with console.working("bounding the loss"):
             certificate, _ = certify_sites(saved, sites, confidence, args.loss_bound, args.measure)
         if args.save:
             add_record(args.model, "certificate", certificate, saved.sha256)
-    console.result(certificate.sentence, certificate)
+    note = f"\n{sum(site.n_rows for site in sites)} rows, drawn by chance, have judged." * large
+    console.result(certificate.sentence + note, certificate)
     return 0
 
 

@@ -7,16 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
 from anymix._errors import InputError
 from anymix.cli.console import Console
 from anymix.cli.held_out import ask_sources, pairs
-from anymix.cli.table_reader import CHUNK_ROWS, Columns, count_rows, read_chunks
+from anymix.cli.table_reader import CHUNK_ROWS, Chunk, Columns, count_rows, read_chunks
 from anymix.engines import Deal, Store, TeachingInChunks, ThreadMap
 from anymix.exchange import MOST_NUMBERS, ReceivedSource, SiteTable, all_classes
 from anymix.models import rows_that_fit
+from anymix.sources import Tables
 
 ENGINES = ("auto", "memory", "chunks")
+Drawn = Callable[[int, int, int], NDArray[np.bool_]]
 # Rows are drawn, so that there may be some more than were meant.
 ROOM = 0.95
 
@@ -45,6 +49,12 @@ def _n_told(received: Sequence[ReceivedSource]) -> int:
     return 1 if classes is None else classes.size
 
 
+def _taken(chunk: Chunk, rows: NDArray[np.bool_]) -> Chunk:
+    some = np.flatnonzero(rows)
+    y = None if chunk.y is None else chunk.y[some]
+    return replace(chunk, X=_safe_indexing(chunk.X, some), y=y)
+
+
 class HeldOutInChunks:
     """The tables of --held-out, read chunk by chunk; each source is asked once about each row."""
 
@@ -57,39 +67,52 @@ class HeldOutInChunks:
 
     def split(self, store: Store) -> tuple[list[SiteTable], TeachingInChunks]:
         """Return what the sources say of the rows that judge, and all others to learn from."""
-        deal, classes = self._deal(), all_classes(self.received)
+        deal = self._deal()
         judges: dict[str, list[SiteTable]] = {name: [] for name in self.given}
         teaching = TeachingInChunks(store, ThreadMap(progress=self._passes()))
         for name, first, site in self._asked():
             judging, choosing = deal.drawn(self.names.index(name), first, site.n_rows)
             judges[name].append(site.taken(np.flatnonzero(judging)))
             taught = np.flatnonzero(~judging)
-            tables = replace(site.taken(taught).tables(), classes=classes)
-            teaching.add(tables, choosing[taught])
+            teaching.add(self._tables(site.taken(taught)), choosing[taught])
         return [SiteTable.concatenate(chunks) for chunks in judges.values()], teaching
+
+    def sampled(self) -> list[SiteTable]:
+        """Return what the sources say of rows that are drawn by chance, as many as judge."""
+        deal = self._deal()
+        some: dict[str, list[SiteTable]] = {name: [] for name in self.given}
+        for name, _, site in self._asked(lambda k, first, n: deal.drawn(k, first, n)[0]):
+            some[name].append(site)
+        return [SiteTable.concatenate(chunks) for chunks in some.values()]
+
+    def _tables(self, site: SiteTable) -> Tables:
+        return replace(site.tables(), classes=all_classes(self.received))
 
     def _deal(self) -> Deal:
         """Share the rows out to those that judge and those that teach."""
         most = ROOM * rows_that_fit(len(self.received), _n_told(self.received))
-        for name in self.names:
-            if name not in self.given:
-                raise InputError(f"held-out rows of {name}", "are needed; give them by --held-out")
+        if sorted(self.names) != sorted(self.given):
+            names, given = ", ".join(self.names), ", ".join(self.given)
+            raise InputError(f"held-out rows of {names}", f"are needed, once each; got {given}")
         return Deal.of([self.counts[name] for name in self.names], int(most))
 
-    def _asked(self) -> Iterator[tuple[str, int, SiteTable]]:
-        """Yield the site, how many rows came before, and what the sources say of some rows."""
+    def _asked(self, drawn: Drawn | None = None) -> Iterator[tuple[str, int, SiteTable]]:
+        """Yield the site, how many rows came before, and what the sources say of some rows.
+
+        They are asked about all of them, or about those that are drawn.
+        """
         progress, done = self.console.progress("asking the sources"), 0
         size = max(1, min(CHUNK_ROWS, MOST_NUMBERS // len(self.names) // _n_told(self.received)))
         for name, path in self.given.items():
-            first = 0
+            k, first = self.names.index(name), 0
             for chunk in read_chunks(path, self.columns, size):
+                n = len(chunk.X)
+                rows = chunk if drawn is None else _taken(chunk, drawn(k, first, n))
                 where = f"{path}, rows after {first}" if first else path
-                yield (
-                    name,
-                    first,
-                    ask_sources(self.received, name, where, (chunk.X, chunk.y), min_rows=1),
-                )
-                first += len(chunk.X)
+                if len(rows.X):
+                    given = rows.X, rows.y
+                    yield name, first, ask_sources(self.received, name, where, given, min_rows=1)
+                first += n
                 progress.update(min(1.0, (done + first) / sum(self.counts.values())))
             done += first
         progress.done()

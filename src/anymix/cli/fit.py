@@ -106,5 +106,8 @@ def run(args: Namespace, console: Console) -> int:
         model, record = learn(args, console, place, received)
     replaced = place.record is not None
     wrote = f"wrote {args.out}" + ", in place of the model that was there" * replaced
+    if model.taught_:
+        judged = model.tables_.n_points
+        wrote = f"{judged} rows, drawn by chance, have judged what {model.taught_} taught\n{wrote}"
     console.result(f"{model.describe()}\n\n{wrote}", record | influence_of(model))
     return 0

@@ -93,26 +93,31 @@ class SiteTable:
         outcomes = self.outcomes.reshape(*log_masses.shape, -1)
         return Tables(log_masses, outcomes, labels, domain, None, None, known, True)
 
-    def taken(self, rows: NDArray[Any]) -> SiteTable:
-        """Return some of the rows, as they would be told: nothing that is at hand is kept."""
+    def taken(self, rows: NDArray[np.intp]) -> SiteTable:
+        """Return some of the rows."""
+        total, whole, content = self.log_total, self.whole, self.content
         return replace(
             self,
             log_responsibilities=self.log_responsibilities[:, rows],
             outcomes=self.outcomes[:, rows],
-            log_total=None if self.log_total is None else self.log_total[rows],
-            whole=None,
-            content=None,
+            log_total=None if total is None else total[rows],
+            whole=None if whole is None else whole.taken(rows),
+            content=None if content is None else content[rows],
         )
 
     @staticmethod
     def concatenate(chunks: Sequence[SiteTable]) -> SiteTable:
-        """Join rows of one site, none of which is at hand."""
+        """Join rows of one site, which were evaluated alike."""
         totals = [one.log_total for one in chunks if one.log_total is not None]
+        wholes = [one.whole for one in chunks if one.whole is not None]
+        contents = [one.content for one in chunks if one.content is not None]
         return replace(
             chunks[0],
             log_responsibilities=np.concatenate([c.log_responsibilities for c in chunks], axis=1),
             outcomes=np.concatenate([c.outcomes for c in chunks], axis=1),
-            log_total=np.concatenate(totals) if len(totals) == len(chunks) else None,
+            log_total=np.concatenate(totals) if totals else None,
+            whole=Tables.concatenate(wholes) if wholes else None,
+            content=np.concatenate(contents) if contents else None,
         )
 
     def rounded(self) -> SiteTable:

@@ -84,7 +84,7 @@ def learn_apart(tables: Tables, teaching: Teaching, goal: Goal) -> Learned:
         report = replace(report, n_points=teaching.n_points)
     solution = rejudged(found.solution, found.certificate)
     found = found._replace(solution=solution, calibration_report=report)
-    return Learned(held_out=rows.held_out, **found._asdict())
+    return Learned(*found[:6], rows.held_out, found.advice)
 
 
 def rejudged(solution: Solution, certificate: Certificate) -> Solution:
