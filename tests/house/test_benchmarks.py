@@ -1,6 +1,7 @@
 """The benchmarks of the solvers run at small sizes, and what they promise holds there."""
 
 import importlib.util
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from anymix.core import simplex
 from anymix.sources import SecondRound
 from anymix.studies import synthetic
-from benchmarks import imports, peers, random_problems, solvers, tables
+from benchmarks import imports, peers, random_problems, scale, scale_picture, solvers, tables
 
 
 def never():
@@ -111,3 +112,22 @@ def test_the_benchmark_of_tables_asks_every_model_once(capsys):
     second = SecondRound([two, three], np.ones(2), 0.0, one)
     sources = [SimpleNamespace(predictor=p) for p in (second, two, three)]
     assert len(tables.parts_of(SimpleNamespace(sources_=sources))) == 3
+
+
+def test_growth_is_measured_and_drawn(capsys, monkeypatch, tmp_path):
+    pytest.importorskip("pyarrow")
+    # In this process: what is told of memory is its own, and no claim.
+    monkeypatch.setattr(scale, "SMALL", (3000, 6000))
+    monkeypatch.setattr(
+        scale, "apart", lambda role, path, *given: played(role, path, *given) | {"peak": 1.0}
+    )
+    rows = scale.main(quick=True, folder=str(tmp_path), out=str(tmp_path / "scale.json"))
+    assert [row["m"] for row in rows] == [3000, 6000]
+    assert max(row["off"] for row in rows) < 1e-4
+    assert "seconds grow as m to the power of" in capsys.readouterr().out
+    picture = scale_picture.main(str(tmp_path / "scale.json"), str(tmp_path / "scale.png"))
+    assert picture.stat().st_size > 5000
+
+
+def played(role, path, *given):
+    return scale.ROLES[role](Path(path), *given) or {}
