@@ -4,7 +4,8 @@
 
 Each size is drawn into a Parquet file; a process of its own then finds z from it through parts on
 disk, and one more predicts all rows into another Parquet file.  What is printed are the seconds
-within each process, imports apart, and the most memory that it ever held.
+within each process, imports apart, by the clock and of the processor (which others cannot lengthen,
+so that growth is told by them), and the most memory that the process ever held.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,13 @@ def predict(path: Path, z: list[float]) -> dict[str, Any]:
 ROLES: dict[str, Any] = {"fit": fit, "memory": fit_in_memory, "predict": predict, "draw": draw}
 
 
+def played(role: str, *given: Any) -> dict[str, Any]:
+    """Play a role here, and add the seconds of the processor."""
+    start = process_time()
+    found = ROLES[role](*given) or {}
+    return {**found, "cpu": process_time() - start}
+
+
 def apart(role: str, *given: Any) -> dict[str, Any]:
     """Play a role in a process of its own; add the most memory that it held, in MB."""
     command = [sys.executable, "-m", "benchmarks.scale", "--role", json.dumps([role, *given])]
@@ -149,7 +157,7 @@ def apart(role: str, *given: Any) -> dict[str, Any]:
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise RuntimeError(f"{role} ended with status {status}.")
-    return {**(json.loads(told) or {}), "peak": usage.ru_maxrss / 2**10}
+    return {**json.loads(told), "peak": usage.ru_maxrss / 2**10}
 
 
 def measure(m: int, folder: Path) -> dict[str, Any]:
@@ -168,12 +176,12 @@ def measure(m: int, folder: Path) -> dict[str, Any]:
 
 
 def exponent(rows: list[dict[str, Any]], role: str) -> float:
-    """a in seconds ∝ mᵃ, by least squares in logarithms.
+    """a in seconds of the processor ∝ mᵃ, by least squares in logarithms.
 
-    >>> exponent([{"m": m, "fit": {"seconds": 2.0 * m}} for m in (10, 100)], "fit")
+    >>> exponent([{"m": m, "fit": {"cpu": 2.0 * m}} for m in (10, 100)], "fit")
     1.0
     """
-    m, seconds = [row["m"] for row in rows], [row[role]["seconds"] for row in rows]
+    m, seconds = [row["m"] for row in rows], [row[role]["cpu"] for row in rows]
     return float(np.polyfit(np.log(m), np.log(seconds), 1)[0].round(3))
 
 
@@ -181,13 +189,14 @@ def tell(row: dict[str, Any]) -> None:
     """Print what was measured at one size."""
     found, said = row["fit"], row["predict"]
     text = (
-        f"m = {row['m']:.0e}: fit {found['seconds']:.1f} s (asking {found['asking']:.1f}, "
+        f"m = {row['m']:.0e}: fit {found['seconds']:.1f} s, {found['cpu']:.1f} of the processor "
+        f"(asking {found['asking']:.1f}, "
         f"{found['rounds']} rounds; a pass with Hessian {found['pass']:.3f}), peak "
         f"{found['peak']:.0f} MB, on disk {found['stored'] / 1e9:.2f} GB; predict "
-        f"{said['seconds']:.1f} s, {said['peak']:.0f} MB"
+        f"{said['seconds']:.1f} s, {said['cpu']:.1f} of the processor, {said['peak']:.0f} MB"
     )
     if "memory" in row:
-        ratio = found["seconds"] / row["memory"]["seconds"]
+        ratio = found["cpu"] / row["memory"]["cpu"]
         text += f"; in memory {row['memory']['peak']:.0f} MB, fit {ratio:.2f} of its time, "
         text += f"z off by {row['off']:.1e}"
     print(text, flush=True)
@@ -207,7 +216,9 @@ def main(
         off = np.abs(np.array(row["fit"]["z"]) - last).max()
         print(f"m = {row['m']:.0e}: z is {off:.1e} from that of the most rows")
     for role in ("fit", "predict"):
-        print(f"{role}: seconds grow as m to the power of {exponent(rows, role):.3f}")
+        print(
+            f"{role}: seconds of the processor grow as m to the power of {exponent(rows, role):.3f}"
+        )
     if out:
         Path(out).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
     return rows
@@ -224,6 +235,6 @@ if __name__ == "__main__":
     asked = options.pop("role")
     if asked:
         role, first, *others = json.loads(asked)
-        print(json.dumps(ROLES[role](Path(first), *others)))
+        print(json.dumps(played(role, Path(first), *others)))
     else:
         main(**options)

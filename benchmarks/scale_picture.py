@@ -19,23 +19,14 @@ LIMIT = 2048
 
 
 def drawn(axes: Any, rows: list[dict[str, Any]], of: str) -> None:
-    """Draw a curve for each role, with its name at its end."""
+    """Draw a curve for each role; of time, with the power of m that it grows as."""
     for role, colour in COLOURS.items():
         some = [row for row in rows if role in row]
         m, values = [row["m"] for row in some], [row[role][of] for row in some]
-        axes.loglog(m, values, "o-", color=colour, ms=4, lw=1.4)
         name = NAMES[role]
-        if of == "seconds" and len(some) > 1:
-            name += f", m^{exponent(some, role):.2f}"
-        above = role != "predict"
-        axes.annotate(
-            name,
-            (m[-1], values[-1]),
-            xytext=(-6, 7 if above else -14),
-            textcoords="offset points",
-            color=colour,
-            ha="right",
-        )
+        if of == "cpu" and len(some) > 2:
+            name += f": m to the power of {exponent(some, role):.2f}"
+        axes.loglog(m, values, "o-", color=colour, ms=4, lw=1.4, label=name)
 
 
 def main(record: str = "results/scale.json", path: str = "docs/images/scale.png") -> Path:
@@ -43,15 +34,16 @@ def main(record: str = "results/scale.json", path: str = "docs/images/scale.png"
     rows = json.loads(Path(record).read_text("utf-8"))
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
-    drawn(left, rows, "seconds")
+    drawn(left, rows, "cpu")
     drawn(right, rows, "peak")
     m = np.array([rows[0]["m"], rows[-1]["m"]])
     right.axhline(LIMIT, color="#222222", lw=0.8, ls=":")
     right.text(m[0], LIMIT * 1.06, "2 GB", va="bottom")
-    left.set(xlabel="rows m", ylabel="seconds, two threads", title="Time")
+    left.set(xlabel="rows m", ylabel="seconds of the processor", title="Time")
     right.set(xlabel="rows m", ylabel="peak memory, MB", ylim=(100, 5000), title="Memory")
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
+    left.legend(frameon=False)
     figure.savefig(path, dpi=130)
     return Path(path)
 

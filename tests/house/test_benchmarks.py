@@ -118,16 +118,14 @@ def test_growth_is_measured_and_drawn(capsys, monkeypatch, tmp_path):
     pytest.importorskip("pyarrow")
     # In this process: what is told of memory is its own, and no claim.
     monkeypatch.setattr(scale, "SMALL", (3000, 6000))
-    monkeypatch.setattr(
-        scale, "apart", lambda role, path, *given: played(role, path, *given) | {"peak": 1.0}
-    )
+    monkeypatch.setattr(scale, "apart", lambda *given: played(*given) | {"peak": 1.0})
     rows = scale.main(quick=True, folder=str(tmp_path), out=str(tmp_path / "scale.json"))
     assert [row["m"] for row in rows] == [3000, 6000]
     assert max(row["off"] for row in rows) < 1e-4
-    assert "seconds grow as m to the power of" in capsys.readouterr().out
+    assert "of the processor grow as m to the power of" in capsys.readouterr().out
     picture = scale_picture.main(str(tmp_path / "scale.json"), str(tmp_path / "scale.png"))
     assert picture.stat().st_size > 5000
 
 
 def played(role, path, *given):
-    return scale.ROLES[role](Path(path), *given) or {}
+    return scale.played(role, Path(path), *given)
