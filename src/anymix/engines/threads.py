@@ -15,6 +15,13 @@ from threadpoolctl import ThreadpoolController
 AHEAD = 2
 
 
+def n_cores() -> int:
+    """How many cores this process may use, where the system tells; else, how many there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class ThreadMap:
     """`map` by some threads, for the parts of a problem.
 
@@ -57,7 +64,7 @@ class ThreadMap:
     def _results(
         self, function: Callable[..., Any], parts: tuple[Iterable[Any], ...]
     ) -> Iterator[Any]:
-        n = self.n_threads or len(os.sched_getaffinity(0))
+        n = self.n_threads or n_cores()
         waiting: deque[Future[Any]] = deque()
         with ThreadPoolExecutor(n) as pool:
             try:
