@@ -1,11 +1,12 @@
 """How do time and memory grow with the rows?  Ten sources, rows in Parquet, 10⁵ to 10⁸ of them.
 
-    python -m benchmarks.scale [--quick] [--most 1e8] [--folder FOLDER] [--out results/scale.json]
+    python -m benchmarks.scale [--quick] [--least 1e5] [--most 1e8] [--out results/scale.json]
 
 Each size is drawn into a Parquet file; a process of its own then finds z from it through parts on
 disk, and one more predicts all rows into another Parquet file.  What is printed are the seconds
 within each process, imports apart, by the clock and of the processor (which others cannot lengthen,
-so that growth is told by them), and the most memory that the process ever held.
+so that growth is told by them), and the most memory that the process ever held.  Sizes that --out
+holds already, and that are not measured anew, stay there.
 """
 
 from __future__ import annotations
@@ -203,30 +204,41 @@ def tell(row: dict[str, Any]) -> None:
 
 
 def main(
-    quick: bool = False, most: float = 1e7, folder: str | None = None, out: str | None = None
+    quick: bool = False,
+    least: float = 1e5,
+    most: float = 1e7,
+    folder: str | None = None,
+    out: str | None = None,
 ) -> list[dict[str, Any]]:
     """Measure every size, and print how time grows."""
-    rows = []
+    known = json.loads(Path(out).read_text("utf-8")) if out and Path(out).exists() else []
+    rows = {row["m"]: row for row in known}
     with tempfile.TemporaryDirectory(dir=folder) as name:
-        for m in SMALL if quick else (m for m in SIZES if m <= most):
-            rows.append(measure(m, Path(name)))
-            tell(rows[-1])
+        for m in SMALL if quick else (m for m in SIZES if least <= m <= most):
+            rows[m] = measure(m, Path(name))
+            tell(rows[m])
+    found = [rows[m] for m in sorted(rows)]
+    if out:
+        Path(out).write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    summary(found)
+    return found
+
+
+def summary(rows: list[dict[str, Any]]) -> None:
+    """Print how z settles, and how time grows."""
     last = np.array(rows[-1]["fit"]["z"])
     for row in rows[:-1]:
         off = np.abs(np.array(row["fit"]["z"]) - last).max()
         print(f"m = {row['m']:.0e}: z is {off:.1e} from that of the most rows")
     for role in ("fit", "predict"):
-        print(
-            f"{role}: seconds of the processor grow as m to the power of {exponent(rows, role):.3f}"
-        )
-    if out:
-        Path(out).write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
-    return rows
+        power = exponent(rows, role)
+        print(f"{role}: seconds of the processor grow as m to the power of {power:.3f}")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--least", type=float, default=1e5)
     parser.add_argument("--most", type=float, default=1e7)
     parser.add_argument("--folder")
     parser.add_argument("--out")
