@@ -80,7 +80,7 @@ def draw(path: Path, m: int) -> None:
 
 def batches(path: Path) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Read the rows."""
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, pre_buffer=False) as file:
         for batch in file.iter_batches(BATCH):
             x1, x2, y, domain = (column.to_numpy() for column in batch.columns)
             yield np.stack([x1, x2], axis=1).astype(float), y.astype(float), domain.astype(np.intp)

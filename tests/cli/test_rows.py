@@ -165,3 +165,16 @@ def test_faults_of_a_temporary_file_name_the_file_that_was_asked_for(tmp_path):
         with pytest.raises(OSError) as failed, replacing(tmp_path / "t.csv") as temporary:  # noqa: PT011
             raise error or PermissionError(13, "Permission denied", str(temporary))
         assert failed.value.filename == str(tmp_path / "t.csv")
+
+
+def test_parquet_that_was_read_does_not_stay_in_memory(tmp_path):
+    path, names = tmp_path / "t.parquet", [f"x{i}" for i in range(8)]
+    block = pa.table({name: np.random.default_rng(0).normal(size=20_000) for name in names})
+    with pq.ParquetWriter(path, block.schema, compression="none") as out:
+        for _ in range(40):
+            out.write_table(block)
+    before, most = pa.total_allocated_bytes(), 0
+    for _ in read_chunks(path, Columns(tuple(names)), 10_000):
+        most = max(most, pa.total_allocated_bytes() - before)
+    # All of it are 51 MB.
+    assert most < 10e6

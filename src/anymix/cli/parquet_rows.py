@@ -39,7 +39,8 @@ def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[Any]:
     pyarrow, parquet = need("pyarrow"), need("pyarrow.parquet")
     with open_table(path) as file:
         try:
-            found = parquet.ParquetFile(file, read_dictionary=list(texts))
+            # With buffers all that was read would stay in memory until the end.
+            found = parquet.ParquetFile(file, read_dictionary=list(texts), pre_buffer=False)
         except (pyarrow.ArrowException, OSError, ValueError) as error:
             raise InputError(path, "is not a Parquet file") from error
         yield found

@@ -176,7 +176,8 @@ def parquet_tables(
     parquet, p = need("pyarrow.parquet"), len(log_masses)
     if len(predictions) != p:
         raise InputError(path, f"has {p} columns of densities, but {len(predictions)} predictions")
-    with parquet.ParquetFile(path) as file:
+    # With buffers all that was read would stay in memory until the end.
+    with parquet.ParquetFile(path, pre_buffer=False) as file:
         there = set(file.schema_arrow.names)
         names = [name for name in (*log_masses, *predictions, domain) if name not in there]
         if names:
