@@ -1,4 +1,4 @@
-"""Libraries that only the exchange of sources needs are entered here, when they are needed."""
+"""Libraries that not everybody needs are entered here, when they are needed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from typing import Any
 
 
-def need(module: str) -> Any:
-    """Import an optional library, or say how to get it.
+def need(module: str, extra: str = "exchange") -> Any:
+    """Import an optional library, or say with which extra of anymix it comes.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def need(module: str) -> Any:
         with _undisturbed():
             return import_module(module)
     except ImportError as error:
-        raise _missing(module) from error
+        raise _missing(module, extra) from error
 
 
 def installed(*modules: str) -> None:
@@ -38,9 +38,9 @@ def installed(*modules: str) -> None:
             raise _missing(module)
 
 
-def _missing(module: str) -> ImportError:
+def _missing(module: str, extra: str = "exchange") -> ImportError:
     return ImportError(
-        f"{module.split('.')[0]} is not installed; install it with: pip install 'anymix[exchange]'."
+        f"{module.split('.')[0]} is not installed; install it with: pip install 'anymix[{extra}]'."
     )
 
 
