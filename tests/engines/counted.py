@@ -1,4 +1,6 @@
-"""A model that counts how often it is written, to be sent elsewhere."""
+"""Models that count how often they are written to be sent elsewhere, and that take their time."""
+
+import time
 
 WRITTEN = [0]
 
@@ -18,4 +20,12 @@ class Counted:
         vars(self).update(state)
 
     def predict(self, X):
+        return self.model.predict(X)
+
+
+class Slow(Counted):
+    """Gives others the time to kill the worker."""
+
+    def predict(self, X):
+        time.sleep(0.05)
         return self.model.predict(X)

@@ -27,7 +27,7 @@ from tests.estimators.several_sources import classification, regression
 @pytest.fixture(scope="module")
 def cluster():
     """A cluster in this process, with one thread: warnings are caught for all threads at once."""
-    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(processes=False, **options) as cluster, Client(cluster) as client:
         yield client
 
@@ -147,8 +147,50 @@ def test_parquet_folders_are_read_by_the_columns_of_the_model(tmp_path, cluster)
 
 def test_rows_in_memory_are_sent_back(numbers):
     model, X = numbers
-    with pytest.raises(TypeError, match="ndarray; give a dask DataFrame or array, or the path"):
+    with pytest.raises(TypeError, match="ndarray is no collection of dask; give a dask DataFrame or array, or the path"):
         predict(model, X)
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """Three workers, each a process that can be killed and is then replaced."""
+    options = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(**options) as cluster, Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+def killing_one(client, work):
+    """Do some work; when it has begun everywhere, kill one of the workers."""
+    pids, ended = client.run(os.getpid), threading.Event()
+
+    def kill():
+        while not ended.wait(0.02):
+            begun = client.run_on_scheduler(
+                lambda dask_scheduler: sum(
+                    1 for task in dask_scheduler.tasks.values() if task.state == "memory"
+                )
+            )
+            if begun > 4:
+                os.kill(min(pids.values()), signal.SIGKILL)
+                return
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        return work(), set(client.run(os.getpid).values()) != set(pids.values())
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_a_killed_worker_changes_no_prediction(processes, numbers):
+    model, X = numbers
+    rows = da.from_array(X, chunks=(2, 2))
+    answer = predict(counted.Slow(model), rows, client=processes)
+    found, killed = killing_one(processes, lambda: processes.compute(answer).result())
+    assert killed
+    np.testing.assert_array_equal(found, processes.compute(answer).result())
+    np.testing.assert_allclose(found, model.predict(X), rtol=1e-12)
 
 
 def test_without_dask_a_sentence_says_how_to_get_it(numbers):

@@ -10,6 +10,8 @@ from typing import Any
 from anymix._errors import InputError
 from anymix.exchange import need
 
+# One thread each, as Python's own lock would let threads wait; and pages for this machine alone.
+LOCAL = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
 # A scheduler that is there answers at once.
 SECONDS = 10
 
@@ -36,9 +38,8 @@ def connected(client: Any = None) -> Iterator[Any]:
     distributed = need("distributed", "dask")
     with ExitStack() as opened:
         if client is None and (client := current()) is None:
-            # One thread each: Python's own lock would let threads of one process wait.
-            cluster = distributed.LocalCluster(threads_per_worker=1, dashboard_address=None)
-            client = opened.enter_context(distributed.Client(opened.enter_context(cluster)))
+            cluster = opened.enter_context(distributed.LocalCluster(**LOCAL))
+            client = opened.enter_context(distributed.Client(cluster, set_as_default=False))
         elif isinstance(client, str):
             client = opened.enter_context(_at(distributed, client))
         yield client
@@ -46,7 +47,7 @@ def connected(client: Any = None) -> Iterator[Any]:
 
 def _at(distributed: Any, address: str) -> Any:
     try:
-        return distributed.Client(address, timeout=SECONDS)
+        return distributed.Client(address, timeout=SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(
             f"{address!r}",

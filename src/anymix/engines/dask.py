@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from os import PathLike
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.engines.cluster import current, dask, sent
+from anymix.engines.cluster import connected, current, dask, mapping, sent
+from anymix.engines.dask_rows import Asking, collection, names_of, tables_on
+from anymix.estimators import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.exchange import need
+from anymix.sources import Source
 
 
 def predict(model: Any, X: Any, *, proba: bool = False, client: Any = None) -> Any:
@@ -55,30 +58,7 @@ def predict(model: Any, X: Any, *, proba: bool = False, client: Any = None) -> A
     return rows.map_partitions(_answer_frame, whole, proba, meta=none)
 
 
-def collection(X: Any, names: list[str] | None = None) -> Any:
-    """Return a dask collection as it is, and a Parquet file or folder as a DataFrame of columns."""
-    if isinstance(X, str | PathLike):
-        return dask("dataframe").read_parquet(X, columns=names)
-    frames, arrays = dask("dataframe"), dask("array")
-    if not isinstance(X, frames.DataFrame | frames.Series | arrays.Array):
-        raise TypeError(
-            f"X is a {type(X).__name__}; give a dask DataFrame or array, or the path of a Parquet "
-            "folder, and rows that are in memory to the model itself."
-        )
-    return X
-
-
-def names_of(model: Any) -> list[str] | None:
-    """Return the columns that a model knows by name, or None."""
-    names = getattr(model, "feature_names_in_", None)
-    for source in getattr(model, "sources_", None) or model.sources or ():
-        names = source.feature_names if names is None else names
-    return None if names is None else [str(name) for name in names]
-
-
 def _of_array(X: Any, model: Any, whole: Any, proba: bool) -> Any:
-    if X.ndim > 1 and X.numblocks[1] > 1:
-        X = X.rechunk({1: -1})
     none = _nothing(model, proba)
     return X.map_blocks(
         _answer,
