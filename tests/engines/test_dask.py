@@ -147,7 +147,10 @@ def test_parquet_folders_are_read_by_the_columns_of_the_model(tmp_path, cluster)
 
 def test_rows_in_memory_are_sent_back(numbers):
     model, X = numbers
-    with pytest.raises(TypeError, match="ndarray is no collection of dask; give a dask DataFrame or array, or the path"):
+    with pytest.raises(
+        TypeError,
+        match="ndarray is no collection of dask; give a dask DataFrame or array, or the path",
+    ):
         predict(model, X)
 
 

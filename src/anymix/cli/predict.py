@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from anymix._errors import InputError
 from anymix._files import is_stream
 from anymix.cli.argument_types import count, name, share
 from anymix.cli.console import Console
+from anymix.cli.engines import add_engine, asked
 from anymix.cli.outputs import add_force, is_prediction, output
-from anymix.cli.table_reader import CHUNK_ROWS, Columns, read_chunks
+from anymix.cli.table_reader import CHUNK_ROWS, Chunk, Columns, read_chunks
 from anymix.cli.table_writer import WRITERS, writing
 from anymix.models import read_model
 
@@ -23,7 +25,9 @@ from anymix.models import read_model
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
-    parser.add_argument("table", help="rows to predict: .csv, .parquet or .npz")
+    parser.add_argument(
+        "table", help="rows to predict: .csv, .parquet or .npz, or a folder of .parquet"
+    )
     parser.add_argument(
         "--out", type=name, required=True, help="table to write: .csv, .parquet or .npz"
     )
@@ -45,6 +49,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--chunk-rows", type=count, default=CHUNK_ROWS, help="rows held in memory at a time"
+    )
+    add_engine(
+        parser,
+        {
+            "chunks": "here, chunk by chunk",
+            "dask": "on a Dask cluster of this machine's cores, or on the one of dask=ADDRESS",
+        },
     )
     add_force(
         parser,
@@ -81,16 +92,28 @@ def predict(args: Namespace, console: Console, path: Path) -> tuple[int, float]:
     check_sets(args, saved.model)
     columns = Columns.of([one.manifest for one in saved.received])
     progress, n = console.progress("predicting"), 0
-    with warnings.catch_warnings(), writing(path) as out:
-        for chunk in read_chunks(args.table, columns, args.chunk_rows):
-            out.write(answers(saved.model, chunk.X, args))
+    chunks = read_chunks(args.table, columns, args.chunk_rows)
+    with (
+        warnings.catch_warnings(),
+        asked(args.engine, saved.model) as ask,
+        writing(path) as out,
+    ):
+        for found, size, share in ask(partial(_answered, args=args), chunks):
+            out.write(found)
             # What the first chunk has said of few rows, all others would say again.
             warnings.filterwarnings("ignore", "with alpha=")
-            n += len(chunk.X)
-            progress.update(chunk.share)
+            n += size
+            progress.update(share)
         if n == 0:
             raise InputError(args.table, "has no rows")
     return n, progress.done()
+
+
+def _answered(
+    model: Any, chunk: Chunk, args: Namespace
+) -> tuple[dict[str, NDArray[Any]], int, float]:
+    """Return the answers for a chunk, how many rows it has, and the share that is then done."""
+    return answers(model, chunk.X, args), len(chunk.X), chunk.share
 
 
 def check_sets(args: Namespace, model: Any) -> None:

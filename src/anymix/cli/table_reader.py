@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,9 @@ def read_chunks(
     gaps, of which a warning speaks for each column, at the end, unless the caller has the encoder.
     """
     path = Path(path)
+    if path.is_dir():
+        yield from _read_folder(path, columns, size, encoder)
+        return
     check_kind(path)
     row, mine = 1, encoder or Encoder(path, columns)
     for X, y, share in READERS[path.suffix.lower()](path, columns, size):
@@ -71,6 +74,18 @@ def read_chunks(
         row += len(X)
     if encoder is None:
         mine.warn()
+
+
+def _read_folder(
+    folder: Path, columns: Columns, size: int, encoder: Encoder | None
+) -> Iterator[Chunk]:
+    """Yield the rows of a folder of Parquet files, in the order of their names."""
+    files = sorted(folder.glob("*.parquet"))
+    if not files:
+        raise InputError(folder, "is a folder without .parquet files; give a table")
+    for i, path in enumerate(files):
+        for chunk in read_chunks(path, columns, size, encoder):
+            yield replace(chunk, share=(i + chunk.share) / len(files))
 
 
 def read_rows(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -14,6 +16,8 @@ from anymix.exchange import need
 LOCAL = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
 # A scheduler that is there answers at once.
 SECONDS = 10
+# Items that wait for each thread while it works.
+AHEAD = 3
 
 
 def dask(module: str = "") -> Any:
@@ -61,13 +65,16 @@ def sent(thing: Any, client: Any = None) -> Any:
     Its bytes stay with the scheduler, so that it outlives every worker.
     """
     protocol = need("distributed.protocol.serialize", "dask")
-    read = dask().delayed(protocol.deserialize_bytes, pure=False)
-    whole = read(protocol.serialize_bytes(thing))
+    content = protocol.serialize_bytes(thing)
     if client is None:
-        return whole
-    # Dask would warn of a large graph, and advises what is done here.
+        return dask().delayed(protocol.deserialize_bytes, pure=False)(content)
+    return submit(client, protocol.deserialize_bytes, content)
+
+
+def submit(client: Any, function: Callable[..., Any], *given: Any) -> Any:
+    """Return the future of a call; Dask would warn of large arguments, and advise to send them."""
     with dask().config.set({"distributed.admin.large-graph-warning-threshold": sys.maxsize}):
-        return whole.persist(scheduler=client)
+        return client.submit(function, *given, pure=False)
 
 
 def mapping(client: Any) -> Callable[..., list[Any]]:
@@ -80,3 +87,38 @@ def mapping(client: Any) -> Callable[..., list[Any]]:
         return list(client.gather(client.map(ask, *map(list, parts), pure=False)))
 
     return on_workers
+
+
+@contextmanager
+def answering(model: Any, client: Any = None) -> Iterator[Callable[..., Iterator[Any]]]:
+    """Yield a map of questions to one model: ask(model, item), in order and few items at a time.
+
+    What a worker warns of is said here.
+    """
+    with connected(client) as opened:
+        whole = sent(model, opened)
+
+        def ask_all(ask: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
+            most = AHEAD * sum(opened.nthreads().values())
+            waiting: deque[Any] = deque()
+            for item in items:
+                waiting.append(submit(opened, _heedful, ask, whole, item))
+                if len(waiting) > most:
+                    yield _told(*waiting.popleft().result())
+            while waiting:
+                yield _told(*waiting.popleft().result())
+
+        yield ask_all
+
+
+def _heedful(ask: Callable[..., Any], model: Any, item: Any) -> tuple[Any, list[Warning]]:
+    """Answer, and return what was warned of."""
+    with warnings.catch_warnings(record=True, action="default") as seen:
+        found = ask(model, item)
+    return found, [one.message for one in seen if isinstance(one.message, Warning)]
+
+
+def _told(found: Any, warned: list[Warning]) -> Any:
+    for message in warned:
+        warnings.warn(message, stacklevel=3)
+    return found
