@@ -10,7 +10,10 @@ class Counted:
 
     def __init__(self, model):
         self.model = model
-        self.sources = model.sources_
+        self.sources = getattr(model, "sources_", None)
+        if hasattr(model, "classes_"):
+            self.classes_ = model.classes_
+            self.predict_proba = model.predict_proba
 
     def __getstate__(self):
         WRITTEN[0] += 1
@@ -26,6 +29,7 @@ class Counted:
 class Slow(Counted):
     """Gives others the time to kill the worker."""
 
-    def predict(self, X):
-        time.sleep(0.05)
-        return self.model.predict(X)
+    def __getattribute__(self, name):
+        if name.startswith("predict"):
+            time.sleep(0.05)
+        return super().__getattribute__(name)

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 
 import dask
@@ -17,9 +16,10 @@ import pytest
 from distributed import Client, LocalCluster
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source
+from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source, evaluate
+from anymix._errors import InputError
 from anymix.densities import GaussianMixtureDensity
-from anymix.engines.dask import predict
+from anymix.engines.dask import fit, predict
 from tests.engines import counted
 from tests.estimators.several_sources import classification, regression
 
@@ -154,6 +154,116 @@ def test_rows_in_memory_are_sent_back(numbers):
         predict(model, X)
 
 
+# --- fit
+
+
+def trained(X, y, d, kind):
+    """A source of each domain: a model, and a density."""
+    found = []
+    for name in np.unique(d):
+        own = X[d == name], y[d == name]
+        density = GaussianMixtureDensity(1).fit(own[0])
+        found.append(Source(str(name), kind().fit(*own), density))
+    return found
+
+
+@pytest.fixture(scope="module")
+def sources():
+    """Three classifiers with densities, and fresh rows of each source."""
+    return trained(*classification(), LogisticRegression), classification(300, seed=1)
+
+
+def same(found, due):
+    """The same model: what it has learned, what it certifies, what it says of new rows."""
+    np.testing.assert_allclose(found.combination_.z, due.combination_.z, atol=1e-10)
+    for part, other in zip(found.combination_.parts, due.combination_.parts, strict=True):
+        np.testing.assert_allclose(part.z, other.z, atol=1e-10)
+    assert found.certificate_.sentence == due.certificate_.sentence
+
+
+@pytest.fixture(scope="module")
+def due(sources):
+    known, (X, y, d) = sources
+    codes = np.searchsorted(["a", "b", "c"], d)
+    model = DistributionWeightedClassifier.from_sources(known)
+    return model.fit_tables(evaluate(known, X, ["far", "near"]).labelled(y, codes))
+
+
+def test_fit_learns_what_one_process_learns(cluster, sources, due):
+    known, (X, y, d) = sources
+    frame = pd.DataFrame(X, columns=["u", "v"]).assign(y=y, d=d)
+    rows = dd.from_pandas(frame, npartitions=7)
+    same(fit(known, rows, "y", "d", client=cluster), due)
+    model = DistributionWeightedClassifier.from_sources(known)
+    chunks = [da.from_array(one, chunks=one.shape if one.ndim > 1 else 900) for one in (X, y, d)]
+    chunks = [one.rechunk({0: 250}) for one in chunks]
+    assert fit(model, *chunks, client=cluster) is model
+    same(model, due)
+
+
+def test_fit_reads_the_parquet_folders_of_the_sources(cluster, sources, tmp_path):
+    X, y, d = classification()
+    known = trained(pd.DataFrame(X, columns=["u", "v"]), y, d, LogisticRegression)
+    X, y, d = sources[1]
+    frame = pd.DataFrame(X, columns=["u", "v"]).assign(y=y)
+    for source in known:
+        (tmp_path / source.name).mkdir()
+        own = frame[d == source.name]
+        for i in range(2):
+            own[150 * i : 150 * i + 150].to_parquet(tmp_path / source.name / f"{i}.parquet")
+    rows = {source.name: tmp_path / source.name for source in known}
+    found = fit(known, rows, "y", client=cluster)
+    tables = evaluate(known, frame[["u", "v"]], ["far", "near"])
+    model = DistributionWeightedClassifier.from_sources(known)
+    same(found, model.fit_tables(tables.labelled(y, np.searchsorted(["a", "b", "c"], d))))
+
+
+def test_fit_takes_words_where_the_sources_do(cluster):
+    X, y, d = classification(200)
+    frame = pd.DataFrame({"a": X[:, 0], "kind": np.where(X[:, 1] > 1, "up", "down")})
+    trained = DistributionWeightedClassifier(random_state=0, consult=False).fit(frame, y, d)
+    known = [replace(source, columns=trained.columns_) for source in trained.sources_]
+    rows = dd.from_pandas(frame.assign(y=y, d=d), npartitions=3)
+    found = fit(known, rows, "y", "d", client=cluster)
+    codes = np.searchsorted(["a", "b", "c"], d)
+    tables = evaluate(known, frame, ["far", "near"]).labelled(y, codes)
+    due = DistributionWeightedClassifier.from_sources(known).fit_tables(tables)
+    np.testing.assert_allclose(found.combination_.z, due.combination_.z, atol=1e-10)
+
+
+def test_weights_and_empty_partitions(cluster):
+    known = trained(*regression(200), Ridge)
+    X, y, d = regression(300, seed=1)
+    w = np.random.default_rng(0).random(len(y))
+    frame = pd.DataFrame(X, columns=["u", "v"]).assign(y=y, d=d, w=w)
+    rows = dd.from_pandas(frame, npartitions=5)
+    found = fit(known, rows[rows.y > 1.5], "y", "d", "w", client=cluster)
+    some = y > 1.5
+    tables = evaluate(known, X[some]).labelled(y[some], (d[some] == "south").astype(int), w[some])
+    due = DistributionWeightedRegressor.from_sources(known).fit_tables(tables)
+    np.testing.assert_allclose(found.z_, due.z_, atol=1e-10)
+    assert found.certificate_.sentence == due.certificate_.sentence
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "sentence"),
+    [
+        ({"y": "gone"}, KeyError, "gone"),
+        ({"sample_domain": None}, ValueError, "sample_domain is needed"),
+        ({"model": DistributionWeightedRegressor()}, InputError, "has no sources; train one on"),
+        ({"y": da.zeros(900, chunks=90)}, InputError, "cut them alike, or name columns of X"),
+        ({"y": "d"}, ValueError, "which is not one of the classes"),
+        ({"sample_domain": "y"}, ValueError, "but the sources are"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(cluster, sources, change, error, sentence):
+    known, (X, y, d) = sources
+    rows = dd.from_pandas(pd.DataFrame(X, columns=["u", "v"]).assign(y=y, d=d), npartitions=3)
+    given = {"model": known, "X": rows, "y": "y", "sample_domain": "d", "client": cluster}
+    with pytest.raises(error, match=sentence):
+        fit(**(given | change))
+
+
 @pytest.fixture(scope="module")
 def processes():
     """Three workers, each a process that can be killed and is then replaced."""
@@ -163,27 +273,26 @@ def processes():
 
 
 def killing_one(client, work):
-    """Do some work; when it has begun everywhere, kill one of the workers."""
-    pids, ended = client.run(os.getpid), threading.Event()
+    """Do some work; when it has begun, kill one of the workers."""
+    pids, ended, killed = client.run(os.getpid), threading.Event(), []
 
     def kill():
-        while not ended.wait(0.02):
-            begun = client.run_on_scheduler(
-                lambda dask_scheduler: sum(
-                    1 for task in dask_scheduler.tasks.values() if task.state == "memory"
-                )
-            )
-            if begun > 4:
-                os.kill(min(pids.values()), signal.SIGKILL)
-                return
+        while not ended.wait(0.02) and not killed:
+            if client.run_on_scheduler(n_answered) > 4:
+                killed.append(min(pids.values()))
+                os.kill(killed[0], signal.SIGKILL)
 
     thread = threading.Thread(target=kill)
     thread.start()
     try:
-        return work(), set(client.run(os.getpid).values()) != set(pids.values())
+        return work(), killed
     finally:
         ended.set()
         thread.join()
+
+
+def n_answered(dask_scheduler):
+    return sum(task.state == "memory" for task in dask_scheduler.tasks.values())
 
 
 def test_a_killed_worker_changes_no_prediction(processes, numbers):
@@ -192,8 +301,16 @@ def test_a_killed_worker_changes_no_prediction(processes, numbers):
     answer = predict(counted.Slow(model), rows, client=processes)
     found, killed = killing_one(processes, lambda: processes.compute(answer).result())
     assert killed
-    np.testing.assert_array_equal(found, processes.compute(answer).result())
     np.testing.assert_allclose(found, model.predict(X), rtol=1e-12)
+
+
+def test_a_killed_worker_changes_nothing_that_is_learned(processes, sources, due):
+    known, (X, y, d) = sources
+    slow = [replace(source, predictor=counted.Slow(source.predictor)) for source in known]
+    X, y, d = (da.from_array(one, chunks=(30, *one.shape[1:])) for one in (X, y, d))
+    found, killed = killing_one(processes, lambda: fit(slow, X, y, d, client=processes))
+    assert killed
+    same(found, due)
 
 
 def test_without_dask_a_sentence_says_how_to_get_it(numbers):
@@ -205,8 +322,8 @@ def test_without_dask_a_sentence_says_how_to_get_it(numbers):
         "            raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Wall())\n"
         "import anymix, anymix.engines, anymix.cli, anymix.engines.dask\n"
-        "for verb in (anymix.engines.dask.fit, anymix.engines.dask.predict):\n"
-        "    try: verb(anymix.DistributionWeightedRegressor(sources=[]), 'rows', 'y', 'd')\n"
+        "for verb, *y in ((anymix.engines.dask.fit, 'y', 'd'), (anymix.engines.dask.predict,)):\n"
+        "    try: verb(anymix.DistributionWeightedRegressor(sources=[]), 'rows', *y)\n"
         "    except ImportError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.engines.cluster import connected, current, dask, mapping, sent
-from anymix.engines.dask_rows import Asking, collection, names_of, tables_on
+from anymix._errors import InputError
+from anymix.engines.cluster import connected, current, dask, sent
+from anymix.engines.dask_rows import Asking, as_known, collection, names_of, tables_on
 from anymix.estimators import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.exchange import need
-from anymix.sources import Source
+from anymix.sources import Tables
 
 
 def predict(model: Any, X: Any, *, proba: bool = False, client: Any = None) -> Any:
@@ -58,6 +59,78 @@ def predict(model: Any, X: Any, *, proba: bool = False, client: Any = None) -> A
     return rows.map_partitions(_answer_frame, whole, proba, meta=none)
 
 
+def fit(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_domain: Any = None,
+    sample_weight: Any = None,
+    *,
+    client: Any = None,
+) -> Any:
+    """Learn z from rows on a cluster: each partition is asked about where it lies.
+
+    Rows never move; what the sources say of them comes back, 2p numbers a row (p (1 + c) with c
+    classes), in the order of the partitions.  Answer and certificate are those of `fit_tables` in
+    one process, whoever of the workers dies meanwhile.
+
+    Parameters
+    ----------
+    model : DistributionWeightedClassifier or Regressor of sources, or a list of Source
+        Sources are trained elsewhere, each where its rows are: see `from_sources`.
+    X : dask DataFrame or array, the path of a Parquet file or folder, or a dict of them
+        A dict has the rows of each source by its name, and needs no sample_domain.
+    y, sample_domain, sample_weight : str, or dask Series or array
+        The name of a column of X, or a collection that has the partitions of X.
+    client : distributed.Client or its address, optional
+        None takes the current one, or else a `LocalCluster` that is closed at the end.
+
+    Returns
+    -------
+    The fitted model.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from anymix import Source
+    >>> from anymix.engines.dask import fit
+    >>> low = Source("low", lambda X: 0 * X[:, 0], lambda X: -X[:, 0] ** 2)
+    >>> high = Source("high", lambda X: X[:, 0], lambda X: -((X[:, 0] - 9) ** 2))
+    >>> X = da.linspace(0, 9, 80, chunks=20).reshape(-1, 1)
+    >>> y, d = da.maximum(X[:, 0] - 4, 0), (X[:, 0] > 4).astype(int)
+    >>> fit([low, high], X, y, d).z_.round(1)  # doctest: +SKIP
+    array([0.5, 0.5])
+    """
+    dask()
+    found = _of_sources(model)
+    if sample_domain is None and not isinstance(X, Mapping) and len(found.sources) > 1:
+        raise ValueError("sample_domain is needed: a column of X, or a dict of each source's rows.")
+    labels = [source.labels for source in found.sources if source.gives_probabilities]
+    classes = np.unique(np.concatenate(labels)) if labels else None
+    asking = Asking(found.sources, classes, names_of(found))
+    domain = np.asarray(found.sources[0].name) if sample_domain is None else sample_domain
+    columns = [c for c in (y, domain, sample_weight) if c is not None]
+    with connected(client) as opened:
+        parts = tables_on(opened, asking, X, *columns)
+        return found.fit_tables(Tables.concatenate(opened.gather(parts)))
+
+
+def _of_sources(model: Any) -> Any:
+    """Return a model whose sources are there."""
+    if isinstance(model, Sequence):
+        labels = bool(model) and model[0].gives_probabilities
+        kind = DistributionWeightedClassifier if labels else DistributionWeightedRegressor
+        return kind.from_sources(model)
+    if not model.sources:
+        raise InputError(
+            type(model).__name__,
+            "has no sources; train one on the rows of each domain, where they are, and give all to "
+            "from_sources: only z is learned on a cluster",
+        )
+    return model
+
+
 def _of_array(X: Any, model: Any, whole: Any, proba: bool) -> Any:
     none = _nothing(model, proba)
     return X.map_blocks(
@@ -84,7 +157,8 @@ def _answer(X: Any, model: Any, proba: bool) -> NDArray[Any]:
     """Answer for one partition, which may be empty."""
     if len(X) == 0:
         return _nothing(model, proba)
-    return np.asarray(model.predict_proba(X) if proba else model.predict(X))
+    rows = as_known(X, names_of(model))
+    return np.asarray(model.predict_proba(rows) if proba else model.predict(rows))
 
 
 def _answer_frame(X: Any, model: Any, proba: bool) -> Any:

@@ -32,11 +32,18 @@ def collection(X: Any, names: list[str] | None = None) -> Any:
 
 
 def names_of(model: Any) -> list[str] | None:
-    """Return the columns that a model knows by name, or None."""
-    names = getattr(model, "feature_names_in_", None)
+    """Return the columns that a model, or one of its sources, knows by name; or None."""
+    found = [getattr(model, "feature_names_in_", None)]
     for source in getattr(model, "sources_", None) or model.sources or ():
-        names = source.feature_names if names is None else names
-    return None if names is None else [str(name) for name in names]
+        columns = getattr(source.columns, "names", None)
+        found += [source.feature_names, columns]
+        found.append(getattr(source.predictor, "feature_names_in_", None))
+    return next(([str(name) for name in names] for names in found if names is not None), None)
+
+
+def as_known(X: Any, names: Sequence[str] | None) -> Any:
+    """Take the names of columns off a frame where nobody knows them."""
+    return X.to_numpy() if names is None and hasattr(X, "columns") else X
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,7 @@ class Asking:
             block = block[self.features or [c for c in block.columns if c not in named]]
         names = [source.name for source in self.sources]
         d = named_sources(np.broadcast_to(domain, y.shape), names)
+        block = as_known(block, self.features)
         return evaluate(self.sources, block, self.classes).labelled(y, d, *weight)
 
 
