@@ -1,10 +1,7 @@
 """--engine dask: the same tables by the workers of a cluster."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
+import json
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +10,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from tests.cli.organisations import write_csv
+from tests.engines.cluster_cases import killing_one
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +56,36 @@ def test_what_is_wrong_with_a_row_is_said_as_ever(world, run, address, tmp_path)
     assert said[0] == said[1]
     assert said[0].status == 3
     assert not (tmp_path / "p.csv").exists()
+
+
+def test_fit_learns_the_same_model(world, run, address, tmp_path):
+    given = ("fit", *world.sources, "--held-out", *world.held, "--json", "--out")
+    here = run(*given, tmp_path / "here")
+    there = run(*given, tmp_path / "there", "--engine", f"dask={address}")
+    assert (there.status, there.err) == (0, "")
+    learned = [json.loads(said.out) for said in (here, there)]
+    for part in ("combination", "certificate"):
+        assert learned[0][part] == learned[1][part]
+    X = write_csv(tmp_path / "new.csv", np.random.default_rng(1).normal(size=(50, 2)))
+    for name in ("here", "there"):
+        assert run("predict", tmp_path / name, X, "--out", tmp_path / f"{name}.csv").status == 0
+    assert (tmp_path / "here.csv").read_text() == (tmp_path / "there.csv").read_text()
+
+
+@pytest.mark.slow
+def test_a_killed_worker_changes_neither_rows_nor_the_exit_code(world, run, tmp_path):
+    """One of three workers goes while the command is at work."""
+    X = np.random.default_rng(1).normal(size=(600, 2)) * 3
+    table, rows = write_csv(tmp_path / "new.csv", X), ("--chunk-rows", 20)
+    options = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(**options) as cluster, Client(cluster, set_as_default=False) as client:
+        engine = ("--engine", f"dask={cluster.scheduler_address}", *rows)
+        out = tmp_path / "there.csv"
+        work = partial(run, "predict", world.model, table, "--out", out, *engine)
+        said, killed = killing_one(client, work)
+    assert (said.status, len(killed)) == (0, 1)
+    run("predict", world.model, table, "--out", tmp_path / "here.csv", *rows)
+    assert out.read_text() == (tmp_path / "here.csv").read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,7 @@
 """Rows on a Dask cluster: the answers are the local ones, lazy, and nothing is shuffled."""
 
-import os
-import signal
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 
 import dask
@@ -20,7 +17,7 @@ from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix._errors import InputError
 from anymix.densities import GaussianMixtureDensity
 from anymix.engines.dask import fit, predict
-from tests.engines import counted
+from tests.engines.cluster_cases import WRITTEN, Counted, Slow, killing_one
 from tests.estimators.several_sources import classification, regression
 
 
@@ -123,19 +120,20 @@ def test_answers_share_nothing_but_the_model(labels, proba):
 
 def test_the_model_is_written_once_and_sent_once(cluster, numbers):
     model, X = numbers
-    counting = counted.Counted(model)
-    before = counted.WRITTEN[0]
+    counting = Counted(model)
+    before = WRITTEN[0]
     answer = predict(counting, da.from_array(X, chunks=(5, 2)))
-    assert counted.WRITTEN[0] == before + 1
+    assert WRITTEN[0] == before + 1
     for _ in range(2):
         np.testing.assert_allclose(answer.compute(), model.predict(X), rtol=1e-12)
-    assert counted.WRITTEN[0] == before + 1
+    assert WRITTEN[0] == before + 1
 
 
 def test_parquet_folders_are_read_by_the_columns_of_the_model(tmp_path, cluster):
     X, y, d = classification()
     frame = pd.DataFrame({"a": X[:, 0], "kind": np.where(X[:, 1] > 1, "up", "down")})
-    model = DistributionWeightedClassifier(random_state=0).fit(frame, y, d)
+    model = DistributionWeightedClassifier(cv=2, consult=False, random_state=0)
+    model.fit(frame, y, d)
     for i in range(3):
         part = frame.assign(y=y)[["y", "kind", "a"]][40 * i : 40 * i + 40]
         part.to_parquet(tmp_path / f"{i}.parquet")
@@ -221,7 +219,8 @@ def test_fit_reads_the_parquet_folders_of_the_sources(cluster, sources, tmp_path
 def test_fit_takes_words_where_the_sources_do(cluster):
     X, y, d = classification(200)
     frame = pd.DataFrame({"a": X[:, 0], "kind": np.where(X[:, 1] > 1, "up", "down")})
-    trained = DistributionWeightedClassifier(random_state=0, consult=False).fit(frame, y, d)
+    trained = DistributionWeightedClassifier(cv=2, random_state=0, consult=False)
+    trained.fit(frame, y, d)
     known = [replace(source, columns=trained.columns_) for source in trained.sources_]
     rows = dd.from_pandas(frame.assign(y=y, d=d), npartitions=3)
     found = fit(known, rows, "y", "d", client=cluster)
@@ -252,16 +251,18 @@ def test_weights_and_empty_partitions(cluster):
         ({"sample_domain": None}, ValueError, "sample_domain is needed"),
         ({"model": DistributionWeightedRegressor()}, InputError, "has no sources; train one on"),
         ({"y": da.zeros(900, chunks=90)}, InputError, "cut them alike, or name columns of X"),
-        ({"y": "d"}, ValueError, "which is not one of the classes"),
+        ({"y": da.full(900, "x", chunks=300)}, ValueError, "which is not one of the classes"),
         ({"sample_domain": "y"}, ValueError, "but the sources are"),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(cluster, sources, change, error, sentence):
     known, (X, y, d) = sources
     rows = dd.from_pandas(pd.DataFrame(X, columns=["u", "v"]).assign(y=y, d=d), npartitions=3)
-    given = {"model": known, "X": rows, "y": "y", "sample_domain": "d", "client": cluster}
+    given = {"model": known, "X": rows, "y": "y", "sample_domain": "d", "client": cluster} | change
+    if not isinstance(given["y"], str):
+        given["X"] = rows.drop(columns="y")
     with pytest.raises(error, match=sentence):
-        fit(**(given | change))
+        fit(**given)
 
 
 @pytest.fixture(scope="module")
@@ -272,33 +273,10 @@ def processes():
         yield client
 
 
-def killing_one(client, work):
-    """Do some work; when it has begun, kill one of the workers."""
-    pids, ended, killed = client.run(os.getpid), threading.Event(), []
-
-    def kill():
-        while not ended.wait(0.02) and not killed:
-            if client.run_on_scheduler(n_answered) > 4:
-                killed.append(min(pids.values()))
-                os.kill(killed[0], signal.SIGKILL)
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    try:
-        return work(), killed
-    finally:
-        ended.set()
-        thread.join()
-
-
-def n_answered(dask_scheduler):
-    return sum(task.state == "memory" for task in dask_scheduler.tasks.values())
-
-
 def test_a_killed_worker_changes_no_prediction(processes, numbers):
     model, X = numbers
     rows = da.from_array(X, chunks=(2, 2))
-    answer = predict(counted.Slow(model), rows, client=processes)
+    answer = predict(Slow(model), rows, client=processes)
     found, killed = killing_one(processes, lambda: processes.compute(answer).result())
     assert killed
     np.testing.assert_allclose(found, model.predict(X), rtol=1e-12)
@@ -306,7 +284,7 @@ def test_a_killed_worker_changes_no_prediction(processes, numbers):
 
 def test_a_killed_worker_changes_nothing_that_is_learned(processes, sources, due):
     known, (X, y, d) = sources
-    slow = [replace(source, predictor=counted.Slow(source.predictor)) for source in known]
+    slow = [replace(source, predictor=Slow(source.predictor)) for source in known]
     X, y, d = (da.from_array(one, chunks=(30, *one.shape[1:])) for one in (X, y, d))
     found, killed = killing_one(processes, lambda: fit(slow, X, y, d, client=processes))
     assert killed

@@ -7,7 +7,8 @@ from argparse import ArgumentParser, Namespace
 from anymix._errors import UsageError
 from anymix.cli.argument_types import positive, share
 from anymix.cli.console import Console
-from anymix.cli.engine import HeldOutInChunks, add_engine, in_chunks
+from anymix.cli.engine import ENGINES, HeldOutInChunks, in_chunks
+from anymix.cli.engine_option import add_engine
 from anymix.cli.held_out import add_held_out, held_out_sites
 from anymix.cli.outputs import saving
 from anymix.models import add_record, certify_sites, read_certificate, read_model
@@ -34,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="certify another measure of new rows: accuracy, brier, mae, ... (default: the loss)",
     )
-    add_engine(parser)
+    add_engine(parser, ENGINES)
     parser.add_argument("--save", action="store_true", help="keep the record in the model folder")
 
 

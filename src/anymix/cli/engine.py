@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from sklearn.utils import _safe_indexing
 
 from anymix._errors import InputError
 from anymix.cli.console import Console
+from anymix.cli.engine_option import DASK, asked
 from anymix.cli.held_out import ask_sources, pairs
 from anymix.cli.table_reader import CHUNK_ROWS, Chunk, Columns, count_rows, read_chunks
 from anymix.engines import Deal, Store, TeachingInChunks, ThreadMap
@@ -19,27 +21,23 @@ from anymix.exchange import MOST_NUMBERS, ReceivedSource, SiteTable, all_classes
 from anymix.models import rows_that_fit
 from anymix.sources import Tables
 
-ENGINES = ("auto", "memory", "chunks")
+ENGINES = {
+    "auto": "hold rows in memory while a model folder can hold what the sources say of them, else "
+    "in chunks on disk",
+    "memory": "all at once",
+    "chunks": "on disk",
+    "dask": f"as auto, with the sources asked {DASK}",
+}
 Drawn = Callable[[int, int, int], NDArray[np.bool_]]
 # Rows are drawn, so that there may be some more than were meant.
 ROOM = 0.95
 
 
-def add_engine(parser: ArgumentParser) -> None:
-    """Add the choice of an engine."""
-    parser.add_argument(
-        "--engine",
-        choices=ENGINES,
-        default="auto",
-        help="hold the rows in memory, or in chunks on disk; auto: in memory while a model folder "
-        "can hold what the sources say of them",
-    )
-
-
 def in_chunks(args: Namespace, received: Sequence[ReceivedSource]) -> bool:
     """Whether rows are to be held on disk: as is asked for, or because they are many."""
-    if args.engine != "auto" or not args.held_out:
-        return bool(args.engine == "chunks" and args.held_out)
+    name = args.engine.name
+    if name in ("memory", "chunks") or not args.held_out:
+        return bool(name == "chunks" and args.held_out)
     n = sum(count_rows(path) for path in pairs(args.held_out).values())
     return n > rows_that_fit(len(received), _n_told(received))
 
@@ -60,6 +58,7 @@ class HeldOutInChunks:
 
     def __init__(self, args: Namespace, received: Sequence[ReceivedSource], console: Console):
         self.received, self.console = received, console
+        self.engine = getattr(args, "engine", None)
         self.given = pairs(args.held_out)
         self.columns = Columns.of([one.manifest for one in received], args.target)
         self.names = [one.manifest.name for one in received]
@@ -103,7 +102,16 @@ class HeldOutInChunks:
 
         They are asked about all of them, or about those that are drawn.
         """
-        progress, done = self.console.progress("asking the sources"), 0
+        progress, total = self.console.progress("asking the sources"), sum(self.counts.values())
+        with asked(self.engine, list(self.received)) as ask:
+            for name, first, site, done in ask(_ask_chunk, self._chunks(drawn)):
+                yield name, first, site
+                progress.update(min(1.0, done / total))
+        progress.done()
+
+    def _chunks(self, drawn: Drawn | None) -> Iterator[tuple[Any, ...]]:
+        """Yield the site, how many rows came before, where they stand, rows, and what is done."""
+        done = 0
         size = max(1, min(CHUNK_ROWS, MOST_NUMBERS // len(self.names) // _n_told(self.received)))
         for name, path in self.given.items():
             k, first = self.names.index(name), 0
@@ -112,12 +120,9 @@ class HeldOutInChunks:
                 rows = chunk if drawn is None else _taken(chunk, drawn(k, first, n))
                 where = f"{path}, rows after {first}" if first else path
                 if len(rows.X):
-                    given = rows.X, rows.y
-                    yield name, first, ask_sources(self.received, name, where, given, min_rows=1)
+                    yield name, first, where, (rows.X, rows.y), done + first + n
                 first += n
-                progress.update(min(1.0, (done + first) / sum(self.counts.values())))
             done += first
-        progress.done()
 
     def _passes(self) -> Callable[[int, float], None]:
         """Tell of every pass over the rows how long it will take."""
@@ -131,3 +136,10 @@ class HeldOutInChunks:
             progress.update(share)
 
         return tell
+
+
+def _ask_chunk(
+    received: Sequence[ReceivedSource], chunk: tuple[Any, ...]
+) -> tuple[str, int, SiteTable, int]:
+    name, first, where, rows, done = chunk
+    return name, first, ask_sources(received, name, where, rows, min_rows=1), done

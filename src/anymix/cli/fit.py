@@ -9,7 +9,8 @@ from typing import Any
 from anymix._errors import InputError
 from anymix.cli.argument_types import name, share
 from anymix.cli.console import Console
-from anymix.cli.engine import HeldOutInChunks, add_engine, in_chunks
+from anymix.cli.engine import ENGINES, HeldOutInChunks, in_chunks
+from anymix.cli.engine_option import add_engine
 from anymix.cli.held_out import add_held_out, held_out_sites, tables_of
 from anymix.cli.outputs import add_force, check_apart, tidying
 from anymix.core import plain
@@ -52,7 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-consulting", action="store_true", help="let no source hear the models of the others"
     )
-    add_engine(parser)
+    add_engine(parser, ENGINES)
     add_force(parser, "a model folder")
 
 

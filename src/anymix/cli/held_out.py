@@ -8,6 +8,7 @@ from typing import Any
 
 from anymix._errors import InputError, UsageError
 from anymix.cli.console import Console
+from anymix.cli.engine_option import asked
 from anymix.cli.table_reader import Columns, read_rows
 from anymix.exchange import ReceivedSource, SiteTable, evaluate_site, read_site
 
@@ -68,11 +69,17 @@ def held_out_sites(
     columns = Columns.of([one.manifest for one in received], args.target)
     given = pairs(args.held_out)
     progress, sites = console.progress("asking the sources"), []
-    for i, (name, path) in enumerate(given.items(), 1):
-        sites.append(ask_sources(received, name, path, read_rows(path, columns), min_rows=2))
-        progress.update(i / len(given))
+    tables = ((name, path, read_rows(path, columns)) for name, path in given.items())
+    with asked(getattr(args, "engine", None), list(received)) as ask:
+        for i, site in enumerate(ask(_ask_at_home, tables), 1):
+            sites.append(site)
+            progress.update(i / len(given))
     progress.done()
     return sites
+
+
+def _ask_at_home(received: Sequence[ReceivedSource], table: tuple[str, str, Any]) -> SiteTable:
+    return ask_sources(received, *table, min_rows=2)
 
 
 def ask_sources(

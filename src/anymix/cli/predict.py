@@ -15,7 +15,7 @@ from anymix._errors import InputError
 from anymix._files import is_stream
 from anymix.cli.argument_types import count, name, share
 from anymix.cli.console import Console
-from anymix.cli.engines import add_engine, asked
+from anymix.cli.engine_option import DASK, add_engine, asked
 from anymix.cli.outputs import add_force, is_prediction, output
 from anymix.cli.table_reader import CHUNK_ROWS, Chunk, Columns, read_chunks
 from anymix.cli.table_writer import WRITERS, writing
@@ -50,13 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--chunk-rows", type=count, default=CHUNK_ROWS, help="rows held in memory at a time"
     )
-    add_engine(
-        parser,
-        {
-            "chunks": "here, chunk by chunk",
-            "dask": "on a Dask cluster of this machine's cores, or on the one of dask=ADDRESS",
-        },
-    )
+    add_engine(parser, {"chunks": "here, chunk by chunk", "dask": DASK})
     add_force(
         parser,
         "a table of predictions (all the columns that this command writes, or the sole column "

@@ -39,6 +39,9 @@ def engine(text: str, names: tuple[str, ...]) -> Engine:
     return Engine(name, address or None)
 
 
+DASK = "on a Dask cluster of this machine's cores, or on the one of dask=ADDRESS"
+
+
 def add_engine(parser: ArgumentParser, meanings: dict[str, str]) -> None:
     """Add --engine; the first of the engines, each with what it does, is the default."""
     known = "; ".join(f"{name}: {meaning}" for name, meaning in meanings.items())
@@ -50,11 +53,13 @@ def add_engine(parser: ArgumentParser, meanings: dict[str, str]) -> None:
     )
 
 
-def asked(engine: Engine, model: Any) -> AbstractContextManager[Callable[..., Iterator[Any]]]:
-    """Return what asks a model about items, in order: here, or by the workers of a cluster."""
-    return answering(model, engine.address) if engine.name == "dask" else _asked_here(model)
+def asked(engine: Engine | None, whom: Any) -> AbstractContextManager[Callable[..., Iterator[Any]]]:
+    """Return what asks a model, or sources, about items: here, or by the workers of a cluster."""
+    if engine is None or engine.name != "dask":
+        return _asked_here(whom)
+    return answering(whom, engine.address)
 
 
 @contextmanager
-def _asked_here(model: Any) -> Iterator[Callable[..., Iterator[Any]]]:
-    yield lambda ask, items: (ask(model, item) for item in items)
+def _asked_here(whom: Any) -> Iterator[Callable[..., Iterator[Any]]]:
+    yield lambda ask, items: (ask(whom, item) for item in items)
