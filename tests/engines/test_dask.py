@@ -16,7 +16,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source, evaluate
 from anymix._errors import InputError
 from anymix.densities import GaussianMixtureDensity
-from anymix.engines.dask import fit, predict
+from anymix.engines import PartitionedTables, learn_in_parts
+from anymix.engines.dask import ask, fit, predict
+from anymix.sources import Goal
 from tests.engines.cluster_cases import WRITTEN, Counted, Slow, killing_one
 from tests.estimators.several_sources import classification, regression
 
@@ -242,6 +244,31 @@ def test_weights_and_empty_partitions(cluster):
     due = DistributionWeightedRegressor.from_sources(known).fit_tables(tables)
     np.testing.assert_allclose(found.z_, due.z_, atol=1e-10)
     assert found.certificate_.sentence == due.certificate_.sentence
+
+
+@pytest.mark.parametrize("objective", ["regret", "robust"])
+def test_what_stays_on_the_workers_teaches_the_same(cluster, sources, objective):
+    """Questions go to the parts, and sums come back: no other z than by Python's own map."""
+    known, (X, y, d) = sources
+    goal = Goal("cross_entropy", objective=objective, consult=True, names=("a", "b", "c"))
+    frame = pd.DataFrame(X).assign(y=y, d=d)
+    found = learn_in_parts(ask(known, dd.from_pandas(frame, npartitions=4), "y", "d"), goal)
+    parts = []
+    for part in dd.from_pandas(frame, npartitions=4).partitions:
+        rows = part.compute()
+        codes = np.searchsorted(["a", "b", "c"], rows.pop("d"))
+        y = rows.pop("y")
+        parts.append(evaluate(known, rows.to_numpy(), ["far", "near"]).labelled(y, codes))
+    due = learn_in_parts(PartitionedTables(parts), goal)
+    for part, other in zip(found.combination.parts, due.combination.parts, strict=True):
+        np.testing.assert_allclose(part.z, other.z, atol=1e-10)
+    assert found.certificate.sentence == due.certificate.sentence
+
+
+def test_parts_need_a_cluster_that_stays_open(sources, monkeypatch):
+    monkeypatch.setattr("anymix.engines.dask.current", lambda: None)
+    with pytest.raises(InputError, match="ask needs a cluster that stays open"):
+        ask(sources[0], "rows", "y", "d")
 
 
 @pytest.mark.parametrize(

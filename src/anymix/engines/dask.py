@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from anymix._errors import InputError
 from anymix.engines.cluster import connected, current, dask, sent
 from anymix.engines.dask_rows import Asking, as_known, collection, names_of, tables_on
+from anymix.engines.tables import PartitionedTables
 from anymix.estimators import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.exchange import need
 from anymix.sources import Tables
@@ -102,22 +104,57 @@ def fit(
     >>> fit([low, high], X, y, d).z_.round(1)  # doctest: +SKIP
     array([0.5, 0.5])
     """
-    dask()
     found = _of_sources(model)
-    if sample_domain is None and not isinstance(X, Mapping) and len(found.sources) > 1:
-        raise ValueError("sample_domain is needed: a column of X, or a dict of each source's rows.")
-    labels = [source.labels for source in found.sources if source.gives_probabilities]
-    classes = np.unique(np.concatenate(labels)) if labels else None
-    asking = Asking(found.sources, classes, names_of(found))
-    domain = np.asarray(found.sources[0].name) if sample_domain is None else sample_domain
-    columns = [c for c in (y, domain, sample_weight) if c is not None]
     with connected(client) as opened:
-        parts = tables_on(opened, asking, X, *columns)
-        return found.fit_tables(Tables.concatenate(opened.gather(parts)))
+        parts = tables_on(opened, *_questions(found, X, y, sample_domain, sample_weight))
+        here = parts.map(attrgetter("tables"), parts.parts)
+        return found.fit_tables(Tables.concatenate(list(here)))
+
+
+def ask(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_domain: Any = None,
+    sample_weight: Any = None,
+    *,
+    client: Any = None,
+) -> PartitionedTables:
+    """Ask the sources where the rows are, and leave what they say there: labelled rows in parts.
+
+    `learn_in_parts` and `certify_in_parts` then send questions, and no table moves at all.
+
+    Parameters
+    ----------
+    model, X, y, sample_domain, sample_weight : see `fit`
+    client : distributed.Client, optional
+        None takes the current one; it must stay open for as long as the parts are asked.
+    """
+    opened = current() if client is None else client
+    if opened is None:
+        raise InputError(
+            "ask", "needs a cluster that stays open; start one with: client = distributed.Client()"
+        )
+    given = _questions(_of_sources(model), X, y, sample_domain, sample_weight)
+    return tables_on(opened, *given)
+
+
+def _questions(
+    model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any
+) -> tuple[Any, ...]:
+    """Return what is asked, the rows, and their columns."""
+    if sample_domain is None and not isinstance(X, Mapping) and len(model.sources) > 1:
+        raise ValueError("sample_domain is needed: a column of X, or a dict of each source's rows.")
+    labels = [source.labels for source in model.sources if source.gives_probabilities]
+    classes = np.unique(np.concatenate(labels)) if labels else None
+    asking = Asking(model.sources, classes, names_of(model))
+    domain = np.asarray(model.sources[0].name) if sample_domain is None else sample_domain
+    return asking, X, *(c for c in (y, domain, sample_weight) if c is not None)
 
 
 def _of_sources(model: Any) -> Any:
-    """Return a model whose sources are there."""
+    """Return a model whose sources are there; without dask, say how to get it."""
+    dask()
     if isinstance(model, Sequence):
         labels = bool(model) and model[0].gives_probabilities
         kind = DistributionWeightedClassifier if labels else DistributionWeightedRegressor

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from anymix._arrays import named_sources
 from anymix._errors import InputError
 from anymix.engines.cluster import dask, mapping, sent
+from anymix.engines.table_part import TablePart
+from anymix.engines.tables import PartitionedTables
 from anymix.sources import Source, Tables, evaluate
 
 
@@ -70,8 +72,8 @@ class Asking:
         return evaluate(self.sources, block, self.classes).labelled(y, d, *weight)
 
 
-def tables_on(client: Any, asking: Asking, X: Any, *columns: Any) -> list[Any]:
-    """Ask the sources where the rows are; return futures of labelled tables, none of them empty.
+def tables_on(client: Any, asking: Asking, X: Any, *columns: Any) -> PartitionedTables:
+    """Ask the sources where the rows are; the parts are futures, and none of them is empty.
 
     X is a collection, or one for each source by its name, whose domain need not be told then.
     """
@@ -85,16 +87,16 @@ def tables_on(client: Any, asking: Asking, X: Any, *columns: Any) -> list[Any]:
         ]
     else:
         tasks = _asked(whole, X, asking.features, *columns)
-    parts = client.compute(tasks)
-    sizes = mapping(client)(attrgetter("n_points"), parts)
-    return [part for part, n in zip(parts, sizes, strict=True) if n]
+    parts, asked = client.compute(tasks), mapping(client)
+    sizes = asked(attrgetter("tables.n_points"), parts)
+    return PartitionedTables([part for part, n in zip(parts, sizes, strict=True) if n], asked)
 
 
 def _asked(whole: Any, X: Any, features: Sequence[str] | None, *columns: Any) -> list[Any]:
     """Return a task for each partition of X."""
     named = [c for c in columns if isinstance(c, str)]
     rows = collection(X, None if features is None else [*features, *named])
-    blocks, call = _blocks(rows), dask().delayed(_call, pure=False)
+    blocks, call = _blocks(rows), dask().delayed(_part, pure=False)
     given = [
         [c] * len(blocks) if isinstance(c, str) or np.ndim(c) == 0 else _blocks(collection(c))
         for c in columns
@@ -111,5 +113,5 @@ def _blocks(rows: Any) -> list[Any]:
     return list(np.ravel(rows.to_delayed()))
 
 
-def _call(function: Any, *given: Any) -> Any:
-    return function(*given)
+def _part(asking: Asking, *given: Any) -> TablePart:
+    return TablePart(asking(*given))
