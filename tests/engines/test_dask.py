@@ -19,6 +19,7 @@ from anymix.densities import GaussianMixtureDensity
 from anymix.engines import PartitionedTables, learn_in_parts
 from anymix.engines.dask import ask, fit, predict
 from anymix.sources import Goal
+from benchmarks import dask_overhead
 from tests.engines.cluster_cases import WRITTEN, Counted, Slow, killing_one
 from tests.estimators.several_sources import classification, regression
 
@@ -263,6 +264,35 @@ def test_what_stays_on_the_workers_teaches_the_same(cluster, sources, objective)
     for part, other in zip(found.combination.parts, due.combination.parts, strict=True):
         np.testing.assert_allclose(part.z, other.z, atol=1e-10)
     assert found.certificate.sentence == due.certificate.sentence
+
+
+def test_of_very_many_rows_some_judge_and_all_others_teach(cluster, sources, due, monkeypatch):
+    known, (X, y, d) = sources
+    monkeypatch.setattr("anymix.engines.dask.rows_that_fit", lambda p, c: 600)
+    frame = pd.DataFrame(X).assign(y=y, d=d)
+    models = [
+        fit(known, dd.from_pandas(frame, npartitions=n), "y", "d", client=cluster) for n in (2, 5)
+    ]
+    for model in models:
+        assert model.taught_ + model.tables_.n_points == 900
+        assert 100 < model.tables_.n_points < 260
+        assert np.abs(model.combination_.z - due.combination_.z).max() < 0.2
+        new = evaluate(known, classification(90, seed=2)[0], ["far", "near"])
+        labels, domains = classification(90, seed=2)[1:]
+        codes = np.searchsorted(["a", "b", "c"], domains)
+        assert model.seen_among(new.labelled(labels, codes)) == []
+        old = evaluate(known, X, ["far", "near"])
+        codes = np.searchsorted(["a", "b", "c"], d)
+        assert model.seen_among(old.labelled(y, codes)) == ["a", "b", "c"]
+    # Which rows judge does not depend on how they are cut.
+    said = [np.sort(model.tables_.outcomes(), axis=1) for model in models]
+    np.testing.assert_allclose(*said, rtol=1e-9)
+
+
+def test_the_benchmark_finds_the_z_of_threads(cluster):
+    row = dask_overhead.compare(20_000, cluster, 1.0)
+    assert row["z apart"] < 1e-10
+    assert row["pass"] > 0
 
 
 def test_parts_need_a_cluster_that_stays_open(sources, monkeypatch):

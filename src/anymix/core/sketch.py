@@ -48,6 +48,12 @@ class FingerprintSketch:
         kept, places = np.unique(numbers, return_index=True)
         self._numbers, self._rows = kept[:MOST_DIGESTS], rows[places[:MOST_DIGESTS]]
 
+    def join(self, other: FingerprintSketch) -> None:
+        """Remember what another remembers, which has the same salt."""
+        if other._rows is not None:
+            self.add(other._rows)
+            self.n_rows += other.n_rows - len(other._rows)
+
     @property
     def _full(self) -> bool:
         return bool(self._numbers.size == MOST_DIGESTS)

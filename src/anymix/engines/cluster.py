@@ -82,11 +82,13 @@ def mapping(client: Any) -> Callable[..., list[Any]]:
 
     Wherever a part lies, the question goes there; if its worker dies, it is made anew elsewhere.
     """
+    ask_all = keeping(client)
+    return lambda ask, *parts: list(client.gather(ask_all(ask, *parts)))
 
-    def on_workers(ask: Callable[..., Any], *parts: Iterable[Any]) -> list[Any]:
-        return list(client.gather(client.map(ask, *map(list, parts), pure=False)))
 
-    return on_workers
+def keeping(client: Any) -> Callable[..., list[Any]]:
+    """Return `map` on a cluster of which the answers stay there: futures, in order."""
+    return lambda ask, *parts: list(client.map(ask, *map(list, parts), pure=False))
 
 
 @contextmanager

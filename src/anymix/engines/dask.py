@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._errors import InputError
-from anymix.engines.cluster import connected, current, dask, sent
+from anymix.engines.cluster import connected, current, dask, keeping, sent
 from anymix.engines.dask_rows import Asking, as_known, collection, names_of, tables_on
+from anymix.engines.dask_teaching import dealt_out
 from anymix.engines.tables import PartitionedTables
 from anymix.estimators import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.exchange import need
+from anymix.models import rows_that_fit
 from anymix.sources import Tables
 
 
@@ -72,9 +74,11 @@ def fit(
 ) -> Any:
     """Learn z from rows on a cluster: each partition is asked about where it lies.
 
-    Rows never move; what the sources say of them comes back, 2p numbers a row (p (1 + c) with c
-    classes), in the order of the partitions.  Answer and certificate are those of `fit_tables` in
-    one process, whoever of the workers dies meanwhile.
+    Rows never move; what the sources say of them does, 2p numbers a row (p (1 + c) with c classes).
+    Where a model folder can hold that of all rows it comes here, and answer and certificate are
+    those of `fit_tables` in one process.  Of more rows some come to judge, at most a fifth of each
+    source's; all others stay and teach, by sums in the order of the partitions.  A worker that dies
+    changes nothing.
 
     Parameters
     ----------
@@ -107,6 +111,12 @@ def fit(
     found = _of_sources(model)
     with connected(client) as opened:
         parts = tables_on(opened, *_questions(found, X, y, sample_domain, sample_weight))
+        n_classes = 1 if parts.classes is None else parts.classes.size
+        most = rows_that_fit(parts.n_sources, n_classes)
+        if parts.n_points > most:
+            judging, teaching = dealt_out(parts, most, keeping(opened))
+            del parts  # the workers need not hold the rows twice
+            return found.fit_tables(judging, teaching)
         here = parts.map(attrgetter("tables"), parts.parts)
         return found.fit_tables(Tables.concatenate(list(here)))
 
