@@ -15,13 +15,17 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
+import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 from threadpoolctl import threadpool_limits
 
+from anymix import DistributionWeightedRegressor
 from anymix.core import Problem, Solution, solve
+from anymix.densities import GaussianMixtureDensity
 from anymix.engines import PartitionedProblem
 from anymix.engines.cluster import mapping
+from anymix.engines.dask import predict
 
 P, PART = 10, 250_000
 LOCAL = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
@@ -75,6 +79,20 @@ def by_workers(
     return built, *measured(PartitionedProblem(parts, map=mapping(client)))
 
 
+def predicting(m: int, client: Client) -> float:
+    """Ratio of workers to threads for predictions at m points of five features."""
+    rng = np.random.default_rng(0)
+    rows, domain = rng.normal(size=(400, 5)), np.arange(400) % 2
+    rows += 2.0 * domain[:, None]
+    model = DistributionWeightedRegressor(density=GaussianMixtureDensity(1), random_state=0)
+    model.fit(rows, rows.sum(axis=1) ** 2, domain)
+    X = da.random.default_rng(0).normal(size=(m, 5), chunks=(min(m, PART), 5))
+    here, there = (predict(model, X, client=one) for one in (None, client))
+    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(2) as pool:
+        ours = seconds(lambda: here.mean().compute(scheduler="threads", pool=pool), 2)
+    return seconds(lambda: client.compute(there.mean()).result(), 2) / ours
+
+
 def compare(m: int, client: Client, started: float) -> dict[str, float]:
     """Ratios of workers to threads at m points."""
     n, size = max(1, m // PART), min(m, PART)
@@ -87,6 +105,7 @@ def compare(m: int, client: Client, started: float) -> dict[str, float]:
         "build": theirs[0] / ours[0],
         "pass": theirs[1] / ours[1],
         "solve": theirs[2] / ours[2],
+        "predict": predicting(m, client),
         "start, in passes of threads": started / ours[1],
         "z apart": float(np.abs(found.z - other.z).max()),
     }

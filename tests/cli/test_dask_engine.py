@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from distributed import Client, LocalCluster
 
-from tests.cli.organisations import write_csv
+from tests.cli.organisations import NAMES, draw, label, write_csv
 from tests.engines.cluster_cases import killing_one
 
 
@@ -72,6 +72,31 @@ def test_fit_learns_the_same_model(world, run, address, tmp_path):
     assert (tmp_path / "here.csv").read_text() == (tmp_path / "there.csv").read_text()
 
 
+def test_chunks_of_many_rows_are_asked_by_workers_as_well(
+    world, run, address, tmp_path, monkeypatch
+):
+    """Held-out rows in folders of Parquet files, more than are held in memory."""
+    rng, held = np.random.default_rng(5), []
+    for name in NAMES:
+        (tmp_path / name).mkdir()
+        for i in range(3):
+            X, y = draw(name, 120, rng)
+            columns = {"a": X[:, 0], "b": X[:, 1], "y": label(y)}
+            pq.write_table(pa.table(columns), tmp_path / name / f"{i}.parquet")
+        held.append(f"{name}={tmp_path / name}")
+    monkeypatch.setattr("anymix.cli.engine.rows_that_fit", lambda p, c: 500)
+    monkeypatch.setattr("anymix.cli.engine.CHUNK_ROWS", 50)
+    given = ("fit", *world.sources, "--held-out", *held, "--json", "--out")
+    learned = []
+    for engine in ("auto", f"dask={address}"):
+        said = run(*given, tmp_path / engine[:4], "--engine", engine)
+        assert (said.status, said.err) == (0, "")
+        learned.append(json.loads(said.out))
+    assert learned[0]["taught"] > 500
+    assert learned[0]["combination"] == learned[1]["combination"]
+    assert learned[0]["certificate"] == learned[1]["certificate"]
+
+
 @pytest.mark.slow
 def test_a_killed_worker_changes_neither_rows_nor_the_exit_code(world, run, tmp_path):
     """One of three workers goes while the command is at work."""
@@ -101,6 +126,13 @@ def test_an_engine_that_is_none_is_refused(world, run, tmp_path, engine, sentenc
     said = run("predict", world.model, "new.csv", *out)
     assert said.status == 2
     assert sentence in said.err
+
+
+def test_a_folder_without_tables_is_none(world, run, tmp_path):
+    (tmp_path / "rows").mkdir()
+    said = run("predict", world.model, tmp_path / "rows", "--out", tmp_path / "p.csv")
+    assert said.status == 3
+    assert "is a folder without .parquet files; give a table" in said.err
 
 
 def test_a_scheduler_that_is_not_there_is_named(world, run, tmp_path, monkeypatch):

@@ -330,6 +330,7 @@ def processes():
         yield client
 
 
+@pytest.mark.slow
 def test_a_killed_worker_changes_no_prediction(processes, numbers):
     model, X = numbers
     rows = da.from_array(X, chunks=(2, 2))

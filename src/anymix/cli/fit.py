@@ -19,14 +19,6 @@ from anymix.exchange import ReceivedSource, read_alike
 from anymix.models import Place, fit_folder, reserved
 from anymix.sources import MOST_SOURCES
 
-ENGINES = {
-    "auto": "hold rows in memory while a model folder can hold what the sources say of them, else "
-    "in chunks on disk",
-    "memory": "all at once",
-    "chunks": "on disk",
-    "dask": f"as auto, with the sources asked {DASK}",
-}
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""

@@ -46,6 +46,8 @@ def check_kind(path: Path) -> None:
 def count_rows(path: str | Path) -> int:
     """Say how many rows a table has, without reading them; of a CSV file its lines are counted."""
     path = Path(path)
+    if path.is_dir():
+        return sum(map(count_rows, _files_in(path)))
     check_kind(path)
     return COUNTERS[path.suffix.lower()](path)
 
@@ -76,13 +78,19 @@ def read_chunks(
         mine.warn()
 
 
-def _read_folder(
-    folder: Path, columns: Columns, size: int, encoder: Encoder | None
-) -> Iterator[Chunk]:
-    """Yield the rows of a folder of Parquet files, in the order of their names."""
+def _files_in(folder: Path) -> list[Path]:
+    """Return the Parquet files of a folder, which are one table in the order of their names."""
     files = sorted(folder.glob("*.parquet"))
     if not files:
         raise InputError(folder, "is a folder without .parquet files; give a table")
+    return files
+
+
+def _read_folder(
+    folder: Path, columns: Columns, size: int, encoder: Encoder | None
+) -> Iterator[Chunk]:
+    """Yield the rows of all files of a folder."""
+    files = _files_in(folder)
     for i, path in enumerate(files):
         for chunk in read_chunks(path, columns, size, encoder):
             yield replace(chunk, share=(i + chunk.share) / len(files))

@@ -99,13 +99,17 @@ def fit(
     --------
     >>> import dask.array as da
     >>> import numpy as np
+    >>> from distributed import Client
     >>> from anymix import Source
     >>> from anymix.engines.dask import fit
-    >>> low = Source("low", lambda X: 0 * X[:, 0], lambda X: -X[:, 0] ** 2)
-    >>> high = Source("high", lambda X: X[:, 0], lambda X: -((X[:, 0] - 9) ** 2))
-    >>> X = da.linspace(0, 9, 80, chunks=20).reshape(-1, 1)
-    >>> y, d = da.maximum(X[:, 0] - 4, 0), (X[:, 0] > 4).astype(int)
-    >>> fit([low, high], X, y, d).z_.round(1)  # doctest: +SKIP
+    >>> near = Source("near", lambda X: X[:, 0], lambda X: -X[:, 0] ** 2)
+    >>> far = Source("far", lambda X: 4 - X[:, 0], lambda X: -((X[:, 0] - 4) ** 2))
+    >>> X = da.linspace(0, 4, 400, chunks=100)[:, None]
+    >>> y, domain = da.minimum(X[:, 0], 4 - X[:, 0]), (X[:, 0] > 2).astype(int)
+    >>> options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    >>> with Client(processes=False, **options):
+    ...     model = fit([near, far], X, y, domain)
+    >>> model.predict(np.array([[0.5], [3.5]])).round(1)
     array([0.5, 0.5])
     """
     found = _of_sources(model)
