@@ -21,12 +21,13 @@ from distributed import Client, LocalCluster
 from threadpoolctl import threadpool_limits
 
 from anymix import DistributionWeightedRegressor
-from anymix.core import Problem, Solution, solve
+from anymix.core import Problem, solve
 from anymix.densities import GaussianMixtureDensity
 from anymix.engines import PartitionedProblem
 from anymix.engines.cluster import mapping
 from anymix.engines.dask import predict
 
+Call = Callable[[], Any]
 P, PART = 10, 250_000
 LOCAL = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
 
@@ -42,55 +43,38 @@ def draw(seed: int, size: int, totals: np.ndarray) -> Problem:
     return Problem.from_log_densities(log_d, said, y, sample_domain=domain, totals=totals)
 
 
-def seconds(call: Callable[[], Any], times: int = 3) -> float:
-    """The least time of some calls."""
-    taken = []
-    for _ in range(times):
-        start = perf_counter()
-        call()
-        taken.append(perf_counter() - start)
-    return min(taken)
+def side_by_side(ours: Call, theirs: Call, times: int = 5) -> float:
+    """How much longer the second call takes: both in turn, so that what else runs slows both."""
+    taken = np.array([[seconds(ours), seconds(theirs)] for _ in range(times)])
+    return float(taken[:, 1].min() / taken[:, 0].min())
 
 
-def measured(problem: PartitionedProblem) -> tuple[float, float, Solution]:
-    """The seconds of a pass and of a solve, and what was found."""
-    z = np.full((1, P), 1 / P)
-    one_pass = seconds(lambda: problem.evaluate_many(z, z))
+def seconds(call: Call) -> float:
     start = perf_counter()
-    found = solve(problem, remember=False)
-    return one_pass, perf_counter() - start, found
+    call()
+    return perf_counter() - start
 
 
-def by_threads(draws: list[Callable[[], Problem]]) -> tuple[float, float, float, Solution]:
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(2) as pool:
-        start = perf_counter()
-        parts = list(pool.map(lambda one: one(), draws))
-        built = perf_counter() - start
-        return built, *measured(PartitionedProblem(parts, map=pool.map))
-
-
-def by_workers(
-    draws: list[Callable[[], Problem]], client: Client
-) -> tuple[float, float, float, Solution]:
-    start = perf_counter()
+def built_by_workers(draws: list[Callable[[], Problem]], client: Client) -> list[Any]:
     parts = [client.submit(one, pure=False) for one in draws]
     mapping(client)(lambda part: part.n_points, parts)
-    built = perf_counter() - start
-    return built, *measured(PartitionedProblem(parts, map=mapping(client)))
+    return parts
 
 
-def predicting(m: int, client: Client) -> float:
-    """Ratio of workers to threads for predictions at m points of five features."""
+def predicting(m: int, client: Client, pool: ThreadPoolExecutor) -> float:
+    """Workers/threads for predictions at m points of five features."""
     rng = np.random.default_rng(0)
     rows, domain = rng.normal(size=(400, 5)), np.arange(400) % 2
     rows += 2.0 * domain[:, None]
     model = DistributionWeightedRegressor(density=GaussianMixtureDensity(1), random_state=0)
     model.fit(rows, rows.sum(axis=1) ** 2, domain)
     X = da.random.default_rng(0).normal(size=(m, 5), chunks=(min(m, PART), 5))
-    here, there = (predict(model, X, client=one) for one in (None, client))
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(2) as pool:
-        ours = seconds(lambda: here.mean().compute(scheduler="threads", pool=pool), 2)
-    return seconds(lambda: client.compute(there.mean()).result(), 2) / ours
+    here, there = (predict(model, X, client=one).mean() for one in (None, client))
+    return side_by_side(
+        lambda: here.compute(scheduler="threads", pool=pool),
+        lambda: client.compute(there).result(),
+        3,
+    )
 
 
 def compare(m: int, client: Client, started: float) -> dict[str, float]:
@@ -98,23 +82,28 @@ def compare(m: int, client: Client, started: float) -> dict[str, float]:
     n, size = max(1, m // PART), min(m, PART)
     totals = np.full(P, m / P)
     draws = [partial(draw, i, size, totals) for i in range(n)]
-    *ours, found = by_threads(draws)
-    *theirs, other = by_workers(draws, client)
-    row = {
-        "m": m,
-        "build": theirs[0] / ours[0],
-        "pass": theirs[1] / ours[1],
-        "solve": theirs[2] / ours[2],
-        "predict": predicting(m, client),
-        "start, in passes of threads": started / ours[1],
-        "z apart": float(np.abs(found.z - other.z).max()),
-    }
+    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(2) as pool:
+        ours = PartitionedProblem(list(pool.map(lambda one: one(), draws)), map=pool.map)
+        theirs = PartitionedProblem(built_by_workers(draws, client), map=mapping(client))
+        both, z, found = (ours, theirs), np.full((1, P), 1 / P), []
+        row = {
+            "m": m,
+            "pass": side_by_side(*(partial(one.evaluate_many, z, z) for one in both)),
+            "solve": side_by_side(*(lambda o=o: found.append(solved(o)) for o in both), 2),
+            "predict": predicting(m, client, pool),
+            "start, in passes": started / seconds(partial(ours.evaluate_many, z, z)),
+            "z apart": float(np.abs(found[0] - found[1]).max()),
+        }
     print(f"{m:>9}  " + "  ".join(f"{k} {v:.3g}" for k, v in list(row.items())[1:]), flush=True)
     return row
 
 
+def solved(problem: PartitionedProblem) -> np.ndarray:
+    return solve(problem, remember=False).z
+
+
 def main(quick: bool = False) -> list[dict[str, float]]:
-    """Print workers/threads for building, a pass and a solve."""
+    """Print workers/threads for a pass, a solve and predictions."""
     start = perf_counter()
     with LocalCluster(**LOCAL) as cluster, Client(cluster, set_as_default=False) as client:
         started = perf_counter() - start
