@@ -15,7 +15,7 @@ from anymix._arrays import named_sources
 from anymix._errors import InputError
 from anymix.engines.cluster import dask, mapping, sent
 from anymix.engines.table_part import TablePart
-from anymix.engines.tables import PartitionedTables
+from anymix.engines.tables import PartitionedTables, in_threads
 from anymix.sources import Source, Tables, evaluate
 
 
@@ -89,7 +89,8 @@ def tables_on(client: Any, asking: Asking, X: Any, *columns: Any) -> Partitioned
         tasks = _asked(whole, X, asking.features, *columns)
     parts, asked = client.compute(tasks), mapping(client)
     sizes = asked(attrgetter("tables.n_points"), parts)
-    return PartitionedTables([part for part, n in zip(parts, sizes, strict=True) if n], asked)
+    some = [part for part, n in zip(parts, sizes, strict=True) if n]
+    return PartitionedTables(some, asked, in_threads)
 
 
 def _asked(whole: Any, X: Any, features: Sequence[str] | None, *columns: Any) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
@@ -13,7 +13,7 @@ from anymix._arrays import IntArray
 from anymix.core import Averaged, Certificate, Solution, gap
 from anymix.sources.certifying import certify_learned
 from anymix.sources.learning import Learned, learn_rows
-from anymix.sources.lessons import Goal, Lesson, Part
+from anymix.sources.lessons import Goal, Part, Together
 from anymix.sources.parts import HeldOut, answers
 from anymix.sources.seen import Seen
 from anymix.sources.table_rows import TableLesson, TableRows
@@ -50,9 +50,10 @@ class JudgedApart(TableRows):
         """They teach nothing."""
         return []
 
-    def learned(self, learn: Callable[[Lesson], Part], lessons: Sequence[Lesson]) -> Sequence[Part]:
-        """Return what others have taught."""
-        return [self.taught]
+    @property
+    def together(self) -> Together:
+        """Return what others have taught, whatever is to be learned."""
+        return lambda learn, lessons: [self.taught]
 
     def certified(self, parts: Sequence[Part], used: Averaged, goal: Goal) -> Certificate:
         """Certify what was learned without any of these rows."""
