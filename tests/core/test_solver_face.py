@@ -101,7 +101,7 @@ def test_sums_tell_how_much_to_shrink():
     np.testing.assert_array_equal(one.z, other.z)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.loss.kink], ids=repr)
+@pytest.mark.parametrize("case", [c for c in CASES if c.loss.kink], ids=lambda c: repr(c.loss))
 def test_kinks_are_rounded_by_sums_alone(case):
     problem = make_problem(case, 0)
     one, other = solve(problem, "robust"), solve(Bare(problem), "robust")

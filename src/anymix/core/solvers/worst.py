@@ -46,7 +46,7 @@ def find_worst(request: Request) -> Found:
 def _descents(request: Request, oracle: Oracle, starts: FloatArray, tol: float) -> list[Found]:
     if request.problem.loss.kink:
         return descend_kinks(oracle, starts, request.penalty, tol)
-    return descend(oracle, starts, request.penalty, tol)
+    return descend(oracle, starts, request.penalty, tol, polish=tol < ROUGH_TOL)
 
 
 def _reachable(request: Request, oracle: Oracle) -> float:
