@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from anymix.core import (
     paper_bounds,
 )
 from anymix.engines.judging_verbs import judged_words
+from anymix.engines.once import once
 from anymix.engines.questions import Arrays, pack_average
 from anymix.sources import (
     Goal,
@@ -73,7 +74,7 @@ class TestimonyInParts:
     def _ask(self, verb: str, **arrays: Any) -> list[Arrays]:
         return self.tables.ask(verb, self.words, self.arrays | arrays)
 
-    @cached_property
+    @once
     def _summed(self) -> Arrays:
         found = self._ask("evidence")
         how: dict[str, Any] = {"least": np.minimum, "largest": np.maximum}

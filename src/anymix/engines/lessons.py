@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from anymix._arrays import FloatArray
 from anymix.core import Calibration, Consulting, Loss, Sums, get_loss
 from anymix.densities import KINDS, TemperatureScaling
+from anymix.engines.once import once
 from anymix.engines.partitioned import Map, SummedProblem
 from anymix.engines.questions import Arrays, Words, form_of, pack_calibration, pack_consulting
 from anymix.sources import Consulted, Goal, Tables, consulting_of, learn_pools
@@ -121,7 +121,7 @@ class DomainSumsInParts:
         self.aside = ~np.isin(np.arange(p), kept)
         self._known: dict[bytes, tuple[float, FloatArray, FloatArray]] = {}
 
-    @cached_property
+    @once
     def floor(self) -> float:
         """The lowest log-responsibility of all parts."""
         found = self.lesson.tables.ask("floor", {}, {"aside": self.aside} | self.lesson.fold)

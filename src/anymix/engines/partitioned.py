@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from builtins import map as builtin_map
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from operator import add
 from typing import Any, Protocol, Self
 
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray
 from anymix.core import Loss, Sums, add_sums, gap
+from anymix.engines.once import once
 
 Step = tuple[str, tuple[Any, ...]]
 
@@ -37,7 +38,7 @@ class SummedProblem(ABC):
     def viewed(self, step: str, *given: Any) -> Self:
         """Return the same parts, each seen through one step more: "smoothed", or "thinned"."""
 
-    @cached_property
+    @once
     def _counts(self) -> tuple[int, FloatArray]:
         n, own = zip(*self.answers("counted"), strict=True)
         return sum(n), np.asarray(reduce(add, own))
@@ -57,7 +58,7 @@ class SummedProblem(ABC):
         """ε_k = L(D_k, h_k), shape (p,)."""
         return self._counts[1]
 
-    @cached_property
+    @once
     def loss(self) -> Loss:
         """The loss, of all parts."""
         found: Loss = next(iter(self.answers("loss")))

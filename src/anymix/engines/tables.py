@@ -15,7 +15,7 @@ from __future__ import annotations
 from builtins import map as builtin_map
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, reduce
+from functools import reduce
 from operator import add
 from typing import Any, cast
 
@@ -26,6 +26,7 @@ from anymix._arrays import FloatArray, IntArray
 from anymix.core import Averaged, Certificate, Loss, Moments
 from anymix.engines.certifying import certify_learned_in_parts
 from anymix.engines.lessons import LessonInParts
+from anymix.engines.once import once
 from anymix.engines.partitioned import Map
 from anymix.engines.questions import Arrays, Question, Words, pack_average
 from anymix.engines.table_part import TablePart
@@ -102,7 +103,7 @@ class PartitionedTables:
         found = self.ask(verb, words, arrays)
         return {name: reduce(add, (one[name] for one in found)) for name in found[0]}
 
-    @cached_property
+    @once
     def _counted(self) -> list[Arrays]:
         found = self.ask("count", {}, {"folds": 1})
         for name in ("classes", "at_label", "has_densities"):
@@ -112,7 +113,7 @@ class PartitionedTables:
             raise ValueError("parts must have the same sources; these have more or fewer.")
         return found
 
-    @cached_property
+    @once
     def rows(self) -> IntArray:
         """The rows of each source in each part, (parts, p)."""
         return np.array([one["rows"][0] for one in self._counted], dtype=np.intp)
@@ -155,7 +156,7 @@ class PartitionedTables:
         heavy = np.max([one["heaviest"] for one in self._counted], axis=0)
         return bool(self.whole.all() and (heavy - light <= 1e-9 * heavy).all())
 
-    @cached_property
+    @once
     def n_folds(self) -> int:
         """How many folds the rows are dealt out to: one where a source has too few."""
         return N_PARTS if self.rows.sum(axis=0).min() >= FEWEST_ROWS else 1
@@ -165,7 +166,7 @@ class PartitionedTables:
         """How rows are dealt out: the number of folds, and the sources that are in many parts."""
         return {"folds": np.array(self.n_folds), "spread": ~self.whole}
 
-    @cached_property
+    @once
     def by_fold(self) -> Arrays:
         """Rows with weight and weights of each source in each fold, (K, p)."""
         found = self.total("count", {}, self.dealt)
