@@ -46,7 +46,8 @@ def run(args: Namespace, console: Console) -> int:
         found = read_certificate(args.model)
         if found is None:
             raise ValueError(
-                f"{args.model} has no certificate: it is of one source, or z was adapted to "
+                f"{args.model} has no certificate: it is of one source, the rows that taught it "
+                "stayed at their sites, or z was adapted to "
                 "traffic; give new rows with --held-out."
             )
         console.result(found.sentence, found)

@@ -5,6 +5,7 @@ from anymix.estimators._held_out import DensityChoice as DensityChoice
 from anymix.estimators._kmm_qp import BoxAndBand as BoxAndBand
 from anymix.estimators._kmm_qp import MeanMatching as MeanMatching
 from anymix.estimators._kmm_qp import solve_qp as solve_qp
+from anymix.estimators._taught import take_up as take_up
 from anymix.estimators.baselines import (
     HardRouter,
     Joint,

@@ -18,8 +18,8 @@ from anymix.estimators._rows import Rows, check_every_source, check_X
 from anymix.estimators._set_aside import with_set_aside
 from anymix.estimators._source_training import SourceTrainer
 from anymix.estimators._tables_given import check_tables
+from anymix.estimators._taught import take_up
 from anymix.estimators._warnings import names_checked
-from anymix.estimators.cross_loss import cross_loss
 from anymix.sources import (
     Seen,
     Source,
@@ -196,11 +196,8 @@ class DistributionWeighting(Members):
         self.__dict__.pop("influence_", None)
         self.tables_ = tables
         self.set_aside_ = tuple(str(self.source_names_[j]) for j in goal.set_aside)
-        self.combination_, self.certificate_ = learned.combination, learned.certificate
-        self.solution_, self.calibration_report_ = learned.solution, learned.calibration_report
-        self.novelty_, self.advice_ = learned.novelty, learned.advice
         self.held_out_ = learned.held_out
-        self.cross_loss_ = cross_loss(*learned.cross_losses, self.source_names_, self.confidence)
+        take_up(self, learned)
 
     def log_responsibilities(self, X: Any) -> FloatArray:
         """log r_k(x), calibrated and sharpened as predictions use them, shape (p, n)."""

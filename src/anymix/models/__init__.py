@@ -17,6 +17,8 @@ from anymix.models.sites import certify_sites as certify_sites
 from anymix.models.sites import compare_sites as compare_sites
 from anymix.models.sites import fit_folder as fit_folder
 from anymix.models.tables_file import rows_that_fit as rows_that_fit
+from anymix.models.taught import BESIDE as BESIDE
+from anymix.models.taught import write_taught as write_taught
 from anymix.models.writing import save
 
 __all__ = ["SavedModel", "check_place", "load", "read_model", "read_record", "save"]

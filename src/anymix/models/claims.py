@@ -81,6 +81,15 @@ def check_learned(model: Any, record: dict[str, Any]) -> None:
     _check_report(model.calibration_report_, model)
 
 
+def check_untold(record: dict[str, Any]) -> None:
+    """A model without tables claims nothing that only tables could show."""
+    for name in ("certificate", "comparison", "novelty", "seen"):
+        if record.get(name) is not None:
+            raise ValueError(f"it has the entry {name!r}, and no tables that show it")
+    if record["has_densities"] or record["at_label"]:
+        raise ValueError("it says of what kind its tables are, and has none")
+
+
 def _dealt(model: Any) -> IntArray:
     """The parts that the rows were dealt out to: their content says which."""
     n_parts, tables = len(model.combination_.parts), model.tables_

@@ -11,12 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from anymix._errors import AuditError, MissingError
+from anymix._errors import AuditError, InputError, MissingError
 from anymix._files import read_file
 from anymix.core import Certificate, plain, restored
 from anymix.estimators import summarise
 from anymix.exchange import FileFacts, ReceivedSource, facts_of, parse_json, read_sources
-from anymix.models.claims import check_alone, check_learned, check_loss, check_sources
+from anymix.models.claims import (
+    check_alone,
+    check_learned,
+    check_loss,
+    check_sources,
+    check_untold,
+)
 from anymix.models.entries import check_entries, plain_name
 from anymix.models.novelty_file import read_novelty
 from anymix.models.parts import name_columns, nameless, read_router
@@ -162,6 +168,10 @@ def _restore_learned(folder: Path, record: dict[str, Any], *_: Any) -> Any:
     if len(model.source_names_) == 1:
         check_alone(record)
         return model
+    if record["tables"] is None:
+        check_untold(record)
+        model.novelty_ = model.advice_ = None
+        return model
     path, facts = _part(folder, record["tables"])
     model.tables_ = read_tables(
         path,
@@ -200,6 +210,7 @@ def summarise_folder(folder: str | Path, name: str | None = None) -> dict[str, A
     folder = Path(folder)
     model, saved = _settled(folder, _restore_all)
     check_several(folder, model)
+    check_told(folder, model)
     shown = summarise(model, model.comparison_, name=name or folder.resolve().name)
     if "certificate" in saved:
         shown["adapted"] = None
@@ -221,3 +232,13 @@ def check_several(folder: str | Path, model: Any) -> None:
     """Refuse a model of one source where sources are compared."""
     if len(model.source_names_) < 2:
         raise ValueError(f"{folder} is a model of one source: there is nothing to compare.")
+
+
+def check_told(folder: str | Path, model: Any) -> None:
+    """Refuse a model whose rows stayed at their sites where these are asked for."""
+    if "tables_" not in vars(model):
+        raise InputError(
+            folder,
+            "was learned from rows that stayed at their sites, so that there are none to show this "
+            "by; give rows of your own",
+        )

@@ -80,7 +80,7 @@ def certify_sites(
     """
     check_several(saved.path, saved.model)
     tables, model = _joined(sites, saved), saved.model
-    seen = _seen(tables, sites, model)
+    seen, told = _seen(tables, sites, model), "tables_" in vars(model)
     tables.check_loss(model.loss, model.combination_.rule)
     found = certify_tables(
         tables,
@@ -88,7 +88,8 @@ def certify_sites(
         model.loss,
         confidence=confidence,
         measure=measure,
-        clip=usual_clip(model.tables_, model.loss, measure),
+        # Rows that stayed at their sites have left no own losses to clip by.
+        clip=usual_clip(model.tables_, model.loss, measure) if told else None,
         assumptions=Assumptions(loss_bound=loss_bound),
     )
     return model.named(without_confidence(found, seen)), seen
@@ -96,7 +97,9 @@ def certify_sites(
 
 def _seen(tables: Tables, sites: Sequence[SiteTable], model: Any) -> list[str]:
     """Name the sources whose rows fit has seen: by what is said of them, or by themselves."""
-    found = {*seen_sources(tables, model), *model.seen_among(tables)}
+    found = set(model.seen_among(tables))
+    if "tables_" in vars(model):
+        found |= set(seen_sources(tables, model))
     known = vars(model).get("seen_")
     rows = None if known is None else known.rows
     for site in sites:
