@@ -7,6 +7,8 @@ are one problem in parts with another `map`.  Nothing heavy is imported here.
 from anymix.engines.certifying import certify_in_parts, usual_clip_in_parts
 from anymix.engines.cluster import answering as answering
 from anymix.engines.domains import FeaturePart, fit_domain_classifier
+from anymix.engines.flower_app import ADDRESS as ADDRESS
+from anymix.engines.flower_app import write_app as write_app
 from anymix.engines.partitioned import PartitionedProblem
 from anymix.engines.questions import Question, numbers_in
 from anymix.engines.store import Store as Store

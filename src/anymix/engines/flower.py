@@ -1,0 +1,103 @@
+"""Sites that keep their rows, asked through Flower: a ClientApp for each, a ServerApp that learns.
+
+The learner owns the loop.  What it asks goes to all sites in one round of messages, and comes back
+as sums over their rows; rows, and what sources say of a row, never leave a site.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from anymix._errors import InputError
+from anymix.engines.answering import RECORDS, answer
+from anymix.engines.federated import Settings, federate
+from anymix.engines.ledger import Ledger, counted, total
+from anymix.engines.messages import need_flower, read_questions, refusal_records, reply_records
+from anymix.engines.noise import releases_in
+from anymix.engines.site import ReadRows, Site
+from anymix.engines.wire import pack, unpack
+
+# Flower's own logger, which the processes of its apps show.
+LOG = logging.getLogger("flwr")
+
+
+def client_app(expected: Mapping[str, str], read_rows: ReadRows) -> Any:
+    """Return the ClientApp of a site.
+
+    Parameters
+    ----------
+    expected : mapping
+        The sources, in order, with the SHA-256 of their manifests: the same at all sites.
+    read_rows : callable
+        read_rows(path, received, target) gives the features and targets of the site's table.
+
+    Where rows and folders are is said by the node, at the site: `site`, `rows` and `sources`, and
+    perhaps `target` ("y"), `state` (a folder) and `min-rows` (20), which a server cannot change.
+    """
+    app = need_flower()
+    from flwr.clientapp import ClientApp
+
+    client = ClientApp()
+
+    @client.query()
+    def query(message: Any, context: Any) -> Any:
+        try:
+            content = _answers(message.content, context, expected, read_rows)
+        # Faults are said in a sentence; what else goes wrong, Flower tells the server.
+        except (InputError, ValueError) as error:
+            LOG.error("refused: %s", error)
+            content = refusal_records(str(error))
+        return app.Message(content, reply_to=message)
+
+    return client
+
+
+def server_app(expected: Mapping[str, str]) -> Any:
+    """Return the ServerApp: it waits for all sites, learns by rounds, and writes the model.
+
+    Parameters
+    ----------
+    expected : mapping
+        The sources, in order, with the SHA-256 of their manifests; there is a site for each.
+
+    The run says where folders are and what z is to achieve; see `Settings`.
+    """
+    need_flower()
+    from flwr.serverapp import ServerApp
+
+    server = ServerApp()
+
+    @server.main()
+    def learn(grid: Any, context: Any) -> None:
+        federate(grid, expected, Settings.of(context.run_config), LOG.info)
+
+    # Flower looks at the annotations, which here are strings.
+    return server
+
+
+def _answers(content: Any, context: Any, expected: Mapping[str, str], read_rows: ReadRows) -> Any:
+    """Answer the questions of one round; write down and say what leaves before it does."""
+    site = Site.of(context.node_config, expected)
+    part, ledger = site.part(read_rows), Ledger(site.ledger)
+    questions = [unpack(arrays, RECORDS) for arrays in read_questions(content)]
+    releases, spent = 0, ""
+    if site.noise is None:
+        answers = [answer(question, part) for question in questions]
+    else:
+        releases = sum(releases_in(question) for question in questions)
+        site.noise.check(ever := ledger.releases() + releases)
+        rng = np.random.default_rng()
+        answers = [site.noise.answer(question, part, rng) for question in questions]
+        spent = f"; with noise, epsilon {site.noise.spent(ever):.3g} is spent"
+    left = counted(questions, answers)
+    n, run, all_runs = ledger.add(context.run_id, left, releases)
+    what = ", ".join(f"{numbers} of {verb}" for verb, (_, numbers) in left.items())
+    LOG.info(
+        "site %s, round %d: %d numbers leave (%s), of %d rows; %d in this run, %d ever%s",
+        *(site.name, n, total(left), what, part.tables.n_points, run, all_runs, spent),
+    )
+    return reply_records(site.name, [pack(one, RECORDS) for one in answers])
