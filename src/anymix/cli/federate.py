@@ -1,0 +1,48 @@
+"""anymix federate: a Flower app that learns one model from sites which keep their rows."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from anymix.cli.argument_types import name
+from anymix.cli.console import Console
+from anymix.cli.outputs import check_apart
+from anymix.cli.table_reader import Columns
+from anymix.cli.table_reader import read_rows as read_table
+from anymix.engines import ADDRESS, write_app
+from anymix.exchange import ReceivedSource, read_alike
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Describe the command."""
+    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="source folders")
+    parser.add_argument(
+        "--out", type=name, required=True, metavar="APP", help="folder of the app to write"
+    )
+    parser.add_argument(
+        "--superlink",
+        default=ADDRESS,
+        metavar="ADDRESS",
+        help="where the server will be, as host:port",
+    )
+
+
+def run(args: Namespace, console: Console) -> int:
+    """Run the command."""
+    check_apart(args.out, args.sources)
+    received = read_alike(args.sources)
+    write_app(received, args.out, args.superlink)
+    names = [one.manifest.name for one in received]
+    text = (
+        f"wrote {args.out}: a Flower app for the sites {', '.join(names)}; its README.md has the "
+        "four commands that run it"
+    )
+    console.result(text, {"out": args.out, "sites": names}, args.out)
+    return 0
+
+
+def read_rows(path: str, received: Sequence[ReceivedSource], target: str) -> tuple[Any, Any]:
+    """Read a site's table as the manifests of the sources describe it, for the app of a site."""
+    return read_table(path, Columns.of([one.manifest for one in received], target))
