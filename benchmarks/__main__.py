@@ -6,6 +6,7 @@ from benchmarks import (
     bigram,
     confidence,
     estimators,
+    federated,
     imports,
     kde,
     kmm,
@@ -41,6 +42,7 @@ ALL = (
     monitor_coverage,
     sandbox,
     site_privacy,
+    federated,
     poison,
 )
 
