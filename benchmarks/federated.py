@@ -113,7 +113,7 @@ def recovered(found: Any, odds: Any) -> float:
 
 def attacks(sizes: tuple[int, ...], trials: int) -> None:
     ways: dict[str, Callable[[TablePart, int], Any]] = {"poles, from z alone": poles}
-    for width in (0.01, LEAST_WIDTH, 0.25, 1.0):
+    for width in (0.01, 0.05, LEAST_WIDTH, 0.25, 1.0):
         ways[f"peaks, calibrations of width {width:g}"] = partial(peaks, width=width)
     print("| share of rows recovered, m rows | " + " | ".join(map(str, sizes)) + " |")
     print("|---" * (len(sizes) + 1) + "|")
@@ -188,12 +188,15 @@ def cost(name: str, parts: list[Tables], loss: str, sigmas: tuple[float, ...], t
     best = solve(exact, "regret").z
     uniform = np.full(best.size, 1.0 / best.size)
     rows = [("no noise", best, None), ("equal weights, nobody asked", uniform, None)]
-    for sigma in sigmas:
-        for trial in range(trials):
-            tables, count = with_noise(parts, Noise(sigma, 1.0), trial)
+    # The first has no noise to speak of and cuts no row: what the few steps alone cost.
+    for sigma, clip in ((1e-9, 1e6), (1e-9, 1.0), *((sigma, 1.0) for sigma in sigmas)):
+        for trial in range(trials if sigma > 1e-6 else 1):
+            tables, count = with_noise(parts, Noise(sigma, clip), trial)
             problem = SaidInParts(LessonInParts(tables, -1), None).problem(loss, 1e-3)
             z = solve_noisily(problem, "regret", 20).z
-            rows.append((f"σ = {sigma:g}", z, spent(sigma, count[0])))
+            steps = "20 steps, no noise, " + ("rows cut to 1" if clip == 1 else "no row cut")
+            said = steps if sigma < 1e-6 else f"σ = {sigma:g}, rows cut to 1"
+            rows.append((said, z, None if sigma < 1e-6 else spent(sigma, count[0])))
     for said in dict.fromkeys(row[0] for row in rows):
         same = [row for row in rows if row[0] == said]
         worst = np.mean([exact.robust_loss(z) for _, z, _ in same])
