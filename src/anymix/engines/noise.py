@@ -18,6 +18,7 @@ from anymix._arrays import FloatArray
 from anymix._errors import InputError
 from anymix.core import Problem
 from anymix.engines.answering import answer, check_question, home_of
+from anymix.engines.messages import need_flower
 from anymix.engines.questions import Arrays, Question
 from anymix.engines.table_part import TablePart
 
@@ -94,21 +95,31 @@ class Noise:
 
 
 def spent(sigma: float, releases: int, delta: float = DELTA) -> float:
-    """ε at δ of Gaussian releases; Flower's accountant, where it can be had, is a little finer.
+    """ε at δ of Gaussian releases, by Flower's accountant where it can be had, else by `formula`.
 
-    >>> round(spent(10.0, 100), 2), spent(10.0, 0)
-    (5.3, 0.0)
+    >>> spent(10.0, 0), 0 < spent(10.0, 100) <= formula(10.0, 100)
+    (0.0, True)
     """
     if releases == 0:
         return 0.0
     try:
         return _accounted(sigma, releases, delta)
     except ImportError:
-        rho = releases / (2.0 * sigma**2)
-        return rho + 2.0 * sqrt(rho * log(1.0 / delta))
+        return formula(sigma, releases, delta)
+
+
+def formula(sigma: float, releases: int, delta: float = DELTA) -> float:
+    """ε at δ by concentrated privacy; an accountant is a little finer.
+
+    >>> round(formula(10.0, 100), 2)
+    5.3
+    """
+    rho = releases / (2.0 * sigma**2)
+    return rho + 2.0 * sqrt(rho * log(1.0 / delta))
 
 
 def _accounted(sigma: float, releases: int, delta: float) -> float:
+    need_flower()
     from flwr import serverapp as flower
 
     relation = flower.NeighboringRelation.ADD_OR_REMOVE_ONE
