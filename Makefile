@@ -1,10 +1,10 @@
-# Few words: demo, test, coverage, bench, study-NAME, docs, format, clean.  Each creates what it needs.
+# Few words: demo, test, coverage, bench, study-NAME, docs, site, dist, format, clean.  Each creates what it needs.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo test test-slow coverage lint bench docs format clean
+.PHONY: demo test test-slow coverage lint bench docs site dist format clean
 
 # One environment; a stamp remembers which extra is in it.
 $(VENV)/.stamp-%: pyproject.toml
@@ -41,6 +41,22 @@ docs: $(VENV)/.stamp-test
 	$(BIN)/python tools/docs.py
 	$(BIN)/python tools/cli_docs.py
 	$(BIN)/python tools/results.py
+
+# The pages as a site, in build/site; a warning or a link that leads nowhere stops it.  The variable
+# keeps the theme from advertising its successor.
+site: export NO_MKDOCS_2_WARNING = 1
+site: $(VENV)/.stamp-test
+	$(BIN)/mkdocs build --strict --site-dir build/site
+	$(BIN)/python tools/site_links.py build/site
+
+# What is released, in dist/: built from a clean tree, checked, and tried in an empty environment.
+dist: $(VENV)/.stamp-dist
+	rm -rf dist build/trial
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv build/trial
+	build/trial/bin/pip install -q --disable-pip-version-check "$$(echo dist/*.whl)[exchange]"
+	cd build/trial && bin/python -I ../../tools/smoke.py
 
 # The paper's experiments, e.g. `make study-office DATA=folder SEEDS=10`; records go to results/.
 DATA ?= ../shared/data
