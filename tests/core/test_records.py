@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from types import GenericAlias, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anymix.core import Problem, simplex, solve
-from anymix.core.records import Step, plain
+from anymix.core.records import Step, plain, restored
 
 
 @pytest.fixture
@@ -23,6 +24,12 @@ def test_a_solution_survives_json(solution):
     np.testing.assert_array_equal(read["z"], solution.z)
     assert read["status"] == "converged"
     assert read["trace"][0] == solution.trace[0]._asdict()
+
+
+def test_arrays_are_arrays_where_numpy_declares_them_by_an_alias():
+    """As numpy 2.5 does; without looking through it every list stayed a list."""
+    alias = GenericAlias(SimpleNamespace(__value__=np.ndarray[tuple, np.dtype]), (np.float64,))
+    np.testing.assert_array_equal(restored(alias, [1.0, "inf"]), [1.0, np.inf])
 
 
 def test_a_solution_is_frozen(solution):

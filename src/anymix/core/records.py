@@ -63,7 +63,7 @@ def restored(kind: Any, value: Any) -> Any:
     >>> restored(FloatArray, [1.0, "inf"])
     array([ 1., inf])
     """
-    origin, inner = get_origin(kind), get_args(kind)
+    origin, inner = _origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         known = [option for option in inner if option is not type(None)]
         if value is None:
@@ -84,6 +84,12 @@ def restored(kind: Any, value: Any) -> Any:
     if origin is Literal and value not in inner:
         raise ValueError(f"{value!r:.60} stands where one of {inner} is expected.")
     return value
+
+
+def _origin(kind: Any) -> Any:
+    """Look through an alias, as which newer numpy declares `NDArray`, to what it stands for."""
+    origin = get_origin(kind)
+    return get_origin(origin.__value__) if hasattr(origin, "__value__") else origin
 
 
 def _listed(value: Any) -> list[Any]:
