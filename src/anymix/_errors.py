@@ -33,6 +33,21 @@ def one_line(text: object) -> str:
     return visible(" ".join(str(text).split()))
 
 
+def not_installed(library: str, extra: str) -> ImportError:
+    """Return the error that says which extra of anymix brings a library.
+
+    Examples
+    --------
+    >>> print(not_installed("onnx", "exchange"))
+    onnx is not installed; it comes with anymix's extra 'exchange':
+    pip install '.[exchange]' in a checkout.
+    """
+    return ImportError(
+        f"{library} is not installed; it comes with anymix's extra {extra!r}: "
+        f"pip install '.[{extra}]' in a checkout."
+    )
+
+
 class UsageError(ValueError):
     """A command line that cannot be understood, whatever stands in the files that it names."""
 

@@ -10,6 +10,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from anymix._errors import not_installed
+
 
 def need(module: str, extra: str = "exchange") -> Any:
     """Import an optional library, or say with which extra of anymix it comes.
@@ -23,7 +25,7 @@ def need(module: str, extra: str = "exchange") -> Any:
         with _undisturbed():
             return import_module(module)
     except ImportError as error:
-        raise _missing(module, extra) from error
+        raise not_installed(module.split(".")[0], extra) from error
 
 
 def installed(*modules: str) -> None:
@@ -35,13 +37,7 @@ def installed(*modules: str) -> None:
     """
     for module in modules:
         if find_spec(module) is None:
-            raise _missing(module)
-
-
-def _missing(module: str, extra: str = "exchange") -> ImportError:
-    return ImportError(
-        f"{module.split('.')[0]} is not installed; install it with: pip install 'anymix[{extra}]'."
-    )
+            raise not_installed(module, "exchange")
 
 
 @contextmanager
