@@ -45,7 +45,7 @@ docs: $(VENV)/.stamp-test
 # The pages as a site, in build/site; a warning or a link that leads nowhere stops it.  The variable
 # keeps the theme from advertising its successor.
 site: export NO_MKDOCS_2_WARNING = 1
-site: $(VENV)/.stamp-test
+site: $(VENV)/.stamp-site
 	$(BIN)/mkdocs build --strict --site-dir build/site
 	$(BIN)/python tools/site_links.py build/site
 

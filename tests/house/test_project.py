@@ -25,6 +25,36 @@ def test_licence_and_python_agree():
     assert f'"{least}"' in (ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8")
 
 
+def test_the_same_pythons_are_promised_and_tested():
+    """A version that is named in one place only is promised and not tried, or tried in vain."""
+    named = [line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if ":: 3." in line]
+    workflow = (ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8")
+    tried = re.findall(r"python: \[(.*)\]", workflow)
+    assert tried
+    assert all(re.findall(r"[\d.]+", row) == named for row in tried)
+
+
+def test_whoever_cites_names_this_version():
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {anymix.__version__}\n" in cited
+    assert f"\nlicense: {PROJECT['license']}\n" in cited
+
+
+def test_nothing_says_that_it_is_published():
+    """Until it is, `pip install anymix` would install what a stranger puts there."""
+    published = re.compile(r"pip install [^\n`]*\banymix\b")
+    kinds = ("*.md", "src/**/*.py", "docs/**/*.md", "examples/*", ".github/**/*.yml")
+    for path in (path for kind in kinds for path in ROOT.glob(kind) if path.is_file()):
+        assert not published.search(path.read_text(encoding="utf-8")), path
+
+
+def test_the_release_goes_the_way_that_is_tried_by_hand():
+    release = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    assert "make dist" in release
+    assert "id-token: write" in release
+    assert "password" not in release
+
+
 def test_ci_runs_the_readme_command():
     assert "make test" in (ROOT / ".ci/run").read_text(encoding="utf-8")
     assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
