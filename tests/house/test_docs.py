@@ -9,7 +9,9 @@ from tests.house.source_tree import LIBRARY, ROOT
 from tools import api_page
 
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 PROSE = ["quickstart.md", "choosing.md", "losses.md", "paper_map.md"]
+PROSE += [f"tutorials/{path.name}" for path in TUTORIALS]
 
 
 def test_the_api_page_is_what_the_docstrings_say():
