@@ -73,8 +73,8 @@ def visit(site, tmp_path_factory):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     browser = Browser(tmp_path_factory.mktemp("browser"))
 
-    def call(address, **settings):
-        place = f"http://127.0.0.1:{server.server_port}/{address}"
+    def call(address, host="127.0.0.1", **settings):
+        place = f"http://{host}:{server.server_port}/{address}"
         browser.page(SimpleNamespace(as_uri=lambda: place), **settings)
         return browser
 
@@ -105,10 +105,10 @@ def test_search_finds_a_page(visit):
 
 
 def test_dark_follows_the_system_and_can_be_switched(visit):
-    visit("").run("localStorage.clear()")  # where the theme keeps what was chosen
-    browser = visit("", scheme="dark")
+    # The theme keeps what was chosen for each host: this one has not been visited before.
+    browser = visit("", host="localhost", scheme="dark")
     scheme = "return document.body.getAttribute('data-md-color-scheme')"
-    assert browser.run(scheme) == "slate"
+    assert wait_for(browser, f"{scheme} === 'slate'")
     browser.run("document.querySelector('[data-md-component=palette] label:not([hidden])').click()")
     assert wait_for(browser, f"{scheme} === 'default'")
 
