@@ -442,6 +442,6 @@ def test_without_flower_one_sentence_says_how_to_install_it():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == (
-        "sites are asked through Flower, which is not installed; install it with "
-        'pip install "anymix[flower]".'
+        "flwr is not installed; it comes with anymix's extra 'flower': "
+        "pip install '.[flower]' in a checkout."
     ), done.stderr

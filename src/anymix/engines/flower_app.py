@@ -81,8 +81,9 @@ README = """\
 # Learn one model from {n} sites that keep their rows
 
 The sources are {names}. Every site, and the server, has a folder that holds the
-folders of all of them, and `pip install "anymix[exchange,flower]=={version}"`. Nothing else is
-installed or fetched at run time:
+folders of all of them, and anymix {version} with the extras `exchange` and `flower` (in a
+checkout of it: `pip install '.[exchange,flower]'`). Nothing else is installed or fetched at run
+time:
 
     export FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1 FLWR_HOME=$PWD/home
 

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from anymix._errors import InputError, one_line
+from anymix._errors import InputError, not_installed, one_line
 from anymix.engines.wire import Arrays
 
-INSTALL = 'pip install "anymix[flower]"'
 # Of the form of messages: sites and server of different forms must not talk past each other.
 FORM = 1
 MOST_QUESTIONS = 1000
@@ -37,9 +36,7 @@ def need_flower() -> Any:
             import flwr.clientapp
             import flwr.serverapp
     except ImportError as error:
-        raise ImportError(
-            f"sites are asked through Flower, which is not installed; install it with {INSTALL}."
-        ) from error
+        raise not_installed("flwr", "flower") from error
     return flwr.app
 
 
