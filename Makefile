@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo test test-slow coverage lint bench docs site dist format clean
+.PHONY: bench-solvers demo test test-slow coverage lint bench docs site dist format clean
 
 # One environment; a stamp remembers which extra is in it.
 $(VENV)/.stamp-%: pyproject.toml
@@ -36,6 +36,11 @@ test-slow: $(VENV)/.stamp-test
 
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks
+
+# Regret and robust beside one start of SLSQP, at all sizes and losses.
+bench-solvers: $(VENV)/.stamp-bench
+	$(BIN)/python -m benchmarks.descents
+	$(BIN)/python -m benchmarks.solvers
 
 docs: $(VENV)/.stamp-test
 	$(BIN)/python tools/docs.py

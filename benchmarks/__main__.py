@@ -5,6 +5,7 @@ import sys
 from benchmarks import (
     bigram,
     confidence,
+    descents,
     estimators,
     federated,
     imports,
@@ -24,10 +25,11 @@ from benchmarks import (
 )
 
 # Ten SLSQP starts on 200 problems take hours; `benchmarks.random_problems` alone runs them all.
-SMALL = {random_problems}
+SMALL = {random_problems, descents}
 ALL = (
     imports,
     solvers,
+    descents,
     random_problems,
     kde,
     bigram,

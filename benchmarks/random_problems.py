@@ -1,14 +1,14 @@
 """Two hundred random problems: is γ = 0 found, and is the worst loss or regret as low as SLSQP's?
 
-    python -m benchmarks.random_problems [--quick] [number of problems]
+    python -m benchmarks.random_problems [--quick] [number of problems] [largest p] [largest m]
 
-Gaussian domains and Dirichlet-like tables, squared loss and cross-entropy, p from 2 to 100 and m
-from 300 to 10 000, both log-uniform.  "gamma" must reach γ ≤ 1e-8 of the worst loss; "robust" and
-"regret" must not be above the best of ten starts of SLSQP by more than 1e-6 of the worst loss; and
-as all these problems have the pooled measure, the regret must be at most ηM.  SLSQP gets anymix's
-derivatives, the uniform start and nine random ones (for γ the uniform start alone), and 100
-iterations for each.  Two processes with one
-thread each share the work; a line of JSON a problem goes into a temporary file as it is done.
+Gaussian domains and Dirichlet-like tables, squared loss and cross-entropy, and the same tables with
+every other loss, p from 2 to 100 and m from 300 to 10 000, both log-uniform.  "gamma" must reach
+γ ≤ 1e-8 of the worst loss; "robust" and "regret" must not be above the best of ten starts of SLSQP
+by more than 1e-6 of the worst loss; and as all these problems have the pooled measure, the regret
+must be at most ηM.  SLSQP gets anymix's derivatives, the uniform start and nine random ones (for γ
+the uniform start alone), and 100 iterations for each.  Two processes with one thread each share the
+work; a line of JSON a problem goes into a temporary file as it is done.
 """
 
 import json
@@ -16,6 +16,8 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import warnings
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -24,11 +26,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray
-from anymix.core import Problem, simplex, solve
+from anymix.core import Problem, SolverWarning, simplex, solve
 from anymix.studies import synthetic
 from benchmarks.peers import slsqp_worst
 
 KINDS = ("Gaussian squared", "Gaussian entropy", "tables squared", "tables entropy")
+OTHERS = ("absolute", "pinball", "hinge", "huber", "logistic", "brier")
+KINDS += tuple(f"{family} {loss}" for loss in OTHERS for family in ("Gaussian", "tables"))
 OBJECTIVES = ("gamma", "robust", "regret")
 GAMMA_TOL, EXCESS_TOL = 1e-8, 1e-6
 
@@ -38,12 +42,25 @@ def make(seed: int, largest_p: int = 100, largest_m: int = 10_000) -> Problem:
     rng = np.random.default_rng(seed)
     p = round(float(np.exp(rng.uniform(np.log(2), np.log(largest_p)))))
     m = round(float(np.exp(rng.uniform(np.log(300), np.log(largest_m)))))
-    kind = seed % len(KINDS)
-    if kind == 0:
-        return synthetic.random_regression(p, m, rng)
-    if kind == 1:
-        return synthetic.random_classification(p, m, rng)
-    return synthetic.random_tables(p, m, rng, "squared" if kind == 2 else "cross_entropy")
+    family, loss = KINDS[seed % len(KINDS)].split()
+    if loss == "entropy":
+        of_tables = partial(synthetic.random_tables, loss="cross_entropy")
+        return (of_tables if family == "tables" else synthetic.random_classification)(p, m, rng)
+    of_numbers = synthetic.random_tables if family == "tables" else synthetic.random_regression
+    problem = of_numbers(p, m, rng)
+    return problem if loss == "squared" else with_loss(problem, loss)
+
+
+def with_loss(problem: Problem, loss: str) -> Problem:
+    """The same masses and predictors with another loss: of numbers, of margins, of two classes."""
+    D, h, y = problem.masses, problem.predictions, problem.targets
+    if loss in ("hinge", "logistic"):
+        margins = (h - np.median(y)) / h.std()
+        return Problem(D, margins, np.where(y > np.median(y), 1.0, -1.0), loss=loss)
+    if loss == "brier":
+        proba = 1.0 / (1.0 + np.exp((np.median(y) - h) / h.std()))
+        return Problem(D, np.stack([1 - proba, proba], axis=2), y > np.median(y), loss=loss)
+    return Problem(D, h, y, loss=loss)
 
 
 def baseline(problem: Problem, objective: str) -> FloatArray | None:
@@ -73,6 +90,7 @@ def rival(problem: Problem, objective: str, n_starts: int, max_iter: int) -> dic
 
 def examine(seed: int, n_starts: int = 10, max_iter: int = 100, **sizes: int) -> dict[str, Any]:
     """Solve one problem in every way."""
+    warnings.simplefilter("ignore", SolverWarning)
     problem = make(seed, **sizes)
     scale = problem.robust_loss(simplex.uniform(problem.n_sources))
     row: dict[str, Any] = {"seed": seed, "p": problem.n_sources, "m": problem.n_points}
@@ -81,6 +99,7 @@ def examine(seed: int, n_starts: int = 10, max_iter: int = 100, **sizes: int) ->
         start = perf_counter()
         solution = solve(problem, objective, tol=GAMMA_TOL if objective == "gamma" else 1e-10)
         ours = {"seconds": perf_counter() - start, "evaluations": solution.n_evaluations}
+        ours["rounds"] = solution.n_rounds
         ours |= {"status": solution.status, "value": judged(problem, objective, solution.z)}
         theirs = rival(problem, objective, 1 if objective == "gamma" else n_starts, max_iter)
         worst = max(problem.robust_loss(solution.z), 1e-6 * scale)
@@ -93,14 +112,16 @@ def _one_thread() -> None:
     threadpool_limits(1)
 
 
-def examine_all(seeds: range, processes: int, path: Path) -> list[dict[str, Any]]:
+def examine_all(
+    seeds: range, processes: int, path: Path, sizes: dict[str, int]
+) -> list[dict[str, Any]]:
     """Share the seeds between processes and write each answer down as it comes."""
     # Threads of a parent's BLAS do not survive a fork, so the children start afresh.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     context = multiprocessing.get_context("spawn")
     table = []
     with context.Pool(processes, initializer=_one_thread) as pool, path.open("w") as file:
-        for row in pool.imap_unordered(examine, seeds):
+        for row in pool.imap_unordered(partial(examine, **sizes), seeds):
             table.append(row)
             file.write(json.dumps(row) + "\n")
             file.flush()
@@ -112,6 +133,10 @@ def is_solved(row: dict[str, Any], objective: str) -> bool:
     return bool(
         ours["value"] <= GAMMA_TOL if objective == "gamma" else ours["excess"] <= EXCESS_TOL
     )
+
+
+def has_kink(row: dict[str, Any]) -> bool:
+    return row["kind"].split()[1] in ("absolute", "pinball", "hinge")
 
 
 def summary(table: list[dict[str, Any]]) -> None:
@@ -131,6 +156,11 @@ def summary(table: list[dict[str, Any]]) -> None:
             lower = sum(o["excess"] < -EXCESS_TOL for o in ours)
             print(f"  below SLSQP's best by more than {EXCESS_TOL:.0e}: {lower}")
         print(f"  evaluations: median {np.median(evaluations):.0f}, most {max(evaluations):.0f}")
+        for kinked in (False, True):
+            few = [row[objective]["ours"]["rounds"] for row in table if has_kink(row) == kinked]
+            if few:
+                told = f"median {np.median(few):.0f}, 9 in 10 {np.quantile(few, 0.9):.0f}"
+                print(f"  rounds, {'kinks' if kinked else 'smooth'}: {told}, most {max(few)}")
         seconds = [float(np.median([o["seconds"] for o in side])) for side in (ours, theirs)]
         print(f"  seconds, median: anymix {seconds[0]:.4f}, SLSQP (all starts) {seconds[1]:.4f}")
         failed = [row["seed"] for row in table if not is_solved(row, objective)]
@@ -140,13 +170,16 @@ def summary(table: list[dict[str, Any]]) -> None:
     print(f"\nregret at most ηM: {n - len(over)} of {n}{f'; NOT for seeds {over}' if over else ''}")
 
 
-def main(quick: bool = False, n: int = 200) -> list[dict[str, Any]]:
+def main(
+    quick: bool = False, n: int = 200, largest_p: int = 100, largest_m: int = 10_000
+) -> list[dict[str, Any]]:
+    sizes = {"largest_p": largest_p, "largest_m": largest_m}
     if quick:
-        table = [examine(seed, 2, 60, largest_p=8, largest_m=600) for seed in range(4)]
+        table = [examine(seed, 2, 60, largest_p=8, largest_m=600) for seed in range(5)]
     else:
         path = Path(tempfile.mkdtemp(prefix="anymix-")) / "random_problems.jsonl"
         print(f"{n} random problems; answers go to {path}", flush=True)
-        table = examine_all(range(n), 2, path)
+        table = examine_all(range(n), 2, path, sizes)
     summary(table)
     return table
 

@@ -10,7 +10,16 @@ import pytest
 from anymix.core import simplex
 from anymix.sources import SecondRound
 from anymix.studies import synthetic
-from benchmarks import imports, peers, random_problems, scale, scale_picture, solvers, tables
+from benchmarks import (
+    descents,
+    imports,
+    peers,
+    random_problems,
+    scale,
+    scale_picture,
+    solvers,
+    tables,
+)
 
 
 def never():
@@ -84,8 +93,19 @@ def test_random_problems_are_solved(capsys):
     printed = capsys.readouterr().out
     for objective in random_problems.OBJECTIVES:
         assert all(random_problems.is_solved(row, objective) for row in table)
-        assert f"{objective}: anymix solved 4 of 4" in printed
-    assert "regret at most ηM: 4 of 4" in printed
+        assert f"{objective}: anymix solved 5 of 5" in printed
+    assert "regret at most ηM: 5 of 5" in printed
+    assert "rounds, kinks" in printed
+
+
+def test_descents_are_put_beside_one_start_of_slsqp(capsys, monkeypatch):
+    monkeypatch.setattr(descents, "LOSSES", ("squared", "cross-entropy", "hinge"))
+    table = descents.main(quick=True)
+    assert {row["status"] for row in table} == {"converged"}
+    assert all(row["excess"] <= 1e-5 for row in table)
+    printed = capsys.readouterr().out
+    assert "m from 300, smooth: at most 6 x one start of SLSQP on" in printed
+    assert "rounds, smooth, p <= 30" in printed
 
 
 def test_the_summary_names_what_is_not_solved(capsys):
