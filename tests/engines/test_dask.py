@@ -371,5 +371,8 @@ def test_without_dask_a_sentence_says_how_to_get_it(numbers):
         "    except ImportError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    due = "dask is not installed; install it with: pip install 'anymix[dask]'.\n"
+    due = (
+        "dask is not installed; it comes with anymix's extra 'dask': "
+        "pip install '.[dask]' in a checkout.\n"
+    )
     assert (done.stdout, done.returncode) == (due * 2, 0), done.stderr
