@@ -47,8 +47,8 @@ def test_a_spent_budget_ends_with_the_best_z(objective, method, budget):
     np.testing.assert_allclose(found.source_losses, problem.source_losses(found.z), rtol=1e-12)
     assert found.z.sum() == pytest.approx(1.0)
     assert found.regret == pytest.approx(problem.regret(found.z))
-    # A round is asked as a whole: the prior, five corners.
-    assert found.n_evaluations <= budget.evaluations + 6
+    # A round is asked as a whole: the prior, five corners, four by chance.
+    assert found.n_evaluations <= budget.evaluations + 10
 
 
 def test_more_budget_is_never_worse():

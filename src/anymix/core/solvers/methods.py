@@ -80,9 +80,9 @@ def solve(
     start : array (p,), optional
         Where the DCA or the map begins, or a further start of the default path.
     n_starts : int
-        Starts of the default path for "regret" and "robust": the prior, and points near corners
-        of the simplex, at most p + 1.  Problems with several minima are rare but real; a start is
-        followed until it meets another, or cannot reach the best any more.
+        Starts of the default path for "regret" and "robust": the prior, points near corners of
+        the simplex, and a third as many by chance.  Problems with several minima are rare but
+        real; a start is followed until it meets another, or cannot reach the best any more.
     budget : Budget, optional
         Evaluations and seconds after which the search ends, with status "budget" and the best z
         so far; by default far more than honest problems need.
