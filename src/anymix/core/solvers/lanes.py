@@ -36,7 +36,7 @@ EXACT = 1e-15
 # A descent is dropped if so many times its promise do not reach the best.  5: one problem missed.
 HOPE, STIFF = 20.0, 0.1
 # Descents as near as this are one, or so near where the one ahead has arrived.
-SAME, NEARBY = 1e-4, 0.05
+SAME, NEARBY = 1e-4, 0.1
 
 Rows = NDArray[np.intp]
 
