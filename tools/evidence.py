@@ -18,6 +18,7 @@ from anymix.studies.claim_lines import listed
 from anymix.studies.claims import signed
 from anymix.studies.evidence_claims import by_split, domains, paired, regret, sets, shown
 from anymix.studies.evidence_figure import draw_evidence
+from anymix.studies.evidence_hero import draw_hero
 from anymix.studies.runner import Result, clock, read_records
 from anymix.studies.tables import number
 from tools import words
@@ -27,6 +28,7 @@ RECORDS = ROOT / "results" / "evidence.jsonl"
 WORDS = ROOT / "results" / "evidence.md"
 PAGE = ROOT / "docs" / "evidence.md"
 PICTURE = ROOT / "docs" / "images" / "evidence.png"
+HERO = ROOT / "docs" / "images" / "evidence-hero.png"
 MARKS = {"below": " ▼", "level": "", "above": " ▲"}
 COLUMNS = ["mean loss", "− joint*", "− own*", "worst domain", "worst regret", "domains named, %"]
 
@@ -49,7 +51,9 @@ def page() -> str:
 
 def write() -> None:
     """Write page and picture."""
-    draw_evidence(read_records(RECORDS)[1], PICTURE)
+    results = read_records(RECORDS)[1]
+    draw_evidence(results, PICTURE)
+    draw_hero(results, HERO)
     PAGE.write_text(page(), encoding="utf-8")
 
 
@@ -114,15 +118,23 @@ def _verdicts(results: Sequence[Result], method: str) -> str:
 
 def _tally(results: Sequence[Result], method: str) -> str:
     """Count the sets where a method is below, level with or above the pooled and the own models."""
-    lines = []
-    for other in ("joint", "own"):
-        found = {name: paired(results, name, method, other).verdict for name in sets(results)}
-        groups = {
-            word: [name for name, verdict in found.items() if verdict == word] for word in MARKS
-        }
-        said = [f"{word} on {listed(names) or 'none'}" for word, names in groups.items()]
-        lines.append(f"Against {other}*, {method} is {said[0]}; {said[1]}; {said[2]}.")
+    lines = [
+        f"Against {other}*, {method} is {standing(results, method, other)}"
+        for other in ("joint", "own")
+    ]
     return "\n".join([*lines, f"<!-- tally: {method} -->"])
+
+
+def standing(
+    results: Sequence[Result], method: str, other: str, words: Sequence[str] = tuple(MARKS)
+) -> str:
+    """Name the sets where a method is below, level with or above another, in words of one's own."""
+    found = {name: paired(results, name, method, other).verdict for name in sets(results)}
+    groups = [[name for name in found if found[name] == verdict] for verdict in MARKS]
+    said = [
+        f"{word} on {listed(names) or 'none'}" for word, names in zip(words, groups, strict=True)
+    ]
+    return "; ".join(said) + "."
 
 
 def _set(results: Sequence[Result], name: str) -> str:

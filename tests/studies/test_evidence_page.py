@@ -9,6 +9,7 @@ import pytest
 from anymix.studies.claims import Paired, signed
 from anymix.studies.evidence_claims import domains, paired, regret, sets, shown
 from anymix.studies.evidence_figure import draw_evidence
+from anymix.studies.evidence_hero import draw_hero
 from anymix.studies.evidence_methods import PRIVILEGED, PROTOCOLS
 from anymix.studies.evidence_sets import LOADERS
 from anymix.studies.runner import Result, read_records
@@ -34,8 +35,15 @@ def test_page_and_records_agree():
     assert evidence.page() == PAGE, "run `python tools/results.py`"
 
 
-def test_the_picture_is_there():
-    assert evidence.PICTURE.read_bytes().startswith(b"\x89PNG")
+@pytest.mark.parametrize("picture", [evidence.PICTURE, evidence.HERO])
+def test_the_pictures_are_there(picture):
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_front_page_says_what_the_records_say():
+    readme = (evidence.ROOT / "README.md").read_text(encoding="utf-8")
+    said = evidence.standing(RESULTS, "anymix", "joint", ("better", "level", "worse"))
+    assert said in readme.splitlines()
 
 
 def test_all_sets_and_methods_are_recorded_on_the_same_splits():
@@ -171,11 +179,18 @@ def test_methods_that_were_not_run_on_the_same_splits_are_refused():
 def test_a_set_is_drawn_even_where_a_loss_leaves_the_picture(tmp_path, difference):
     made = [
         Result("evidence", table, "clean", method, "x", "loss", 0, value, method == "joint")
-        for method, value in (("joint", 1.0), ("DW", 1.0 + difference), ("anymix", 0.9))
+        for method, value in (
+            ("joint", 1.0),
+            ("DW", 1.0 + difference),
+            ("uniform", 1.0 + difference),
+            ("router", 1.0 + difference),
+            ("anymix", 0.9),
+        )
         for table, value in (("Mean loss", value), ("Standard error against joint", 0.1))
     ]
-    draw_evidence(made, tmp_path / "x.png")
-    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    for draw in (draw_evidence, draw_hero):
+        draw(made, tmp_path / "x.png")
+        assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_numbers_have_the_digits_that_their_errors_allow():
