@@ -158,10 +158,10 @@ def _tables(problem: Solvable, what: str) -> Problem:
 
 def _find_gamma(request: Request) -> Found:
     """Equilibrium from the start; from random ones while γ > tol; the smallest γ wins."""
-    few = request.problem.n_points // THINNING
-    (oracle, part), tol = oracles(request, MANY_POINTS, few), request.tol
+    n, tol = request.problem.n_points, request.tol
+    *parts, oracle = oracles(request, [n // THINNING] if n >= MANY_POINTS else [])
     best = judged(request.first, np.inf, np.inf, tol)
-    if part is not None:
+    for part in parts:
         rough = find_equilibrium(part, request.first, ROUGH_TOL)
         best = find_equilibrium(oracle, rough.z, tol, POLISH_BUDGET)
     for further in range(GAMMA_STARTS):

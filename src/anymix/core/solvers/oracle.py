@@ -82,7 +82,7 @@ class Oracle:
         self.n_hessians = 0.0
         self.n_rounds = 0
         self.trace: list[Step] = []
-        self.helper: Oracle | None = None
+        self.helpers: tuple[Oracle, ...] = ()
 
     def losses(self, z: FloatArray) -> FloatArray:
         """Return f = L(z) − b."""
@@ -120,8 +120,8 @@ class Oracle:
         return f
 
     def billed(self, found: Found) -> Found:
-        """Clean z, and add what it cost here and at the helper, which sees part of the points."""
-        oracles = [self] if self.helper is None else [self, self.helper]
+        """Clean z, and add what it cost here and at the helpers, which see part of the points."""
+        oracles = [self, *self.helpers]
         return found._replace(
             z=clean(found.z),
             n_evaluations=sum(oracle.n_evaluations for oracle in oracles),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,11 +34,15 @@ class Request(NamedTuple):
         return self.penalty.prior if self.start is None else self.start
 
 
-def oracles(request: Request, many: int, few: int) -> tuple[Oracle, Oracle | None]:
-    """The losses at all points and, from `many` on, at about `few` of them on the same bill."""
+def oracles(request: Request, sizes: Sequence[int]) -> list[Oracle]:
+    """The losses at about so many points, rising, and at all: a smaller set is drawn from the next.
+
+    The last, of all points, pays for all.
+    """
     problem, objective = request.problem, request.objective
-    oracle = Oracle(problem, baseline(problem, objective), 1.0, request.meter)
-    if problem.n_points >= many:
-        part, share = problem.thin(few, request.rng), few / problem.n_points
-        oracle.helper = Oracle(part, baseline(part, objective), share, request.meter)
-    return oracle, oracle.helper
+    n, found = problem.n_points, [Oracle(problem, baseline(problem, objective), 1.0, request.meter)]
+    for size in reversed(sizes):
+        problem = problem.thin(size, request.rng)
+        found.insert(0, Oracle(problem, baseline(problem, objective), size / n, request.meter))
+    found[-1].helpers = tuple(found[:-1])
+    return found

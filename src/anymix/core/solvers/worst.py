@@ -13,8 +13,9 @@ from anymix.core.solvers.minimax import descend
 from anymix.core.solvers.oracle import Oracle
 from anymix.core.solvers.request import ROUGH_TOL, Request, oracles
 
-# Descents begin on so many points, or so many a source, where there are several times as many.
-FEW_POINTS, FEW_A_SOURCE, SEVERAL = 500, 40, 4
+# Descents begin on so many points, or so many a source, where there are several times as many, and
+# go on with so many times more.
+FEW_POINTS, FEW_A_SOURCE, SEVERAL, MORE = 500, 40, 4, 40
 # The equilibrium is but one start of a descent.  Tried 1e-6 to 1e-10: evaluations within 3 %.
 START_TOL, START_BUDGET = 1e-8, 60
 # Corners are kept off: nothing is learned of sources that have no weight.
@@ -24,27 +25,41 @@ ONE_BY_CHANCE_IN = 3
 # And one for so many sources: without them two of 120 problems, of 80 sources, ended higher.
 SOURCES_A_START = 10
 # Of descents on some of the points so many go on, as far apart, and as near to the best: which is
-# the best there is chance.
+# the best there is chance, the less so the more points there are.
 N_KEPT, APART, NOISE = 6, 1e-3, 0.1
 
 
 def find_worst(request: Request) -> Found:
     """Descend from several starts, on few points first if there are many; keep the best."""
-    few = max(FEW_POINTS, FEW_A_SOURCE * request.problem.n_sources)
-    oracle, part = oracles(request, SEVERAL * few, few)
+    sizes = _sizes(request)
+    *parts, oracle = oracles(request, sizes)
     starts = _starts(request)
-    if part is not None:
-        rough = _descents(request, part, starts, ROUGH_TOL)
-        size = abs(rough[0].value) + float(np.abs(request.problem.own_losses).max())
-        near = rough[0].value + NOISE * size
-        starts = simplex.apart([end.z for end in rough if end.value <= near], APART, N_KEPT)
+    for part, size in zip(parts, sizes, strict=True):
+        starts = _promising(request, part, starts, NOISE * (sizes[0] / size) ** 0.5)
     best = _descents(request, oracle, starts, request.tol)[0]
     if request.n_starts > 1 and best.value > _reachable(request, oracle):
         budget = oracle.n_evaluations + START_BUDGET
         level = find_equilibrium(oracle, request.first, START_TOL, budget)
-        other = _descents(request, oracle, level.z[None], request.tol)[0]
-        best = min(best, other, key=lambda found: found.value)
+        # Beside the best: a descent that meets it ends there.
+        best = _descents(request, oracle, np.stack([best.z, level.z]), request.tol)[0]
     return oracle.billed(best)
+
+
+def _sizes(request: Request) -> list[int]:
+    """How many points are looked at first, and then, while all are several times as many."""
+    size, sizes = max(FEW_POINTS, FEW_A_SOURCE * request.problem.n_sources), []
+    while SEVERAL * size <= request.problem.n_points:
+        sizes.append(size)
+        size *= MORE
+    return sizes
+
+
+def _promising(request: Request, part: Oracle, starts: FloatArray, noise: float) -> FloatArray:
+    """Where descents on a part of the points end that may be the best on all of them."""
+    ends = _descents(request, part, starts, ROUGH_TOL)
+    size = abs(ends[0].value) + float(np.abs(request.problem.own_losses).max())
+    near = ends[0].value + noise * size
+    return simplex.apart([end.z for end in ends if end.value <= near], APART, N_KEPT)
 
 
 def _descents(request: Request, oracle: Oracle, starts: FloatArray, tol: float) -> list[Found]:
