@@ -1,6 +1,7 @@
 """Convex losses ℓ(h, y), each a small class that declares what it takes; by name, or the user's."""
 
 from anymix.core.losses.base import DCTerms, Loss
+from anymix.core.losses.checking import check_loss
 from anymix.core.losses.flat import Absolute, Hinge, Huber, Pinball
 from anymix.core.losses.names import LOSSES, get_loss, loss_name
 from anymix.core.losses.names import loss_from_dict as loss_from_dict
@@ -22,6 +23,7 @@ __all__ = [
     "Poisson",
     "PoissonLog",
     "Squared",
+    "check_loss",
     "get_loss",
     "loss_name",
 ]
