@@ -19,6 +19,7 @@ from anymix._arrays import FloatArray, IntArray, positions
 from anymix.core import Averaged, Combination, Loss, Record, get_loss, losses_at, mix, simplex
 from anymix.estimators._format import lay_out, number
 from anymix.estimators._intervals import Interval, wilson
+from anymix.estimators._privilege import for_mixture, is_privileged, knows_mixture
 from anymix.estimators._rows import check_domains
 from anymix.estimators.verdict import Verdict
 from anymix.sources import PROBABILITY_FLOOR, Tables, answers
@@ -121,7 +122,7 @@ def compare(
         name: np.stack([_row_losses(one, X, target, measure) for one in asked.versions(model)])
         for name, model in models.items()
     }
-    privileged = [bool(getattr(model, "privileged", False)) for model in models.values()]
+    privileged = [is_privileged(model) for model in models.values()]
     return asked.compare(losses, domain, privileged, measure, confidence)
 
 
@@ -218,10 +219,10 @@ class _Mixtures:
 
     def versions(self, model: Any) -> list[Any]:
         """Return the model, or its versions for each domain alone and each mixture."""
-        if not hasattr(model, "for_mixture"):
+        if not knows_mixture(model):
             return [model]
         corners = np.eye(len(self.domains))
-        return [model.for_mixture(lam) for lam in np.concatenate([corners, self.weights])]
+        return [for_mixture(model, lam) for lam in np.concatenate([corners, self.weights])]
 
     def compare(
         self,
