@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from anymix._arrays import FloatArray, n_rows
 from anymix._columns import Columns
 from anymix.core import Ask, mix
+from anymix.estimators._jobs import step
 from anymix.estimators._rows import (
     Rows,
     check_domains,
@@ -54,6 +55,8 @@ class SourceEnsemble(BaseEstimator):
     estimator: Any
     sources: Sequence[Source] | None
     sources_: list[Source]
+    n_jobs: int | None = None
+    verbose: bool | int = False
 
     @classmethod
     def from_sources(cls, sources: Sequence[Source], **parameters: Any) -> Self:
@@ -102,14 +105,16 @@ class SourceEnsemble(BaseEstimator):
 
     def _train(self, rows: Rows, trainer: SourceTrainer) -> None:
         """Train the sources and what weighs them."""
-        self.sources_, self.router_ = trainer.train(rows)
+        with step(self, "models of all sources"):
+            self.sources_, self.router_ = trainer.train(rows)
 
     def _trainer(self) -> SourceTrainer:
         """Say how the sources come about; a single one needs no density."""
         weighs = self.uses_density and len(self.source_names_) > 1
         density = self._density() if weighs else None
         estimator = None if self.sources else self.estimator_or_default()
-        return SourceTrainer(self.source_names_, estimator, density, self.sources, weighs)
+        jobs = self.n_jobs
+        return SourceTrainer(self.source_names_, estimator, density, self.sources, weighs, jobs)
 
     def estimator_or_default(self) -> Any:
         """Return the estimator to clone for each domain."""

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from anymix._arrays import FloatArray, n_rows, positions
+from anymix.estimators._jobs import side_by_side
 from anymix.estimators._rows import Rows, folds_of, not_numbers
 from anymix.sources import SecondRound, Source, Tables, evaluate, masses_of, pool_of_others
 
@@ -116,6 +117,7 @@ class SourceTrainer:
     density: Any = None
     sources: Sequence[Source] | None = None
     weighs: bool = True
+    n_jobs: int | None = None
 
     @property
     def weighed(self) -> bool:
@@ -134,12 +136,12 @@ class SourceTrainer:
         """Return a source for each domain, without a density unless it was given."""
         if self.sources:
             return list(self.sources)
-        found = []
-        for k, name in enumerate(self.names):
-            own = rows.of(k)
-            model = fit_with_weight(self.estimator, without_empty(own.X), own.y, own.weight)
-            found.append(Source(str(name), model, n_rows=own.y.size))
-        return found
+        every = (rows.of(k) for k in range(len(self.names)))
+        jobs = ((self.estimator, without_empty(own.X), own.y, own.weight) for own in every)
+        models = side_by_side(fit_with_weight, jobs, self.n_jobs)
+        sizes = np.bincount(rows.domain, minlength=len(self.names)).tolist()
+        named = zip(map(str, self.names), models, sizes, strict=True)
+        return [Source(name, model, n_rows=n) for name, model, n in named]
 
     def with_densities(self, sources: list[Source], rows: Rows) -> tuple[list[Source], Any]:
         """Add what weighs the sources: a density to each, or one classifier of them all."""
@@ -152,30 +154,31 @@ class SourceTrainer:
             density = density.with_shared(rows.X, rows.domain)
         if is_domain_classifier(density):
             return sources, fit_density(density, without_empty(rows.X), rows.domain, rows.weight)
-        found = []
-        for k, source in enumerate(sources):
-            own = rows.of(k)
-            if source.density is None:
-                fitted = fit_density(density, own.X, None, own.weight)
-                source = replace(source, density=fitted)
-            found.append(source)
+        bare = [k for k, source in enumerate(sources) if source.density is None]
+        jobs = ((density, own.X, None, own.weight) for own in map(rows.of, bare))
+        found = list(sources)
+        for k, fitted in zip(bare, side_by_side(fit_density, jobs, self.n_jobs), strict=True):
+            found[k] = replace(sources[k], density=fitted)
         return found, None
 
     def second_round(
         self, sources: list[Source], rows: Rows, wanted: Sequence[int]
     ) -> list[Source]:
         """Train some sources again, on what the pool of the others leaves; see `SecondRound`."""
-        found = list(sources)
-        for k in wanted:
+        able = [k for k in wanted if int((rows.domain == k).sum()) >= FEWEST_FOR_SECOND]
+        jobs, pools = [], []
+        for k in able:
             own = rows.of(k)
-            if own.y.size < FEWEST_FOR_SECOND:
-                continue
             others = [s.predictor for j, s in enumerate(sources) if j != k]
             said = np.stack([np.asarray(other.predict(own.X), dtype=float) for other in others])
             weights, offset = pool_of_others(said, own.y, own.weight)
             left = own.y - weights @ said - offset
-            rest = fit_with_weight(self.estimator, without_empty(own.X), left, own.weight)
-            found[k] = replace(sources[k], predictor=SecondRound(others, weights, offset, rest))
+            jobs.append((self.estimator, without_empty(own.X), left, own.weight))
+            pools.append((others, weights, offset))
+        found = list(sources)
+        rests = side_by_side(fit_with_weight, jobs, self.n_jobs)
+        for k, pool, rest in zip(able, pools, rests, strict=True):
+            found[k] = replace(sources[k], predictor=SecondRound(*pool, rest))
         return found
 
     def folds(self, rows: Rows, n_folds: int, classification: bool, seed: Any) -> NDArray[np.intp]:

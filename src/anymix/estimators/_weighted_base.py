@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from anymix._arrays import FloatArray, n_rows
 from anymix.core import Averaged, Combination, Loss, check_number
 from anymix.estimators._held_out import held_out_answers, novelty_of
+from anymix.estimators._jobs import step
 from anymix.estimators._members import Members
 from anymix.estimators._rows import Rows, check_every_source, check_X
 from anymix.estimators._set_aside import with_set_aside
@@ -74,6 +75,8 @@ class DistributionWeighting(Members):
         set_aside: str | Sequence[str] | None = None,
         consult: bool = True,
         refit: bool = True,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
     ):
         self.estimator = estimator
         self.density = density
@@ -90,6 +93,8 @@ class DistributionWeighting(Members):
         self.set_aside = set_aside
         self.consult = consult
         self.refit = refit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _check_fit(self, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> Rows:
         if sample_domain is None and not self.sources:
@@ -130,7 +135,8 @@ class DistributionWeighting(Members):
     def _train(self, rows: Rows, trainer: SourceTrainer) -> None:
         """Train the predictors; what weighs them is chosen by what they say."""
         if not self._deploys_folds():
-            self.sources_, self.router_ = trainer.predictors(rows), None
+            with step(self, "models of all sources"):
+                self.sources_, self.router_ = trainer.predictors(rows), None
 
     def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
         given = self.__dict__.pop("_given")
@@ -143,10 +149,13 @@ class DistributionWeighting(Members):
             return
         fold = trainer.folds(rows, self.cv, self._classification(), self.random_state)
         tables = trainer.blank(rows, self._labels)
-        again = held_out_answers(trainer, rows, tables, fold, self._goal())
-        self.sources_ = trainer.second_round(self.sources_, rows, again)
-        tables, strange = self._weigh(rows, trainer, tables, fold)
-        self._learn_from(tables, fresh=self._is_given(trainer))
+        with step(self, "models of the folds, asked about what they have not seen"):
+            again = held_out_answers(trainer, rows, tables, fold, self._goal())
+            self.sources_ = trainer.second_round(self.sources_, rows, again)
+        with step(self, "what weighs them"):
+            tables, strange = self._weigh(rows, trainer, tables, fold)
+        with step(self, "z and its certificate"):
+            self._learn_from(tables, fresh=self._is_given(trainer))
         self.seen_ = Seen.of(tables, rows.X)
         if strange is None and self.router_ is None:
             strange = tables.log_masses

@@ -32,9 +32,18 @@ class _Average(SourceEnsemble):
 
     alpha_: FloatArray
 
-    def __init__(self, estimator: Any = None, *, sources: Sequence[Source] | None = None):
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        sources: Sequence[Source] | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ):
         self.estimator = estimator
         self.sources = sources
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _weights(self, X: Any) -> FloatArray:
         return np.repeat(self.alpha_[:, None], n_rows(X), axis=1)
@@ -79,8 +88,10 @@ class SingleSource(_Average):
         source: int | str = 0,
         *,
         sources: Sequence[Source] | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
     ):
-        super().__init__(estimator, sources=sources)
+        super().__init__(estimator, sources=sources, n_jobs=n_jobs, verbose=verbose)
         self.source = source
 
     def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
@@ -106,8 +117,10 @@ class LambdaComb(_Average):
         mixture: ArrayLike | None = None,
         *,
         sources: Sequence[Source] | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
     ):
-        super().__init__(estimator, sources=sources)
+        super().__init__(estimator, sources=sources, n_jobs=n_jobs, verbose=verbose)
         self.mixture = mixture
 
     def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
@@ -136,8 +149,10 @@ class Stacking(_Average):
         sources: Sequence[Source] | None = None,
         cv: int = 5,
         random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
     ):
-        super().__init__(estimator, sources=sources)
+        super().__init__(estimator, sources=sources, n_jobs=n_jobs, verbose=verbose)
         self.cv = cv
         self.random_state = random_state
 
@@ -181,10 +196,14 @@ class HardRouter(SourceEnsemble):
         density: Any = None,
         *,
         sources: Sequence[Source] | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
     ):
         self.estimator = estimator
         self.density = density
         self.sources = sources
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _density(self) -> Any:
         if self.density is not None or self.sources:

@@ -58,6 +58,11 @@ class DistributionWeightedRegressor(RegressorMixin, Intervals, DistributionWeigh
         Deploy models that are trained on all rows; the certificate is then of the models of the
         folds, which were judged.  False deploys those, so that what is certified is what is used:
         everything is learned without each of `cv` folds, and the members' average predicts.
+    n_jobs : int or None
+        How many models and densities are trained at a time, −1 on all cores; what is learned is
+        the same.  In threads; with `joblib.parallel_config("loky")` in processes.
+    verbose : bool or int
+        Print a line for each step of `fit`, with its time.
 
     Attributes
     ----------
@@ -147,6 +152,8 @@ class DistributionWeightedClassifier(ClassifierMixin, Sets, DistributionWeightin
         set_aside: str | Sequence[str] | None = None,
         consult: bool = True,
         refit: bool = True,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
     ):
         super().__init__(
             estimator,
@@ -164,6 +171,8 @@ class DistributionWeightedClassifier(ClassifierMixin, Sets, DistributionWeightin
             set_aside=set_aside,
             consult=consult,
             refit=refit,
+            n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.rule = rule
 

@@ -10,6 +10,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length
 
 from anymix._arrays import n_rows
+from anymix.estimators._jobs import step
 from anymix.estimators._reweighted import ReweightedEstimator
 
 
@@ -33,6 +34,8 @@ class GroupDRO(ReweightedEstimator):
         Number of fits.
     step_size : float, default=1.0
         How fast group weights move.
+    verbose : bool or int, default=False
+        Print a line for each round, with its time.
 
     Attributes
     ----------
@@ -54,10 +57,17 @@ class GroupDRO(ReweightedEstimator):
     (array([0.1]), array([0.5]))
     """
 
-    def __init__(self, estimator: Any, n_rounds: int = 20, step_size: float = 1.0) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        n_rounds: int = 20,
+        step_size: float = 1.0,
+        verbose: bool | int = False,
+    ) -> None:
         self.estimator = estimator
         self.n_rounds = n_rounds
         self.step_size = step_size
+        self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_domain: ArrayLike | None = None) -> Self:
         """Fit on the rows of all sources.
@@ -84,11 +94,13 @@ class GroupDRO(ReweightedEstimator):
         """Play the rounds and keep the fit whose worst group is best off."""
         size = np.bincount(group)
         q, worst = np.full(len(size), 1.0 / len(size)), np.inf
-        for _ in range(self.n_rounds if len(size) > 1 else 1):
+        n_rounds = self.n_rounds if len(size) > 1 else 1
+        for number in range(1, n_rounds + 1):
             # A mean row weight of 1 leaves the estimator's own regularisation as strong as it was.
             weights = (q * len(group) / size)[group] if len(size) > 1 else None
-            model = self._fit_weighted(X, y, weights)
-            losses = np.bincount(group, weights=row_losses(model, X, y)) / size
+            with step(self, f"round {number} of {n_rounds}"):
+                model = self._fit_weighted(X, y, weights)
+                losses = np.bincount(group, weights=row_losses(model, X, y)) / size
             if losses.max() < worst:
                 worst = losses.max()
                 self.estimator_, self.group_weights_, self.group_losses_ = model, q, losses

@@ -1,0 +1,71 @@
+"""Work that is done side by side, and a line about each step of it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from sklearn.utils._user_interface import _print_elapsed_time
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_info, threadpool_limits
+
+
+def side_by_side(
+    work: Callable[..., Any], items: Iterable[tuple[Any, ...]], n_jobs: int | None
+) -> list[Any]:
+    """[work(*item) for item in items], so many at a time; what comes out is the same.
+
+    None is one at a time, unless joblib's `parallel_config` says otherwise; −1 is all cores.
+    Threads need no copies of rows, and most learners let go of the interpreter as they work; who
+    has another says `parallel_config("loky")`, and what is warned of there is warned of here.
+
+    Examples
+    --------
+    >>> side_by_side(pow, [(2, 3), (3, 2)], n_jobs=2)
+    [8, 9]
+    """
+    pool = Parallel(n_jobs=n_jobs, prefer="threads")
+    if pool.n_jobs == 1:
+        return [work(*item) for item in items]
+    told = os.getpid(), _openmp_threads()
+    done = pool(delayed(_elsewhere)(*told, work, item) for item in items)
+    for message in (message for _, said in done for message in said):
+        warnings.warn(message, stacklevel=2)
+    return [found for found, _ in done]
+
+
+def _openmp_threads() -> int | None:
+    known = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"]
+    return min(known, default=None)
+
+
+def _elsewhere(
+    here: int, threads: int | None, work: Callable[..., Any], item: tuple[Any, ...]
+) -> tuple[Any, list[Warning | str]]:
+    """Return what was found and, from another process, what was warned of.
+
+    Trees grow in as many threads as they would have where the work was given out.
+    """
+    with threadpool_limits(threads, user_api="openmp"):
+        if os.getpid() == here:
+            return work(*item), []
+        with warnings.catch_warnings(record=True) as seen:
+            found = work(*item)
+        return found, [warning.message for warning in seen]
+
+
+def step(model: Any, message: str) -> AbstractContextManager[None]:
+    """Say, once a block of work is done, how long it took, if the model is verbose.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> with step(BaseEstimator(), "nothing"):
+    ...     pass
+    """
+    said = message if getattr(model, "verbose", False) else None
+    found: AbstractContextManager[None] = _print_elapsed_time(type(model).__name__, said)
+    return found
