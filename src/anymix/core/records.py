@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
+from anymix._cards import record_card
 from anymix._hashing import digest, mixed, more_than_chance
 
 Objective = Literal["regret", "robust", "gamma"]
@@ -150,6 +151,9 @@ class Record:
     def to_json(self) -> str:
         """Return the record as one JSON object."""
         return json.dumps(self.to_dict(), allow_nan=False)
+
+    def _repr_html_(self) -> str:
+        return record_card(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from anymix._arrays import FloatArray, IntArray
 from anymix._columns import Columns
@@ -25,6 +25,7 @@ FEW = 5
 class Choices(Questions):
     """Columns are read by their kinds, learner and density chosen by the rows, unless given."""
 
+    chooses_learner: ClassVar[bool] = True
     density: Any
     sources: Sequence[Source] | None
     random_state: Any

@@ -17,7 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from anymix._arrays import FloatArray, n_rows
 from anymix._columns import Columns
 from anymix.core import Ask, mix
+from anymix.estimators._frames import labelled
 from anymix.estimators._jobs import step
+from anymix.estimators._order import check_order
 from anymix.estimators._rows import (
     Rows,
     check_domains,
@@ -27,8 +29,9 @@ from anymix.estimators._rows import (
     check_X,
     check_y,
 )
-from anymix.estimators._source_training import SourceTrainer, check_part
+from anymix.estimators._source_training import SourceTrainer, check_part, no_estimator
 from anymix.estimators._threads import one_thread
+from anymix.estimators._views import ModelViews
 from anymix.estimators._warnings import OnceEach, names_checked
 from anymix.sources import CHUNK_ROWS, Source, masses_of
 
@@ -40,15 +43,17 @@ def _classifies(self: SourceEnsemble) -> bool:
     return self._classification()
 
 
-class SourceEnsemble(BaseEstimator):
+class SourceEnsemble(ModelViews, BaseEstimator):
     """Sources and a weight for each at every row; subclasses say which weight.
 
     A subclass defines `_learn(rows, trainer)`, which runs after the sources are there, and
-    `_weights(X)`, shape (p, n); and states with `uses_density` whether it needs one.
+    `_weights(X)`, shape (p, n); and states with `uses_density` whether it needs one, with
+    `chooses_learner` whether it knows what to train where no estimator is given.
     """
 
     uses_density: ClassVar[bool] = False
     privileged: ClassVar[bool] = False
+    chooses_learner: ClassVar[bool] = False
     # Sources whose weights at a row sum to less than this are not asked about it.
     skip_below: float = 1e-6
 
@@ -119,7 +124,7 @@ class SourceEnsemble(BaseEstimator):
     def estimator_or_default(self) -> Any:
         """Return the estimator to clone for each domain."""
         if self.estimator is None:
-            raise ValueError(f"{type(self).__name__} needs an estimator, or sources.")
+            raise no_estimator(f"{type(self).__name__} needs an estimator, or sources")
         return self.estimator
 
     def _check_fit(self, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> Rows:
@@ -129,6 +134,7 @@ class SourceEnsemble(BaseEstimator):
                 "is None."
             )
         self._check_parts()
+        check_order(X, y=y, sample_domain=sample_domain, sample_weight=sample_weight)
         self.columns_ = self._describe(X)
         X = check_X(self, X, reset=True)
         n, classification = n_rows(X), self._classification()
@@ -149,6 +155,8 @@ class SourceEnsemble(BaseEstimator):
     def _check_parts(self) -> None:
         if self.sources is not None:
             check_sources(self.sources)
+        if not self.sources and not self.chooses_learner:
+            self.estimator_or_default()
         check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
         density = getattr(self, "density", None)
         density = None if isinstance(density, str) and density == "auto" else density
@@ -177,8 +185,15 @@ class SourceEnsemble(BaseEstimator):
     def _log_masses(self, X: Any) -> FloatArray:
         return masses_of(self.sources_, X, self.router_)
 
-    def source_weights(self, X: Any) -> FloatArray:
-        """Which source counts how much at each row: shape (n, p), rows of sum 1."""
+    def source_weights(self, X: Any, *, frame: bool = False) -> Any:
+        """Which source counts how much at each row: shape (n, p), rows of sum 1.
+
+        With frame=True a DataFrame with the index of X and a column for each source.
+        """
+        weights = self._row_weights(X)
+        return labelled(weights, X, self.source_names_) if frame else weights
+
+    def _row_weights(self, X: Any) -> FloatArray:
         check_is_fitted(self, "sources_")
         X = check_X(self, X)
         with names_checked(self):

@@ -91,10 +91,9 @@ class Members(Choices):
         said = [self._aligned(member, member._combined(X)) for member in self.members_]
         return np.asarray(np.mean(said, axis=0))
 
-    def source_weights(self, X: Any) -> FloatArray:
-        """Which source counts how much at each row: shape (n, p), rows of sum 1."""
+    def _row_weights(self, X: Any) -> FloatArray:
         if not self._has_members():
-            return super().source_weights(X)
+            return super()._row_weights(X)
         return np.asarray(np.mean([one.source_weights(X) for one in self.members_], axis=0))
 
     def novelty(self, X: Any) -> FloatArray:

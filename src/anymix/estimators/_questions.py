@@ -14,6 +14,8 @@ from anymix._arrays import FloatArray, n_rows
 from anymix.core import Assumptions, Averaged, Certificate, Loss
 from anymix.estimators._advice import advice, said_aside, suspicion
 from anymix.estimators._ensemble import SourceEnsemble
+from anymix.estimators._frames import labelled
+from anymix.estimators._order import check_order
 from anymix.estimators._rows import check_domains, check_X
 from anymix.estimators._warnings import names_checked
 from anymix.estimators.comparison import Answers, Comparison, compare_tables, usual_methods
@@ -126,6 +128,7 @@ class Questions(SourceEnsemble):
         y and sample_domain, the label and the source of each row, are added where they are known.
         """
         check_is_fitted(self, "sources_")
+        check_order(X, y=y, sample_domain=sample_domain)
         X = check_X(self, X)
         with names_checked(self):
             tables = evaluate(self.sources_, X, self._labels, self.router_)
@@ -134,13 +137,17 @@ class Questions(SourceEnsemble):
         _, domain = check_domains(sample_domain, n_rows(X), [str(n) for n in self.source_names_])
         return tables.labelled(y, domain)
 
-    def model_weights(self, X: Any) -> FloatArray:
+    def model_weights(self, X: Any, *, frame: bool = False) -> Any:
         """How much each source's *model* counts at each row, through all who hear it: (n, p).
 
         Σ_k weight_k(x) a_kj, with a_kj how source k takes what the model of source j says.  Of
         labels these are weights of logarithms, which need not sum to 1.  What a second round of
-        training has heard counts as the source's own.
+        training has heard counts as the source's own.  frame=True is as in `source_weights`.
         """
+        weights = self._model_weights(X)
+        return labelled(weights, X, self.source_names_) if frame else weights
+
+    def _model_weights(self, X: Any) -> FloatArray:
         check_is_fitted(self, "combination_")
         X = check_X(self, X)
         if len(self.sources_) == 1:

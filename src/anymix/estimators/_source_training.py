@@ -57,6 +57,14 @@ def check_part(part: Any, name: str, methods: tuple[str, ...], example: str) -> 
         )
 
 
+def no_estimator(needed: str) -> ValueError:
+    """Return the error that names a learner for rows of any kind."""
+    return ValueError(
+        f"{needed}: anymix.estimators.default_estimator(X, classification=True) is the one that "
+        "DistributionWeightedClassifier trains on such rows, and False that of the regressor."
+    )
+
+
 def fit_density(density: Any, X: Any, y: Any, weight: Any) -> Any:
     """Fit a clone of the density; if X is more than numbers, say so and what helps.
 

@@ -19,8 +19,10 @@ from anymix._arrays import FloatArray, IntArray, positions
 from anymix.core import Averaged, Combination, Loss, Record, get_loss, losses_at, mix, simplex
 from anymix.estimators._format import lay_out, number
 from anymix.estimators._intervals import Interval, wilson
+from anymix.estimators._order import check_order
 from anymix.estimators._privilege import for_mixture, is_privileged, knows_mixture
 from anymix.estimators._rows import check_domains
+from anymix.estimators._views import ComparisonViews
 from anymix.estimators.verdict import Verdict
 from anymix.sources import PROBABILITY_FLOOR, Tables, answers
 
@@ -35,7 +37,7 @@ Method = Combination | Averaged | Answers | int | FloatArray
 
 
 @dataclass(frozen=True)
-class Comparison(Record):
+class Comparison(ComparisonViews, Record):
     """loss[a, t] of method a on mixture t, with an interval; worst[a] is over all mixtures.
 
     verdicts are there if the rows are new to the model and its sources have been asked about them.
@@ -114,6 +116,7 @@ def compare(
             "models must be a mapping of names to fitted models, as {'uniform': uniform, 'anymix': "
             f"model}}; got {type(models).__name__}."
         )
+    check_order(X, y=y, sample_domain=sample_domain)
     target = np.asarray(y)
     names, domain = check_domains(sample_domain, target.size, None)
     asked = _Mixtures.of(mixtures, [str(name) for name in names])
