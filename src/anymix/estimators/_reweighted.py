@@ -12,7 +12,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from anymix.estimators._rows import is_text
-from anymix.estimators._source_training import check_part, fit_with_weight, takes_weight
+from anymix.estimators._source_training import (
+    check_part,
+    fit_with_weight,
+    no_estimator,
+    takes_weight,
+)
 
 
 def _inner_has(method: str) -> Any:
@@ -47,6 +52,8 @@ class ReweightedEstimator(MetaEstimatorMixin, BaseEstimator):
         inside may need the columns by name and kind.
         """
         if reset:
+            if self.estimator is None:
+                raise no_estimator(f"{type(self).__name__} needs an estimator")
             check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
         else:
             check_is_fitted(self, "estimator_")
@@ -92,7 +99,10 @@ class ReweightedEstimator(MetaEstimatorMixin, BaseEstimator):
         return labels
 
     def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags = super().__sklearn_tags__()
+        if self.estimator is None:
+            return tags
+        inner = get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags = inner.classifier_tags
         tags.regressor_tags = inner.regressor_tags

@@ -149,7 +149,7 @@ class DistributionWeighting(Members):
             return
         fold = trainer.folds(rows, self.cv, self._classification(), self.random_state)
         tables = trainer.blank(rows, self._labels)
-        with step(self, "models of the folds, asked about what they have not seen"):
+        with step(self, "held-out answers"):
             again = held_out_answers(trainer, rows, tables, fold, self._goal())
             self.sources_ = trainer.second_round(self.sources_, rows, again)
         with step(self, "what weighs them"):

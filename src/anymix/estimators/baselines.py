@@ -18,6 +18,7 @@ from anymix._arrays import FloatArray, n_rows
 from anymix.core import Problem, simplex, solve
 from anymix.densities import GaussianKDE
 from anymix.estimators._ensemble import SourceEnsemble
+from anymix.estimators._order import check_order
 from anymix.estimators._reweighted import ReweightedEstimator
 from anymix.estimators._rows import Rows, check_weight
 from anymix.estimators._source_training import SourceTrainer
@@ -235,5 +236,6 @@ class Joint(ReweightedEstimator):
     ) -> Self:
         """Fit a clone of the estimator to everything; `sample_domain` is not used."""
         rows = self._rows(X, reset=True)
+        check_order(X, y=y, sample_weight=sample_weight)
         self.estimator_ = self._fit_weighted(rows, y, check_weight(sample_weight, n_rows(rows)))
         return self

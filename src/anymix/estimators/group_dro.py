@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from anymix._arrays import n_rows
 from anymix.estimators._jobs import step
+from anymix.estimators._order import check_order
 from anymix.estimators._reweighted import ReweightedEstimator
 
 
@@ -82,6 +83,7 @@ class GroupDRO(ReweightedEstimator):
             The source of each row; without it all rows are one group, which is a plain fit.
         """
         rows = self._rows(X, reset=True)
+        check_order(X, y=y, sample_domain=sample_domain)
         if self.n_rounds < 1:
             raise ValueError(f"n_rounds must be at least 1; got {self.n_rounds}.")
         domain = np.zeros(n_rows(rows), dtype=int) if sample_domain is None else sample_domain

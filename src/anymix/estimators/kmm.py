@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
+from anymix._errors import InputError
 from anymix.estimators._kmm_qp import BoxAndBand, Kernel, QPAnswer, mean_matching_weights
+from anymix.estimators._order import check_order
 from anymix.estimators._reweighted import ReweightedEstimator
+from anymix.estimators._rows import not_numbers
 
 
 class KernelMeanMatching(ReweightedEstimator):
@@ -98,6 +101,7 @@ class KernelMeanMatching(ReweightedEstimator):
             Not used, as the rows are pooled; taken so that all baselines have one interface.
         """
         rows = self._rows(X, reset=True)
+        check_order(X, y=y)
         if X_target is None:
             self.estimator_ = self._fit_weighted(rows, y, None)
             self.weights_: NDArray[np.float64] = np.ones(rows.shape[0])
@@ -110,10 +114,7 @@ class KernelMeanMatching(ReweightedEstimator):
         return self
 
     def _match(self, X: Any, X_target: ArrayLike) -> QPAnswer:
-        rows: Any = check_array(X, accept_sparse="csr", dtype=np.float64)
-        target: Any = validate_data(
-            self, X_target, reset=False, accept_sparse="csr", dtype=np.float64
-        )
+        rows, target = self._numbers(X, X_target)
         n = rows.shape[0]
         eps = (np.sqrt(n) - 1.0) / np.sqrt(n) if self.eps is None else self.eps
         if not (eps >= 0 and 1 - eps <= self.B and self.B > 0):
@@ -123,3 +124,18 @@ class KernelMeanMatching(ReweightedEstimator):
             )
         bounds = BoxAndBand(float(self.B), n * (1.0 - eps), n * (1.0 + eps))
         return mean_matching_weights(rows, target, self.kernel, self.gamma, bounds, self.tol)
+
+    def _numbers(self, X: Any, X_target: Any) -> tuple[Any, Any]:
+        """Return the rows of both as numbers, or say which column holds something else."""
+        numbers: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64}
+        try:
+            return check_array(X, **numbers), validate_data(self, X_target, reset=False, **numbers)
+        except ValueError as error:
+            fault = not_numbers(X) or not_numbers(X_target)
+            if fault is None:
+                raise
+            raise InputError(
+                "KernelMeanMatching",
+                f"compares rows as numbers, but {fault}; put the preprocessing in front of it, as "
+                "make_pipeline(preprocessing, KernelMeanMatching(estimator)) does",
+            ) from error
