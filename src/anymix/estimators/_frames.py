@@ -60,17 +60,29 @@ def comparison_frame(comparison: Any, intervals: bool) -> Any:
 
 
 def about(comparison: Any) -> dict[str, Any]:
-    """What the numbers of a comparison are: their unit, and who is privileged."""
+    """What the numbers of a comparison are: their unit, which are better, who is privileged."""
     named = zip(comparison.methods, comparison.privileged, strict=True)
     return {
         "measure": comparison.measure,
         "unit": unit_of(comparison),
+        "better": "higher" if higher_is_better(comparison) else "smaller",
         "privileged": [method for method, starred in named if starred],
         "worst_mixture": dict(zip(comparison.methods, comparison.worst_mixture, strict=True)),
     }
 
 
 def unit_of(comparison: Any) -> str:
-    """Say what was measured."""
+    """Say what was measured, as the comparison does itself where it knows."""
     measure = str(comparison.measure)
-    return "share of wrong labels" if measure == "accuracy" else measure.replace("_", "-")
+    words = "share of wrong labels" if measure == "accuracy" else measure.replace("_", "-")
+    return str(getattr(comparison, "unit", words))
+
+
+def higher_is_better(comparison: Any) -> bool:
+    """Whether large numbers are good ones; losses are not."""
+    return bool(getattr(comparison, "higher_is_better", False))
+
+
+def caption(comparison: Any) -> str:
+    """Name the unit, and which numbers are better."""
+    return f"{unit_of(comparison)}, {about(comparison)['better']} is better"

@@ -9,7 +9,7 @@ import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix._errors import InputError, not_installed
-from anymix.estimators._frames import unit_of
+from anymix.estimators._frames import caption
 
 # Height of a row of a picture, and room for the axis and what is above, in inches.
 ROW, MARGIN, WIDTH = 0.32, 0.9, 6.4
@@ -77,7 +77,7 @@ def _name_methods(ax: Any, comparison: Any) -> None:
     for between in range(1, n):
         ax.axhline(between - 0.5, color="0.85", linewidth=0.8, zorder=0)
     star = f"\n{STARRED}" if any(comparison.privileged) else ""
-    ax.set_xlabel(f"{unit_of(comparison)}, smaller is better{star}")
+    ax.set_xlabel(f"{caption(comparison)}{star}")
     ax.grid(axis="x", color="0.9", linewidth=0.8)
     _tidy(ax)
 

@@ -117,20 +117,7 @@ class DistributionWeighting(Members):
     if not TYPE_CHECKING:  # there it would hide every misspelt attribute
 
         def __getattr__(self, name: str) -> Any:
-            kind = type(self).__name__
-            names = self.__dict__.get("source_names_", ())
-            if name in LEARNED_FROM_SEVERAL and len(names) == 1:
-                raise AttributeError(
-                    f"this {kind} has no {name}: it was fitted with one source, which leaves "
-                    "nothing to combine or certify; fit it with sample_domain, the source of each "
-                    "row."
-                )
-            if name in (*LEARNED_FROM_SEVERAL, "combination_") and self.__dict__.get("members_"):
-                raise AttributeError(
-                    f"this {kind} deploys the models of its folds (refit=False), of which each has "
-                    f"its own {name}: ask one of members_, or fit it with refit=True."
-                )
-            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+            raise AttributeError(_why_missing(type(self).__name__, self.__dict__, name))
 
     def _train(self, rows: Rows, trainer: SourceTrainer) -> None:
         """Train the predictors; what weighs them is chosen by what they say."""
@@ -233,3 +220,18 @@ class DistributionWeighting(Members):
         # Every source counts everywhere, so that all of them are asked about all rows.
         tables = evaluate(self.sources_, X, self._labels, self.router_, reference=False)
         return used.predict(tables.log_masses, tables.predictions)
+
+
+def _why_missing(kind: str, known: dict[str, Any], name: str) -> str:
+    """Say why a model has no such attribute, and what would give it one."""
+    if name in LEARNED_FROM_SEVERAL and len(known.get("source_names_", ())) == 1:
+        return (
+            f"this {kind} has no {name}: it was fitted with one source, which leaves nothing to "
+            "combine or certify; fit it with sample_domain, the source of each row."
+        )
+    if name in (*LEARNED_FROM_SEVERAL, "combination_") and known.get("members_"):
+        return (
+            f"this {kind} deploys the models of its folds (refit=False), of which each has its own "
+            f"{name}: ask one of members_, or fit it with refit=True."
+        )
+    return f"{kind!r} object has no attribute {name!r}"
