@@ -250,17 +250,24 @@ def check_new(folder: str | Path) -> None:
         )
 
 
-def write_folder(folder: str | Path, files: Mapping[str, bytes]) -> None:
-    """Write a new folder under a temporary name and move it into place; never over another."""
+def write_folder(folder: str | Path, files: Mapping[str, bytes], replace: bool = False) -> None:
+    """Write a new folder under a temporary name and move it into place; never over another.
+
+    With `replace` the folder that is there, and that the caller has looked into, makes way.
+    """
     folder = Path(folder)
-    check_new(folder)
+    if not replace:
+        check_new(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary(folder, folder.name, "")
+    temporary, old = (_temporary(folder, folder.name, "") for _ in range(2))
     temporary.mkdir()
     try:
         for name, content in files.items():
             (temporary / name).write_bytes(content)
             _to_disk(temporary / name)
+        if replace and folder.is_dir():
+            folder.rename(old)
         temporary.rename(folder)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        for done in (temporary, old):
+            shutil.rmtree(done, ignore_errors=True)

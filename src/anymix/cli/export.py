@@ -1,4 +1,4 @@
-"""anymix export: the whole model as one ONNX file, to be run without anymix."""
+"""anymix export: the whole model in the forms in which it is served, to be run without anymix."""
 
 from __future__ import annotations
 
@@ -6,33 +6,85 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from anymix._columns import Columns
+from anymix._errors import UsageError
+from anymix._files import write_folder
 from anymix.cli.argument_types import name
 from anymix.cli.console import Console
-from anymix.cli.outputs import add_force, is_graph, output
-from anymix.exchange import export_onnx
-from anymix.models import read_model
+from anymix.cli.outputs import add_force, check_folder, is_card, is_graph, output
+from anymix.models import Exported, card_facts, export_model, read_model, summarise_folder
+from anymix.report import CardFacts, render_card
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
-    parser.add_argument("out", type=name, metavar="FILE", help="ONNX file to write")
-    add_force(parser, "a graph")
+    parser.add_argument("out", type=name, nargs="?", metavar="FILE", help="ONNX file to write")
+    parser.add_argument(
+        "--float32",
+        action="store_true",
+        help="take and give float32 in the place of float64; refused if that moves an answer by "
+        "more than 0.001",
+    )
+    parser.add_argument(
+        "--mlflow", type=name, metavar="FOLDER", help="write a folder that MLflow opens"
+    )
+    parser.add_argument(
+        "--card", type=name, metavar="CARD.md", help="write a model card in Markdown"
+    )
+    add_force(parser, "a graph, a folder or a card")
 
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
-    with output(args.out, [args.model], args.force, is_graph) as temporary:
-        saved = read_model(args.model)
-        content = export_onnx(saved.received, saved.model.combination_, saved.model.router_)
-        temporary.write_bytes(content)
-    columns = saved.received[0].manifest.columns
-    text = f"wrote {args.out}: {len(content) / 2**10:.0f} kB; input X, float64{_coding(columns)}"
-    record: dict[str, Any] = {"out": args.out, "bytes": len(content)}
-    if columns is not None:
-        record["columns"] = columns.to_dict()
-    console.result(text, record, args.out)
+    if args.out is None and args.mlflow is None and args.card is None:
+        raise UsageError("export needs the name of an ONNX FILE, or --mlflow or --card.")
+    record: dict[str, Any] = {}
+    lines: list[str] = []
+    if args.card is not None:
+        lines.append(_write_card(args, record))
+    if args.mlflow is not None:
+        lines.append(_write_mlflow(args, record))
+    if args.out is not None:
+        lines.append(_write_graph(args, record))
+    console.result("\n".join(lines), record, args.out or args.card)
     return 0
+
+
+def _write_graph(args: Namespace, record: dict[str, Any]) -> str:
+    with output(args.out, [args.model], args.force, is_graph) as temporary:
+        found = export_model(args.model, float32=args.float32)
+        temporary.write_bytes(found.content)
+    columns = found.received[0].manifest.columns
+    record |= {"out": args.out, "bytes": len(found.content)}
+    record |= {} if columns is None else {"columns": columns.to_dict()}
+    dtype = "float32" if args.float32 else "float64"
+    size = f"{len(found.content) / 2**10:.0f} kB"
+    return f"wrote {args.out}: {size}; input X, {dtype}{_coding(columns)}{_apart(found, record)}"
+
+
+def _write_mlflow(args: Namespace, record: dict[str, Any]) -> str:
+    replaced = check_folder(args.mlflow, [args.model], args.force)
+    found = export_model(args.model, float32=args.float32)
+    write_folder(args.mlflow, found.mlflow_files(), replace=replaced)
+    record["mlflow"] = args.mlflow
+    return f"wrote {args.mlflow}: mlflow.pyfunc.load_model opens it{_apart(found, record)}"
+
+
+def _write_card(args: Namespace, record: dict[str, Any]) -> str:
+    with output(args.card, [args.model], args.force, is_card) as temporary:
+        facts = CardFacts(**card_facts(read_model(args.model).received))  # type: ignore[typeddict-item]
+        text = render_card(summarise_folder(args.model), facts)
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+    record["card"] = args.card
+    return f"wrote {args.card}"
+
+
+def _apart(found: Exported, record: dict[str, Any]) -> str:
+    """Say how far float32 is from float64."""
+    if found.difference is None:
+        return ""
+    record["difference"] = found.difference._asdict()
+    return f"; {found.difference}"
 
 
 def _coding(columns: Columns | None) -> str:

@@ -19,8 +19,9 @@ from typing import Any
 from anymix._errors import InputError
 from anymix._files import is_stream, replacing
 from anymix.cli.npz_rows import FAULTS, array_header
-from anymix.exchange import need, read_site
+from anymix.exchange import MLFLOW_FILES, need, read_site
 from anymix.models import held
+from anymix.report import CARD_BEGIN
 
 HEAD = 4096
 LINE = 2**24
@@ -90,16 +91,29 @@ def output(
     # An empty file is a name that was made to be written to, as mktemp does.
     spare = there and path.stat().st_size == 0
     if there and not spare and not path.is_symlink():
-        if not force:
-            raise InputError(path, "exists already; choose another name, or replace it by --force")
-        if not is_ours(path):
-            raise InputError(
-                path,
-                "is not known to be written by this command, so it is kept; choose another name, "
-                "or remove it first",
-            )
+        _check_ours(path, force, is_ours)
     with tidying(path), replacing(path, new=not there, suffix=suffix) as temporary:
         yield temporary
+
+
+def _check_ours(path: Path, force: bool, is_ours: Callable[[Path], bool]) -> None:
+    if not force:
+        raise InputError(path, "exists already; choose another name, or replace it by --force")
+    if not is_ours(path):
+        raise InputError(
+            path,
+            "is not known to be written by this command, so it is kept; choose another name, "
+            "or remove it first",
+        )
+
+
+def check_folder(out: str | Path, inputs: Iterable[str | Path], force: bool) -> bool:
+    """Refuse a folder that may not be written; return whether one of MLflow's kind is replaced."""
+    path = Path(out)
+    check_apart(path, inputs)
+    if os.path.lexists(path):
+        _check_ours(path, force, is_mlflow)
+    return os.path.lexists(path)
 
 
 @contextmanager
@@ -196,6 +210,20 @@ def is_page(path: Path) -> bool:
 def is_graph(path: Path) -> bool:
     """Whether a file is an ONNX graph whose producer is anymix: its first fields say so."""
     return _head(path).startswith(GRAPH)
+
+
+def is_card(path: Path) -> bool:
+    """Whether a file is a model card: its first lines say who wrote it."""
+    return _head(path).startswith(CARD_BEGIN.encode())
+
+
+def is_mlflow(path: Path) -> bool:
+    """Whether a folder is one that export writes for MLflow: its files and no other, our graph."""
+    if path.is_symlink() or not path.is_dir():
+        return False
+    found = list(path.iterdir())
+    plain = all(one.is_file() and not one.is_symlink() for one in found)
+    return plain and {one.name for one in found} == {*MLFLOW_FILES} and is_graph(path / "model.onnx")
 
 
 def is_site(path: Path) -> bool:

@@ -5,6 +5,7 @@ The format is described in docs/format.md.
 
 from anymix._errors import AuditError
 from anymix.exchange._optional import need as need
+from anymix.exchange.column_form import by_columns as by_columns
 from anymix.exchange.conversion import THAT_WORK as THAT_WORK
 from anymix.exchange.conversion import NoSafeGraph as NoSafeGraph
 from anymix.exchange.features import gaps_of as gaps_of
@@ -17,6 +18,14 @@ from anymix.exchange.manifest import facts_of as facts_of
 from anymix.exchange.manifest import is_label as is_label
 from anymix.exchange.manifest import is_text as is_text
 from anymix.exchange.manifest import parse_json as parse_json
+from anymix.exchange.mlflow_folder import FILES as MLFLOW_FILES
+from anymix.exchange.mlflow_folder import mlflow_files as mlflow_files
+from anymix.exchange.narrowing import Narrowed as Narrowed
+from anymix.exchange.narrowing import draws_of as draws_of
+from anymix.exchange.narrowing import narrowed as narrowed
+from anymix.exchange.notes import describe_graph
+from anymix.exchange.notes import described_features as described_features
+from anymix.exchange.notes import noted as noted
 from anymix.exchange.onnx_graph import export_onnx as export_onnx
 from anymix.exchange.pack import pack_source
 from anymix.exchange.read import ReceivedSource, read_source, read_sources
@@ -45,6 +54,7 @@ __all__ = [
     "OwnLoss",
     "ReceivedSource",
     "SiteTable",
+    "describe_graph",
     "evaluate_site",
     "join_sites",
     "pack_source",

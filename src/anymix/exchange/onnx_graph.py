@@ -6,12 +6,13 @@
     weight_k      ∝ z_k q_k + η/p²
     h_z           Σ_k weight_k h'_k, averaged over the parts that were learned
 
-Densities are computed in float64, predictors in the type that they were made for.
+Densities, responsibilities and weights are computed in float64, predictors in the type that they
+were made for.  The float32 form takes and gives float32, and adds up the answers in it: logarithms
+of densities are differences of large numbers, of which float32 would keep too few digits.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,29 +22,47 @@ from numpy.typing import NDArray
 from anymix._errors import InputError
 from anymix.core import Averaged, Combination, Consulting
 from anymix.exchange._optional import need
+from anymix.exchange.notes import notes_of
 from anymix.exchange.read import ReceivedSource
 from anymix.exchange.site import all_classes
 from anymix.sources import PROBABILITY_FLOOR
 
 OPSETS = {"": 18, "ai.onnx.ml": 3}
+INPUT = "X"
 
 
 class Graph:
-    """Nodes that are added one after the other; each gives a name to its result."""
+    """Nodes that are added one after the other; each gives a name to its result.
 
-    rows = "X"
+    `answers` is the type of what goes in and comes out.  All is float64 at first, and of that type
+    once the graph is narrowed.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, float32: bool = False) -> None:
         self.onnx = need("onnx")
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
         self.versions = dict(OPSETS)
+        kinds = self.onnx.TensorProto
+        self.answers = int(kinds.FLOAT if float32 else kinds.DOUBLE)
+        self.now = int(kinds.DOUBLE)
+        self.rows = self.add("Cast", INPUT, to=self.now) if float32 else INPUT
+
+    def narrow(self) -> None:
+        """Compute in the type of the answers from here on."""
+        self.now = self.answers
 
     def constant(self, value: Any) -> str:
-        """Store an array, and return its name."""
-        name = f"c{len(self.weights)}"
-        self.weights.append(self.onnx.numpy_helper.from_array(np.asarray(value), name))
+        """Store an array, and return its name; numbers of float64 have the type of now."""
+        array, name = np.asarray(value), f"c{len(self.weights)}"
+        if array.dtype == np.float64 and self.now == self.onnx.TensorProto.FLOAT:
+            array = array.astype(np.float32)
+        self.weights.append(self.onnx.numpy_helper.from_array(array, name))
         return name
+
+    def cast(self, value: str, out: str | None = None) -> str:
+        """Give numbers the type of now."""
+        return self.add("Cast", value, to=self.now, out=out)
 
     def add(self, operator: str, *inputs: str, out: str | None = None, **attributes: Any) -> str:
         """Apply an operator, of another `domain` if one is given, and return its result's name.
@@ -70,16 +89,43 @@ class Graph:
 
 
 def export_onnx(
-    received: Sequence[ReceivedSource], combination: Combination | Averaged, router: Any = None
+    received: Sequence[ReceivedSource],
+    combination: Combination | Averaged,
+    router: Any = None,
+    *,
+    float32: bool = False,
+    notes: Mapping[str, str] | None = None,
 ) -> bytes:
     """Return the ONNX file of the whole model; a router is what weighs sources without densities.
 
-    Its input is X, float64 (n, d).  Of a table with words or gaps these are codes and NaN, as the
-    manifests say; the words are in the file's metadata, under "columns".  A regression gives
-    `prediction` (n,), a classification `label` (n,) and `probabilities` (n, c); both give
-    `weights` (n, p).
+    Its input is X, float64 or `float32` (n, d).  Of a table with words or gaps these are codes and
+    NaN, as the manifests say.  A regression gives `prediction` (n,), a classification `label` (n,)
+    and `probabilities` (n, c); both give `weights` (n, p).  What the sources say of themselves is
+    in the file's metadata, and further notes (docs/serving.md).
     """
     average = Averaged.of(combination)
+    _check_writable(received, combination, router)
+    graph, classes = Graph(float32), all_classes(received)
+    logs = _log_masses(graph, received, router)
+    log_r = graph.add("Sub", logs, graph.log_sum_exp(logs))
+    weights = [_weights(graph, log_r, part) for part in average.parts]
+    mean = _mean(graph, weights)
+    graph.narrow()
+    graph.cast(mean, out="weights")
+    answers = [_answer(graph, k, one, classes) for k, one in enumerate(received)]
+    sums = [
+        _combined(graph, graph.cast(w), answers, part.consulting)
+        for w, part in zip(weights, average.parts, strict=True)
+    ]
+    outputs = _outputs(graph, _mean(graph, sums), classes)
+    outputs.append(("weights", graph.answers, ["n", len(received)]))
+    told = notes_of(received, classes, float32) | dict(notes or {})
+    return finished(graph, len(received[0].manifest.features), outputs, notes=told)
+
+
+def _check_writable(
+    received: Sequence[ReceivedSource], combination: Combination | Averaged, router: Any
+) -> None:
     if combination.rule != "marginal":
         raise InputError(
             f"the rule {combination.rule!r}",
@@ -92,18 +138,6 @@ def export_onnx(
                 f"has a density of the kind {one.manifest.density!r}, which cannot be written as "
                 "ONNX; export needs densities of numbers",
             )
-    graph, classes = Graph(), all_classes(received)
-    logs = _log_masses(graph, received, router)
-    log_r = graph.add("Sub", logs, graph.log_sum_exp(logs))
-    answers = [_answer(graph, k, one, classes) for k, one in enumerate(received)]
-    weights = [_weights(graph, log_r, part) for part in average.parts]
-    sums = [
-        _combined(graph, w, answers, part.consulting)
-        for w, part in zip(weights, average.parts, strict=True)
-    ]
-    _mean(graph, weights, out="weights")
-    outputs = _outputs(graph, _mean(graph, sums), classes)
-    return _finish(graph, received, outputs)
 
 
 def _combined(graph: Graph, w: str, answers: Sequence[str], consulting: Consulting | None) -> str:
@@ -175,7 +209,7 @@ def _answer(graph: Graph, k: int, one: ReceivedSource, classes: NDArray[Any] | N
 
 
 def embedded(graph: Graph, k: int, predictor: Any, name: str, columns: int = 1) -> str:
-    """Put the graph of a predictor into another one; its answers are (n, columns) of float64."""
+    """Put the graph of a predictor into another one; its answers are (n, columns) of numbers."""
     onnx = graph.onnx
     types = {"float32": onnx.TensorProto.FLOAT, "float64": onnx.TensorProto.DOUBLE}
     rows = graph.rows
@@ -192,7 +226,7 @@ def embedded(graph: Graph, k: int, predictor: Any, name: str, columns: int = 1) 
     graph.add("Identity", rows, out=given)
     graph.nodes.extend(inner.node)
     graph.weights.extend(inner.initializer)
-    out = graph.add("Cast", inner.output[0].name, to=onnx.TensorProto.DOUBLE)
+    out = graph.cast(inner.output[0].name)
     return graph.add("Reshape", out, graph.constant(np.array([-1, columns])))
 
 
@@ -224,24 +258,14 @@ def _outputs(graph: Graph, total: str, classes: NDArray[Any] | None) -> list[tup
     kinds = graph.onnx.TensorProto
     if classes is None:
         graph.add("Reshape", total, graph.constant(np.array([-1])), out="prediction")
-        return [("prediction", kinds.DOUBLE, ["n"])]
+        return [("prediction", graph.answers, ["n"])]
     graph.add("Identity", total, out="probabilities")
     best = graph.add("ArgMax", total, axis=1, keepdims=0)
     whole = classes.dtype.kind in "iu"
     labels = classes.astype(np.int64) if whole else classes.astype(object)
     graph.add("Gather", graph.constant(labels), best, out="label")
     kind = kinds.INT64 if whole else kinds.STRING
-    return [("label", kind, ["n"]), ("probabilities", kinds.DOUBLE, ["n", classes.size])]
-
-
-def _finish(
-    graph: Graph, received: Sequence[ReceivedSource], outputs: list[tuple[str, int, Any]]
-) -> bytes:
-    d, p = len(received[0].manifest.features), len(received)
-    columns = received[0].manifest.columns
-    notes = {} if columns is None else {"columns": json.dumps(columns.to_dict())}
-    outputs = [*outputs, ("weights", graph.onnx.TensorProto.DOUBLE, ["n", p])]
-    return finished(graph, d, outputs, notes=notes)
+    return [("label", kind, ["n"]), ("probabilities", graph.answers, ["n", classes.size])]
 
 
 def finished(
@@ -252,11 +276,11 @@ def finished(
     text: bool = False,
     notes: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return the ONNX file of a graph that takes X, float64 (n, d), or n documents, with notes."""
+    """Return the ONNX file of a graph that takes X, numbers (n, d), or n documents, with notes."""
     onnx = graph.onnx
     make, kinds = onnx.helper, onnx.TensorProto
-    kind = kinds.STRING if text else kinds.DOUBLE
-    given = make.make_tensor_value_info(graph.rows, kind, ["n", d])
+    kind = kinds.STRING if text else graph.answers
+    given = make.make_tensor_value_info(INPUT, kind, ["n", d])
     results = [make.make_tensor_value_info(*out) for out in outputs]
     whole = make.make_graph(graph.nodes, "anymix", [given], results, graph.weights)
     opsets = [make.make_opsetid(domain, version) for domain, version in graph.versions.items()]

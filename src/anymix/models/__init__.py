@@ -13,6 +13,9 @@ from anymix.models.place import held as held
 from anymix.models.place import reserved as reserved
 from anymix.models.saved_records import add_record as add_record
 from anymix.models.seen_rows import note_on as note_on
+from anymix.models.serving import Exported as Exported
+from anymix.models.serving import card_facts as card_facts
+from anymix.models.serving import export_model
 from anymix.models.sites import certify_sites as certify_sites
 from anymix.models.sites import compare_sites as compare_sites
 from anymix.models.sites import fit_folder as fit_folder
@@ -21,4 +24,4 @@ from anymix.models.taught import BESIDE as BESIDE
 from anymix.models.taught import write_taught as write_taught
 from anymix.models.writing import save
 
-__all__ = ["SavedModel", "check_place", "load", "read_model", "read_record", "save"]
+__all__ = ["SavedModel", "check_place", "export_model", "load", "read_model", "read_record", "save"]

@@ -1,0 +1,138 @@
+"""A model folder in the forms in which it is served: one graph, or a folder of MLflow's kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from anymix._errors import InputError
+from anymix.core import Certificate, plain
+from anymix.exchange import (
+    Narrowed,
+    ReceivedSource,
+    all_classes,
+    by_columns,
+    described_features,
+    draws_of,
+    export_onnx,
+    mlflow_files,
+    narrowed,
+    noted,
+)
+from anymix.models.folder import SavedModel, read_model
+from anymix.models.saved_records import read_records
+
+
+class Exported(NamedTuple):
+    """An ONNX file, the sources in it, and how far it is from float64; None where it is that."""
+
+    content: bytes
+    received: Sequence[ReceivedSource]
+    difference: Narrowed | None = None
+
+    def mlflow_files(self) -> dict[str, bytes]:
+        """Return the files of a folder that MLflow opens."""
+        columns = by_columns(self.content, self.received)
+        return mlflow_files(columns, self.received[0].manifest.features, draws_of(self.received))
+
+
+def export_model(folder: str | Path, *, float32: bool = False) -> Exported:
+    """Write a model folder as one ONNX graph, which runs without anymix.
+
+    Parameters
+    ----------
+    folder : path
+        A model folder, as `save` and `anymix fit` write.
+    float32 : bool
+        Whether rows and answers are float32; weights are computed in float64 all the same.
+
+    Returns
+    -------
+    Exported
+        Its `content` are the bytes of the file; `anymix.exchange.describe_graph` reads what it
+        says of itself.
+
+    Raises
+    ------
+    InputError
+        If a part has no form as ONNX, or if the float32 form differs from the float64 form by more
+        than 0.001, of a probability or of the predictions' standard deviation, at rows that are
+        drawn from the sources' densities.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from anymix import DistributionWeightedRegressor, save
+    >>> from anymix.densities import GaussianKDE
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.r_[rng.normal(-2, 1, (60, 1)), rng.normal(2, 1, (60, 1))]
+    >>> y, d = np.abs(X[:, 0]), np.repeat(["north", "south"], 60)
+    >>> model = DistributionWeightedRegressor(density=GaussianKDE(), random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model.fit(X, y, sample_domain=d), folder + "/model")
+    ...     found = export_model(folder + "/model", float32=True)
+    >>> found.content[4:10], found.difference.largest < 1e-3
+    (b'anymix', True)
+    """
+    saved = read_model(folder)
+    used = (saved.received, saved.model.combination_, saved.model.router_)
+    notes = _notes(saved)
+    content = export_onnx(*used, float32=float32, notes=notes)
+    if not float32:
+        return Exported(content, saved.received)
+    found = narrowed(export_onnx(*used), content, draws_of(saved.received))
+    if not found.holds:
+        raise InputError(
+            folder,
+            f"differs by {found.largest:.1g} from its float64 form where 0.001 is taken; export it "
+            "without --float32",
+        )
+    return Exported(content, saved.received, found)
+
+
+def card_facts(received: Sequence[ReceivedSource]) -> dict[str, Any]:
+    """Return what a model card says of the sources, beyond the report's record."""
+    first, classes = received[0].manifest, all_classes(received)
+    return {
+        "task": first.task,
+        "classes": None if classes is None else classes.tolist(),
+        "features": described_features(first.features),
+        "trained": [one.manifest.n_rows for one in received],
+        "densities": [one.manifest.density for one in received],
+    }
+
+
+def _notes(saved: SavedModel) -> dict[str, str]:
+    """Say what was learned, and what is certified: on new rows, if that is kept in the folder."""
+    model, used = saved.model, saved.model.combination_
+    certificate, day = _certificate(saved)
+    return noted(
+        loss=model.loss if isinstance(model.loss, str) else type(model.loss).__name__,
+        objective=model.objective,
+        rule=used.rule,
+        z=plain(used.z),
+        eta=used.eta,
+        certificate=None if certificate is None else certificate.sentence,
+        certificate__date=day,
+        certificate__grounds=None if certificate is None else _grounds(certificate),
+    )
+
+
+def _certificate(saved: SavedModel) -> tuple[Certificate | None, str | None]:
+    """Return the certificate, and the day on which it was recorded if that is stated."""
+    if len(saved.received) < 2:
+        return None, None
+    kept = read_records(saved.path, saved.model, saved.sha256).get("certificate")
+    return (saved.model.certificate_, None) if kept is None else (kept.record, kept.day)
+
+
+def _grounds(found: Certificate) -> dict[str, Any]:
+    """Say what each half stands on, with which confidence, and on how many rows."""
+    return {
+        "regret": found.regret_ground,
+        "loss": found.loss_ground,
+        "confidence": found.confidence,
+        "clip": found.clip,
+        "n_rows": found.n_rows,
+    }

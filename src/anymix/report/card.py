@@ -1,0 +1,274 @@
+"""A model card in Markdown, with the front matter of Hugging Face: the page's records as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, TypedDict
+
+from anymix._yaml import to_yaml
+from anymix.report.grounds import certified_unit
+from anymix.report.markup import flat, number
+from anymix.report.record import OURS, ReportRecord, checked, recorded
+from anymix.report.standing import Stand, listed
+from anymix.report.units import unit_of
+
+Data = dict[str, Any]
+SPECIAL = re.compile(r"([\\`*_\[\]{}|#~$])")
+HALVES = {
+    "regret": "Excess over each source’s own model",
+    "loss": "Loss on the worst mixture",
+}
+GROUNDS = {
+    "exact": "exact: it holds at every number of rows",
+    "asymptotic": "asymptotic: it holds as rows become many",
+    "measured": "measured only: no confidence is claimed",
+    "tables": "on these rows alone, taken as the distributions themselves",
+}
+MOST_LISTED = 40
+# What a card of ours begins with; YAML takes it for a comment.
+BEGIN = "---\n# Written by anymix export --card from the model's records.\n"
+
+
+class CardFacts(TypedDict):
+    """What a card says beyond the report's record; lists have one entry for each source.
+
+    Attributes
+    ----------
+    task : "classification" or "regression"
+    classes : list or None
+    features : list of dict
+        name, kind, gaps, and categories where there are any.
+    trained : list of int or None
+        Rows that each source says it was trained on.
+    densities : list of str
+        The kind of each source's density.
+    """
+
+    task: str
+    classes: list[Any] | None
+    features: list[dict[str, Any]]
+    trained: list[int | None]
+    densities: list[str]
+
+
+def render_card(record: ReportRecord | Data, facts: CardFacts) -> str:
+    """Return the model card of a record.
+
+    Parameters
+    ----------
+    record : ReportRecord
+        As `render` takes it.
+    facts : CardFacts
+
+    Examples
+    --------
+    >>> facts = {"task": "regression", "classes": None, "features": [], "trained": [None, 90],
+    ...          "densities": ["gaussian_kernels", "none"]}
+    >>> card = render_card({"name": "Claims", "sources": ["north", "south"]}, CardFacts(**facts))
+    >>> card.splitlines()[2:4], "# Claims" in card
+    (['library_name: anymix', 'pipeline_tag: tabular-regression'], True)
+    """
+    found = checked(record)
+    parts = (
+        _what(found, facts),
+        _sources(found, facts),
+        _use(found),
+        _certificate(found),
+        _comparison(found),
+        _limits(found),
+        _loading(facts),
+    )
+    head = f"{BEGIN}{to_yaml(_front(found, facts))}---\n"
+    return "\n".join([head, f"# {_md(found['name'])}", "", *filter(None, parts)])
+
+
+def _md(text: object) -> str:
+    """Write a text so that Markdown and HTML in it stay what they are.
+
+    >>> _md("a|b <i>")
+    'a\\\\|b &lt;i&gt;'
+    """
+    safe = SPECIAL.sub(r"\\\1", str(text))
+    return safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
+
+
+def _part(title: str, *paragraphs: str) -> str:
+    return "\n\n".join([f"## {title}", *(p.rstrip("\n") for p in paragraphs if p)]) + "\n"
+
+
+def _front(record: Data, facts: CardFacts) -> Data:
+    """What Hugging Face reads: names, tags, and the numbers of the comparison."""
+    kind = f"tabular-{facts['task']}"
+    tags = ["anymix", "onnx", kind, "domain-adaptation", "multiple-sources"]
+    front: Data = {"library_name": "anymix", "pipeline_tag": kind, "tags": tags}
+    results = _results(record, kind)
+    if results:
+        front["model-index"] = [{"name": record["name"], "results": results}]
+    return front
+
+
+def _results(record: Data, kind: str) -> list[Data]:
+    comparison = record.get("comparison")
+    if comparison is None or OURS not in comparison["methods"]:
+        return []
+    losses = comparison["loss"][comparison["methods"].index(OURS)]
+    measure = str(comparison.get("measure"))
+    return [
+        {
+            "task": {"type": kind},
+            "dataset": {"name": f"held-out rows: {name}", "type": "private"},
+            "metrics": [{"type": measure, "name": unit_of(measure).head, "value": loss}],
+        }
+        for name, loss in zip(comparison["mixtures"], losses, strict=True)
+    ]
+
+
+def _what(record: Data, facts: CardFacts) -> str:
+    names = listed([_md(name) for name in record["sources"]], 8)
+    loss = f" It was learned by {unit_of(record['loss']).head}." if "loss" in record else ""
+    labels = facts["classes"]
+    gives = "a number for each row"
+    if labels is not None:
+        some = listed([_md(label) for label in labels], 12)
+        gives = f"a label and probabilities for each row; the labels are {some}"
+    return _part(
+        "What it is",
+        f"One model of {len(record['sources'])} sources: {names}. Each source is a model that was "
+        "trained at home and a density of its rows; a row is answered by the sources that it is "
+        f"likely to come from, weighed by these densities and by z.{loss} It gives {gives}.",
+        _features(facts["features"]),
+    )
+
+
+def _features(features: Sequence[Data]) -> str:
+    shown = [(_md(one["name"]), _kind(one)) for one in features[:MOST_LISTED]]
+    if not shown:
+        return ""
+    more = len(features) - len(shown)
+    rest = f"\nand {more} more.\n" if more else ""
+    return f"It takes these columns:\n\n{_table(['column', 'kind'], shown)}{rest}"
+
+
+def _kind(feature: Data) -> str:
+    words = feature.get("categories")
+    kind = feature["kind"]
+    if words is not None:
+        kind += f": {listed([_md(word) for word in words], 8)}"
+    return f"{kind}, may be empty" if feature["gaps"] else str(kind)
+
+
+def _sources(record: Data, facts: CardFacts) -> str:
+    names = [_md(name) for name in record["sources"]]
+    trained = ["not stated" if n is None else n for n in facts["trained"]]
+    columns: list[Sequence[object]] = [names, trained]
+    head = ["source", "trained on, rows"]
+    if "rows" in record:
+        head, columns = [*head, "held-out rows"], [*columns, record["rows"]]
+    if "z" in record:
+        head, columns = [*head, "z"], [*columns, [number(z, 4) for z in record["z"]]]
+    head, columns = [*head, "density"], [*columns, [_md(kind) for kind in facts["densities"]]]
+    days = record.get("recorded", {})
+    told = [f"{part} on {_md(day)}" for part, day in sorted(days.items())]
+    return _part(
+        "Sources",
+        _table(head, zip(*columns, strict=True)),
+        f"Recorded on new rows: {listed(told)}." if told else "The records state no day.",
+    )
+
+
+def _use(record: Data) -> str:
+    stands = [Stand(found, record["sources"]) for found in record.get("verdict") or []]
+    said = [
+        "For rows that come from these sources in any mixture. For rows of another kind nothing is "
+        "promised; `anymix monitor` tells whether today’s rows are such a mixture."
+    ]
+    if stands:
+        title = stands[0].decision()[1]
+        said.append(f"**Verdict: {_md(title)}.**")
+    for stand in stands:
+        said.append(f"By {stand.unit.head}, it is {_md(listed(stand.phrases(), 9))}.")
+    return _part("Intended use", *said)
+
+
+def _certificate(record: Data) -> str:
+    found = record.get("certificate")
+    if found is None:
+        why = " z was adapted after it was certified." if record.get("adapted") else ""
+        return _part("Certificate", f"There is none.{why}")
+    unit, rows = certified_unit(record), []
+    for half, title in HALVES.items():
+        upper, ground = found.get(f"{half}_upper"), found.get(f"{half}_ground") or ""
+        measured = found.get("regret" if half == "regret" else "robust_loss")
+        values = [unit.text(v, unit.digits([measured])) for v in (measured, upper)]
+        rows.append([title, *values, GROUNDS.get(ground, _md(ground))])
+    confidence = found.get("confidence")
+    sure = "at most" if confidence is None else f"at most, with {100 * confidence:g} % confidence"
+    clip = found.get("clip")
+    cut = "" if clip is None else f"No row counts for more than {unit.said(clip, 2)}."
+    return _part(
+        "Certificate",
+        f"> {_md(found.get('sentence', ''))}",
+        recorded(record, "certificate").strip(),
+        _table([unit.head, "measured", sure, "ground"], rows),
+        cut,
+    )
+
+
+def _comparison(record: Data) -> str:
+    found = record.get("comparison")
+    if found is None:
+        return ""
+    unit = unit_of(found.get("measure"))
+    digits = unit.digits(flat(found["loss"]))
+    rows = []
+    for a, (name, cheats) in enumerate(zip(found["methods"], found["privileged"], strict=True)):
+        values = [*found["loss"][a], found["worst"][a]]
+        title = f"**{OURS}**" if name == OURS else _md(name) + r" \*" * cheats
+        rows.append([title, *(unit.text(value, digits) for value in values)])
+    starred = any(found["privileged"])
+    star = r"\* uses what the others must do without." if starred else ""
+    return _part(
+        "Beside the others",
+        f"Mean {unit.head}, smaller is better, on held-out rows of each source, of all in equal "
+        "parts, and of the source where it is worst." + recorded(record, "comparison"),
+        _table([unit.head, *map(_md, found["mixtures"]), "worst"], rows),
+        star,
+    )
+
+
+def _limits(record: Data) -> str:
+    said = [
+        "It promises nothing for rows that no mixture of its sources brings.",
+        "It is as fair, and as right, as its sources: what all of them get wrong stays wrong.",
+        "Rows were held out by the sources themselves; who hands in rows that a model was trained "
+        "on makes it look better than it is.",
+    ]
+    found = record.get("certificate") or {}
+    if found.get("confidence") is None:
+        said.append("No confidence is claimed: too few rows, or rows that have taught the model.")
+    worst = [_md(name) for name in record.get("set_aside", [])]
+    if worst:
+        said.append(f"The rows of {listed(worst)} did not choose z.")
+    return _part("Limits", "\n".join(f"- {one}" for one in said))
+
+
+def _loading(facts: CardFacts) -> str:
+    wanted = "label, probabilities" if facts["task"] == "classification" else "prediction"
+    names = ", ".join(f'"{name}"' for name in [*wanted.split(", "), "weights"])
+    words = any(one["kind"] == "category" for one in facts["features"])
+    coded = "A word is the place of its category in its list, an empty cell NaN." if words else ""
+    return _part(
+        "How to load it",
+        "With onnxruntime alone, from the file that `anymix export` writes:",
+        "```python\nimport onnxruntime\n\n"
+        'session = onnxruntime.InferenceSession("robust.onnx")\n'
+        f'{wanted}, weights = session.run([{names}], {{"X": X}})\n```',
+        f"X holds numbers, with the columns in the order above. {coded}",
+        'With anymix: `anymix.load("model")`, on the model folder.',
+    )
