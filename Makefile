@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: bench-solvers demo test test-slow coverage lint bench docs site dist format clean
+.PHONY: bench-solvers demo test test-slow test-mlflow coverage lint bench docs site dist format clean
 
 # One environment; a stamp remembers which extra is in it.
 $(VENV)/.stamp-%: pyproject.toml
@@ -33,6 +33,13 @@ coverage: $(VENV)/.stamp-test
 
 test-slow: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -m slow
+
+# Folders for MLflow, opened by MLflow: it brings much along, so it has an environment of its own.
+test-mlflow:
+	test -x build/mlflow/bin/python || $(PYTHON) -m venv build/mlflow
+	build/mlflow/bin/pip install -q --disable-pip-version-check -e ".[exchange]" hypothesis \
+		mlflow-skinny pandas pytest pyyaml
+	build/mlflow/bin/python -m pytest -m slow tests/models/test_mlflow.py
 
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks
