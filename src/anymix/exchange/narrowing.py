@@ -58,6 +58,22 @@ def _answers(content: bytes, rows: Any) -> dict[str, Any]:
     return dict(zip(names, session.run(names, {"X": rows}), strict=True))
 
 
+def round_thresholds(onnx: Any, nodes: Sequence[Any]) -> None:
+    """Round thresholds of trees as rows are rounded, in place: x ≤ t gives fl(x) ≤ fl(t).
+
+    Boosted trees compare in float64, and often with a number that rows have: of these half would
+    else fall on the other side.
+    """
+    for node in nodes:
+        for attribute in node.attribute if node.op_type.startswith("TreeEnsemble") else ():
+            if attribute.name == "nodes_values_as_tensor":
+                exact = onnx.numpy_helper.to_array(attribute.t).astype(np.float64)
+                with np.errstate(over="ignore"):
+                    near = exact.astype(np.float32).astype(np.float64)
+                kept = np.where(np.isfinite(near), near, exact)
+                attribute.t.CopyFrom(onnx.numpy_helper.from_array(kept, attribute.t.name))
+
+
 def draws_of(received: Sequence[ReceivedSource]) -> FloatArray | None:
     """Return rows drawn from the density of each source; None if one has none."""
     densities = [one.source.density for one in received]

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from anymix._errors import InputError
 from anymix.core import Averaged, Combination, Consulting
 from anymix.exchange._optional import need
+from anymix.exchange.narrowing import round_thresholds
 from anymix.exchange.notes import notes_of
 from anymix.exchange.read import ReceivedSource
 from anymix.exchange.site import all_classes
@@ -282,6 +283,8 @@ def finished(
     kind = kinds.STRING if text else graph.answers
     given = make.make_tensor_value_info(INPUT, kind, ["n", d])
     results = [make.make_tensor_value_info(*out) for out in outputs]
+    if graph.answers == kinds.FLOAT:
+        round_thresholds(onnx, graph.nodes)
     whole = make.make_graph(graph.nodes, "anymix", [given], results, graph.weights)
     opsets = [make.make_opsetid(domain, version) for domain, version in graph.versions.items()]
     model = make.make_model(whole, producer_name="anymix", opset_imports=opsets, ir_version=10)
