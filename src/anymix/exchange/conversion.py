@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -15,15 +14,14 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from anymix._arrays import FloatArray, n_rows
 from anymix._errors import AuditError, InputError
-from anymix._files import read_file
 from anymix.exchange._optional import need
 from anymix.exchange.boosted import boosted_in, converters
 from anymix.exchange.contents import words_in
 from anymix.exchange.forms import documents_of
-from anymix.exchange.manifest import LIMITS, PREDICTOR
+from anymix.exchange.own_graphs import Classes, one_output, read_own
 from anymix.exchange.predictor import Expected, OnnxPredictor, audit
 from anymix.sandbox import Refused
-from anymix.sources import Source
+from anymix.sources import Source, TorchPredictor, at_rest
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 THAT_WORK = (
@@ -33,7 +31,6 @@ THAT_WORK = (
 DTYPES = {"float32": ("float32",), "float64": ("float64",), "nearest": ("float32", "float64")}
 COMPARED_ROWS = 256
 OF_DOCUMENTS = r"documents: use no sublinear_tf, and for pairs of words token_pattern=r'\w\w+'"
-Classes = tuple[str | int, ...] | None
 
 
 class NoSafeGraph(InputError):
@@ -67,22 +64,20 @@ def graphs_of(source: Source, n_features: int, text: bool, dtype: str) -> list[O
     if isinstance(model, BaseEstimator):
         exact = any(boosted_in(model))
         wanted = ("string",) if text else DTYPES["float64" if exact else dtype]
-        return [_one_output(graph, classes) for graph in _from_estimator(model, n_features, wanted)]
+        return [one_output(graph, classes) for graph in _from_estimator(model, n_features, wanted)]
+    if isinstance(model, TorchPredictor):
+        return [one_output(_from_torch(model.as_module(), n_features, model.kind()), classes)]
     if torch is not None and isinstance(model, torch.nn.Module):
-        return [_one_output(_from_torch(model, n_features), classes)]
+        kind = TorchPredictor(model, "number").kind()
+        return [one_output(_from_torch(model, n_features, kind), classes)]
     if isinstance(model, bytes | str | Path):
-        content = model if isinstance(model, bytes) else _content(model)
-        return [_one_output(content, classes)]
+        content = model if isinstance(model, bytes) else read_own(model)
+        return [one_output(content, classes)]
     raise InputError(
         f"a predictor of type {type(model).__name__}",
         "cannot be packed; give a scikit-learn estimator, a PyTorch module, or the path of an "
         "ONNX file",
     )
-
-
-def _content(path: str | Path) -> bytes:
-    """Read a predictor of the user's own; a device would never end."""
-    return read_file(Path(os.path.realpath(path)), LIMITS[PREDICTOR])
 
 
 def _from_estimator(model: Any, n_features: int, dtypes: Sequence[str]) -> list[bytes]:
@@ -126,11 +121,14 @@ def _converted(model: Any, n_features: int, dtype: str) -> bytes:
 
 
 def _last_step(model: Any) -> Any:
+    if isinstance(model, TorchPredictor):
+        return model.module
     return model.steps[-1][1] if hasattr(model, "steps") else model
 
 
-def _from_torch(model: Any, n_features: int) -> bytes:
-    torch, out = need("torch"), BytesIO()
+def _from_torch(model: Any, n_features: int, kind: tuple[Any, Any]) -> bytes:
+    """Export a module for any number of rows; kind is its dtype and device."""
+    torch, out = need("torch", "networks"), BytesIO()
     options = {
         "input_names": ["X"],
         "dynamic_axes": {"X": {0: "n"}},
@@ -139,51 +137,16 @@ def _from_torch(model: Any, n_features: int) -> bytes:
         "dynamo": False,
     }
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            torch.onnx.export(model.eval(), (torch.zeros(2, n_features),), out, **options)
+        with warnings.catch_warnings(), at_rest(model):
+            for kind_of in (DeprecationWarning, torch.jit.TracerWarning):
+                # A constant that should not be one is seen where graph and module are compared.
+                warnings.simplefilter("ignore", kind_of)
+            rows = torch.zeros(2, n_features, dtype=kind[0], device=kind[1])
+            torch.onnx.export(model, (rows,), out, **options)
     except Exception as error:
         cause = str(error).strip().split("\n")[0][:200].rstrip(".")
-        raise NoSafeGraph(model, f"PyTorch says: {cause}") from error
+        raise NoSafeGraph(getattr(model, "inner", model), f"PyTorch says: {cause}") from error
     return out.getvalue()
-
-
-def _one_output(content: bytes, classes: Classes) -> OnnxPredictor:
-    """Keep the one output that counts, drop metadata, and find the dtype of the input."""
-    onnx = need("onnx")
-    try:
-        model = onnx.load_model_from_string(content)
-    except Exception as error:
-        raise InputError("the predictor", "is not an ONNX file") from error
-    numbers = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
-    outputs = [v for v in model.graph.output if v.type.tensor_type.elem_type in numbers]
-    if not outputs or not model.graph.input:
-        raise InputError("the ONNX file", "must have an input and an output of numbers")
-    # A classifier gives labels first and probabilities last; a regressor gives numbers alone.
-    kept = outputs[-1] if classes is not None else outputs[0]
-    del model.graph.output[:]
-    for part in (model, model.graph, *model.graph.node, *model.graph.initializer):
-        part.ClearField("metadata_props")
-    model.graph.output.append(kept)
-    model.doc_string = model.graph.doc_string = ""
-    _use_plain_locale(model.graph)
-    dtypes = {
-        onnx.TensorProto.FLOAT: "float32",
-        onnx.TensorProto.DOUBLE: "float64",
-        onnx.TensorProto.STRING: "string",
-    }
-    elem = model.graph.input[0].type.tensor_type.elem_type
-    return OnnxPredictor(bytes(model.SerializeToString()), dtypes.get(elem, "float32"))
-
-
-def _use_plain_locale(graph: Any) -> None:
-    """Lower-case text by the locale C: a reader need not have the one that was written."""
-    plain = need("onnx").helper.make_attribute("locale", "C")
-    for node in graph.node:
-        if node.op_type == "StringNormalizer":
-            others = [a for a in node.attribute if a.name != "locale"]
-            del node.attribute[:]
-            node.attribute.extend([*others, plain])
 
 
 def safe_graphs(
@@ -203,8 +166,22 @@ def safe_graphs(
     if not kept and isinstance(source.predictor, BaseEstimator):
         raise NoSafeGraph(source.predictor, reasons[0])
     if not kept:
-        raise AuditError(name, f"cannot be trusted: {reasons[0]}")
+        remedy = f"; {graphs[0].remedy}" if graphs[0].remedy else ""
+        raise AuditError(name, f"cannot be trusted: {reasons[0]}{remedy}")
     return kept
+
+
+def judge_own(source: Source, graph: OnnxPredictor, rows: Any) -> None:
+    """Refuse a file whose answers are no probabilities here, where there is a remedy."""
+    if rows is None or isinstance(source.predictor, BaseEstimator) or classes_of(source) is None:
+        return
+    try:
+        graph.judge(rows, True)
+    except Refused as refusal:
+        raise AuditError(
+            f"the predictor of {source.name!r}",
+            f"cannot be trusted: {refusal}; let a network end in torch.nn.Softmax(dim=1)",
+        ) from refusal
 
 
 def rows_to_compare(density: Any, rows: Any, text: bool, graph: OnnxPredictor) -> Any:
@@ -255,7 +232,7 @@ def nearest_graph(source: Source, graphs: Sequence[OnnxPredictor], rows: Any) ->
         raise InputError(
             "dtype='nearest'", "needs rows to compare at; pass rows, or a source with a density"
         )
-    if rows is None or not isinstance(model, BaseEstimator):
+    if rows is None or not isinstance(model, BaseEstimator | TorchPredictor):
         return graphs[0]
     # Of two that are as near the first is kept: float32 is smaller and faster.
     best = min(graphs, key=lambda graph: _differences(model, graph, rows)[0].max())
@@ -274,6 +251,8 @@ def _differences(model: Any, graph: OnnxPredictor, rows: Any) -> tuple[FloatArra
     asked: Any = rows
     if hasattr(model, "feature_names_in_"):
         asked = need("pandas").DataFrame(rows, columns=model.feature_names_in_)
-    method = model.predict_proba if hasattr(model, "predict_proba") else model.predict
+    method = model
+    if isinstance(model, BaseEstimator):
+        method = model.predict_proba if hasattr(model, "predict_proba") else model.predict
     answers = np.reshape(method(asked), (len(rows), -1))
     return np.abs(graph(rows) - answers).max(axis=1), float(np.abs(answers).max())

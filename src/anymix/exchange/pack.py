@@ -17,6 +17,7 @@ from anymix.exchange.categories import said_of_categories
 from anymix.exchange.conversion import (
     classes_of,
     graphs_of,
+    judge_own,
     nearest_graph,
     rows_to_compare,
     safe_graphs,
@@ -135,7 +136,9 @@ was fitted on: none stands in the predictor as it is, none in the density.
         source = as_one_graph(source, density, rows, {})
     graphs = graphs_of(source, n_features, text, dtype)
     graphs = safe_graphs(source, graphs, n_features)
-    graph = nearest_graph(source, graphs, rows_to_compare(density, rows, text, graphs[0]))
+    compared = rows_to_compare(density, rows, text, graphs[0])
+    graph = nearest_graph(source, graphs, compared)
+    judge_own(source, graph, compared)
     packed = Packed(graph, density, arrays, text)
     reveals = _said(source, packed, (rows, targets), keep_rows, reveals_rows, measure)
     files = {PREDICTOR: graph.content, DENSITY: dump(arrays)}

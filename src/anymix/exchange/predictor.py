@@ -54,6 +54,9 @@ class OnnxPredictor:
     in_process : bool
     """
 
+    # What its owner can do where it is refused.
+    remedy = ""
+
     def __init__(
         self,
         content: bytes,

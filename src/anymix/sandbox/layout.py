@@ -89,10 +89,11 @@ def feature_extractor(node: Node) -> list[Shape]:
 
 
 def reshape(node: Node) -> list[Shape]:
-    """Other axes, in which rows stay rows."""
-    if node.attributes.get("allowzero", 0):
-        raise Refused("Reshape with allowzero is not allowed")
-    return [reshaped(node.first.shape, sizes_of(node.given(1)))]
+    """Other axes, in which rows stay rows; allowzero, which PyTorch writes, changes zeros alone."""
+    sizes = sizes_of(node.given(1))
+    if node.attributes.get("allowzero", 0) and 0 in sizes:
+        raise Refused("Reshape with allowzero to an axis of no entries is not allowed")
+    return [reshaped(node.first.shape, sizes)]
 
 
 def flatten(node: Node) -> list[Shape]:

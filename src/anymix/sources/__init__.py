@@ -64,6 +64,8 @@ from anymix.sources.seen import Seen as Seen
 from anymix.sources.source import PROBABILITY_FLOOR as PROBABILITY_FLOOR
 from anymix.sources.source import Source
 from anymix.sources.tables import Tables
+from anymix.sources.torch_predictor import TorchPredictor as TorchPredictor
+from anymix.sources.torch_predictor import at_rest as at_rest
 
 __all__ = [
     "Advice",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from anymix._arrays import FloatArray, n_rows
 from anymix._columns import Columns
 from anymix.sources.second_round import Heard, SecondRound
+from anymix.sources.torch_predictor import torch_predictor
 
 # What a source gives to a class that it never saw, and the least it may give to any class.
 # The cross-entropy then never exceeds 13.8.
@@ -60,6 +61,50 @@ class Source:
     feature_names: Sequence[str] | None = None
     n_rows: int | None = None
     columns: Columns | None = None
+
+    @classmethod
+    def from_torch(
+        cls,
+        module: Any,
+        *,
+        name: str,
+        output: str,
+        classes: Sequence[Any] | None = None,
+        shape: tuple[int, ...] | None = None,
+        **more: Any,
+    ) -> Self:
+        """Make a source of a trained network of PyTorch.
+
+        It is asked in evaluation mode, without gradients, in batches, on the device where it is,
+        and left in the mode that it had.
+
+        Parameters
+        ----------
+        module : torch.nn.Module
+            Takes a tensor of rows; its weights may be float32 or float64.
+        name : str
+        output : "logits", "probabilities" or "number"
+            What the module gives.  Of logits the softmax is taken; of one column and two classes
+            the sigmoid, which is the probability of the second class.
+        classes : sequence, optional
+            Labels of the columns, for all but "number".
+        shape : tuple of int, optional
+            Of one row, as the module takes it, such as (1, 28, 28) for rows of 784 numbers.
+        **more
+            `density`, `own_loss`, `feature_names` and the like, as `Source` takes them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from anymix import Source
+        >>> torch = __import__("pytest").importorskip("torch")
+        >>> net = torch.nn.Linear(2, 3)
+        >>> source = Source.from_torch(net, name="north", output="logits", classes=["a", "b", "c"])
+        >>> source.predict_proba(np.zeros((4, 2)), np.array(["a", "b", "c"])).shape
+        (4, 3)
+        """
+        predictor = torch_predictor(module, output, classes, shape)
+        return cls(name, predictor, classes=classes, **more)
 
     def __sklearn_clone__(self) -> Self:
         # A source is finished work: an estimator that is cloned keeps its sources.

@@ -1,0 +1,174 @@
+"""ONNX files of one's own, as exporters write them, brought into the form that is packed.
+
+    weights in a second file   read, if it lies beside the first
+    ZipMap                     left out: probabilities go on as the table that they were
+    a fixed number of rows     made free; the audit then proves that every row stands alone
+
+What readers accept stays as narrow as it is: all this happens where a file is packed.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from anymix._errors import InputError
+from anymix._files import read_file
+from anymix.exchange._optional import need
+from anymix.exchange.manifest import LIMITS, PREDICTOR
+from anymix.exchange.predictor import OnnxPredictor
+
+Classes = tuple[str | int, ...] | None
+EXPORT = (
+    'torch.onnx.export(model.eval(), (torch.zeros(2, {d}),), "model.onnx", external_data=False, '
+    'dynamic_shapes=({{0: torch.export.Dim("n")}},))'
+)
+
+
+def read_own(path: str | Path) -> bytes:
+    """Read a predictor of the user's own, with weights that lie beside it."""
+    # A device would never end.
+    place = Path(os.path.realpath(path))
+    content = read_file(place, LIMITS[PREDICTOR])
+    model = _parsed(content)
+    outside = [tensor for tensor in model.graph.initializer if tensor.external_data]
+    if not outside:
+        return content
+    left = LIMITS[PREDICTOR] - len(content)
+    files: dict[str, bytes] = {}
+    for tensor in outside:
+        told = {entry.key: entry.value for entry in tensor.external_data}
+        name = told.get("location", "")
+        if name not in files:
+            files[name] = _beside(place, name, left)
+            left -= len(files[name])
+        _take_in(tensor, files[name], told, name)
+    return bytes(model.SerializeToString())
+
+
+def _beside(place: Path, name: str, limit: int) -> bytes:
+    """Read a file of weights, which must lie in the folder of the graph and be no link."""
+    if not name or Path(name).name != name or name in (".", ".."):
+        raise InputError(
+            place, f"has weights in {name!r:.60}, which is not beside it; export it with "
+            "external_data=False",
+        )  # fmt: skip
+    try:
+        return read_file(place.parent / name, max(limit, 0))
+    except FileNotFoundError as error:
+        raise InputError(
+            place,
+            f"has its weights in {name!r:.60}, which is not there; put that file beside it, or "
+            "export it with external_data=False",
+        ) from error
+
+
+def _take_in(tensor: Any, content: bytes, told: dict[str, str], name: str) -> None:
+    """Put the bytes of some weights into the graph."""
+    try:
+        start = int(told.get("offset", "0"))
+        length = int(told.get("length", str(len(content) - start)))
+    except ValueError as error:
+        raise InputError(f"the file {name!r:.60}", "is not described by whole numbers") from error
+    if start < 0 or length < 0 or start + length > len(content):
+        raise InputError(
+            f"the file {name!r:.60}",
+            "is shorter than the weights in it; copy it anew, or export with external_data=False",
+        )
+    tensor.raw_data = content[start : start + length]
+    tensor.ClearField("external_data")
+    tensor.data_location = need("onnx").TensorProto.DEFAULT
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return need("onnx").load_model_from_string(content)
+    except ImportError:
+        raise
+    except Exception as error:
+        raise InputError("the predictor", "is not an ONNX file") from error
+
+
+def one_output(content: bytes, classes: Classes) -> OnnxPredictor:
+    """Keep the one output that counts, drop metadata, and find the dtype of the input."""
+    onnx, model = need("onnx"), _parsed(content)
+    _without_maps(onnx, model.graph, classes)
+    numbers = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
+    outputs = [v for v in model.graph.output if v.type.tensor_type.elem_type in numbers]
+    if not outputs or not model.graph.input:
+        raise InputError("the ONNX file", "must have an input and an output of numbers")
+    # A classifier gives labels first and probabilities last; a regressor gives numbers alone.
+    kept = outputs[-1] if classes is not None else outputs[0]
+    del model.graph.output[:]
+    for part in (model, model.graph, *model.graph.node, *model.graph.initializer):
+        part.ClearField("metadata_props")
+    model.graph.output.append(kept)
+    model.doc_string = model.graph.doc_string = ""
+    _use_plain_locale(model.graph)
+    remedy = _free_rows(model.graph)
+    dtypes = {
+        onnx.TensorProto.FLOAT: "float32",
+        onnx.TensorProto.DOUBLE: "float64",
+        onnx.TensorProto.STRING: "string",
+    }
+    elem = model.graph.input[0].type.tensor_type.elem_type
+    found = OnnxPredictor(bytes(model.SerializeToString()), dtypes.get(elem, "float32"))
+    found.remedy = remedy
+    return found
+
+
+def _without_maps(onnx: Any, graph: Any, classes: Classes) -> None:
+    """Leave out a ZipMap, which makes of each row of probabilities a dictionary."""
+    maps = {node.output[0]: node for node in graph.node if node.op_type == "ZipMap"}
+    for value in [value for value in graph.output if value.name in maps]:
+        node = maps[value.name]
+        labels = _labels(onnx, node)
+        if classes is not None and labels and list(classes) != labels:
+            raise InputError(
+                "the ONNX file",
+                f"names its classes {', '.join(map(str, labels))}; give --classes (classes=) in "
+                "this order",
+            )
+        table = onnx.helper.make_tensor_value_info(node.input[0], onnx.TensorProto.FLOAT, None)
+        graph.output.remove(value)
+        graph.output.append(table)
+        graph.node.remove(node)
+
+
+def _labels(onnx: Any, node: Any) -> list[Any]:
+    for attribute in node.attribute:
+        found = onnx.helper.get_attribute_value(attribute)
+        if attribute.name == "classlabels_strings":
+            return [label.decode(errors="replace") for label in found]
+        if attribute.name == "classlabels_int64s":
+            return list(found)
+    return []
+
+
+def _free_rows(graph: Any) -> str:
+    """Let the input have any number of rows; return what to do if the audit does not follow.
+
+    A graph that works on each row alone answers any number of them as it answers its own number;
+    one that does not is refused by the audit.
+    """
+    weights = {tensor.name for tensor in graph.initializer}
+    given = [value for value in graph.input if value.name not in weights]
+    sizes = given[0].type.tensor_type.shape.dim if len(given) == 1 else []
+    if len(sizes) != 2 or sizes[0].dim_value < 1:
+        return ""
+    n, d = sizes[0].dim_value, sizes[1].dim_value
+    sizes[0].dim_param = "n"
+    del graph.value_info[:]
+    rows = "1 row" if n == 1 else f"{n} rows"
+    return f"it was exported for {rows} at a time; type {EXPORT.format(d=d)}"
+
+
+def _use_plain_locale(graph: Any) -> None:
+    """Lower-case text by the locale C: a reader need not have the one that was written."""
+    plain = need("onnx").helper.make_attribute("locale", "C")
+    for node in graph.node:
+        if node.op_type == "StringNormalizer":
+            others = [a for a in node.attribute if a.name != "locale"]
+            del node.attribute[:]
+            node.attribute.extend([*others, plain])
