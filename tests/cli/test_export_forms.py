@@ -23,10 +23,18 @@ FIELDS = {"flavors", "model_size_bytes", "model_uuid", "saved_input_example_info
 def test_float32_is_said_and_written(world, run, tmp_path):
     said = run("export", world.model, tmp_path / "r.onnx", "--float32")
     assert said.status == 0, said.err
-    assert re.search(r"input X, float32; at most \de-0\d from float64 at 768 draws", said.out)
+    assert re.search(r"input X, float32; at most \de-0\d from float64 at 768 rows", said.out)
     assert describe_graph(tmp_path / "r.onnx")["dtype"] == "float32"
     said = run("export", world.model, tmp_path / "s.onnx", "--float32", "--json")
     assert json.loads(said.out)["difference"]["n_rows"] == 768
+
+
+def test_rows_are_compared_where_they_are_given(world, run, tmp_path):
+    rows = ["--rows", world.test[0].split("=")[1]]
+    said = run("export", world.model, tmp_path / "r.onnx", "--float32", *rows)
+    assert (said.status, "from float64 at 100 rows" in said.out) == (0, True), said.err
+    said = run("export", world.model, tmp_path / "s.onnx", *rows)
+    assert (said.status, "--rows are compared with --float32" in said.err) == (2, True)
 
 
 def test_export_needs_something_to_write(world, run):

@@ -7,6 +7,7 @@ import onnx
 import onnxruntime
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import Ridge
 
 import anymix
@@ -146,6 +147,40 @@ def test_a_model_that_float32_would_change_is_refused(tmp_path):
         export_model(tmp_path / "m", float32=True)
 
 
+def decimals(seed):
+    """Rows of two digits behind the point, more of them than boosted trees have bins."""
+    X, _, d = three(seed)
+    X = np.concatenate([X + k for k in range(8)]).round(2)
+    return X, np.sin(X[:, 0]) + X[:, 1] / 4, np.tile(d, 8)
+
+
+def test_rows_at_a_threshold_of_boosted_trees_stay_on_their_side(tmp_path):
+    X, y, d = decimals(0)
+    trees = HistGradientBoostingRegressor(max_iter=20, random_state=0)
+    model = DistributionWeightedRegressor(trees, density=GaussianKDE(0.5), random_state=0)
+    anymix.save(model.fit(X, y, sample_domain=d), tmp_path / "m")
+    found = export_model(tmp_path / "m", float32=True, rows=X).difference
+    assert (found.n_rows, found.largest < 1e-5) == (len(X), True)
+    # As they were, half of the rows that meet a threshold would fall on the other side.
+    exact = export_model(tmp_path / "m").content
+    apart = narrowing.narrowed(exact, as_float32(exact), X)
+    assert apart.largest > 0.01
+
+
+def as_float32(content):
+    """Let a graph take float32 and change nothing else."""
+    model = onnx.compose.add_prefix(onnx.load_model_from_string(content), "in/")
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    model.graph.input[0].name = "X"
+    cast = onnx.helper.make_node("Cast", ["X"], ["in/X"], to=onnx.TensorProto.DOUBLE)
+    model.graph.node.insert(0, cast)
+    for value in model.graph.output:
+        name = value.name.removeprefix("in/")
+        model.graph.node.append(onnx.helper.make_node("Identity", [value.name], [name]))
+        value.name = name
+    return model.SerializeToString()
+
+
 def test_without_densities_nothing_is_compared_and_that_is_said(tmp_path):
     X, y, d = three()
     model = DistributionWeightedRegressor(density=DomainClassifier(), random_state=0)
@@ -158,7 +193,7 @@ def test_without_densities_nothing_is_compared_and_that_is_said(tmp_path):
 def test_what_is_not_finite_is_far():
     assert not narrowing.Narrowed(np.inf, 0.0, 3).holds
     assert str(narrowing.Narrowed(2e-4, 0.01, 100)) == (
-        "at most 0.0002 from float64 at 100 draws, 1 % with another label"
+        "at most 0.0002 from float64 at 100 rows, 1 % with another label"
     )
 
 

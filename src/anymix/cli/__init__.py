@@ -51,7 +51,7 @@ COMMANDS = {
     "monitor": "estimate which mixture of the sources some rows are; exit code 1 if not one",
     "site evaluate": "evaluate all sources on a site's own held-out rows; one small file to send",
     "federate": "write a Flower app that learns one model from sites which keep their rows",
-    "export": "write the whole model as one ONNX file, to be run without anymix",
+    "export": "write the whole model as one ONNX file, a folder for MLflow, or a model card",
     "report": "write one HTML page for a person who decides whether to deploy the model",
     "study": "run one of the paper's experiments and print its tables",
     "demo": "show the whole story on real digits, from three sources to the report",

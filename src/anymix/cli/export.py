@@ -5,12 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from anymix._columns import Columns
+from anymix._columns import Columns as Coding
 from anymix._errors import UsageError
 from anymix._files import write_folder
 from anymix.cli.argument_types import name
 from anymix.cli.console import Console
+from anymix.cli.columns import Columns
 from anymix.cli.outputs import add_force, check_folder, is_card, is_graph, output
+from anymix.cli.table_reader import read_rows
 from anymix.models import Exported, card_facts, export_model, read_model, summarise_folder
 from anymix.report import CardFacts, render_card
 
@@ -26,6 +28,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         "more than 0.001",
     )
     parser.add_argument(
+        "--rows",
+        metavar="TABLE",
+        help="rows at which float32 is compared with float64; by default they are drawn from the "
+        "densities",
+    )
+    parser.add_argument(
         "--mlflow", type=name, metavar="FOLDER", help="write a folder that MLflow opens"
     )
     parser.add_argument(
@@ -38,6 +46,8 @@ def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     if args.out is None and args.mlflow is None and args.card is None:
         raise UsageError("export needs the name of an ONNX FILE, or --mlflow or --card.")
+    if args.rows is not None and not args.float32:
+        raise UsageError("--rows are compared with --float32; leave them out, or add that.")
     record: dict[str, Any] = {}
     lines: list[str] = []
     if args.card is not None:
@@ -50,9 +60,17 @@ def run(args: Namespace, console: Console) -> int:
     return 0
 
 
+def _export(args: Namespace) -> Exported:
+    rows = None
+    if args.rows is not None:
+        received = read_model(args.model).received
+        rows, _ = read_rows(args.rows, Columns.of([one.manifest for one in received]))
+    return export_model(args.model, float32=args.float32, rows=rows)
+
+
 def _write_graph(args: Namespace, record: dict[str, Any]) -> str:
     with output(args.out, [args.model], args.force, is_graph) as temporary:
-        found = export_model(args.model, float32=args.float32)
+        found = _export(args)
         temporary.write_bytes(found.content)
     columns = found.received[0].manifest.columns
     record |= {"out": args.out, "bytes": len(found.content)}
@@ -64,7 +82,7 @@ def _write_graph(args: Namespace, record: dict[str, Any]) -> str:
 
 def _write_mlflow(args: Namespace, record: dict[str, Any]) -> str:
     replaced = check_folder(args.mlflow, [args.model], args.force)
-    found = export_model(args.model, float32=args.float32)
+    found = _export(args)
     write_folder(args.mlflow, found.mlflow_files(), replace=replaced)
     record["mlflow"] = args.mlflow
     return f"wrote {args.mlflow}: mlflow.pyfunc.load_model opens it{_apart(found, record)}"
@@ -87,13 +105,13 @@ def _apart(found: Exported, record: dict[str, Any]) -> str:
     return f"; {found.difference}"
 
 
-def _coding(columns: Columns | None) -> str:
+def _coding(columns: Coding | None) -> str:
     """Say how a table with words or gaps becomes numbers.
 
     Examples
     --------
     >>> from anymix._columns import Column
-    >>> _coding(Columns((Column("age"), Column("sex", ("f", "m")))))
+    >>> _coding(Coding((Column("age"), Column("sex", ("f", "m")))))
     ': a gap is NaN, a word the place of its category in the metadata "columns" (sex: f is 0)'
     """
     if columns is None:

@@ -35,7 +35,7 @@ class Narrowed(NamedTuple):
         if not self.n_rows:
             return "not compared with float64, as no density tells what rows look like"
         moved = f", {100 * self.other_labels:.2g} % with another label" * (self.other_labels > 0)
-        return f"at most {self.largest:.1g} from float64 at {self.n_rows} draws{moved}"
+        return f"at most {self.largest:.1g} from float64 at {self.n_rows} rows{moved}"
 
 
 def narrowed(wide: bytes, narrow: bytes, rows: FloatArray | None) -> Narrowed:

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from anymix._errors import InputError
 from anymix.core import Certificate, plain
 from anymix.exchange import (
+    TOLERANCE,
     Narrowed,
     ReceivedSource,
     all_classes,
@@ -37,7 +40,7 @@ class Exported(NamedTuple):
         return mlflow_files(columns, self.received[0].manifest.features, draws_of(self.received))
 
 
-def export_model(folder: str | Path, *, float32: bool = False) -> Exported:
+def export_model(folder: str | Path, *, float32: bool = False, rows: Any = None) -> Exported:
     """Write a model folder as one ONNX graph, which runs without anymix.
 
     Parameters
@@ -46,6 +49,8 @@ def export_model(folder: str | Path, *, float32: bool = False) -> Exported:
         A model folder, as `save` and `anymix fit` write.
     float32 : bool
         Whether rows and answers are float32; weights are computed in float64 all the same.
+    rows : table, optional
+        Rows at which the float32 form is compared; by default they are drawn from the densities.
 
     Returns
     -------
@@ -57,8 +62,7 @@ def export_model(folder: str | Path, *, float32: bool = False) -> Exported:
     ------
     InputError
         If a part has no form as ONNX, or if the float32 form differs from the float64 form by more
-        than 0.001, of a probability or of the predictions' standard deviation, at rows that are
-        drawn from the sources' densities.
+        than 0.001, of a probability or of the predictions' standard deviation, at one of the rows.
 
     Examples
     --------
@@ -81,14 +85,22 @@ def export_model(folder: str | Path, *, float32: bool = False) -> Exported:
     content = export_onnx(*used, float32=float32, notes=notes)
     if not float32:
         return Exported(content, saved.received)
-    found = narrowed(export_onnx(*used), content, draws_of(saved.received))
+    found = narrowed(export_onnx(*used), content, _compared(saved, rows))
     if not found.holds:
         raise InputError(
             folder,
-            f"differs by {found.largest:.1g} from its float64 form where 0.001 is taken; export it "
-            "without --float32",
+            f"differs by {found.largest:.1g} from its float64 form where {TOLERANCE:g} is taken; "
+            "export it without --float32",
         )
     return Exported(content, saved.received, found)
+
+
+def _compared(saved: SavedModel, rows: Any) -> Any:
+    """Return the rows to compare at, as numbers (n, d)."""
+    if rows is None:
+        return draws_of(saved.received)
+    columns = saved.received[0].manifest.columns
+    return np.asarray(rows if columns is None else columns.encode(rows), dtype=float)
 
 
 def card_facts(received: Sequence[ReceivedSource]) -> dict[str, Any]:
