@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import onnx
 import pytest
-from sklearn.linear_model import LogisticRegression
 from skl2onnx import to_onnx
+from sklearn.linear_model import LogisticRegression
 
 from anymix import Source
 from anymix._errors import AuditError, InputError
@@ -145,7 +145,11 @@ def networks(torch):
     class Conv(nn.Module):
         def __init__(self):
             super().__init__()
-            self.conv, self.norm, self.last = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Linear(36, 2)
+            self.conv, self.norm, self.last = (
+                nn.Conv2d(1, 4, 3),
+                nn.BatchNorm2d(4),
+                nn.Linear(36, 2),
+            )
 
         def forward(self, rows):
             images = torch.relu(self.norm(self.conv(rows.reshape(-1, 1, 8, 8))))
@@ -224,5 +228,5 @@ def test_a_number_of_rows_that_is_fixed_in_a_constant_is_refused(tmp_path):
     ]
     graph = make.make_graph(nodes, "g", infos[:1], infos[1:], held)
     model = make.make_model(graph, ir_version=10, opset_imports=[make.make_opsetid("", 18)])
-    with pytest.raises(AuditError, match="it was exported for 2 rows at a time; type torch.onnx"):
+    with pytest.raises(AuditError, match=r"it was exported for 2 rows at a time; type torch.onnx"):
         packed(model.SerializeToString(), tmp_path, classes=None)

@@ -50,7 +50,7 @@ def test_words_and_gaps_go_in_as_they_are(tmp_path, caplog):
         served, again = opened(model, tmp_path)
     assert not [record for record in caplog.records if record.name.startswith("mlflow.onnx")]
     frame = strangers()
-    # MLflow hands on what pandas 3 keeps words in, which onnxruntime does not take: objects it does.
+    # What pandas 3 keeps words in is handed on by MLflow, and onnxruntime takes objects alone.
     given = frame.astype({"ward": object, "smokes": float})
     found = served.predict(given)
     shares = found[[f"p({label})" for label in again.classes_]]

@@ -93,9 +93,10 @@ def test_a_certificate_of_new_rows_comes_with_its_day(folders, tmp_path):
     (tmp_path / "m.onnx").write_bytes(export_model(tmp_path / "m").content)
     told = describe_graph(tmp_path / "m.onnx")
     assert told["certificate"] != model.certificate_.sentence
-    assert told["certificate.date"] == json.loads((tmp_path / "m/certificate.json").read_text())[
-        "date"
-    ]
+    assert (
+        told["certificate.date"]
+        == json.loads((tmp_path / "m/certificate.json").read_text())["date"]
+    )
 
 
 def test_files_without_notes_are_not_described(tmp_path):
@@ -143,7 +144,7 @@ def test_a_model_that_float32_would_change_is_refused(tmp_path):
     model = DistributionWeightedRegressor.from_sources(sources, consult=False)
     anymix.save(model.fit(X, y, sample_domain=d), tmp_path / "m")
     export_model(tmp_path / "m")
-    with pytest.raises(InputError, match="where 0.001 is taken; export it without --float32"):
+    with pytest.raises(InputError, match=r"where 0\.001 is taken; export it without --float32"):
         export_model(tmp_path / "m", float32=True)
 
 

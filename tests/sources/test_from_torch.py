@@ -124,7 +124,9 @@ def test_rows_are_shaped_as_the_module_takes_them(tmp_path):
     )
     due = source.predict_proba(rows, BOTH)
     pack_source(source, tmp_path / "a", rows=rows)
-    np.testing.assert_allclose(read_source(tmp_path / "a").predict_proba(rows, BOTH), due, atol=1e-5)
+    np.testing.assert_allclose(
+        read_source(tmp_path / "a").predict_proba(rows, BOTH), due, atol=1e-5
+    )
 
 
 def world(kind, **given):
@@ -189,7 +191,7 @@ def test_what_does_not_go_together_is_refused(given, said):
 
 
 def test_other_shapes_and_other_things_are_refused():
-    with pytest.raises(InputError, match="is no torch.nn.Module"):
+    with pytest.raises(InputError, match=r"is no torch\.nn\.Module"):
         Source.from_torch(lambda rows: rows, name="a", output="number")
     wrong = Source.from_torch(net(4), name="a", output="logits", classes=["a", "b", "c"])
     with pytest.raises(InputError, match=r"gives the shape \(120, 4\) where \(n, 3\) is expected"):

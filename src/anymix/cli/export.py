@@ -9,8 +9,8 @@ from anymix._columns import Columns as Coding
 from anymix._errors import UsageError
 from anymix._files import write_folder
 from anymix.cli.argument_types import name
-from anymix.cli.console import Console
 from anymix.cli.columns import Columns
+from anymix.cli.console import Console
 from anymix.cli.outputs import add_force, check_folder, is_card, is_graph, output
 from anymix.cli.table_reader import read_rows
 from anymix.models import Exported, card_facts, export_model, read_model, summarise_folder

@@ -223,7 +223,9 @@ def is_mlflow(path: Path) -> bool:
         return False
     found = list(path.iterdir())
     plain = all(one.is_file() and not one.is_symlink() for one in found)
-    return plain and {one.name for one in found} == {*MLFLOW_FILES} and is_graph(path / "model.onnx")
+    return (
+        plain and {one.name for one in found} == {*MLFLOW_FILES} and is_graph(path / "model.onnx")
+    )
 
 
 def is_site(path: Path) -> bool:

@@ -18,7 +18,7 @@ from anymix.exchange.manifest import facts_of as facts_of
 from anymix.exchange.manifest import is_label as is_label
 from anymix.exchange.manifest import is_text as is_text
 from anymix.exchange.manifest import parse_json as parse_json
-from anymix.exchange.mlflow_folder import FILES as MLFLOW_FILES
+from anymix.exchange.mlflow_folder import MLFLOW_FILES as MLFLOW_FILES
 from anymix.exchange.mlflow_folder import mlflow_files as mlflow_files
 from anymix.exchange.narrowing import TOLERANCE as TOLERANCE
 from anymix.exchange.narrowing import Narrowed as Narrowed

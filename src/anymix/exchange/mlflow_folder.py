@@ -22,7 +22,7 @@ from anymix.exchange._optional import need
 from anymix.exchange.features import Feature, gaps_of
 
 GRAPH = "model.onnx"
-FILES = (
+MLFLOW_FILES = (
     "MLmodel",
     GRAPH,
     "conda.yaml",
@@ -121,11 +121,10 @@ def _gives(model: Any) -> list[dict[str, Any]]:
 def _example(features: Sequence[Feature], rows: FloatArray | None) -> dict[str, Any]:
     """One row as pandas splits it."""
     usual = np.zeros(len(features)) if rows is None else np.nan_to_num(rows).mean(axis=0)
+    words = [getattr(feature, "categories", None) for feature in features]
     cells = [
-        next(iter(feature.categories), "")
-        if getattr(feature, "categories", None) is not None
-        else float(f"{number:.3g}")
-        for feature, number in zip(features, usual, strict=True)
+        float(f"{number:.3g}") if listed is None else next(iter(listed), "")
+        for listed, number in zip(words, usual, strict=True)
     ]
     return {"columns": [feature.name for feature in features], "data": [cells]}
 

@@ -1,6 +1,6 @@
 """Records to one HTML page, or a model card, for people who decide whether to deploy the model."""
 
-from anymix.report.card import BEGIN as CARD_BEGIN
+from anymix.report.card import CARD_BEGIN as CARD_BEGIN
 from anymix.report.card import CardFacts, render_card
 from anymix.report.page import render, render_html
 from anymix.report.record import ReportRecord

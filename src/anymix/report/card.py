@@ -27,7 +27,7 @@ GROUNDS = {
 }
 MOST_LISTED = 40
 # What a card of ours begins with; YAML takes it for a comment.
-BEGIN = "---\n# Written by anymix export --card from the model's records.\n"
+CARD_BEGIN = "---\n# Written by anymix export --card from the model's records.\n"
 
 
 class CardFacts(TypedDict):
@@ -79,15 +79,15 @@ def render_card(record: ReportRecord | Data, facts: CardFacts) -> str:
         _limits(found),
         _loading(facts),
     )
-    head = f"{BEGIN}{to_yaml(_front(found, facts))}---\n"
+    head = f"{CARD_BEGIN}{to_yaml(_front(found, facts))}---\n"
     return "\n".join([head, f"# {_md(found['name'])}", "", *filter(None, parts)])
 
 
 def _md(text: object) -> str:
-    """Write a text so that Markdown and HTML in it stay what they are.
+    r"""Write a text so that Markdown and HTML in it stay what they are.
 
-    >>> _md("a|b <i>")
-    'a\\\\|b &lt;i&gt;'
+    >>> print(_md("a|b <i>"))
+    a\|b &lt;i&gt;
     """
     safe = SPECIAL.sub(r"\\\1", str(text))
     return safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

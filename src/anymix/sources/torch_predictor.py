@@ -118,7 +118,7 @@ class TorchPredictor:
         """Return one module that takes rows (n, d) and gives what `answer` gives."""
         torch, predictor = need_torch(), self
 
-        class Whole(torch.nn.Module):  # type: ignore[misc, name-defined]
+        class Whole(torch.nn.Module):  # type: ignore[name-defined]
             def __init__(self) -> None:
                 super().__init__()
                 self.inner = predictor.module
