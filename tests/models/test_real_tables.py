@@ -9,6 +9,7 @@ from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.exchange import export_onnx
 from anymix.models import read_model
 from anymix.studies import evidence_sets
+from tests.models.float32_rows import CASES, measured
 from tests.studies.real_data import DATA
 
 SETS = {"heart": "heart", "housing": "housing", "cars": "cars"}
@@ -39,3 +40,14 @@ def test_the_exported_file_agrees_with_predict(name, tmp_path):
     out = "probabilities" if whole.classification else "prediction"
     found = session.run([out], {"X": np.asarray(rows, dtype=float)})[0]
     np.testing.assert_allclose(found, due, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_float32_is_as_near_as_the_page_says(name, tmp_path):
+    if not (DATA / name.split(",")[0]).is_dir():
+        pytest.skip("the data is not here")
+    at_draws, at_rows = measured(DATA, name, tmp_path)
+    assert at_draws.largest < 1e-5
+    assert at_rows.largest < (5e-4 if name == "housing" else 1e-5)
+    assert at_rows.other_labels == 0

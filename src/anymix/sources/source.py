@@ -95,9 +95,8 @@ class Source:
 
         Examples
         --------
-        >>> import numpy as np
+        >>> import numpy as np, torch
         >>> from anymix import Source
-        >>> torch = __import__("pytest").importorskip("torch")
         >>> net = torch.nn.Linear(2, 3)
         >>> source = Source.from_torch(net, name="north", output="logits", classes=["a", "b", "c"])
         >>> source.predict_proba(np.zeros((4, 2)), np.array(["a", "b", "c"])).shape
