@@ -149,7 +149,7 @@ def test_tables_that_disagree_with_the_reference(pack):
     assert short.status == 3
     assert "has no column 'age', which the reference has; all sites must agree" in short.err
     more = pack([["1", *row] for row in _rows()], ["dose", *HEADER])
-    assert "column 'dose' is not in the reference; leave it out, or make" in more.err
+    assert "column 'dose' is not in the reference; leave it out by --drop, name" in more.err
     words = pack([["old", *row[1:]] for row in _rows()])
     assert "row 1: column 'age' holds 'old', which is not a number" in words.err
     numbers = pack([[row[0], "1", *row[2:]] for row in _rows()])
@@ -236,7 +236,10 @@ def test_summaries_must_agree(clinics, run, tmp_path):
     kinds = join(summary("kinds", [[*row[:1], "7", *row[2:]] for row in _rows()], HEADER))
     assert "column 'ward' holds numbers in 'kinds' and words in 'east'" in kinds.err
     twice = join(clinics.summaries[0])
-    assert "two of the summaries are of the site 'east'; give one of each site" in twice.err
+    assert (
+        "two of the summaries have the same name, or names that look alike ('east' and 'east')"
+        in twice.err
+    )
     assert not (tmp_path / "r.json").exists()
 
 

@@ -141,6 +141,8 @@ def app_files(sources: Mapping[str, str], address: str = ADDRESS) -> dict[str, s
     if not host or not port.isdigit():
         raise InputError(f"the address {address!r:.60}", f"is none; write it as {ADDRESS}")
     names = list(sources)
+    # JSON of names and digests is Python, too, but for its escapes of rare letters.
+    named = json.dumps(dict(sources), indent=4, ensure_ascii=False)
     facts = {
         "n": len(names),
         "names": ", ".join(f"`{name}`" for name in names),
@@ -152,8 +154,7 @@ def app_files(sources: Mapping[str, str], address: str = ADDRESS) -> dict[str, s
         "pyproject.toml": PYPROJECT.replace("{version}", __version__),
         "README.md": README.format(**facts),
         "anymix_sites/__init__.py": '"""Sites that keep their rows, and who asks them."""\n',
-        # JSON of names and digests is Python, too.
-        "anymix_sites/sources.py": SOURCES.format(sources=json.dumps(dict(sources), indent=4)),
+        "anymix_sites/sources.py": SOURCES.format(sources=named),
         "anymix_sites/client.py": CLIENT,
         "anymix_sites/server.py": SERVER,
         "home/config.toml": CONNECTION.format(address=address),

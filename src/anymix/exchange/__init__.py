@@ -13,13 +13,14 @@ from anymix.exchange.manifest import LIMITS as LIMITS
 from anymix.exchange.manifest import FileFacts as FileFacts
 from anymix.exchange.manifest import Manifest, OwnLoss
 from anymix.exchange.manifest import check_facts as check_facts
-from anymix.exchange.manifest import check_name as check_name
 from anymix.exchange.manifest import facts_of as facts_of
 from anymix.exchange.manifest import is_label as is_label
 from anymix.exchange.manifest import is_text as is_text
 from anymix.exchange.manifest import parse_json as parse_json
 from anymix.exchange.mlflow_folder import MLFLOW_FILES as MLFLOW_FILES
 from anymix.exchange.mlflow_folder import mlflow_files as mlflow_files
+from anymix.exchange.names import check_different as check_different
+from anymix.exchange.names import check_name as check_name
 from anymix.exchange.narrowing import TOLERANCE as TOLERANCE
 from anymix.exchange.narrowing import Narrowed as Narrowed
 from anymix.exchange.narrowing import draws_of as draws_of

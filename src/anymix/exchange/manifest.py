@@ -22,15 +22,13 @@ from anymix.exchange.features import Feature as Feature
 from anymix.exchange.features import MixedFeature as MixedFeature
 from anymix.exchange.features import columns_of, parse_features
 from anymix.exchange.kinds import NONE, density_kinds
+from anymix.exchange.names import check_name
 
 SCHEMA = 1
 TASKS = ("classification", "regression")
 PREDICTOR, DENSITY = "predictor.onnx", "density.safetensors"
 # Bytes that a file may have.  A reader may refuse more before it has read anything.
 LIMITS = {MANIFEST: 2**20, PREDICTOR: 100 * 2**20, DENSITY: 200 * 2**20}
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}")
-# Names of rows and columns that stand beside those of the sources in comparisons and reports.
-RESERVED = ("all", "anymix", "likeliest source", "uniform", "worst")
 MOST_CLASSES = 1000  # every row of a table costs a number for each, and for each source
 
 
@@ -95,25 +93,6 @@ def check_facts(path: Path, content: bytes, stated: FileFacts) -> None:
         raise AuditError(path, f"has {found.size} bytes; the manifest says {stated.size}")
     if found.sha256 != stated.sha256:
         raise AuditError(path, "was changed: its SHA-256 is not the one in the manifest")
-
-
-def check_name(name: str) -> None:
-    """Refuse a name for a source that no manifest may hold.
-
-    Examples
-    --------
-    >>> check_name("north 2")
-    """
-    if not NAME.fullmatch(name):
-        raise InputError(
-            shown(name),
-            "cannot name a source; use 1 to 64 letters, digits, spaces, dots, underscores or "
-            "hyphens, and begin with a letter or digit",
-        )
-    if name.lower().strip() in RESERVED:
-        raise InputError(
-            shown(name), "cannot name a source: it has a meaning of its own in tables; use another"
-        )
 
 
 def parse_json(content: bytes, where: str, most_marks: int = MOST_MARKS) -> Any:

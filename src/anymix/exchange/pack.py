@@ -33,10 +33,10 @@ from anymix.exchange.manifest import (
     Manifest,
     MixedFeature,
     OwnLoss,
-    check_name,
     facts_of,
     parse_manifest,
 )
+from anymix.exchange.names import check_name
 from anymix.exchange.predictor import OnnxPredictor
 from anymix.exchange.revealed import Packed, say_or_refuse, training_of
 from anymix.exchange.second_round import as_one_graph

@@ -29,6 +29,7 @@ from anymix.exchange.manifest import (
     parse_manifest,
     shown,
 )
+from anymix.exchange.names import check_different
 from anymix.exchange.predictor import Expected, OnnxPredictor, audit
 from anymix.exchange.tensors import TextDensity, density_from_arrays, load
 from anymix.sandbox import Refused
@@ -221,10 +222,7 @@ def check_alike(received: Sequence[ReceivedSource]) -> None:
     names = [one.manifest.name for one in received]
     if len(names) < 2:
         raise InputError("one source", "needs no combination; give two source folders or more")
-    if len(set(names)) < len(names):
-        raise InputError(
-            "two of the sources", f"have the same name ({', '.join(names)}); pack again"
-        )
+    check_different(names, "sources", "pack again under another name")
     first = received[0].manifest
     for one in received[1:]:
         if one.manifest.task != first.task:
@@ -241,7 +239,7 @@ def check_alike(received: Sequence[ReceivedSource]) -> None:
             raise InputError(
                 one.folder,
                 f"takes the features {given}, the first source {wanted}; all sources must take the "
-                "same, in the same order",
+                "same, in the same order; pack again with --features",
             )
         _check_same_codes(one, received[0])
         _check_same_reference(one, received[0])

@@ -6,6 +6,7 @@ The bounds keep a file from overflowing what is learned from it; they do not mak
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from anymix._errors import AuditError
-from anymix.exchange.manifest import NAME, parse_json, shown
+from anymix.exchange.manifest import parse_json, shown
+from anymix.exchange.names import is_name
 
 LOSSES = {"classification": "cross_entropy", "regression": "squared"}
 FEWEST_ROWS = 2  # of one no error can be told
@@ -41,8 +43,8 @@ def site_head(content: NDArray[Any], path: Path) -> Head:
         raise AuditError(path, "has no sound header")
     if head.get("loss") not in LOSSES.values():
         raise AuditError(path, f"has a header with the loss {shown(head.get('loss'))}")
-    names = _texts(head.get("sources"), NAME, path)
-    prints = _texts(head.get("fingerprints"), FINGERPRINT, path)
+    names = _texts(head.get("sources"), is_name, path)
+    prints = _texts(head.get("fingerprints"), FINGERPRINT.fullmatch, path)
     if len(set(names)) < len(names) or len(prints) != len(names):
         raise AuditError(path, "has a header that does not name each source once")
     if head.get("site") not in names:
@@ -50,9 +52,9 @@ def site_head(content: NDArray[Any], path: Path) -> Head:
     return head["site"], head["loss"], names, prints
 
 
-def _texts(given: Any, pattern: re.Pattern[str], path: Path) -> tuple[str, ...]:
-    sound = isinstance(given, list) and 0 < len(given) <= MOST_SITES
-    if not sound or not all(isinstance(one, str) and pattern.fullmatch(one) for one in given):
+def _texts(given: Any, sound: Callable[[str], Any], path: Path) -> tuple[str, ...]:
+    listed = isinstance(given, list) and 0 < len(given) <= MOST_SITES
+    if not listed or not all(isinstance(one, str) and sound(one) for one in given):
         raise AuditError(path, "has no sound header: its sources or fingerprints are none")
     return tuple(given)
 
