@@ -175,7 +175,7 @@ def _bytes() -> Iterator[OddTable]:
         ("UTF-32", good.encode("utf-32"), "not UTF-8|NUL byte"),
         ("Latin-1", good.replace("yes", "é").encode("latin-1"), "not UTF-8"),
         ("half a character", good.encode() + b"1,2,\xc3\n", "not UTF-8"),
-        ("gzip", gzip.compress(good.encode()), "not UTF-8|NUL byte"),
+        ("gzip", gzip.compress(good.encode()), "is compressed; name it .csv.gz"),
         ("noise", bytes(range(256)) * 40, "NUL byte|not UTF-8"),
         ("a line of 17 MB", b"a,b,y\n" + b"1" * (17 << 20), "MB long"),
         ("a header of 17 MB", b"a" * (17 << 20), "MB long"),
@@ -205,7 +205,7 @@ def _places() -> Iterator[OddTable]:
             yield OddTable(
                 f"{name} {suffix}", suffix, lambda path, a=aim: path.symlink_to(a), says=says
             )
-    for suffix in (".xls", "", ".csv.gz", ".json"):
+    for suffix in (".xls", "", ".csv.zip", ".json"):
         yield OddTable(
             f"name {suffix!r}",
             suffix,

@@ -112,7 +112,7 @@ def test_a_long_text_that_many_rows_share_is_not_unpacked(tmp_path):
 
     long = pa.array(["x" * 1000] * 50).dictionary_encode()
     pq.write_table(pa.table({"age": [1.0] * 50, "sex": long}), tmp_path / "t.parquet")
-    ((parts, _, _),) = read_parquet(tmp_path / "t.parquet", WANTED, 100)
+    ((parts, *_),) = read_parquet(tmp_path / "t.parquet", WANTED, 100)
     assert len({id(word) for word in parts[1]}) == 1
 
 

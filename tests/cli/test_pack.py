@@ -40,7 +40,10 @@ def pack(run, tmp_path):
         ("a,b,y\n0,1,yes\n1,2,n\x07\n", "row 2: column 'y' holds a label of over 200"),
         ("a,b,y\n0,,yes\n1,2,no\n", "has gaps (column 'b'), so it needs --reference FILE"),
         ("a;b;y\n0;1;yes\n1;2;no\n", "has semicolons between its columns; write it with commas"),
-        ("a\tb\ty\n0\t1\tyes\n", "has tabs between its columns; write it with commas"),
+        (
+            "a\tb\ty\n0\t1\tyes\n",
+            "has tabs between its columns; name it .tsv, or write",
+        ),
         (
             "a,b,ill\n0,1,yes\n",
             "has no column 'y'; it has 'a', 'b', 'ill'; name the column with the",
@@ -93,7 +96,9 @@ def test_a_label_that_parquet_lacks(run, tmp_path):
     assert "row 2: column 'y' has no label; fill it in or leave the row out" in said.err
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "-a", "x" * 65, "süd"])
+@pytest.mark.parametrize(
+    "name", ["", "a/b", "-a", "x" * 65, "s\u202eüd", "a=b", "\u3164", "ü" * 65]
+)
 def test_a_name_that_no_source_can_have(pack, name):
     said = pack(GOOD, f"--name={name}")
     assert "cannot name a source; use 1 to 64 letters" in said.err

@@ -115,7 +115,7 @@ def test_faults_of_other_tables(tmp_path):
     np.savez(tmp_path / "u.npz", X=np.ones((2, 3)))
     with pytest.raises(ValueError, match=r"shape \(2, 3\); \(2, 2\) is expected"):
         read_rows(tmp_path / "u.npz", Columns(("a", "b")))
-    with pytest.raises(ValueError, match=r"give .csv, .parquet or .npz"):
+    with pytest.raises(ValueError, match=r"give .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .npz"):
         read_rows(tmp_path / "t.xls", AB)
     with pytest.raises(ValueError, match="does not exist"):
         read_rows(tmp_path / "t.csv", AB)
@@ -136,7 +136,7 @@ def test_errors_of_tables_say_where_and_why(tmp_path):
     with pytest.raises(InputError) as refused:
         read_rows(table, Columns(("a", "b")))
     assert refused.value.where == f"{table}, row 2: column 'b'"
-    assert refused.value.cause.startswith("holds 'old', which is not a number; leave")
+    assert refused.value.cause.startswith("holds 'old', which is not a number; write")
     again = copy.copy(refused.value)
     assert str(again) == str(refused.value) == f"{again.where} {again.cause}."
 

@@ -187,7 +187,18 @@ def _list_verbs(noun: str, verbs: list[str], rest: list[str]) -> int:
 
 def _run_command(command: str, rest: list[str]) -> int:
     from anymix.cli.console import Console
+    from anymix.cli.table_files import holding_input
 
     args = build_parser(command).parse_args(rest)
-    status: int = _part(command, "run")(args, Console(args.json, args.quiet))
+    _check_one_input(args)
+    with holding_input():
+        status: int = _part(command, "run")(args, Console(args.json, args.quiet))
     return status
+
+
+def _check_one_input(args: argparse.Namespace) -> None:
+    """Refuse standard input as two tables: it is one."""
+    listed = (each if isinstance(each, list) else [each] for each in vars(args).values())
+    words = [str(word).rpartition("=")[2] for each in listed for word in each]
+    if sum(word in ("-", "/dev/stdin") for word in words) > 1:
+        raise UsageError("standard input is one table; give the others as files.")

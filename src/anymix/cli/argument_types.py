@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from unicodedata import normalize
 
 LARGEST = 1e100
 
@@ -50,10 +51,45 @@ def natural(text: str) -> int:
 
 
 def name(text: str) -> str:
-    """Read the name of a file or folder to write."""
+    """Read the name of a file to write; `-` is standard output.
+
+    Examples
+    --------
+    >>> name("report.html"), name("-")
+    ('report.html', '/dev/stdout')
+    """
     if not text.strip():
         raise ArgumentTypeError("it must be the name of a place to write to, but is empty")
+    return "/dev/stdout" if text == "-" else text
+
+
+def folder(text: str) -> str:
+    """Read the name of a folder to write."""
+    if name(text) == "/dev/stdout":
+        raise ArgumentTypeError("it must be the name of a folder, as standard output is none")
     return text
+
+
+def table(text: str) -> str:
+    """Read the name of a table; `-` is standard input.
+
+    Examples
+    --------
+    >>> table("rows.csv"), table("-")
+    ('rows.csv', '/dev/stdin')
+    """
+    return "/dev/stdin" if text == "-" else text
+
+
+def source_name(text: str) -> str:
+    r"""Read the name of a source: one that is written in two ways becomes one.
+
+    Examples
+    --------
+    >>> len("Mu\N{COMBINING DIAERESIS}nchen"), len(source_name("Mu\N{COMBINING DIAERESIS}nchen"))
+    (8, 7)
+    """
+    return normalize("NFC", text)
 
 
 def _number(text: str) -> float:

@@ -24,8 +24,8 @@ NO_LABEL = (
     "--target"
 )
 INEXACT = (
-    "a whole number of more than 53 bits, which would be rounded; leave the column out if it "
-    "numbers the rows, or divide it"
+    "a whole number of more than 53 bits, which would be rounded; divide it or, if it numbers the "
+    "rows, name the column by --id where sources are packed"
 )
 
 

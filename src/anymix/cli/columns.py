@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import AuditError, InputError, MissingError
+from anymix._errors import InputError
 from anymix.exchange import Manifest, gaps_of
 
 FILL_IN = "fill it in or leave the row out"
-# Below this a table is read whatever its file says; above it the file must have bytes to show.
-MODEST_BYTES = 2**28
 NOT_A_NUMBER = (
-    "which is not a number; leave the column out of the table, or write numbers with a point"
+    "which is not a number; write numbers with a point, or leave the column out by --drop where "
+    "sources are packed"
 )
 LONGEST_LABEL = 200
 Words = tuple[str, ...] | None
@@ -33,7 +30,7 @@ class Columns:
 
     `text` if the features hold documents; the target holds numbers, or labels that are whole
     numbers, or else words.  A table that is `mixed` has for each feature its categories, None for
-    numbers, and whether a cell may be empty.
+    numbers, and whether a cell may be empty.  The column `id` is read as it is written.
     """
 
     features: tuple[str, ...]
@@ -43,6 +40,7 @@ class Columns:
     whole_target: bool = False
     categories: tuple[Words, ...] = ()
     gaps: tuple[bool, ...] = ()
+    id: str | None = None
 
     @classmethod
     def of(cls, manifests: Sequence[Manifest], target: str | None = None) -> Columns:
@@ -67,6 +65,20 @@ class Columns:
         """Whether words or gaps are to be met."""
         return bool(self.gaps)
 
+    @property
+    def wanted(self) -> list[str]:
+        """All columns to be read."""
+        return [*self.features, *(name for name in (self.target, self.id) if name is not None)]
+
+
+class Rows(NamedTuple):
+    """Rows as a reader finds them, targets, the share of the file that is read, and ids."""
+
+    X: Any
+    y: Any
+    share: float
+    ids: Any = None
+
 
 def fail(path: Path, row: int, name: str, what: str) -> NoReturn:
     """Name the place of a fault."""
@@ -83,23 +95,6 @@ def quoted(value: Any) -> str:
     """
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def open_table(path: Path) -> BinaryIO:
-    """Open a plain file; a folder, a pipe or a device, which may never end, is refused."""
-    # A pipe that nobody writes to would block here for ever.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        number = os.open(path, flags)
-    except FileNotFoundError as error:
-        raise MissingError(path, "does not exist; give a table that is there") from error
-    mode = os.fstat(number).st_mode
-    if stat.S_ISREG(mode):
-        return os.fdopen(number, "rb")
-    os.close(number)
-    if stat.S_ISDIR(mode):
-        raise InputError(path, "is a folder; give a table, which is a file")
-    raise InputError(path, "is a pipe or a device; write the rows to a file, and give that")
 
 
 def check_there(
@@ -125,16 +120,6 @@ def check_once(path: Path | str, names: Sequence[str]) -> None:
             raise InputError(
                 path, f"has {times} columns named {quoted(name)}; rename or drop all but one"
             )
-
-
-def check_swelling(path: Path, n_numbers: int, size: int, most: int) -> None:
-    """Refuse a small file that unpacks to far more than it has bytes."""
-    if 8 * n_numbers > max(MODEST_BYTES, most * size):
-        raise AuditError(
-            path,
-            f"would unpack its {size} bytes to {8 * n_numbers / 2**30:.3g} GB; if it is sound, "
-            "write it as CSV or in parts",
-        )
 
 
 def check_finite(path: Path, names: Sequence[str], X: NDArray[Any], row: int) -> None:

@@ -1,12 +1,12 @@
-"""Rows of CSV files: quick where all is well, and slow where a fault must be found."""
+"""Rows of CSV and TSV files: quick where all is well, and slow where a fault must be found."""
 
 from __future__ import annotations
 
 import csv
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -15,38 +15,38 @@ from numpy.typing import NDArray
 
 from anymix._errors import InputError
 from anymix.cli.cells import EXACT, numbers_of
-from anymix.cli.columns import FILL_IN, NOT_A_NUMBER, Columns, check_there, fail, open_table, quoted
+from anymix.cli.columns import FILL_IN, NOT_A_NUMBER, Columns, Rows, check_there, fail, quoted
+from anymix.cli.table_files import Text, open_text
 
 # A row of 100 000 numbers has 2 MB; a file without line breaks may have any number.
 LINE_BYTES = 2**24
 CHUNK_BYTES = 2**26
 
 
-def read_csv(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any, float]]:
-    """Yield rows, targets, and the share of the file that is read."""
+def read_csv(path: Path, columns: Columns, size: int) -> Iterator[Rows]:
+    """Yield the rows of a file."""
     csv.field_size_limit(LINE_BYTES)
-    with open_table(path) as file:
-        total = max(os.fstat(file.fileno()).st_size, 1)
-        header = read_header(path, file)
-        target = [] if columns.target is None else [columns.target]
-        check_there(path, [*columns.features, *target], header, columns.target)
+    with open_text(path) as text:
+        header, mark = read_header(path, text)
+        check_there(path, columns.wanted, header, columns.target)
         at = {name: i for i, name in enumerate(header)}
         places = [at[name] for name in columns.features]
         row = 1
         # In a table of one column an empty line may be meant as a row.
         blank = b"\r\n\x1a" if len(header) > 1 else b"\x1a"
-        while lines := _lines(path, file, size, row, blank):
-            table = _Lines(path, lines, header, row)
+        while lines := _lines(path, text.lines, size, row, blank):
+            table = _Lines(path, lines, header, row, mark)
             y = None if columns.target is None else table.column(at[columns.target])
-            yield _features(table, columns, places), y, file.tell() / total
+            ids = None if columns.id is None else table.column(at[columns.id])
+            yield Rows(_features(table, columns, places), y, text.share, ids)
             row += len(lines)
 
 
 def count_csv(path: Path) -> int:
     """Count the lines after the header; blank ones at the end are none to be read."""
-    with open_table(path) as file:
+    with open_text(path) as text:
         lines, last = 0, b""
-        while part := file.read(2**20):
+        while part := text.lines.read(2**20):
             lines, last = lines + part.count(b"\n"), part
     return max(0, lines - last.endswith(b"\n"))
 
@@ -58,20 +58,32 @@ def _features(table: _Lines, columns: Columns, places: list[int]) -> Any:
     return table.columns(places) if columns.mixed else table.numbers(places)
 
 
-def read_header(path: Path, file: BinaryIO) -> list[str]:
-    """Return the names of the columns, cut at commas."""
+# What stands between columns, and what to do where it is not what the name says.
+MARKS = {
+    ",": "commas between its columns; name it .csv",
+    "\t": "tabs between its columns; name it .tsv, or write it with commas",
+    ";": "semicolons between its columns; write it with commas",
+    "|": "bars between its columns; write it with commas",
+}
+
+
+def read_header(path: Path, text: Text) -> tuple[list[str], str]:
+    """Return the names of the columns, and the mark between them."""
     where = f"{path}: the header"
-    line = _line(where, file)
-    text = _text(where, line[3:] if line.startswith(b"\xef\xbb\xbf") else line)
-    if "\r" in text:
+    line = _line(where, text.lines)
+    if line.startswith(b"\x1f\x8b"):
+        raise InputError(path, "is compressed; name it .csv.gz or .tsv.gz, or unpack it")
+    names = _text(where, line[3:] if line.startswith(b"\xef\xbb\xbf") else line)
+    if "\r" in names:
         raise InputError(path, "has carriage returns alone between its rows; write line feeds")
-    header = next(_cut(lambda _: where, [text]), [])
+    mark = text.mark or ("\t" if "\t" in names and "," not in names else ",")
+    header = next(_cut(lambda _: where, [names], mark), [])
     if not header:
         raise InputError(path, "has no header; its first line must name the columns")
-    for mark, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
-        if len(header) == 1 and mark in header[0]:
-            raise InputError(path, f"has {name} between its columns; write it with commas")
-    return header
+    for other, remedy in MARKS.items():
+        if len(header) == 1 and other in header[0] and mark != other:
+            raise InputError(path, f"has {remedy}")
+    return header, mark
 
 
 def _lines(path: Path, file: BinaryIO, size: int, row: int, blank: bytes) -> list[str]:
@@ -81,8 +93,11 @@ def _lines(path: Path, file: BinaryIO, size: int, row: int, blank: bytes) -> lis
     while len(found) < size and left > 0:
         where = f"{path}, row {row + len(found)}: the text"
         line = _line(where, file)
-        if not line or (not line.strip(blank) and _rest_is(blank, file)):
+        if not line:
             break
+        if not line.strip(blank):
+            # Among rows it is a fault, so that nobody will ask for those that follow it.
+            return found if _rest_is(blank, file) else [*found, _text(where, line)]
         left -= len(line)
         found.append(_text(where, line))
     return found
@@ -90,12 +105,7 @@ def _lines(path: Path, file: BinaryIO, size: int, row: int, blank: bytes) -> lis
 
 def _rest_is(blank: bytes, file: BinaryIO) -> bool:
     """Whether nothing follows but line ends and the mark that DOS puts at the end of a file."""
-    place = file.tell()
-    while part := file.read(2**16):
-        if part.strip(blank):
-            file.seek(place)
-            return False
-    return True
+    return not any(part.strip(blank) for part in iter(partial(file.read, 2**16), b""))
 
 
 def _line(where: str, file: BinaryIO) -> bytes:
@@ -116,9 +126,9 @@ def _text(where: str, line: bytes) -> str:
     return text.rstrip("\r\n")
 
 
-def _cut(where: Callable[[int], str], lines: Sequence[str]) -> Iterator[list[str]]:
-    """Cut lines at their commas; each is a row of its own."""
-    reader = csv.reader(lines, strict=True)
+def _cut(where: Callable[[int], str], lines: Sequence[str], mark: str) -> Iterator[list[str]]:
+    """Cut lines at their marks; each is a row of its own."""
+    reader = csv.reader(lines, strict=True, delimiter=mark)
     unclosed = "has a quote that is not closed; a field holds no line breaks"
     try:
         for i, fields in enumerate(reader):
@@ -132,16 +142,16 @@ def _cut(where: Callable[[int], str], lines: Sequence[str]) -> Iterator[list[str
         raise InputError(where(reader.line_num - 1), cause) from error
 
 
-def _plainly_quoted(line: str) -> bool:
-    """Whether all quotes enclose whole fields, without commas in them."""
+def _plainly_quoted(line: str, mark: str) -> bool:
+    """Whether all quotes enclose whole fields, without the mark between fields in them."""
     parts = line.split('"')
     around, between = (parts[0], parts[-1]), parts[2:-1:2]
     return (
         len(parts) % 2 == 1
-        and not any("," in quote for quote in parts[1::2])
-        and all(part[:1] == "," == part[-1:] for part in between)
-        and around[0][-1:] in ("", ",")
-        and around[1][:1] in ("", ",")
+        and not any(mark in quote for quote in parts[1::2])
+        and all(part[:1] == mark == part[-1:] for part in between)
+        and around[0][-1:] in ("", mark)
+        and around[1][:1] in ("", mark)
     )
 
 
@@ -153,11 +163,12 @@ class _Lines:
     lines: list[str]
     header: list[str]
     row: int
+    mark: str
     well_cut: bool = False
 
     def fields(self) -> Iterator[list[str]]:
         """Cut each row, which must have as many fields as the header."""
-        cut = _cut(lambda i: f"{self.path}, row {self.row + i}: the text", self.lines)
+        cut = _cut(lambda i: f"{self.path}, row {self.row + i}: the text", self.lines, self.mark)
         for i, fields in enumerate(cut, self.row):
             if len(fields) != len(self.header):
                 raise InputError(
@@ -179,7 +190,7 @@ class _Lines:
     def numbers(self, places: list[int]) -> NDArray[Any]:
         """Return columns of numbers: quickly if all is well."""
         self._check_cuts()
-        options: Any = {"delimiter": ",", "quotechar": '"', "comments": None}
+        options: Any = {"delimiter": self.mark, "quotechar": '"', "comments": None}
         try:
             X = np.loadtxt(self.lines, usecols=places, ndmin=2, **options)
         except ValueError:
@@ -193,11 +204,11 @@ class _Lines:
 
     def _check_cuts(self) -> None:
         """Refuse rows that are too short or too long, as the last of a file cut in half."""
-        commas = len(self.header) - 1
+        marks = len(self.header) - 1
         # Counting is quick; only lines that may be cut in another way are parsed.
         for line in () if self.well_cut else self.lines:
-            plain = '"' not in line or _plainly_quoted(line)
-            if not plain or line.count(",") != commas or "\r" in line or not line:
+            plain = '"' not in line or _plainly_quoted(line, self.mark)
+            if not plain or line.count(self.mark) != marks or "\r" in line or not line:
                 deque(self.fields(), maxlen=0)
                 return
 

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from anymix._errors import InputError
+from anymix.cli.chosen_columns import columns_for
 from anymix.cli.console import Console
 from anymix.cli.engine_option import DASK, asked
 from anymix.cli.held_out import ask_sources, pairs
-from anymix.cli.table_reader import CHUNK_ROWS, Chunk, Columns, count_rows, read_chunks
+from anymix.cli.table_reader import CHUNK_ROWS, Chunk, count_rows, read_chunks
 from anymix.engines import Deal, Store, TeachingInChunks, ThreadMap
 from anymix.exchange import MOST_NUMBERS, ReceivedSource, SiteTable, all_classes
 from anymix.models import rows_that_fit
@@ -60,7 +61,7 @@ class HeldOutInChunks:
         self.received, self.console = received, console
         self.engine = getattr(args, "engine", None)
         self.given = pairs(args.held_out)
-        self.columns = Columns.of([one.manifest for one in received], args.target)
+        self.columns = columns_for(args, received)
         self.names = [one.manifest.name for one in received]
         self.counts = {name: count_rows(path) for name, path in self.given.items()}
 

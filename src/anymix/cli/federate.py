@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from anymix.cli.argument_types import name
+from anymix.cli.argument_types import folder
 from anymix.cli.console import Console
 from anymix.cli.outputs import check_apart
 from anymix.cli.table_reader import Columns
@@ -19,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="source folders")
     parser.add_argument(
-        "--out", type=name, required=True, metavar="APP", help="folder of the app to write"
+        "--out", type=folder, required=True, metavar="APP", help="folder of the app to write"
     )
     parser.add_argument(
         "--superlink",

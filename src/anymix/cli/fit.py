@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from anymix._errors import InputError
-from anymix.cli.argument_types import name, share
+from anymix.cli.argument_types import folder, share, source_name
 from anymix.cli.console import Console
 from anymix.cli.engine import ENGINES, HeldOutInChunks, in_chunks
 from anymix.cli.engine_option import add_engine
@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="source folders")
     parser.add_argument(
-        "--out", type=name, required=True, metavar="FOLDER", help="model folder to write"
+        "--out", type=folder, required=True, metavar="FOLDER", help="model folder to write"
     )
     add_held_out(parser)
     parser.add_argument(
@@ -42,6 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--set-aside",
+        type=source_name,
         action="append",
         metavar="NAME",
         help="a source whose rows are not to choose z (may be repeated); 'worst': the one whose "

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from anymix._errors import InputError, UsageError
+from anymix.cli.argument_types import source_name, table
+from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.engine_option import asked
-from anymix.cli.table_reader import Columns, read_rows
+from anymix.cli.table_reader import read_rows
 from anymix.exchange import ReceivedSource, SiteTable, evaluate_site, read_site
 
 
@@ -22,6 +24,7 @@ def add_held_out(parser: ArgumentParser) -> None:
         help="held-out rows of each source, on which nothing was trained",
     )
     parser.add_argument("--target", default="y", help="column of the tables with the label")
+    add_choice(parser)
     parser.add_argument(
         "--from-sites",
         nargs="+",
@@ -40,14 +43,15 @@ def pairs(given: Sequence[str]) -> dict[str, str]:
     """
     found = {}
     for entry in given:
-        name, equals, path = entry.partition("=")
+        named, equals, path = entry.partition("=")
+        name = source_name(named)
         if not equals or not path:
             raise UsageError(
                 f"--held-out takes NAME=TABLE, such as north=north.csv; got {entry!r}."
             )
         if name in found:
             raise UsageError(f"--held-out names {name!r} twice; join its tables.")
-        found[name] = path
+        found[name] = table(path)
     return found
 
 
@@ -66,7 +70,7 @@ def held_out_sites(
         )
     if args.from_sites:
         return [read_site(path) for path in args.from_sites]
-    columns = Columns.of([one.manifest for one in received], args.target)
+    columns = columns_for(args, received)
     given = pairs(args.held_out)
     progress, sites = console.progress("asking the sources"), []
     tables = ((name, path, read_rows(path, columns)) for name, path in given.items())

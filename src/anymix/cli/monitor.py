@@ -5,10 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from anymix._errors import InputError, UsageError
-from anymix.cli.argument_types import natural, share
+from anymix.cli.argument_types import natural, share, table
+from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.outputs import saving
-from anymix.cli.table_reader import Columns, read_rows
+from anymix.cli.table_reader import read_rows
 from anymix.models import add_record, read_model
 from anymix.monitor import Monitor, TrafficReport
 
@@ -18,7 +19,8 @@ RESAMPLES = 500
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
-    parser.add_argument("table", help="rows of today's traffic, without labels")
+    parser.add_argument("table", type=table, help="rows of today's traffic, without labels")
+    add_choice(parser)
     parser.add_argument("--level", type=share, default=0.01, help="rate of false alarms")
     parser.add_argument(
         "--confidence", type=share, default=0.95, help="confidence of the intervals"
@@ -54,7 +56,7 @@ def watch(args: Namespace, console: Console) -> TrafficReport:
             f"{args.model} was fitted from responsibilities alone, and monitoring needs densities; "
             "fit it from rows, or from sites' files that were written with --exact."
         )
-    X, _ = read_rows(args.table, Columns.of([one.manifest for one in saved.received]))
+    X, _ = read_rows(args.table, columns_for(args, saved.received))
     settings = {"confidence": args.confidence, "level": args.level, "n_bootstrap": RESAMPLES}
     with console.working("estimating the mixture"):
         report = Monitor.from_tables(saved.model, **settings).estimate(X, rng=args.seed)

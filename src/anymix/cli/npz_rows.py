@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from anymix._errors import InputError
 from anymix.cli.cells import EXACT, numbers_of
-from anymix.cli.columns import Columns, check_swelling, open_table
+from anymix.cli.columns import Columns, Rows
+from anymix.cli.table_files import MOST_SWELLING, check_swelling, open_table
 
 # An NPZ file has no names of columns: these arrays stand for rows and target.
 NPZ_ROWS, NPZ_TARGET = "X", "y"
@@ -26,7 +27,6 @@ FAULTS = (
     *(LookupError, ValueError, OSError, EOFError, TypeError, RuntimeError, SyntaxError),
     *(BadZipFile, zlib.error, lzma.LZMAError, struct.error, MemoryError),
 )
-MOST_SWELLING = 100
 KINDS = {
     **dict.fromkeys("biuf", "numbers"),
     "U": "text",
@@ -36,8 +36,10 @@ KINDS = {
 }
 
 
-def read_npz(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any, float]]:
-    """Yield rows, targets, and the share of the file that is read."""
+def read_npz(path: Path, columns: Columns, size: int) -> Iterator[Rows]:
+    """Yield the rows of a file."""
+    if columns.id is not None:
+        raise InputError(path, "has no names of columns, so --id can name none; leave it out")
     allowed: tuple[str, ...] = ("text",) if columns.text else ("numbers",)
     X = _array(path, NPZ_ROWS, ("numbers", "text") if columns.mixed else allowed)
     y = None if columns.target is None else _array(path, NPZ_TARGET, ("numbers", "text"))
@@ -56,7 +58,7 @@ def read_npz(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any
         if columns.mixed:
             # Text is given as lists, so that it is read as that of other tables is.
             rows = [c.tolist() if c.dtype.kind == "U" else c for c in rows.T]
-        yield rows, None if y is None else y[part], min(1.0, (start + size) / n)
+        yield Rows(rows, None if y is None else y[part], min(1.0, (start + size) / n))
 
 
 def npz_shape(path: Path) -> tuple[int, ...]:

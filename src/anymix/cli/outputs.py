@@ -19,6 +19,7 @@ from typing import Any
 from anymix._errors import InputError
 from anymix._files import is_stream, replacing
 from anymix.cli.npz_rows import FAULTS, array_header
+from anymix.cli.table_files import STANDARD_INPUT, TEXTS, kind_of, open_text
 from anymix.exchange import MLFLOW_FILES, need, read_site
 from anymix.models import held
 from anymix.report import CARD_BEGIN
@@ -56,6 +57,8 @@ def check_apart(out: str | Path, inputs: Iterable[str | Path]) -> None:
     target = Path(os.path.realpath(out))
     for given in inputs:
         source = Path(os.path.realpath(given))
+        if Path(given) == STANDARD_INPUT and not source.is_file():
+            continue  # a pipe or a terminal, which may well be standard output too
         if target == source or _same(target, source):
             raise InputError(out, "is read by this command; choose another name for what it writes")
         if any(_same(above, source) for above in target.parents):
@@ -137,17 +140,18 @@ def saving(folder: str, save: bool) -> Any:
 def is_prediction(path: Path) -> bool:
     """Whether a table has the columns that predict writes, all of them and in their order.
 
-    A sole column `prediction` must hold nothing but numbers, as predict writes them.
+    Before them may stand an id.  A column `prediction` that nothing follows must hold nothing but
+    numbers, as predict writes them.
     """
-    kind = path.suffix.lower()
+    kind = kind_of(path)
     try:
         names = COLUMNS[kind](path)
-        if names == ["prediction"]:
+        kinds = "".join(map(_kind, names))
+        if kinds in ("r", "xr"):
             return NUMBERS[kind](path)
     except (*FAULTS, NotImplementedError, csv.Error):
         return False
-    kinds = "".join(map(_kind, names))
-    known = re.fullmatch("lp+s?w*n?|rw+n?|rn|rabw*n?", kinds)
+    known = re.fullmatch("x?(lp+s?w*n?|rw+n?|rn|rabw*n?)", kinds)
     return known is not None and len(set(names)) == len(names)
 
 
@@ -160,8 +164,9 @@ def _kind(name: str) -> str:
 
 
 def _csv_columns(path: Path) -> list[str]:
-    with open(path, newline="", encoding="utf-8") as file:
-        return next(csv.reader([file.readline(LINE)]), [])
+    with open_text(path) as text:
+        line = text.lines.readline(LINE).decode("utf-8")
+        return next(csv.reader([line], delimiter=text.mark), [])
 
 
 def _npz_columns(path: Path) -> list[str]:
@@ -174,10 +179,11 @@ def _parquet_columns(path: Path) -> list[str]:
 
 
 def _csv_of_numbers(path: Path) -> bool:
-    with open(path, newline="", encoding="utf-8") as file:
-        file.readline()
-        lines = iter(partial(file.readline, LINE), "")
-        return all(line == f"{float(line)!r}\n" for line in lines)
+    with open_text(path) as text:
+        text.lines.readline(LINE)
+        lines = iter(partial(text.lines.readline, LINE), b"")
+        ends = (line.decode("utf-8").rpartition(text.mark)[2] for line in lines)
+        return all(end == f"{float(end)!r}\n" for end in ends)
 
 
 def _npz_of_numbers(path: Path) -> bool:
@@ -187,16 +193,16 @@ def _npz_of_numbers(path: Path) -> bool:
 
 
 def _parquet_of_numbers(path: Path) -> bool:
-    return str(need("pyarrow.parquet").read_schema(path).types[0]) == "double"
+    return str(need("pyarrow.parquet").read_schema(path).types[-1]) == "double"
 
 
 NUMBERS: dict[str, Callable[[Path], bool]] = {
-    ".csv": _csv_of_numbers,
+    **dict.fromkeys(TEXTS, _csv_of_numbers),
     ".npz": _npz_of_numbers,
     ".parquet": _parquet_of_numbers,
 }
 COLUMNS: dict[str, Callable[[Path], list[str]]] = {
-    ".csv": _csv_columns,
+    **dict.fromkeys(TEXTS, _csv_columns),
     ".npz": _npz_columns,
     ".parquet": _parquet_columns,
 }

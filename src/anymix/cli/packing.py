@@ -91,7 +91,8 @@ def _refuse_mixed(args: Namespace, table: TrainingTable, wish: str, remedy: str)
         if name is not None:
             raise InputError(
                 f"{args.rows}: column {quoted(name)}",
-                f"{what}, and {wish} takes complete numbers alone; choose {remedy}",
+                f"{what}, and {wish} takes complete numbers alone; choose {remedy}, or leave the "
+                "column out by --drop",
             )
 
 
@@ -133,9 +134,10 @@ def _needs_reference(table: TrainingTable) -> str:
     why = f"{held} (column {quoted(table.first_of_words or table.first_with_gaps)}), so it "
     if table.first_of_words is None and table.first_with_gaps is None:
         why = ""
+    drop = ", or leave the column out by --drop" if why else ""
     return (
         f"{why}needs --reference FILE, against which all sources measure how likely rows are; "
-        "anymix reference makes one from a summary of each site"
+        f"anymix reference makes one from a summary of each site{drop}"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,11 +17,11 @@ from anymix.cli.columns import (
     LONGEST_LABEL,
     TOO_LONG,
     Columns,
+    Rows,
     check_documents,
-    check_swelling,
     check_there,
-    open_table,
 )
+from anymix.cli.table_files import check_swelling, open_table, size_of
 from anymix.exchange import need
 
 # Runs of equal values take next to nothing in a Parquet file, so an honest one may swell a lot.
@@ -46,19 +45,21 @@ def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[Any]:
         yield found
 
 
-def read_parquet(path: Path, columns: Columns, size: int) -> Iterator[tuple[Any, Any, float]]:
-    """Yield rows, targets, and the share of the file that is read."""
-    names = [*columns.features, *([] if columns.target is None else [columns.target])]
+def read_parquet(path: Path, columns: Columns, size: int) -> Iterator[Rows]:
+    """Yield the rows of a file."""
+    names = columns.wanted
     with opened(path) as file:
         check_there(path, names, file.schema_arrow.names, columns.target)
         texts = _texts(path, columns, file.schema_arrow)
     with opened(path, texts) as file:
         total = max(file.metadata.num_rows, 1)
-        budget = _Budget(path, columns, total, total * len(names))
+        budget = _Budget(path, columns, total, total * len(names), size_of(path))
         done = 0
         for batch in _batches(path, file, size, names):
             budget.check(batch)
-            yield *_rows(path, columns, batch, done + 1), (done + batch.num_rows) / total
+            X, y = _rows(path, columns, batch, done + 1)
+            ids = None if columns.id is None else _plain(path, batch, columns.id, IDS)
+            yield Rows(X, y, (done + batch.num_rows) / total, ids)
             done += batch.num_rows
 
 
@@ -75,6 +76,8 @@ def _texts(path: Path, columns: Columns, schema: Any) -> list[str]:
     wanted |= dict.fromkeys(_of_words(columns), LABELS)
     if columns.target is not None:
         wanted[columns.target] = LABELS
+    if columns.id is not None:
+        wanted[columns.id] = IDS
     kinds = {
         name: _check_kind(path, name, schema.field(name).type, allowed)
         for name, allowed in wanted.items()
@@ -96,9 +99,9 @@ class _Budget:
     columns: Columns
     n_rows: int
     numbers: int
+    size: int
 
     def __post_init__(self) -> None:
-        self.size = os.stat(self.path).st_size
         self.spend(0)
 
     def spend(self, n_bytes: int) -> None:
@@ -116,10 +119,10 @@ class _Budget:
             # An array of labels gives each the room of the longest, 4 bytes for a character.
             taken = self.numbers + self.n_rows * longest // 2
             check_swelling(self.path, taken, self.size, MOST_SWELLING)
-        if self.columns.text:
-            column = batch.column(self.columns.features[0])
-            lengths = compute.binary_length(column.dictionary).take(column.indices)
-            self.spend(compute.sum(lengths).as_py() or 0)
+        for name in (self.columns.features[0] if self.columns.text else None, self.columns.id):
+            if name is not None and _is_text_dictionary(column := batch.column(name)):
+                lengths = compute.binary_length(column.dictionary).take(column.indices)
+                self.spend(compute.sum(lengths).as_py() or 0)
 
 
 def _is_text_dictionary(column: Any) -> bool:
@@ -165,6 +168,7 @@ def _words(path: Path, batch: Any, name: str) -> list[Any]:
 
 NUMBERS = ("numbers", "decimals", "booleans", "nulls")
 LABELS = (*NUMBERS, "text")
+IDS = (*LABELS, "dates or times")
 # Kinds of columns, by pyarrow's own names of the tests.
 KINDS = {
     "numbers": ("integer", "floating"),
@@ -179,7 +183,7 @@ KINDS = {
 REMEDIES = {
     "dates or times": "; turn them into numbers first, such as days since a day of your choice",
     "lists or structs": "; give each of their parts a column of its own",
-    "text": "; turn it into numbers first",
+    "text": "; turn it into numbers first, or leave the column out by --drop",
 }
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import warnings
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anymix._errors import InputError
-from anymix._files import is_stream
-from anymix.cli.argument_types import count, name, share
+from anymix.cli.argument_types import count, name, share, table
+from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.engine_option import DASK, add_engine, asked
 from anymix.cli.outputs import add_force, is_prediction, output
-from anymix.cli.table_reader import CHUNK_ROWS, Chunk, Columns, read_chunks
-from anymix.cli.table_writer import WRITERS, writing
+from anymix.cli.table_reader import CHUNK_ROWS, Chunk, read_chunks
+from anymix.cli.table_writer import Writer, kind_to_write, writing
 from anymix.models import read_model
 
 
@@ -26,11 +26,19 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
     parser.add_argument(
-        "table", help="rows to predict: .csv, .parquet or .npz, or a folder of .parquet"
+        "table",
+        type=table,
+        help="rows to predict: .csv, .tsv (or .gz of these), .parquet, .npz, a folder of .parquet, "
+        "or - for standard input",
     )
     parser.add_argument(
-        "--out", type=name, required=True, help="table to write: .csv, .parquet or .npz"
+        "--out",
+        type=name,
+        required=True,
+        help="table to write: .csv, .tsv (or .gz of these), .parquet or .npz, or - for CSV on "
+        "standard output",
     )
+    add_choice(parser)
     parser.add_argument("--weights", action="store_true", help="add the weight of each source")
     parser.add_argument(
         "--novelty", action="store_true", help="add how unlike all sources a row is"
@@ -60,20 +68,20 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command; whether the output may be written is said first."""
-    if Path(args.out).suffix.lower() not in WRITERS and not is_stream(args.out):
-        raise InputError(
-            args.out, "is not a table that can be written; give .csv, .parquet or .npz"
-        )
+    kind = kind_to_write(args.out)
     inputs = [args.model, args.table]
-    with output(args.out, inputs, args.force, is_prediction, suffix=".csv") as temporary:
-        n, seconds = predict(args, console, temporary)
+    with (
+        output(args.out, inputs, args.force, is_prediction, suffix=".csv") as temporary,
+        writing(temporary, kind) as out,
+    ):
+        n, seconds = predict(args, console, out)
     speed = n / max(seconds, 1e-9)
     text = f"predicted {n} rows ({speed:.0f} a second); wrote {args.out}"
     console.result(text, {"rows": n, "rows_per_second": speed, "out": args.out}, args.out)
     return 0
 
 
-def predict(args: Namespace, console: Console, path: Path) -> tuple[int, float]:
+def predict(args: Namespace, console: Console, out: Writer) -> tuple[int, float]:
     """Write the predictions; return how many rows there were, and how long they took."""
     saved = read_model(args.model)
     if args.novelty and len(saved.received) == 1:
@@ -84,14 +92,10 @@ def predict(args: Namespace, console: Console, path: Path) -> tuple[int, float]:
             "--novelty out."
         )
     check_sets(args, saved.model)
-    columns = Columns.of([one.manifest for one in saved.received])
+    columns = replace(columns_for(args, saved.received), id=args.id)
     progress, n = console.progress("predicting"), 0
     chunks = read_chunks(args.table, columns, args.chunk_rows)
-    with (
-        warnings.catch_warnings(),
-        asked(args.engine, saved.model) as ask,
-        writing(path) as out,
-    ):
+    with warnings.catch_warnings(), asked(args.engine, saved.model) as ask:
         for found, size, share in ask(partial(_answered, args=args), chunks):
             out.write(found)
             # What the first chunk has said of few rows, all others would say again.
@@ -107,7 +111,14 @@ def _answered(
     model: Any, chunk: Chunk, args: Namespace
 ) -> tuple[dict[str, NDArray[Any]], int, float]:
     """Return the answers for a chunk, how many rows it has, and the share that is then done."""
-    return answers(model, chunk.X, args), len(chunk.X), chunk.share
+    found = answers(model, chunk.X, args)
+    if args.id in found:
+        raise InputError(
+            f"column {args.id!r:.60} of --id",
+            "has the name of a column that is written; rename it in the table",
+        )
+    ids = {} if args.id is None else {args.id: chunk.ids}
+    return ids | found, len(chunk.X), chunk.share
 
 
 def check_sets(args: Namespace, model: Any) -> None:

@@ -6,7 +6,8 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from anymix._errors import InputError
-from anymix.cli.argument_types import count, name, natural
+from anymix.cli.argument_types import count, name, natural, source_name, table
+from anymix.cli.chosen_columns import Choice, add_choice
 from anymix.cli.console import Console
 from anymix.cli.outputs import add_force, output
 from anymix.cli.reference_files import (
@@ -20,16 +21,17 @@ from anymix.cli.reference_files import (
 from anymix.cli.table_kinds import LEAST_ROWS
 from anymix.cli.training_table import read_training_table
 from anymix.densities import Reference, Summary
-from anymix.exchange import check_name
+from anymix.exchange import check_different, check_name
 
 KINDS = ("marginals", "centres", "both")
 
 
 def add_summary_arguments(parser: ArgumentParser) -> None:
     """Describe `reference summary`."""
-    parser.add_argument("rows", metavar="TABLE", help="the site's training rows")
-    parser.add_argument("--name", required=True, help="name of the site")
+    parser.add_argument("rows", type=table, metavar="TABLE", help="the site's training rows")
+    parser.add_argument("--name", type=source_name, required=True, help="name of the site")
     parser.add_argument("--target", default="y", help="column with the label, which is left out")
+    add_choice(parser, trains=True)
     parser.add_argument("--out", type=name, required=True, metavar="FILE", help="file to hand over")
     parser.add_argument(
         "--min-count",
@@ -51,24 +53,27 @@ def add_summary_arguments(parser: ArgumentParser) -> None:
 def run_summary(args: Namespace, console: Console) -> int:
     """Run `reference summary`."""
     check_name(args.name)
+    choice = Choice.of(args)
     with output(args.out, [args.rows], args.force, is_summary) as temporary:
-        table = read_training_table(args.rows, args.target, None, least=args.min_count)
-        if len(table.X) < args.min_count:
+        rows = read_training_table(
+            args.rows, args.target, None, least=args.min_count, choice=choice
+        )
+        if len(rows.X) < args.min_count:
             raise InputError(
                 args.rows,
-                f"has {len(table.X)} rows, fewer than --min-count {args.min_count}; a summary of "
+                f"has {len(rows.X)} rows, fewer than --min-count {args.min_count}; a summary of "
                 "them would tell of single rows",
             )
         summary = Summary.of(
-            table.X,
+            rows.X,
             name=args.name,
             min_count=args.min_count,
-            columns=table.columns,
+            columns=rows.columns,
             kind=args.kind,
             random_state=args.seed,
         )
         write_part(temporary, SUMMARY, summary)
-    lines = [f"wrote {args.out}", *(f"note: {note}" for note in table.notes)]
+    lines = [f"wrote {args.out}", *(f"note: {note}" for note in rows.notes)]
     text = "\n".join([*lines, f"it tells: {summary.reveals()}"])
     console.result(text, _described(summary) | {"out": args.out}, args.out)
     return 0
@@ -97,11 +102,7 @@ def run_join(args: Namespace, console: Console) -> int:
     with output(args.out, args.summaries, args.force, is_reference) as temporary:
         summaries = [read_summary(path) for path in args.summaries]
         names = [summary.name for summary in summaries]
-        twice = next((each for each in names if names.count(each) > 1), None)
-        if twice is not None:
-            raise InputError(
-                "two of the summaries", f"are of the site {twice!r:.80}; give one of each site"
-            )
+        check_different(names, "summaries", "give one of each site")
         reference = Reference.from_summaries(summaries)
         write_part(temporary, REFERENCE, reference)
     columns = reference.columns

@@ -8,20 +8,26 @@ from math import ceil
 
 import numpy as np
 
-from anymix.cli.argument_types import count, name
+from anymix.cli.argument_types import count, name, source_name, table
+from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.held_out import ask_sources
 from anymix.cli.outputs import add_force, is_site, output
-from anymix.cli.table_reader import Columns, read_rows
+from anymix.cli.table_reader import read_rows
 from anymix.exchange import MIN_ROWS, SiteTable, bits_for_a_spy, read_alike
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="source folders of all sites")
-    parser.add_argument("--site", required=True, help="name of the source whose rows these are")
-    parser.add_argument("--rows", required=True, metavar="TABLE", help="its held-out rows")
+    parser.add_argument(
+        "--site", type=source_name, required=True, help="name of the source whose rows these are"
+    )
+    parser.add_argument(
+        "--rows", type=table, required=True, metavar="TABLE", help="its held-out rows"
+    )
     parser.add_argument("--target", default="y", help="column with the label")
+    add_choice(parser)
     parser.add_argument("--out", type=name, required=True, metavar="FILE", help="file to hand over")
     parser.add_argument(
         "--min-rows", type=count, default=MIN_ROWS, help="refuse to evaluate fewer rows than this"
@@ -45,13 +51,13 @@ def run(args: Namespace, console: Console) -> int:
     inputs = [*args.sources, args.rows]
     with output(args.out, inputs, args.force, is_site) as temporary:
         with console.working("asking the sources"):
-            table = evaluate(args)
-        table.write(temporary, exact=True)
-    p, m = table.outcomes.shape[:2]
-    numbers = p * (1 + table.n_told) + (table.log_total is not None)
+            found = evaluate(args)
+        found.write(temporary, exact=True)
+    p, m = found.outcomes.shape[:2]
+    numbers = p * (1 + found.n_told) + (found.log_total is not None)
     text = (
         f"wrote {args.out}: {numbers} numbers for each of {m} rows in random order, "
-        f"{_can_be_inferred(table, args.exact)}"
+        f"{_can_be_inferred(found, args.exact)}"
     )
     record = {"site": args.site, "rows": m, "numbers_per_row": numbers, "exact": args.exact}
     console.result(text, record, args.out)
@@ -61,13 +67,13 @@ def run(args: Namespace, console: Console) -> int:
 def evaluate(args: Namespace) -> SiteTable:
     """Ask all sources about the site's rows, in random order."""
     received = read_alike(args.sources)
-    X, y = read_rows(args.rows, Columns.of([one.manifest for one in received], args.target))
+    X, y = read_rows(args.rows, columns_for(args, received))
     # Fresh entropy: an order that can be drawn again would be no shuffle.
     rng = np.random.default_rng()
-    table = ask_sources(received, args.site, args.rows, (X, y), rng=rng, min_rows=args.min_rows)
+    found = ask_sources(received, args.site, args.rows, (X, y), rng=rng, min_rows=args.min_rows)
     if args.responsibilities_only:
-        table = replace(table, log_total=None)
-    return table if args.exact else table.rounded()
+        found = replace(found, log_total=None)
+    return found if args.exact else found.rounded()
 
 
 def _can_be_inferred(table: SiteTable, exact: bool) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from anymix._errors import InputError, UsageError, visible
 from anymix._files import check_new
-from anymix.cli.argument_types import name, natural
+from anymix.cli.argument_types import folder, natural, source_name, table
+from anymix.cli.chosen_columns import Choice, add_choice
 from anymix.cli.console import Console
 from anymix.cli.exit_codes import SUCCESS, code_of, sentence_of
 from anymix.cli.others import better_of, read_others
@@ -41,10 +43,11 @@ from anymix.sources import Source
 
 def add_pack_arguments(parser: ArgumentParser) -> None:
     """Describe `source pack`."""
-    parser.add_argument("out", type=name, metavar="FOLDER", help="source folder to write")
-    parser.add_argument("--name", required=True, help="name of the source")
-    parser.add_argument("--rows", required=True, metavar="TABLE", help="training rows")
+    parser.add_argument("out", type=folder, metavar="FOLDER", help="source folder to write")
+    parser.add_argument("--name", type=source_name, required=True, help="name of the source")
+    parser.add_argument("--rows", type=table, required=True, metavar="TABLE", help="training rows")
     parser.add_argument("--target", default="y", help="column with the label")
+    add_choice(parser, trains=True)
     parser.add_argument(
         "--task",
         choices=("classification", "regression"),
@@ -62,6 +65,7 @@ def add_pack_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--held-out",
+        type=table,
         metavar="TABLE",
         help="rows to measure its own loss on; otherwise none is stated",
     )
@@ -105,22 +109,22 @@ def run_pack(args: Namespace, console: Console) -> int:
     """Run `source pack`; what is wrong with the options or the tables is said before training."""
     check_name(args.name)
     check_new(args.out)
-    source, table, held = _trained_source(args)
+    source, rows, held = _trained_source(args)
     try:
         manifest = pack_source(
             source,
             args.out,
             held_out=held,
             keep_rows=args.keep_rows,
-            rows=table.X,
-            targets=table.y,
+            rows=rows.X,
+            targets=rows.y,
             reveals_rows=args.reveals_rows,
         )
     except NoSafeGraph as error:
         raise InputError(error.where, f"{error.cause} with --onnx") from error
     lines = [
-        f"wrote {args.out}: {len(table.X)} rows; features {_features(manifest)}",
-        *(f"note: {note}" for note in table.notes),
+        f"wrote {args.out}: {len(rows.X)} rows; features {_features(manifest)}",
+        *(f"note: {note}" for note in rows.notes),
         f"it reveals: {manifest.reveals}",
     ]
     console.result("\n".join(lines), manifest)
@@ -136,27 +140,30 @@ def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
         )
     reference = None if args.reference is None else read_reference(args.reference)
     agreed = None if reference is None else reference.columns
-    table = read_training_table(args.rows, args.target, args.task, agreed)
-    X, y = table.X, table.y
+    choice = Choice.of(args)
+    rows = read_training_table(args.rows, args.target, args.task, agreed, choice=choice)
+    X, y = rows.X, rows.y
     check_labels(args, y)
     classes = classes_of(args, y)
+    if args.onnx and not Path(args.onnx).is_file():
+        raise InputError(args.onnx, "is not a file; give the ONNX file of a trained predictor")
     known = None if args.task == "regression" else np.unique(y if classes is None else classes)
-    estimator = args.onnx if args.onnx else make_estimator(args, table)
-    density = make_density(args, table, reference)
-    held = read_held_out(args, table, known)
+    estimator = args.onnx if args.onnx else make_estimator(args, rows)
+    density = make_density(args, rows, reference)
+    held = read_held_out(args, rows, known)
     notes: list[str] = []
     with few_threads(X):
         density.fit(X)
     source = Source(
         args.name,
-        estimator if args.onnx else _predictor(args, estimator, table, notes),
+        estimator if args.onnx else _predictor(args, estimator, rows, notes),
         density,
         classes=classes,
-        feature_names=table.names,
+        feature_names=rows.names,
         n_rows=len(X),
-        columns=table.coding,
+        columns=rows.coding,
     )
-    return source, replace(table, notes=(*table.notes, *notes)), held
+    return source, replace(rows, notes=(*rows.notes, *notes)), held
 
 
 def _predictor(args: Namespace, estimator: Any, table: TrainingTable, notes: list[str]) -> Any:
@@ -198,8 +205,8 @@ def _audit(folders: Sequence[str]) -> tuple[list[ReceivedSource], dict[str, Exce
     # One by one takes longer, and is needed only to find all that fail.
     passed: list[ReceivedSource] = []
     faults: dict[str, Exception] = {}
-    for folder in folders:
-        sound, fault = _audit([folder])
+    for one in folders:
+        sound, fault = _audit([one])
         passed += sound
         faults |= fault
     return passed, faults

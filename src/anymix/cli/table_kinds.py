@@ -14,8 +14,10 @@ import numpy as np
 from anymix._columns import MOST_CATEGORIES, Column
 from anymix._columns import Columns as Coding
 from anymix._errors import InputError
+from anymix.cli.chosen_columns import FEW
 from anymix.cli.columns import Columns, fail, quoted
 from anymix.cli.mixed_cells import BOOLEANS, number_or_gap, texts_of
+from anymix.cli.table_files import kind_of
 from anymix.cli.table_reader import CHUNK_ROWS, READERS
 from anymix.exchange import is_text
 
@@ -30,11 +32,12 @@ ANY: tuple[str, ...] = ()
 
 @dataclass(frozen=True)
 class TableKinds:
-    """The coding of a table, which columns are empty or hold booleans, and notes for the user."""
+    """The coding of a table, whether it holds booleans, notes for the user, and likely ids."""
 
     coding: Coding
     booleans: bool
     notes: tuple[str, ...]
+    ids: tuple[str, ...] = ()
 
 
 def look_at(path: str | Path, names: Sequence[str], least: int = LEAST_ROWS) -> TableKinds:
@@ -58,7 +61,14 @@ def look_at(path: str | Path, names: Sequence[str], least: int = LEAST_ROWS) -> 
         if (rare := len(words) - len(listed[name]))
     ]
     coding = Coding(tuple(Column(name, listed.get(name)) for name in names))
-    return TableKinds(coding, any(one.booleans for one in seen), tuple(notes))
+    return TableKinds(coding, any(one.booleans for one in seen), tuple(notes), _ids(seen))
+
+
+def _ids(seen: Sequence[_Seen]) -> tuple[str, ...]:
+    """Name the columns that have another word in every row."""
+    return tuple(
+        one.name for one in seen if not one.numbers and len(one.words) == one.words.total() >= FEW
+    )
 
 
 def notes_on(names: Sequence[str], X: Any) -> list[str]:
@@ -77,9 +87,9 @@ def _raw(path: Path, names: Sequence[str]) -> Iterator[tuple[int, list[Any]]]:
     """Yield the columns as they are written, and the row of their first cells."""
     d, row = len(names), 1
     wanted = Columns(tuple(names), categories=(ANY,) * d, gaps=(True,) * d)
-    for parts, _, _ in READERS[path.suffix.lower()](path, wanted, CHUNK_ROWS):
-        yield row, parts
-        row += len(parts[0])
+    for rows in READERS[kind_of(path)](path, wanted, CHUNK_ROWS):
+        yield row, rows.X
+        row += len(rows.X[0])
     if row == 1:
         raise InputError(path, "has no rows")
 
@@ -151,7 +161,7 @@ class _Seen:
             raise InputError(
                 f"{self.path}: column {quoted(self.name)}",
                 f"holds dates or times, such as {quoted(dates[0])}; turn them into numbers, such "
-                "as days since a day, or leave the column out",
+                "as days since a day, or leave the column out by --drop",
             )
         if self.numbers >= total and max(self.words.values()) < least and self.fault:
             fail(self.path, self.fault[0], self.name, self.fault[1])

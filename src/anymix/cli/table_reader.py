@@ -1,4 +1,4 @@
-"""Tables of rows in CSV, Parquet or NPZ, read chunk by chunk."""
+"""Tables of rows in CSV, TSV, Parquet or NPZ, read chunk by chunk."""
 
 from __future__ import annotations
 
@@ -13,16 +13,22 @@ from numpy.typing import NDArray
 from anymix._errors import InputError
 from anymix.cli.cells import read_target
 from anymix.cli.columns import Columns as Columns
-from anymix.cli.columns import check_finite
+from anymix.cli.columns import Rows, check_finite
 from anymix.cli.csv_rows import count_csv, read_csv
 from anymix.cli.mixed_cells import Encoder
 from anymix.cli.npz_rows import npz_shape, read_npz
 from anymix.cli.parquet_rows import count_parquet, read_parquet
+from anymix.cli.table_files import TEXTS
+from anymix.cli.table_files import check_kind as check_kind
 
 CHUNK_ROWS = 20_000
-READERS = {".csv": read_csv, ".parquet": read_parquet, ".npz": read_npz}
+READERS: dict[str, Callable[[Path, Columns, int], Iterator[Rows]]] = {
+    **dict.fromkeys(TEXTS, read_csv),
+    ".parquet": read_parquet,
+    ".npz": read_npz,
+}
 COUNTERS: dict[str, Callable[[Path], int]] = {
-    ".csv": count_csv,
+    **dict.fromkeys(TEXTS, count_csv),
     ".parquet": count_parquet,
     ".npz": lambda path: next(iter(npz_shape(path)), 0),
 }
@@ -30,17 +36,12 @@ COUNTERS: dict[str, Callable[[Path], int]] = {
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows X, their targets y or None, and which share of the file is read."""
+    """Rows X, their targets y or None, which share of the file is read, and ids or None."""
 
     X: Any
     y: NDArray[Any] | None
     share: float
-
-
-def check_kind(path: Path) -> None:
-    """Refuse a file that has not the name of a table."""
-    if path.suffix.lower() not in READERS:
-        raise InputError(path, "is not a table that can be read; give .csv, .parquet or .npz")
+    ids: Any = None
 
 
 def count_rows(path: str | Path) -> int:
@@ -48,8 +49,7 @@ def count_rows(path: str | Path) -> int:
     path = Path(path)
     if path.is_dir():
         return sum(map(count_rows, _files_in(path)))
-    check_kind(path)
-    return COUNTERS[path.suffix.lower()](path)
+    return COUNTERS[check_kind(path)](path)
 
 
 def read_chunks(
@@ -65,17 +65,24 @@ def read_chunks(
     if path.is_dir():
         yield from _read_folder(path, columns, size, encoder)
         return
-    check_kind(path)
-    row, mine = 1, encoder or Encoder(path, columns)
-    for X, y, share in READERS[path.suffix.lower()](path, columns, size):
+    reader, row, mine = READERS[check_kind(path)], 1, encoder or Encoder(path, columns)
+    for X, y, share, ids in reader(path, columns, size):
         if columns.mixed:
             X = mine.encode(X, row)
         elif not columns.text:
             check_finite(path, columns.features, np.asarray(X), row)
-        yield Chunk(X, None if y is None else read_target(path, columns, y, row), share)
+        y = None if y is None else read_target(path, columns, y, row)
+        yield Chunk(X, y, share, _as_objects(ids) if isinstance(ids, list) else ids)
         row += len(X)
     if encoder is None:
         mine.warn()
+
+
+def _as_objects(words: list[str]) -> NDArray[Any]:
+    """Keep each word as it is; an array of text would give each the room of the longest."""
+    found = np.empty(len(words), dtype=object)
+    found[:] = words
+    return found
 
 
 def _files_in(folder: Path) -> list[Path]:

@@ -1,10 +1,12 @@
-"""Columns written chunk by chunk to CSV, Parquet or NPZ."""
+"""Columns written chunk by chunk to CSV, TSV, Parquet or NPZ."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,9 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._errors import InputError
+from anymix._files import is_stream
+from anymix.cli.table_files import GIVE, STANDARD_INPUT, TEXTS, kind_of
 from anymix.exchange import need
 
-Columns = Mapping[str, NDArray[Any]]
+# Arrays, and columns of pyarrow that are carried over as they are.
+Columns = Mapping[str, Any]
 
 
 class Writer(Protocol):
@@ -27,25 +32,32 @@ class Writer(Protocol):
         """Finish the file."""
 
 
+def kind_to_write(out: str | Path) -> str:
+    """Return the kind of table that a name asks for; to pipes and devices CSV is written."""
+    kind = "" if Path(out) == STANDARD_INPUT else kind_of(out)
+    if not kind and not is_stream(out):
+        raise InputError(out, f"is not a table that can be written; {GIVE}")
+    return kind or ".csv"
+
+
 @contextmanager
-def writing(path: str | Path) -> Iterator[Writer]:
+def writing(path: str | Path, kind: str | None = None) -> Iterator[Writer]:
     """Open a table for writing under a temporary name, as `replacing` gives it."""
-    path = Path(path)
-    if path.suffix.lower() not in WRITERS:
-        raise InputError(path, "is not a table that can be written; give .csv, .parquet or .npz")
-    writer = WRITERS[path.suffix.lower()](path)
+    writer = WRITERS[kind or kind_to_write(path)](Path(path))
     try:
         yield writer
     finally:
         writer.close()
 
 
-class CsvWriter:
+class TextWriter:
     """A header, then lines; numbers with all the digits that they need."""
 
-    def __init__(self, path: Path):
-        self.file = open(path, "w", newline="", encoding="utf-8")  # noqa: SIM115
-        self.writer = csv.writer(self.file, lineterminator="\n")
+    def __init__(self, path: Path, mark: str = ",", packed: bool = False):
+        options: Any = {"newline": "", "encoding": "utf-8"}
+        opened = gzip.open if packed else open
+        self.file: Any = opened(path, "wt", **options)
+        self.writer = csv.writer(self.file, lineterminator="\n", delimiter=mark)
         self.started = False
 
     def write(self, columns: Columns) -> None:
@@ -97,10 +109,25 @@ class NpzWriter:
     def close(self) -> None:
         """Finish the file."""
         names = list(self.parts[0]) if self.parts else []
-        whole = {name: np.concatenate([part[name] for part in self.parts]) for name in names}
+        whole = {name: _joined([part[name] for part in self.parts]) for name in names}
         # To a name, numpy would add .npz if it ends in .NPZ.
         with open(self.path, "wb") as file:
             np.savez_compressed(file, **whole)  # type: ignore[arg-type]
 
 
-WRITERS: dict[str, Any] = {".csv": CsvWriter, ".parquet": ParquetWriter, ".npz": NpzWriter}
+def _joined(parts: list[Any]) -> NDArray[Any]:
+    """Join the parts of a column; of words an array is made that needs no pickle."""
+    found = np.concatenate([np.asarray(part) for part in parts])
+    if found.dtype != object:
+        return found
+    return np.array(["" if value is None else str(value) for value in found], dtype=str)
+
+
+WRITERS: dict[str, Any] = {
+    **{
+        kind: partial(TextWriter, mark=mark, packed=kind.endswith(".gz"))
+        for kind, mark in TEXTS.items()
+    },
+    ".parquet": ParquetWriter,
+    ".npz": NpzWriter,
+}

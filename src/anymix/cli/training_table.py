@@ -15,34 +15,45 @@ from anymix._columns import Column
 from anymix._columns import Columns as Coding
 from anymix._errors import InputError
 from anymix.cli.cells import whole_labels
-from anymix.cli.columns import check_once, check_there, open_table, quoted
+from anymix.cli.chosen_columns import Choice, look_like_ids, said_of_id
+from anymix.cli.columns import check_once, quoted
 from anymix.cli.csv_rows import read_header
 from anymix.cli.mixed_cells import Encoder
 from anymix.cli.npz_rows import npz_shape
 from anymix.cli.parquet_rows import opened
+from anymix.cli.streams import caution
+from anymix.cli.table_files import TEXTS, kind_of, open_text
 from anymix.cli.table_kinds import LEAST_ROWS, look_at, notes_on
 from anymix.cli.table_reader import Columns, check_kind, read_rows
 from anymix.exchange import is_label, is_text
 
+ALL = Choice()
 
-def column_names(path: str, target: str) -> list[str]:
-    """Return the names of all columns but the target."""
-    check_kind(Path(path))
+
+def column_names(path: str, target: str, choice: Choice = ALL) -> list[str]:
+    """Return the names of the features: all columns but the target, unless others are chosen."""
     names = _names(Path(path))
-    if Path(path).suffix.lower() != ".npz":
-        check_there(Path(path), [target], names, target)
-    _check_names(path, names)
-    features = [name for name in names if name != target]
+    if kind_of(path) == ".npz":
+        if choice.named:
+            raise InputError(
+                path,
+                "has no names of columns, so --features, --drop and --id can name none; write it "
+                "as CSV or Parquet",
+            )
+        return [name for name in names if name != target]
+    features = choice.among(Path(path), names, target)
+    _check_names(path, names, features)
     if not features:
         raise InputError(path, f"has no column but {target!r}; a source needs features")
     return features
 
 
 def _names(path: Path) -> list[str]:
-    if path.suffix.lower() == ".csv":
-        with open_table(path) as file:
-            return read_header(path, file)
-    if path.suffix.lower() == ".parquet":
+    kind = check_kind(path)
+    if kind in TEXTS:
+        with open_text(path) as text:
+            return read_header(path, text)[0]
+    if kind == ".parquet":
         with opened(path) as file:
             return list(file.schema_arrow.names)
     shape = npz_shape(path)
@@ -51,9 +62,12 @@ def _names(path: Path) -> list[str]:
     return [f"x{i}" for i in range(shape[1])]
 
 
-def _check_names(path: str, names: list[str]) -> None:
-    """Names must be such as a manifest may hold."""
+def _check_names(path: str, names: list[str], features: list[str]) -> None:
+    """Names of features must be such as a manifest may hold."""
+    chosen = set(features)
     for i, name in enumerate(names, 1):
+        if name not in chosen:
+            continue
         if not name.strip() or name.startswith("__index_level_"):
             raise InputError(
                 f"{path}: column {i}",
@@ -64,14 +78,14 @@ def _check_names(path: str, names: list[str]) -> None:
                 f"{path}: the name of column {i}",
                 "is longer than 200 characters or cannot be printed; rename the column",
             )
-    check_once(path, names)
+    check_once(path, [name for name in names if name in chosen])
 
 
 @dataclass(frozen=True)
 class TrainingTable:
     """Rows X, targets y, the names of the columns, their coding or None, notes for the user.
 
-    A table of complete numbers has no coding.
+    A table of complete numbers has no coding; `ids` have another word in every row.
     """
 
     X: Any
@@ -79,6 +93,7 @@ class TrainingTable:
     names: list[str]
     coding: Coding | None = None
     notes: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
 
     @property
     def columns(self) -> Coding:
@@ -107,12 +122,29 @@ def read_training_table(
     task: str | None,
     reference: Coding | None = None,
     least: int = LEAST_ROWS,
+    choice: Choice = ALL,
 ) -> TrainingTable:
     """Read a table as it is, with words and gaps; with the columns of the reference, if any.
 
     Without a task, targets are not read; of words those are categories that `least` rows have.
+    A column that seems to name the rows is warned of, unless the features were chosen by name.
     """
-    names = column_names(path, target)
+    names = column_names(path, target, choice)
+    table = _read(path, names, target, task, reference, least)
+    if choice.features is None:
+        for name in (*look_like_ids(table.names, table.X), *table.ids):
+            caution(said_of_id(path, name))
+    return table
+
+
+def _read(
+    path: str,
+    names: list[str],
+    target: str,
+    task: str | None,
+    reference: Coding | None,
+    least: int,
+) -> TrainingTable:
     if reference is not None:
         check_names(path, names, reference)
         names = list(reference.names)
@@ -128,7 +160,7 @@ def read_training_table(
     silent = Encoder(Path(path), _wanted(names, None, None, kinds.coding))
     X, y = read_training_rows(path, names, target, task, kinds.coding, silent)
     plain = not (kinds.coding.categorical.any() or kinds.booleans or np.isnan(X).any())
-    return TrainingTable(X, y, names, None if plain else kinds.coding, kinds.notes)
+    return TrainingTable(X, y, names, None if plain else kinds.coding, kinds.notes, kinds.ids)
 
 
 def _in_columns_of(path: str, target: str, task: str | None, reference: Coding) -> TrainingTable:
@@ -163,7 +195,8 @@ def check_names(path: str, names: Sequence[str], reference: Coding) -> None:
         if name not in reference.names:
             raise InputError(
                 f"{path}: column {quoted(name)}",
-                "is not in the reference; leave it out, or make the reference anew",
+                "is not in the reference; leave it out by --drop, name it by --id if it names the "
+                "rows, or make the reference anew",
             )
 
 

@@ -1,0 +1,164 @@
+"""Files of tables: of which kind one is, plain or compressed, or standard input, written as `-`."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from anymix._errors import AuditError, InputError, MissingError
+
+# Lines cut at commas or at tabs, the same compressed, and two kinds that hold columns.
+TEXTS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
+KINDS = (*TEXTS, ".parquet", ".npz")
+GIVE = "give .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .npz"
+STANDARD_INPUT = Path("/dev/stdin")
+# How files of these kinds begin; standard input has no name to tell.
+BEGINNINGS = {b"PAR1": ".parquet", b"PK\x03\x04": ".npz", b"\x1f\x8b": ".csv.gz"}
+# Below this a table is read whatever its file says; above it the file must have bytes to show.
+MODEST_BYTES = 2**28
+MOST_SWELLING = 100  # of what gzip and zip pack
+
+
+def kind_of(path: str | Path) -> str:
+    """Return the kind of a table by its name, "" if it has none; standard input shows its own.
+
+    Examples
+    --------
+    >>> kind_of("rows.CSV.gz"), kind_of("rows.parquet"), kind_of("rows.txt")
+    ('.csv.gz', '.parquet', '')
+    """
+    if Path(path) == STANDARD_INPUT:
+        with open_table(STANDARD_INPUT) as file:
+            head = file.read(4)
+        return next((kind for start, kind in BEGINNINGS.items() if head.startswith(start)), ".csv")
+    name = Path(path).name.lower()
+    return next((kind for kind in KINDS if name.endswith(kind)), "")
+
+
+def check_kind(path: Path) -> str:
+    """Return the kind of a table, and refuse a file that has not the name of one."""
+    kind = kind_of(path)
+    if not kind:
+        raise InputError(path, f"is not a table that can be read; {GIVE}")
+    return kind
+
+
+def open_table(path: Path) -> BinaryIO:
+    """Open a plain file; a folder, a pipe or a device, which may never end, is refused."""
+    if path == STANDARD_INPUT:
+        return open(_spooled(), "rb")
+    # A pipe that nobody writes to would block here for ever.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        number = os.open(path, flags)
+    except FileNotFoundError as error:
+        raise MissingError(path, "does not exist; give a table that is there") from error
+    mode = os.fstat(number).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(number, "rb")
+    os.close(number)
+    if stat.S_ISDIR(mode):
+        raise InputError(path, "is a folder; give a table, which is a file")
+    raise InputError(
+        path, "is a pipe or a device; write the rows to a file, or pipe them in and give -"
+    )
+
+
+_spools: list[tempfile.TemporaryDirectory[str]] = []
+
+
+@contextmanager
+def holding_input() -> Iterator[None]:
+    """Keep what came by standard input until the block ends."""
+    before = len(_spools)
+    try:
+        yield
+    finally:
+        while len(_spools) > before:
+            _spools.pop().cleanup()
+
+
+def _spooled() -> Path:
+    """Write standard input to a file, once: tables are read more than once."""
+    if not _spools:
+        if sys.stdin is not None and sys.stdin.isatty():
+            raise InputError(STANDARD_INPUT, "is a terminal; pipe a table in, or give a file")
+        _spools.append(tempfile.TemporaryDirectory(prefix="anymix-"))
+        with open(os.dup(0), "rb") as stream, open(Path(_spools[-1].name, "rows"), "wb") as file:
+            shutil.copyfileobj(stream, file)
+    return Path(_spools[-1].name, "rows")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A table of lines that is open; `mark` stands between its columns, "" if nobody told."""
+
+    lines: BinaryIO
+    mark: str
+    file: BinaryIO
+    size: int
+
+    @property
+    def share(self) -> float:
+        """How much of the file is read."""
+        return self.file.tell() / max(self.size, 1)
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[Text]:
+    """Open a table of lines, and unpack it on the way if it is compressed."""
+    kind = kind_of(path)
+    with open_table(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        lines = io.BufferedReader(_Unpacked(path, file, size)) if kind.endswith(".gz") else file
+        yield Text(lines, "" if path == STANDARD_INPUT else TEXTS[kind], file, size)
+
+
+class _Unpacked(io.RawIOBase):
+    """What is in a gzip file, as long as that is not far more than the file has bytes."""
+
+    def __init__(self, path: Path, file: BinaryIO, size: int):
+        self.path, self.size, self.unpacked = path, size, 0
+        self.content = gzip.GzipFile(fileobj=file, mode="rb")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            found = self.content.read1(len(buffer))
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise InputError(
+                self.path, "is not a sound gzip file, or was cut; write it anew"
+            ) from error
+        self.unpacked += len(found)
+        check_swelling(self.path, self.unpacked // 8, self.size, MOST_SWELLING)
+        buffer[: len(found)] = found
+        return len(found)
+
+
+def check_swelling(path: Path, n_numbers: int, size: int, most: int) -> None:
+    """Refuse a small file that unpacks to far more than it has bytes."""
+    if 8 * n_numbers > max(MODEST_BYTES, most * size):
+        raise AuditError(
+            path,
+            f"would unpack its {size} bytes to {8 * n_numbers / 2**30:.3g} GB or more; if it is "
+            "sound, write it as CSV or in parts",
+        )
+
+
+def size_of(path: Path) -> int:
+    """Return how many bytes the file of a table has."""
+    with open_table(path) as file:
+        return os.fstat(file.fileno()).st_size
