@@ -54,6 +54,7 @@ COMMANDS = {
     "export": "write the whole model as one ONNX file, a folder for MLflow, or a model card",
     "report": "write one HTML page for a person who decides whether to deploy the model",
     "study": "run one of the paper's experiments and print its tables",
+    "completion": "print a script by which bash, zsh or fish completes commands and options",
     "demo": "show the whole story on real digits, from three sources to the report",
 }
 COMMON = (
