@@ -1,0 +1,226 @@
+"""TSV, gzip, standard input and standard output: the same rows, within the same budgets."""
+
+import gzip
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anymix._errors import AuditError, InputError
+from anymix.cli import main
+from anymix.cli.table_files import STANDARD_INPUT, holding_input
+from anymix.cli.table_reader import Columns, count_rows, read_chunks, read_rows
+from anymix.cli.table_writer import writing
+
+AB = Columns(("a", "b"), "y", numeric_target=False)
+TEXT = 'a,b,y\n1,2.5,"yes, sir"\n-3e2,4,no\n0,0,""\n'
+PYTHON = [sys.executable, "-m", "anymix"]
+ROOT = Path(__file__).parents[2]
+
+
+def _rows(path, columns=AB):
+    X, y = read_rows(path, columns)
+    return X.tolist(), None if y is None else y.tolist()
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv.gz", ".tsv.gz", ".TSV.GZ"])
+def test_all_texts_are_read_alike(tmp_path, suffix):
+    plain = tmp_path / "t.csv"
+    plain.write_text('a,b,y\n1,2.5,"yes"\n-3e2,4,no\n\n\n')
+    other = tmp_path / f"t{suffix}"
+    text = plain.read_text().replace(",", "\t") if "tsv" in suffix.lower() else plain.read_text()
+    content = text.encode()
+    other.write_bytes(gzip.compress(content) if suffix.lower().endswith(".gz") else content)
+    assert _rows(other) == _rows(plain) == ([[1.0, 2.5], [-300.0, 4.0]], ["yes", "no"])
+    assert count_rows(other) == count_rows(plain)
+    assert [chunk.share for chunk in read_chunks(other, AB)] == [1.0]
+
+
+def test_a_tab_stands_in_quotes_and_commas_are_text(tmp_path):
+    (tmp_path / "t.tsv").write_text('a\tb\ty\n1\t2\t"x\ty"\n3\t4\tx,y\n')
+    assert _rows(tmp_path / "t.tsv")[1] == ["x\ty", "x,y"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz", ".tsv.gz"])
+def test_what_is_written_is_read(tmp_path, suffix):
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    path = tmp_path / f"t{suffix}"
+    with writing(path) as out:
+        out.write({"a": X[:2, 0], "b": X[:2, 1], "y": np.array(["p\tq", ","])})
+        out.write({"a": X[2:, 0], "b": X[2:, 1], "y": np.array(["é", "北", '"'])})
+    found, y = _rows(path)
+    assert found == X.tolist()
+    assert y == ["p\tq", ",", "é", "北", '"']
+    assert (path.read_bytes()[:2] == b"\x1f\x8b") == suffix.endswith(".gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.csv", gzip.compress(TEXT.encode()), "is compressed; name it .csv.gz or .tsv.gz"),
+        ("t.csv.gz", TEXT.encode(), "is not a sound gzip file"),
+        ("t.csv.gz", gzip.compress(TEXT.encode())[:-9], "is not a sound gzip file, or was cut"),
+        ("t.csv.gz", gzip.compress(b"a,b,y\n1,old,no\n"), "row 1: column 'b' holds 'old'"),
+        ("t.csv.gz", gzip.compress(b"a,b,y\n1,2,no\n\n1,2,no\n"), "row 2: 0 fields"),
+        ("t.tsv", b"a,b,y\n1,2,no\n", "has commas between its columns; name it .csv"),
+        ("t.csv", b"a\tb\ty\n1\t2\tno\n", "has tabs between its columns; name it .tsv"),
+        ("t.tsv", b"a\tb\ty\n1\t2\n", "row 1: 2 fields where the header has 3"),
+    ],
+)
+def test_faults_name_the_remedy(tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        read_rows(tmp_path / name, AB)
+
+
+def _bomb(path, lines):
+    with gzip.open(path, "wb", compresslevel=9) as file:
+        file.write(b"a,b,y\n")
+        for _ in range(300):
+            file.write(lines)
+    assert path.stat().st_size < 2**21
+    return path
+
+
+@pytest.mark.parametrize("line", [b"\n", b"1,2,no\n", b"0"])
+def test_a_small_file_that_swells_is_refused(tmp_path, line):
+    path = _bomb(tmp_path / "t.csv.gz", line * (2**20 // len(line)))
+    words = "MB long" if line == b"0" else "would unpack its"
+    with pytest.raises((AuditError, InputError), match=words):
+        for _ in read_chunks(path, AB):
+            pass
+
+
+def test_many_parts_of_gzip_are_one_table(tmp_path):
+    parts = [b"a,b,y\n1,2,no\n", b"3,4,yes\n"]
+    (tmp_path / "t.csv.gz").write_bytes(b"".join(map(gzip.compress, parts)))
+    assert _rows(tmp_path / "t.csv.gz")[1] == ["no", "yes"]
+
+
+# --- standard input and standard output ----------------------------------------------------------
+
+
+@contextmanager
+def _standard_input(path):
+    """Let the file be standard input of this process."""
+    kept = os.dup(0)
+    number = os.open(path, os.O_RDONLY)
+    os.dup2(number, 0)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 0)
+        os.close(number)
+        os.close(kept)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".npz"])
+def test_standard_input_shows_its_kind(tmp_path, suffix):
+    path = tmp_path / f"t{suffix}"
+    with writing(path) as out:
+        if suffix == ".npz":
+            out.write({"X": np.eye(2), "y": np.array(["p", "q"])})
+        else:
+            out.write({"a": np.eye(2)[0], "b": np.eye(2)[1], "y": np.array(["p", "q"])})
+    with _standard_input(path), holding_input():
+        assert _rows(STANDARD_INPUT) == (np.eye(2).tolist(), ["p", "q"])
+        assert _rows(STANDARD_INPUT) == (np.eye(2).tolist(), ["p", "q"])  # it is kept
+        assert count_rows(STANDARD_INPUT) == 2
+
+
+def _shell(line, folder, **variables):
+    given = {**os.environ, "PYTHONPATH": str(ROOT / "src"), **variables}
+    return subprocess.run(["bash", "-c", line], capture_output=True, cwd=folder, env=given)
+
+
+def test_data_goes_through_and_words_to_standard_error(world, tmp_path):
+    table = world.test[0].split("=")[1]
+    anymix = " ".join(PYTHON)
+    done = _shell(f"cat {table} | {anymix} predict {world.model} - --out -", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert main(["predict", world.model, table, "--out", str(tmp_path / "p.csv"), "--quiet"]) == 0
+    assert done.stdout == (tmp_path / "p.csv").read_bytes()
+    assert b"predicted 100 rows" in done.stderr
+    done = _shell(f"{anymix} predict {world.model} - --out - --json < {table}", tmp_path)
+    assert done.stdout == (tmp_path / "p.csv").read_bytes()
+    assert b'"rows": 100' in done.stderr
+    done = _shell(f"{anymix} predict {world.model} - --out - --quiet < {table}", tmp_path)
+    assert done.stderr == b""
+
+
+def test_a_table_that_is_piped_in_may_be_trained_on(tmp_path):
+    """Training reads the table more than once; what was kept of it is gone in the end."""
+    rng = np.random.default_rng(0)
+    lines = [f"{x},{y},{'yes' if x > 0 else 'no'}" for x, y in rng.normal(size=(60, 2))]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
+    (tmp_path / "room").mkdir()
+    pack = f"{' '.join(PYTHON)} source pack s --name s --task classification --rows -"
+    done = _shell(f"cat t.csv | {pack}", tmp_path, TMPDIR=str(tmp_path / "room"))
+    assert done.returncode == 0, done.stderr
+    assert not list((tmp_path / "room").iterdir())
+
+
+def test_standard_input_is_never_written_over(world, tmp_path):
+    """Neither by its name, nor where the shell sends standard output."""
+    table = Path(world.test[0].split("=")[1]).read_bytes()
+    mine = tmp_path / "t.csv"
+    mine.write_bytes(table)
+    predict = f"{' '.join(PYTHON)} predict {world.model} -"
+    for line in (f"{predict} --out t.csv --force < t.csv", f"{predict} --out - < t.csv >> t.csv"):
+        done = _shell(line, tmp_path)
+        assert (done.returncode, mine.read_bytes()) == (3, table)
+        assert b"is read by this command" in done.stderr
+    done = _shell(f"{' '.join(PYTHON)} predict {world.model} t.csv --out - >> t.csv", tmp_path)
+    assert (done.returncode, mine.read_bytes()) == (3, table)
+
+
+def test_faults_of_standard_input(world, run, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,old\n")
+    with _standard_input(tmp_path / "t.csv"):
+        said = run("predict", world.model, "-", "--out", tmp_path / "p.csv")
+    assert "/dev/stdin, row 1: column 'b' holds 'old'" in said.err
+    with _standard_input(os.devnull):
+        assert "has no header" in run("monitor", world.model, "-").err
+    said = run("fit", *world.sources, "--held-out", "north=-", "south=-", "--out", tmp_path / "m")
+    assert (said.status, "standard input is one table" in said.err) == (2, True)
+    for words in (["fit", "x", "y", "--out"], ["source", "pack", "--name=x", "--rows=t.csv"]):
+        said = run(*words, "-")
+        assert (said.status, "as standard output is none" in said.err) == (2, True), said
+
+
+def test_held_out_rows_may_come_by_standard_input(world, run):
+    (first, *rest) = world.test
+    name, _, path = first.partition("=")
+    with _standard_input(path):
+        piped = run("compare", world.model, "--held-out", f"{name}=-", *rest)
+    assert piped.status == 0, piped
+    assert piped.out == run("compare", world.model, "--held-out", *world.test).out
+
+
+# --- the door ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", ["anymix", "anymix.cli"])
+def test_the_module_is_the_command(module, tmp_path):
+    for words in (["--help"], ["fit", "--help"], ["--version"], ["fti"]):
+        line = " ".join([sys.executable, "-m", module, *words])
+        done = _shell(line, tmp_path)
+        said = (done.stdout or done.stderr).decode()
+        assert said.startswith(("usage: anymix", "anymix ", "anymix: no command 'fti'")), said
+        assert "__main__" not in said
+
+
+def test_what_is_no_file_is_said_in_a_sentence(world, run, tmp_path):
+    said = run("report", world.model, "--out", tmp_path)
+    assert f"{tmp_path} is a folder; give the name of a file" in said.err
+    table = world.test[0].split("=")[1]
+    words = ["--name=x", "--rows", table, "--task=classification", "--classes", "no", "yes"]
+    said = run("source", "pack", tmp_path / "x", *words, "--onnx", "missing")
+    assert (said.status, said.err) == (
+        3,
+        "anymix: missing is not a file; give the ONNX file of a trained predictor.\n",
+    )
