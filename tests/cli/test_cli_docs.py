@@ -1,7 +1,10 @@
 """docs/cli.md: the help is current, every command has an example, and the examples run."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 
 import pytest
 
@@ -9,12 +12,15 @@ from anymix.cli import COMMANDS, main
 from tools.cli_docs import PAGE, render
 
 TEXT = PAGE.read_text(encoding="utf-8")
-EXAMPLES = [
-    shlex.split(line)[1:]
+LINES = [
+    line
     for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
     for line in block.splitlines()
-    if line.startswith("anymix ")
+    if "anymix " in line
 ]
+# Lines with pipes need a shell.
+PIPED = [line for line in LINES if re.search("[|>]", line)]
+EXAMPLES = [shlex.split(line)[1:] for line in LINES if line not in PIPED]
 
 
 def test_the_help_is_current():
@@ -22,7 +28,8 @@ def test_the_help_is_current():
 
 
 def test_every_command_has_an_example():
-    shown = {" ".join(words[:2]) for words in EXAMPLES} | {words[0] for words in EXAMPLES}
+    examples = [*EXAMPLES, *(shlex.split(line.partition("anymix ")[2]) for line in PIPED)]
+    shown = {" ".join(words[:2]) for words in examples} | {words[0] for words in examples}
     assert set(COMMANDS) <= shown
 
 
@@ -42,6 +49,25 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
     assert "% north" in said
     for name in ("predictions.csv", "robust.onnx", "model/model.json", "report.html"):
         assert (tmp_path / name).exists()
+    assert (tmp_path / "by_visit.tsv").read_text().startswith("visit\tlabel\t")
+    _run_lines_with_pipes(tmp_path)
+
+
+def _run_lines_with_pipes(home):
+    """Run them in a shell to which `anymix` is the command of this Python."""
+    (home / ".config/fish/completions").mkdir(parents=True)
+    command = f'anymix() {{ {sys.executable} -m anymix "$@"; }}'
+    for line in PIPED:
+        done = subprocess.run(
+            ["bash", "-c", f"{command}; set -o pipefail; {line}"],
+            capture_output=True,
+            text=True,
+            cwd=home,
+            env={**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        assert (done.returncode, done.stderr) == (0, ""), (line, done.stderr)
+        assert done.stdout.startswith("visit,label,p(no)") or ">" in line
+    assert "complete -c anymix" in (home / ".config/fish/completions/anymix.fish").read_text()
 
 
 @pytest.mark.parametrize("command", ["anymix", *COMMANDS])

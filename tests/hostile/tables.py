@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,13 @@ Rng = np.random.Generator
 
 def damaged_table(sound: Path, place: Path, rng: Rng) -> tuple[str, Path]:
     """Write a table in some format, damage it; return how, and where it is."""
-    suffix = str(rng.choice([".csv", ".npz", ".parquet"]))
+    suffix = str(rng.choice([".csv", ".csv.gz", ".npz", ".parquet"]))
     path = place / f"t{suffix}"
     table = pcsv.read_csv(sound)
     if suffix == ".csv":
         path.write_bytes(sound.read_bytes())
+    elif suffix == ".csv.gz":
+        path.write_bytes(gzip.compress(sound.read_bytes()))
     elif suffix == ".parquet":
         pq.write_table(table, path)
     else:
