@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,17 +32,37 @@ def digest(row: NDArray[Any], salt: str) -> str:
     return hashlib.blake2b(content, digest_size=8, key=salt.encode()).hexdigest()
 
 
-def more_than_chance(share: float, n: int, chance: float) -> bool:
-    """Whether that share of n rows is known by more than chance, which knows `chance` of them.
+class Twins(NamedTuple):
+    """Of so many rows, how many have a twin among those that are remembered beside them.
 
-    Rows that repeat each other are known where they are new, too: by chance as large a share of
-    them as repeats another among those that were remembered.
+    That is how likely a new row of the same kind is to have one: by leaving one out.
+    """
 
-    >>> more_than_chance(0.5, 40, 0.0), more_than_chance(0.6, 40, 0.5)
+    n_rows: int
+    n_twins: int
+
+    @property
+    def share(self) -> float:
+        """The share of rows that have one.
+
+        >>> Twins(8, 6).share
+        0.75
+        """
+        return self.n_twins / max(self.n_rows, 1)
+
+
+def more_than_chance(share: float, n: int, twins: Twins) -> bool:
+    """Whether that share of n rows is known by more than chance.
+
+    Rows of few values are known where they are new, too: by chance as large a share of them as has
+    a twin among those that were remembered, of which there may be few as well.
+
+    >>> more_than_chance(0.5, 40, Twins(40, 0)), more_than_chance(0.6, 40, Twins(40, 20))
     (True, False)
     """
-    noise = 3.0 * float(np.sqrt(chance * (1.0 - chance) / max(n, 1)))
-    return bool(share > chance + max(SEEN_SHARE, noise))
+    chance = twins.share
+    spread = chance * (1.0 - chance) * (1.0 / max(n, 1) + 1.0 / max(twins.n_rows, 1))
+    return bool(share > chance + max(SEEN_SHARE, 3.0 * float(np.sqrt(spread))))
 
 
 def mixed(rows: NDArray[Any], salt: int = 0) -> NDArray[np.uint64]:

@@ -66,3 +66,31 @@ def test_twins_by_chance_do_not_count():
     old = Counter({b"u": 40, b"v": 60})
     assert not _are_seen(Counter({b"u": 45, b"v": 55}), old)
     assert _are_seen(Counter({b"u": 40, b"v": 60}), old)
+
+
+def test_rows_that_a_model_was_trained_on_are_warned_of_in_every_command(run, tmp_path):
+    """The manifest states what a forest loses on held-out rows; on its own it loses far less."""
+    rng = np.random.default_rng(0)
+    paths = {}
+    for name, shift in (("north", -1.0), ("south", 1.0)):
+        for part in ("train", "held", "test"):
+            X = rng.normal(shift, 1.0, size=(200, 2))
+            y = np.where(X.sum(axis=1) + rng.normal(0, 2, 200) > 2 * shift, "yes", "no")
+            paths[name, part] = tmp_path / f"{name}-{part}.csv"
+            with open(paths[name, part], "w", newline="") as file:
+                csv.writer(file).writerows([["a", "b", "y"], *np.column_stack([X, y]).tolist()])
+        rows = ["--rows", paths[name, "train"], "--held-out", paths[name, "held"]]
+        model = ["--task", "classification", "--estimator", "forest", "--reveals-rows"]
+        run("source", "pack", tmp_path / name, "--name", name, *rows, *model)
+    sources = [tmp_path / "north", tmp_path / "south"]
+    trained = ["--held-out", *(f"{name}={paths[name, 'train']}" for name in ("north", "south"))]
+    held = ["--held-out", *(f"{name}={paths[name, 'held']}" for name in ("north", "south"))]
+    warned = "the rows of north look like rows that its model was trained on"
+    assert warned in run("fit", *sources, *trained, "--out", tmp_path / "bad").err
+    assert warned not in run("fit", *sources, *held, "--out", tmp_path / "model").err
+    for command in ("certify", "compare"):
+        assert warned in run(command, tmp_path / "model", *trained).err
+    test = [f"{name}={paths[name, 'test']}" for name in ("north", "south")]
+    assert warned not in run("certify", tmp_path / "model", "--held-out", *test).err
+    rows = ["--site", "north", "--rows", paths["north", "train"], "--out", tmp_path / "site"]
+    assert warned in run("site", "evaluate", *sources, *rows).err

@@ -15,6 +15,7 @@ from anymix.cli.held_out import ask_sources
 from anymix.cli.outputs import add_force, is_site, output
 from anymix.cli.table_reader import read_rows
 from anymix.exchange import MIN_ROWS, SiteTable, bits_for_a_spy, read_alike
+from anymix.sources import warn_of_training_rows
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -71,6 +72,8 @@ def evaluate(args: Namespace) -> SiteTable:
     # Fresh entropy: an order that can be drawn again would be no shuffle.
     rng = np.random.default_rng()
     found = ask_sources(received, args.site, args.rows, (X, y), rng=rng, min_rows=args.min_rows)
+    if found.whole is not None:
+        warn_of_training_rows(found.whole, [one.source for one in received])
     if args.responsibilities_only:
         found = replace(found, log_total=None)
     return found if args.exact else found.rounded()

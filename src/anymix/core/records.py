@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
 from anymix._cards import record_card
-from anymix._hashing import digest, mixed, more_than_chance
+from anymix._hashing import Twins, digest, mixed, more_than_chance
 
 Objective = Literal["regret", "robust", "gamma"]
 # Digests of rows that are kept.
@@ -176,6 +176,9 @@ class Fingerprints(Record):
     limit : int
         Rows whose number is not above it have a digest here; of very many rows that is a part.
     digests : tuple of str
+    twins : tuple of Twins
+        How many of all rows, and then of those of each group, have a twin among all: as many new
+        rows have one by chance.  Older records do not tell.
 
     Examples
     --------
@@ -190,27 +193,60 @@ class Fingerprints(Record):
     n_different: int
     limit: int
     digests: tuple[str, ...]
+    twins: tuple[Twins, ...] = ()
 
     @classmethod
-    def of(cls, rows: NDArray[Any]) -> Self:
-        """Remember rows (n, q) of numbers; the salt comes from all of them together."""
+    def of(cls, rows: NDArray[Any], group: NDArray[np.intp] | None = None) -> Self:
+        """Remember rows (n, q) of numbers; the salt comes from all of them together.
+
+        group (n,) numbers what each row belongs to, such as its source.
+        """
         salt = f"{int(np.bitwise_xor.reduce(np.unique(mixed(rows)))):016x}"
         numbers = mixed(rows, int(salt, 16))
-        different = np.unique(numbers)
+        different, first, where = np.unique(numbers, return_index=True, return_inverse=True)
         limit = int(different[min(MOST_DIGESTS, different.size) - 1])
-        kept = rows[np.unique(numbers, return_index=True)[1][:MOST_DIGESTS]]
-        digests = tuple(sorted(digest(row, salt) for row in kept))
-        return cls(salt, len(rows), different.size, limit, digests)
+        digests = tuple(sorted(digest(row, salt) for row in rows[first[:MOST_DIGESTS]]))
+        twins = count_twins(counts_by_group(where, group, different.size), group is not None)
+        return cls(salt, len(rows), different.size, limit, digests, twins)
 
-    def have_seen(self, rows: NDArray[Any]) -> bool:
-        """Whether more of the rows are known than chance would have it."""
+    def have_seen(self, rows: NDArray[Any], group: int | None = None) -> bool:
+        """Whether more of the rows, all of one group if it is given, are known than by chance."""
         rows = np.ascontiguousarray(rows)
         looked = rows[mixed(rows, int(self.salt, 16)) <= np.uint64(self.limit)]
         if not len(looked):
             return False
         known = {*self.digests}
         share = float(np.mean([digest(row, self.salt) in known for row in looked]))
-        return more_than_chance(share, len(looked), 1.0 - self.n_different / self.n_rows)
+        return more_than_chance(share, len(looked), self._twins(group))
+
+    def _twins(self, group: int | None) -> Twins:
+        """What is known of a group, else of all rows; else the most that the repeats can mean."""
+        if not self.twins:
+            repeats = self.n_rows - self.n_different
+            return Twins(self.n_rows, min(2 * repeats, self.n_rows))
+        own = self.twins[0 if group is None else group + 1 :][:1]
+        return own[0] if own and own[0].n_rows else self.twins[0]
+
+
+def counts_by_group(where: Any, group: Any, n: int) -> NDArray[np.intp]:
+    """Count how often each of n different rows occurs in each group: (n, groups).
+
+    >>> counts_by_group(np.array([0, 1, 0]), np.array([0, 0, 1]), 2)
+    array([[1, 1],
+           [1, 0]])
+    """
+    of = np.zeros(len(where), dtype=np.intp) if group is None else np.asarray(group, dtype=np.intp)
+    counts = np.zeros((n, int(of.max(initial=0)) + 1), dtype=np.intp)
+    np.add.at(counts, (where, of), 1)
+    return counts
+
+
+def count_twins(counts: NDArray[np.intp], grouped: bool) -> tuple[Twins, ...]:
+    """How many rows occur twice or more: of all and, where there are any, of each group."""
+    twice = counts[counts.sum(axis=1) > 1]
+    each = zip(counts.sum(axis=0).tolist(), twice.sum(axis=0).tolist(), strict=True)
+    whole = Twins(int(counts.sum()), int(twice.sum()))
+    return (whole, *(Twins(n, t) for n, t in each)) if grouped else (whole,)
 
 
 @dataclass(frozen=True, eq=False)

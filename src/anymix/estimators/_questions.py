@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
+from anymix._hashing import content_of
 from anymix.core import Assumptions, Averaged, Certificate, Loss
 from anymix.estimators._advice import advice, said_aside, suspicion
 from anymix.estimators._ensemble import SourceEnsemble
@@ -34,6 +35,7 @@ from anymix.sources import (
     log_reference,
     masses_of,
     usual_clip,
+    warn_of_training_rows,
     without_confidence,
 )
 
@@ -188,6 +190,7 @@ class Questions(SourceEnsemble):
             "brier", ...
         """
         tables = self.evaluate(X, y, sample_domain)
+        warn_of_training_rows(tables, self.sources_)
         found = certify_tables(
             tables,
             self.combination_,
@@ -209,6 +212,23 @@ class Questions(SourceEnsemble):
             return []
         rows = None if X is None else check_X(self, X)
         return [str(self.source_names_[k]) for k in seen.sources(tables, rows)]
+
+    def seen_domains(self, X: Any, sample_domain: ArrayLike) -> list[str]:
+        """Name the domains whose rows here were among those of `fit`, by the rows themselves.
+
+        They need not be the sources that it was fitted to.  A model that was fitted to tables has
+        seen no rows: see `seen_among`.
+        """
+        seen: Seen | None = vars(self).get("seen_")
+        if seen is None or seen.rows is None:
+            return []
+        content, domain = content_of(check_X(self, X)), np.asarray(sample_domain).astype(str)
+        number = {str(name): k for k, name in enumerate(self.source_names_)}
+        return [
+            str(name)
+            for name in np.unique(domain)
+            if seen.rows.have_seen(content[domain == name], number.get(name))
+        ]
 
     def named(self, certificate: Certificate) -> Certificate:
         """Call what stands beside a certificate by the names of the sources."""

@@ -52,6 +52,8 @@ class _Covering(Questions):
     def _ground(self, alpha: float, calibration: Any, n: IntArray) -> tuple[str, float, str]:
         """Say what "at most α" stands on, the most that can be missed, and why."""
         if calibration is not None:
+            if self._seen_in(calibration):
+                return "measured", 1.0, "rows that calibrate have taught the model"
             return "exact", alpha, ""
         members = vars(self).get("members_")
         certificate, K = self.certificate_, len(members or self.combination_.parts)
@@ -84,6 +86,7 @@ class _Covering(Questions):
             else self._judged_by_members(calibration)
         )
         if warn:
+            self._warn_of_seen(calibration)
             p = len(self.source_names_)
             self._warn_of_few(np.bincount(judges.rows.domain, minlength=p), alpha)
         return judges
@@ -114,6 +117,25 @@ class _Covering(Questions):
         _, codes = check_domains(domain, len(h), [str(name) for name in self.source_names_])
         blank = Tables(np.zeros((p, len(h))), np.stack([h] * p), classes=self._labels)
         return plain_judges(h, blank.labelled(y, codes), np.zeros(len(h), dtype=np.intp))
+
+    def _seen_in(self, calibration: Any) -> list[str]:
+        """Name the sources whose rows in a calibration have taught the model."""
+        if vars(self).get("members_") or calibration is None:
+            return []
+        if isinstance(calibration, Tables):
+            return self.seen_among(calibration)
+        X, _, domain = _rows(calibration)
+        return self.seen_domains(X, domain)
+
+    def _warn_of_seen(self, calibration: Any) -> None:
+        seen = self._seen_in(calibration)
+        if seen:
+            warnings.warn(
+                f"the rows of {', '.join(seen)} in calibration have taught the model, so nothing "
+                "is promised; give rows that neither sources nor z have seen.",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _warn_of_few(self, n: IntArray, alpha: float) -> None:
         few = [f"{self.source_names_[k]} ({n[k]})" for k in np.flatnonzero(n < fewest(alpha))]

@@ -30,6 +30,7 @@ from anymix.sources import (
     learn,
     learn_apart,
     log_reference,
+    warn_of_training_rows,
 )
 
 # A fit to one source has none of these, not even those of an earlier fit to several.
@@ -182,6 +183,8 @@ class DistributionWeighting(Members):
     ) -> None:
         """Calibrate, learn z, certify, all on rows that no source has seen."""
         check_every_source(tables, self.source_names_)
+        if self.sources:
+            warn_of_training_rows(tables, self.sources, stacklevel=3)
         names = tuple(str(name) for name in self.source_names_)
         goal = replace(self._goal(), fresh=fresh, names=names)
         goal = with_set_aside(self.set_aside, tables, goal, self.source_names_)

@@ -186,6 +186,7 @@ def _build(
         feature_names=[feature.name for feature in manifest.features],
         n_rows=manifest.n_rows,
         columns=manifest.columns,
+        own_rows=None if own is None else own.n_rows,
     )
     return ReceivedSource(folder, manifest, source, facts_of(content[MANIFEST]).sha256, content)
 

@@ -20,6 +20,7 @@ def read_seen(told: Any) -> Seen:
     found = restored(Seen, told)
     for one in filter(None, (found.rows, found.said)):
         sound = 0 < one.n_different <= one.n_rows and 0 <= one.limit < 2**64
+        sound &= all(0 <= twins.n_twins <= twins.n_rows for twins in one.twins)
         words = (one.salt, *one.digests)
         if not sound or not all(len(word) == 16 and {*word} <= HEX for word in words):
             raise ValueError("the digests of rows are not sound")

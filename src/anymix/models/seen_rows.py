@@ -1,8 +1,8 @@
 """Are rows that are called new those that z was learned from?  The model folder has their tables.
 
 Rows are compared by what the sources say of them: p log-responsibilities and p outcomes.  A row of
-numbers that are drawn has no twin; rows of few values have many by chance, as many as the rows that
-z was learned from have among themselves.
+numbers that are drawn has no twin; of rows of few values many have one by chance, as large a share
+as of the rows that z was learned from among themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix._hashing import more_than_chance
+from anymix._hashing import Twins, more_than_chance
 from anymix.core import log_responsibilities
 from anymix.exchange import is_rounded, round_outcomes, round_responsibilities
 from anymix.sources import Tables
@@ -84,6 +84,7 @@ def _alike(new: _Said, old: _Said) -> tuple[Counter[bytes], Counter[bytes]]:
 def _are_seen(new: Counter[bytes], old: Counter[bytes]) -> bool:
     if new == old:
         return True
-    n, m = max(new.total(), 1), max(old.total(), 1)
+    n = max(new.total(), 1)
     known = sum(count for row, count in new.items() if row in old) / n
-    return more_than_chance(known, n, 1.0 - len(old) / m)
+    twins = sum(count for count in old.values() if count > 1)
+    return more_than_chance(known, n, Twins(old.total(), twins))

@@ -20,6 +20,7 @@ from anymix.sources import (
     answers,
     certify_tables,
     usual_clip,
+    warn_of_training_rows,
     without_confidence,
 )
 
@@ -102,14 +103,18 @@ def _seen(tables: Tables, sites: Sequence[SiteTable], model: Any) -> list[str]:
         found |= set(seen_sources(tables, model))
     known = vars(model).get("seen_")
     rows = None if known is None else known.rows
+    names = [str(name) for name in model.source_names_]
     for site in sites:
-        if rows is not None and site.content is not None and rows.have_seen(site.content):
+        here = rows is not None and site.content is not None
+        if here and rows.have_seen(site.content, names.index(site.site)):
             found.add(site.site)
-    return [str(name) for name in model.source_names_ if str(name) in found]
+    return [name for name in names if name in found]
 
 
 def _joined(sites: Sequence[SiteTable], saved: SavedModel) -> Tables:
     """Rows that are at hand are judged as whole as those that the model was learned from."""
     several = "tables_" in vars(saved.model)
     whole = several and not saved.model.tables_.at_label
-    return join_sites(sites, saved.received, whole=whole)
+    tables = join_sites(sites, saved.received, whole=whole)
+    warn_of_training_rows(tables, [one.source for one in saved.received], stacklevel=3)
+    return tables

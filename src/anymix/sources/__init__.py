@@ -63,6 +63,7 @@ from anymix.sources.seen import Seeing as Seeing
 from anymix.sources.seen import Seen as Seen
 from anymix.sources.source import PROBABILITY_FLOOR as PROBABILITY_FLOOR
 from anymix.sources.source import Source
+from anymix.sources.stated import warn_of_training_rows as warn_of_training_rows
 from anymix.sources.tables import Tables
 from anymix.sources.torch_predictor import TorchPredictor as TorchPredictor
 from anymix.sources.torch_predictor import at_rest as at_rest

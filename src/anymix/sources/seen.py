@@ -38,18 +38,19 @@ class Seen(Record):
     @classmethod
     def of(cls, tables: Tables, X: Any = None) -> Self:
         """Remember rows by what sources say of them and, where they are given, by themselves."""
-        rows = None if X is None else Fingerprints.of(content_of(X))
-        return cls(rows, Fingerprints.of(_said(tables)))
+        domain = np.asarray(tables.sample_domain)
+        rows = None if X is None else Fingerprints.of(content_of(X), domain)
+        return cls(rows, Fingerprints.of(_said(tables), domain))
 
     def sources(self, tables: Tables, X: Any = None) -> list[int]:
         """Return the sources, by number, whose rows here have been seen."""
         domain = np.asarray(tables.sample_domain)
         homes = [(int(k), np.flatnonzero(domain == k)) for k in np.unique(domain)]
         said, known = _said(tables), self.rows
-        found = {k for k, rows in homes if self.said.have_seen(said[rows])}
+        found = {k for k, rows in homes if self.said.have_seen(said[rows], k)}
         if X is not None and known is not None:
             content = content_of(X)
-            found |= {k for k, rows in homes if known.have_seen(content[rows])}
+            found |= {k for k, rows in homes if known.have_seen(content[rows], k)}
         return sorted(found)
 
 
@@ -72,7 +73,7 @@ class Seeing:
 
     def add(self, tables: Tables) -> None:
         """Remember some rows."""
-        self.known.add(_said(tables))
+        self.known.add(_said(tables), np.asarray(tables.sample_domain))
 
     def seen(self) -> Seen:
         """Return what is remembered of all rows so far."""

@@ -32,7 +32,9 @@ class Source:
     density : object with `score_samples`, a callable, or None
         log D_k(x) in nats; None where responsibilities come from a `DomainClassifier`.
     own_loss : float, optional
-        Loss of the predictor on held-out rows at home, as its owner states it.
+        Loss of the predictor on held-out rows at home, as its owner states it: the cross-entropy of
+        labels, the squared error of numbers.  Rows on which it loses far less are warned of, as
+        they look like training rows.
     classes : sequence, optional
         Labels of the columns; taken from `predictor.classes_` where it has them.
     feature_names : sequence of str, optional
@@ -43,6 +45,8 @@ class Source:
     columns : Columns, optional
         How a table with words and gaps becomes the numbers that predictor and density take; a
         DataFrame is then encoded by it, and an array is taken as encoded.
+    own_rows : int, optional
+        How many rows own_loss was measured on.
 
     Examples
     --------
@@ -61,6 +65,7 @@ class Source:
     feature_names: Sequence[str] | None = None
     n_rows: int | None = None
     columns: Columns | None = None
+    own_rows: int | None = None
 
     @classmethod
     def from_torch(

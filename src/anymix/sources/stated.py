@@ -1,0 +1,72 @@
+"""Are rows that are called held-out those that a source's own model was trained on?
+
+No digest of training rows travels with a source, as it would tell who was among them.  But its
+owner may have stated what its model loses on rows that it was not trained on.  Where it loses far
+less on these, they are not of that kind.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from anymix._arrays import FloatArray
+from anymix.sources.beside import n_classes_of
+from anymix.sources.certifying import own_values
+from anymix.sources.measures import measure_of
+from anymix.sources.source import Source
+from anymix.sources.tables import Tables
+
+# By so many standard errors a loss must be below the stated one: once in 700 by chance.
+FAR = 3.0
+
+
+def far_below(losses: FloatArray, stated: float, n_stated: int | None = None) -> bool:
+    """Whether the mean of losses (n,) is below a stated mean of n_stated others beyond chance.
+
+    If both are of one kind, spreads grow as means do: that of these is scaled to the mean of all.
+    Where nobody says how many rows a loss was stated on, they are taken to be as many as these.
+
+    Examples
+    --------
+    >>> losses = np.random.default_rng(0).exponential(0.27, 200)
+    >>> far_below(losses, 0.415, 200), far_below(losses, 0.3, 200), far_below(losses, 0.2, 200)
+    (True, False, False)
+    """
+    n, mean = losses.size, float(losses.mean())
+    if n < 2 or mean >= stated:
+        return False
+    others = n if n_stated is None else n_stated
+    both = (n * mean + others * stated) / (n + others)
+    spread = float(losses.std(ddof=1)) * both / mean if mean > 0 else both
+    return stated - mean > FAR * spread * float(np.sqrt(1.0 / n + 1.0 / others))
+
+
+def training_rows(tables: Tables, sources: Sequence[Source]) -> list[str]:
+    """Say of which sources the rows look like training rows: a sentence for each.
+
+    Own losses are stated in the cross-entropy of labels, and in the squared error of numbers.
+    """
+    c, domain = n_classes_of(tables), np.asarray(tables.sample_domain)
+    judge = measure_of(None, "squared" if c is None else "cross_entropy", c)
+    if all(source.own_loss is None for source in sources):
+        return []
+    own, said = own_values(tables, judge), []
+    for k, source in enumerate(sources):
+        losses, stated = own[domain == k], source.own_loss
+        if stated is None or not losses.size or not far_below(losses, stated, source.own_rows):
+            continue
+        said.append(
+            f"the rows of {source.name} look like rows that its model was trained on: it loses "
+            f"{losses.mean():.3g} on them, and {stated:.3g} on held-out rows, as its owner states "
+            f"({judge.name}); give rows that nothing was trained on, else all numbers flatter."
+        )
+    return said
+
+
+def warn_of_training_rows(tables: Tables, sources: Sequence[Source], stacklevel: int = 2) -> None:
+    """Warn of rows that look like training rows."""
+    for sentence in training_rows(tables, sources):
+        warnings.warn(sentence, UserWarning, stacklevel=stacklevel + 1)
