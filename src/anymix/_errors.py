@@ -52,6 +52,10 @@ class UsageError(ValueError):
     """A command line that cannot be understood, whatever stands in the files that it names."""
 
 
+class ParameterError(ValueError):
+    """A parameter or an argument that nothing can be done with, whatever the rows are."""
+
+
 class _Located(ValueError):
     """`where` and `cause`, which together are a sentence without its full stop."""
 

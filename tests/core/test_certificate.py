@@ -200,7 +200,8 @@ def test_sentences():
     )
     assert certificate.sentence == (
         "On any mixture of the 3 sources the model loses at most 0.02 more than each source's own "
-        "model at home, and at most 0.41 in all (brier), with 95 % confidence (exact)."
+        "model at home, and at most 0.41 in all (Brier score, 0 to 2), with "
+        "95 % confidence (exact)."
     )
     assert str(certificate) == certificate.sentence
     better = Certificate(
@@ -222,7 +223,7 @@ def test_sentences():
     assert better.sentence == (
         "On the source the model loses at least 0.02 less than each source's own model at home, "
         "with 90 % confidence (asymptotic, though a source has 120 rows), and at most 0.41 in all "
-        "(brier, no row counted above 1.5), as measured, with no confidence claimed. That is "
+        "(Brier score, 0 to 2, no row counted above 1.5), as measured, with no confidence claimed. That is "
         "vacuous: chance does as well."
     )
 

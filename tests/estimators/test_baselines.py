@@ -101,6 +101,7 @@ def test_compare_gives_the_losses_of_scikit_learn():
     assert json.loads(table.to_json())["measure"] == "squared"
 
 
+@pytest.mark.filterwarnings("ignore:the rows of")
 def test_compare_of_classifiers_and_mixtures():
     rows, y, d = classification()
     model = DistributionWeightedClassifier(

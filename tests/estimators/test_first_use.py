@@ -227,7 +227,9 @@ def test_a_printed_comparison_is_its_table_and_the_measure():
     assert "\n".join(table) == found.table()
     assert "share of wrong labels" in last
     assert "*" in last
-    assert "(squared, smaller is better" in str(comparison([[1, 2], [3, 4]]))
+    assert "(squared error in squared units of the target, smaller is better" in str(
+        comparison([[1, 2], [3, 4]])
+    )
 
 
 def test_a_printed_cross_loss_is_a_table():

@@ -37,6 +37,7 @@ def ran(call, *arguments):
     return trace.names(PLACE)
 
 
+@pytest.mark.filterwarnings("ignore:the rows of")
 def test_fit_predict_and_compare_go_through_it(fitted):
     model, (X, y, domain), while_fitting = fitted
     assert while_fitting

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anymix.core import UNITS
 from anymix.report import render_html
 from anymix.report.standing import Stand
-from anymix.report.units import UNITS, unit_of
+from anymix.report.units import unit_of
 from tests.report.report_cases import Page, full_record, labelled_record
 
 NAMES = ["north", "south", "west"]

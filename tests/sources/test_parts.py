@@ -106,7 +106,9 @@ def test_a_promise_that_chance_keeps_is_vacuous():
         ("accuracy", None, "is for labels"),
         ("mae", 3, "does not fit labels"),
         ("brier", None, "does not fit numbers"),
-        ("auc", 2, "unknown loss"),
+        ("auc", 2, "none is certified"),
+        ("rmse", None, "certify .mse."),
+        ("auk", 2, "no measure .auk.; did you mean .auc."),
     ],
 )
 def test_measures_that_do_not_fit_are_named(measure, classes, words):

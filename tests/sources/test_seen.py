@@ -117,7 +117,7 @@ class TestStatedLosses:
     @staticmethod
     def sources(own_loss, own_rows=200):
         return [
-            Source("a", lambda X: X[:, 0], lambda X: -X[:, 0] ** 2, own_loss, own_rows=own_rows),
+            Source("a", lambda X: X[:, 0], lambda X: -(X[:, 0] ** 2), own_loss, own_rows=own_rows),
             Source("b", lambda X: X[:, 0], lambda X: -((X[:, 0] - 3) ** 2)),
         ]
 

@@ -10,6 +10,7 @@ from anymix.cli.console import Console
 from anymix.cli.engine import ENGINES, HeldOutInChunks, in_chunks
 from anymix.cli.engine_option import add_engine
 from anymix.cli.held_out import add_held_out, held_out_sites
+from anymix.cli.measures import add_measure
 from anymix.cli.outputs import saving
 from anymix.models import add_record, certify_sites, read_certificate, read_model
 
@@ -30,11 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=positive,
         help="a bound M on the loss of new rows; makes the confidence exact",
     )
-    parser.add_argument(
-        "--measure",
-        metavar="NAME",
-        help="certify another measure of new rows: accuracy, brier, mae, ... (default: the loss)",
-    )
+    add_measure(parser, "certify another measure of new rows", means=True)
     add_engine(parser, ENGINES)
     parser.add_argument("--save", action="store_true", help="keep the record in the model folder")
 

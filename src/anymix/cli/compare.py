@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from anymix.cli.argument_types import share
 from anymix.cli.console import Console
 from anymix.cli.held_out import add_held_out, held_out_sites
+from anymix.cli.measures import add_measure
 from anymix.cli.outputs import saving
 from anymix.models import add_record, compare_sites, note_on, read_model
 
@@ -18,6 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--confidence", type=share, default=0.95, help="confidence of the intervals"
     )
+    add_measure(parser, "compare by another measure")
     parser.add_argument("--save", action="store_true", help="keep the record in the model folder")
 
 
@@ -27,8 +29,8 @@ def run(args: Namespace, console: Console) -> int:
         saved = read_model(args.model)
         sites = held_out_sites(args, saved.received, console)
         with console.working("comparing"):
-            comparison, seen = compare_sites(saved, sites, args.confidence)
+            comparison, seen = compare_sites(saved, sites, args.confidence, args.measure)
         if args.save:
             add_record(args.model, "comparison", comparison, saved.sha256)
-    console.result(comparison.table() + note_on(seen), comparison)
+    console.result(comparison.said() + note_on(seen), comparison)
     return 0

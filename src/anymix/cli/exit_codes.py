@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from anymix._errors import AuditError, MissingError, UsageError, one_line, visible
+from anymix._errors import (
+    AuditError,
+    MissingError,
+    ParameterError,
+    UsageError,
+    one_line,
+    visible,
+)
 
 SUCCESS, ALARM, USAGE, INPUT, UNSAFE, INTERNAL = range(6)
 INTERRUPTED, TERMINATED = 130, 143
@@ -39,6 +46,7 @@ CODES: tuple[tuple[type[BaseException], int], ...] = (
     (KeyboardInterrupt, INTERRUPTED),
     (Terminated, TERMINATED),
     (UsageError, USAGE),
+    (ParameterError, USAGE),
     (MissingError, INPUT),
     (AuditError, UNSAFE),
     (ValueError, INPUT),

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from anymix.cli.argument_types import name
 from anymix.cli.console import Console
+from anymix.cli.measures import add_measure
 from anymix.cli.outputs import add_force, is_page, output
 from anymix.models import summarise_folder
 from anymix.report import render
@@ -18,13 +19,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--out", type=name, default="report.html", metavar="FILE", help="page to write"
     )
     parser.add_argument("--title", help="title of the page (default: the name of the folder)")
+    add_measure(parser, "measure that verdict and comparison are by")
     add_force(parser, "a page")
 
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     with output(args.out, [args.model], args.force, is_page) as temporary:
-        record = summarise_folder(args.model, args.title)
+        record = summarise_folder(args.model, args.title, args.measure)
         render(record, temporary)
     console.result(f"wrote {args.out}", record, args.out)
     return 0

@@ -75,6 +75,9 @@ from anymix.core.solvers.penalty import Penalty as Penalty
 from anymix.core.solvers.shrinkage import automatic_shrinkage as automatic_shrinkage
 from anymix.core.sums import Sums as Sums
 from anymix.core.sums import add_sums as add_sums
+from anymix.core.units import UNITS as UNITS
+from anymix.core.units import Unit as Unit
+from anymix.core.units import unit_of as unit_of
 from anymix.core.yardstick import Yardstick as Yardstick
 from anymix.core.yardstick import errors_at as errors_at
 from anymix.core.yardstick import fewest as fewest

@@ -256,4 +256,7 @@ def usual_clip_in_parts(
 ) -> float:
     """c for new rows, by rows in parts that taught the model; see `usual_clip` of sources."""
     testimony = TestimonyInParts(tables, used, loss, "new", measure)
-    return 1.0 if measure == "accuracy" else clip_of(testimony)
+    binary = measure_of(
+        measure, loss, None if tables.classes is None else len(tables.classes)
+    ).binary
+    return 1.0 if binary else clip_of(testimony)

@@ -70,7 +70,7 @@ class Members(Choices):
         judged = tables, self.held_out_, self.loss
         self.certificate_ = certify_parts(*judged, z, self.eta, grounds)
         crossed = tables.judgement(self.loss, self.eta).cross_losses()
-        self.cross_loss_ = cross_loss(*crossed, self.source_names_, self.confidence)
+        self.cross_loss_ = cross_loss(*crossed, self.source_names_, self.confidence, self.loss)
 
     def _told(self, member: Any, X: Any) -> FloatArray:
         """What each source of a member says, (p, n[, c])."""

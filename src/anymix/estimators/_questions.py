@@ -89,9 +89,14 @@ class Questions(SourceEnsemble):
 
         Each row is judged by the part of the model that was learned without it.
         """
+        return self.compared()
+
+    def compared(self, measure: str | Loss | None = None) -> Comparison:
+        """Return `comparison_` by another measure: "accuracy", "auc", "mae", "rmse", ..."""
         names = [str(name) for name in self.source_names_]
         methods = usual_methods(self.tables_, Answers(self.held_out_.predictions), names)
-        return compare_tables(self.tables_, methods, names, self.loss, confidence=self.confidence)
+        given = self.tables_, methods, names, self.loss
+        return compare_tables(*given, confidence=self.confidence, measure=measure)
 
     def describe(self) -> str:
         """Say what was learned: the certificate, z, the model beside its rivals, and warnings.
@@ -107,7 +112,7 @@ class Questions(SourceEnsemble):
             f"{sentence}{said_aside(self.set_aside_)}"
             f"z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}",
             *self._said_of_choices(),
-            comparison.table(),
+            str(comparison),
             advice(self, comparison),
             suspicion(self),
         )

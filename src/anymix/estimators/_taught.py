@@ -13,4 +13,6 @@ def take_up(model: Any, learned: Learned | Taught) -> None:
     model.combination_, model.certificate_ = learned.combination, learned.certificate
     model.solution_, model.calibration_report_ = learned.solution, learned.calibration_report
     model.novelty_, model.advice_ = learned.novelty, learned.advice
-    model.cross_loss_ = cross_loss(*learned.cross_losses, model.source_names_, model.confidence)
+    model.cross_loss_ = cross_loss(
+        *learned.cross_losses, model.source_names_, model.confidence, model.loss
+    )

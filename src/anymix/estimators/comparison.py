@@ -7,24 +7,32 @@ asks fitted models for it, `compare_tables` what the sources have said already.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
-from sklearn.base import is_classifier
+from numpy.typing import ArrayLike
 
-from anymix._arrays import FloatArray, IntArray, positions
-from anymix.core import Averaged, Combination, Loss, Record, get_loss, losses_at, mix, simplex
+from anymix._arrays import FloatArray
+from anymix._errors import ParameterError
+from anymix._parameters import Share, check
+from anymix.core import Averaged, Combination, Loss, Record, mix, unit_of
+from anymix.estimators._asking_models import all_labels, judge_for, said_of, warn_of_seen
 from anymix.estimators._format import lay_out, number
-from anymix.estimators._intervals import Interval, wilson
+from anymix.estimators._mixtures import Judging, Mixtures
 from anymix.estimators._order import check_order
-from anymix.estimators._privilege import for_mixture, is_privileged, knows_mixture
+from anymix.estimators._privilege import is_privileged
 from anymix.estimators._rows import check_domains
 from anymix.estimators._views import ComparisonViews
 from anymix.estimators.verdict import Verdict
-from anymix.sources import PROBABILITY_FLOOR, Tables, answers
+from anymix.sources import (
+    NEEDS_LABELS,
+    Measure,
+    Tables,
+    answers,
+    judge_of,
+    n_classes_of,
+)
 
 
 class Answers(NamedTuple):
@@ -41,6 +49,8 @@ class Comparison(ComparisonViews, Record):
     """loss[a, t] of method a on mixture t, with an interval; worst[a] is over all mixtures.
 
     verdicts are there if the rows are new to the model and its sources have been asked about them.
+    measure is what is measured by, `unit` what that is in words; of an area under the ROC curve
+    higher values are better, and worst[a] is the smallest that is shown.
     """
 
     methods: tuple[str, ...]
@@ -55,18 +65,47 @@ class Comparison(ComparisonViews, Record):
     worst_mixture: tuple[str, ...]
     measure: str
     verdicts: tuple[Verdict, ...] = ()
+    confidence: float | None = None
+    unit: str = field(init=False)
+    higher_is_better: bool = field(init=False)
 
-    def table(self, digits: int = 4) -> str:
+    def __post_init__(self) -> None:
+        found = unit_of(self.measure)
+        object.__setattr__(self, "unit", found.head)
+        object.__setattr__(self, "higher_is_better", found.higher)
+
+    def table(self, digits: int = 4, intervals: bool = False) -> str:
         """Lay the numbers out as text; * marks methods that use privileged information."""
         names = [m + "*" * p for m, p in zip(self.methods, self.privileged, strict=True)]
-        values = np.column_stack([self.loss, self.worst])
-        cells = [[number(v, digits) for v in row] for row in values]
+        cells = [[number(v, digits) for v in row] for row in self.loss]
+        if intervals:
+            ends = np.stack([self.lower, self.upper], axis=2)
+            for row, told in zip(cells, ends, strict=True):
+                row[:] = [f"{c} [{_ends(e, digits - 1)}]" for c, e in zip(row, told, strict=True)]
+        cells = [[*row, number(v, digits)] for row, v in zip(cells, self.worst, strict=True)]
         return lay_out(names, [*self.mixtures, "worst"], cells)
 
     def __str__(self) -> str:
-        measure = "share of wrong labels" if self.measure == "accuracy" else self.measure
+        return self.said(intervals=False)
+
+    def said(self, intervals: bool = True) -> str:
+        """Lay the numbers out with what they are, which is better and how sure they are."""
+        unit = unit_of(self.measure)
         star = "; * uses what the others must do without" if any(self.privileged) else ""
-        return f"{self.table()}\n({measure}, smaller is better{star})"
+        sure = "" if self.confidence is None else f"; [ ]: {100 * self.confidence:g} % intervals"
+        told = f"({unit.head}, {unit.direction}{sure * intervals}{star})"
+        note = "" if unit.mean or not unit.higher else f"\n{NO_MEAN}"
+        return f"{self.table(intervals=intervals)}\n{told}{note}"
+
+
+NO_MEAN = (
+    "An area under the ROC curve is no mean over rows: on other mixtures it may be below all of "
+    "these, so that nothing is guaranteed of it."
+)
+
+
+def _ends(ends: FloatArray, digits: int) -> str:
+    return ", ".join(number(float(end), digits) for end in ends)
 
 
 def compare(
@@ -77,6 +116,8 @@ def compare(
     mixtures: Mapping[str, ArrayLike] | None = None,
     loss: str | Loss | None = None,
     confidence: float = 0.95,
+    *,
+    measure: str | Loss | None = None,
 ) -> Comparison:
     """Judge fitted models on mixtures of the test domains.
 
@@ -87,11 +128,15 @@ def compare(
     mixtures : mapping of names to λ, optional
         By default each domain alone and all in equal parts.  The loss on a mixture is
         Σ_k λ_k L_k, so the worst mixture of all is always a single domain.
-    loss : "accuracy", the name of a loss, or a Loss, optional
-        With "accuracy" the table shows the share of wrong labels.  By default the cross-entropy of
-        classifiers, with probabilities of at least 1e-6, and the squared error of other models.
+    loss, measure : the name of a measure or loss, or a Loss, optional
+        One of them: "accuracy" (the table shows the share of wrong labels), "auc", "log_loss",
+        "brier"; "mae", "mse", "rmse"; or any loss.  By default the cross-entropy of classifiers,
+        with probabilities of at least 1e-6, and the squared error of other models.
+        The area under the ROC curve is no mean over rows, so that Σ_k λ_k L_k does not hold for
+        it: on a mixture all rows are ranked against each other, each counting as it does there.
     confidence : float
-        Of the (normal) intervals.
+        Of the intervals: Student's for means, Wilson's for shares of wrong labels, Newcombe's for
+        areas.
 
     Returns
     -------
@@ -117,16 +162,22 @@ def compare(
             f"model}}; got {type(models).__name__}."
         )
     check_order(X, y=y, sample_domain=sample_domain)
+    if loss is not None and measure is not None:
+        raise ParameterError("loss and measure name the same thing here; give one of them.")
+    check(confidence, "confidence", Share())
+    judge = judge_for(models, measure if loss is None else loss)
     target = np.asarray(y)
     names, domain = check_domains(sample_domain, target.size, None)
-    asked = _Mixtures.of(mixtures, [str(name) for name in names])
-    measure = loss if loss is not None else _usual_loss(models)
-    losses = {
-        name: np.stack([_row_losses(one, X, target, measure) for one in asked.versions(model)])
+    warn_of_seen(models, X, names[domain])
+    asked = Mixtures.of(mixtures, [str(name) for name in names])
+    classes = all_labels(models, target) if judge.kind == "auc" else target[:0]
+    said = {
+        name: [said_of(one, X, target, judge, classes) for one in asked.versions(model)]
         for name, model in models.items()
     }
     privileged = [is_privileged(model) for model in models.values()]
-    return asked.compare(losses, domain, privileged, measure, confidence)
+    rows = Judging(target if not classes.size else np.searchsorted(classes, target), domain)
+    return _compared(asked, said, privileged, rows, judge, confidence)
 
 
 def compare_tables(
@@ -136,6 +187,7 @@ def compare_tables(
     loss: str | Loss,
     mixtures: Mapping[str, ArrayLike] | None = None,
     confidence: float = 0.95,
+    measure: str | Loss | None = None,
 ) -> Comparison:
     """Judge ways of combining the sources, from what these say at labelled points.
 
@@ -147,8 +199,11 @@ def compare_tables(
         weights (p, m) of the sources at the points, or to `Answers`
     names : of the sources
     loss : str or Loss
-        What is said at the label that occurred is enough, as combinations are averages.
+        That the combinations were learned with.  What is said at the label that occurred is
+        enough, as they are averages.
     mixtures, confidence : see `compare`
+    measure : str or Loss, optional
+        What to judge by in place of the loss.
 
     Examples
     --------
@@ -167,14 +222,16 @@ def compare_tables(
         raise ValueError("tables need targets and sample_domain to be compared on.")
     for method in methods.values():
         tables.check_loss(loss, getattr(method, "rule", "marginal"))
+    judge = judge_of(measure, loss, n_classes_of(tables))
+    if judge.kind == "auc" and tables.at_label:
+        raise ValueError(NEEDS_LABELS)
     targets = np.asarray(tables.targets)
-    losses = {
-        name: losses_at(_predicted(method, tables), targets, loss)[None]
-        for name, method in methods.items()
+    said = {
+        name: [judge.value(_predicted(method, tables), targets)] for name, method in methods.items()
     }
-    asked, domain = _Mixtures.of(mixtures, list(names)), np.asarray(tables.sample_domain)
-    told = losses, domain, [False] * len(losses), loss, confidence
-    return asked.compare(*told, weight=tables.sample_weight)
+    asked = Mixtures.of(mixtures, list(names))
+    rows = Judging(targets, np.asarray(tables.sample_domain), tables.sample_weight)
+    return _compared(asked, said, [False] * len(said), rows, judge, confidence)
 
 
 def usual_methods(tables: Tables, ours: Method, names: Iterable[str]) -> dict[str, Method]:
@@ -197,96 +254,28 @@ def _predicted(method: Method, tables: Tables) -> FloatArray:
     return mix(np.asarray(method, dtype=float), tables.predictions)
 
 
-def _usual_loss(models: Mapping[str, Any]) -> str:
-    if not models:
-        raise ValueError("there are no models to compare.")
-    return "cross_entropy" if all(map(is_classifier, models.values())) else "squared"
-
-
-@dataclass(frozen=True)
-class _Mixtures:
-    """Mixtures of named domains: weights (t, p), which need not include each domain alone."""
-
-    names: tuple[str, ...]
-    weights: FloatArray
-    domains: tuple[str, ...]
-
-    @classmethod
-    def of(cls, mixtures: Mapping[str, ArrayLike] | None, domains: list[str]) -> _Mixtures:
-        p = len(domains)
-        if mixtures is None:
-            each_and_all = np.vstack([np.eye(p), np.full(p, 1.0 / p)])
-            return cls((*domains, "all"), each_and_all, tuple(domains))
-        weights = np.stack([simplex.check(lam, p, "mixture") for lam in mixtures.values()])
-        return cls(tuple(mixtures), weights, tuple(domains))
-
-    def versions(self, model: Any) -> list[Any]:
-        """Return the model, or its versions for each domain alone and each mixture."""
-        if not knows_mixture(model):
-            return [model]
-        corners = np.eye(len(self.domains))
-        return [for_mixture(model, lam) for lam in np.concatenate([corners, self.weights])]
-
-    def compare(
-        self,
-        losses: Mapping[str, FloatArray],
-        domain: IntArray,
-        privileged: list[bool],
-        measure: str | Loss,
-        confidence: float,
-        weight: FloatArray | None = None,
-    ) -> Comparison:
-        """Average losses (versions, m) of each method over domains, and these over mixtures."""
-        lam, p = self.weights, len(self.domains)
-        shape, z = (len(losses), p + len(lam), p), float(norm.ppf(0.5 + confidence / 2))
-        found = Interval(*np.empty((3, *shape)))
-        for a, values in enumerate(losses.values()):
-            for k, name in enumerate(self.domains):
-                own = values[:, domain == k]
-                if not own.shape[1]:
-                    raise ValueError(f"there are no rows of the source {name!r} to compare on.")
-                told = _interval(own, weight, domain == k, z, shares=measure == "accuracy")
-                for table, one in zip(found, told, strict=True):
-                    table[a, :, k] = one
-        alone = np.diagonal(found.mean[:, :p], axis1=1, axis2=2)
-        mixed = Interval(*(table[:, p:] for table in found)).mixed(lam)
-        return Comparison(
-            methods=tuple(losses),
-            privileged=tuple(privileged),
-            sources=self.domains,
-            mixtures=self.names,
-            mixture_weights=lam,
-            loss=mixed.mean,
-            lower=mixed.lower,
-            upper=mixed.upper,
-            worst=alone.max(axis=1),
-            worst_mixture=tuple(self.domains[k] for k in alone.argmax(axis=1)),
-            measure=measure if isinstance(measure, str) else type(measure).__name__,
-        )
-
-
-def _interval(
-    losses: FloatArray, weight: FloatArray | None, rows: NDArray[np.bool_], z: float, shares: bool
-) -> Interval:
-    """Mean of losses (versions, n) over the rows of a domain, ± z errors; shares stay in [0, 1]."""
-    given = np.ones(losses.shape[1]) if weight is None else weight[rows]
-    share = given / given.sum()
-    mean, n = losses @ share, 1.0 / float(share @ share)
-    if shares:
-        return Interval(mean, *wilson(mean, n, z))
-    spread = ((share * (losses - mean[:, None])) ** 2).sum(axis=1)
-    half = z * np.sqrt(spread * n / max(n - 1.0, 1.0))
-    return Interval(mean, mean - half, mean + half)
-
-
-def _row_losses(model: Any, X: Any, y: NDArray[Any], measure: str | Loss) -> FloatArray:
-    """Ask a fitted model about rows, and return its loss at each of them."""
-    if measure == "accuracy":
-        return np.asarray(model.predict(X) != y, dtype=float)
-    loss = get_loss(measure)
-    if not loss.of_classes:
-        return loss.value(np.asarray(model.predict(X), dtype=float), y.astype(float))
-    proba, classes = np.asarray(model.predict_proba(X)), np.asarray(model.classes_)
-    if loss.takes == "label":
-        proba = np.maximum(proba, PROBABILITY_FLOOR)
-    return losses_at(proba, positions(y, classes), loss)
+def _compared(
+    asked: Mixtures,
+    said: Mapping[str, list[FloatArray]],
+    privileged: list[bool],
+    rows: Judging,
+    judge: Measure,
+    confidence: float,
+) -> Comparison:
+    """Judge what each version of each method has said, and lay it out."""
+    found = asked.found(list(said.values()), rows, judge, confidence)
+    worst, where = asked.worst(found, judge)
+    return Comparison(
+        methods=tuple(said),
+        privileged=tuple(privileged),
+        sources=asked.domains,
+        mixtures=asked.names,
+        mixture_weights=asked.weights,
+        loss=found.mixed.mean,
+        lower=found.mixed.lower,
+        upper=found.mixed.upper,
+        worst=worst,
+        worst_mixture=where,
+        measure=judge.key,
+        confidence=confidence,
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from scipy.stats import norm
 
 from anymix._arrays import FloatArray
-from anymix.core import Record
+from anymix.core import Loss, Record, get_loss, loss_name, unit_of
 from anymix.estimators._format import lay_out, number
 
 
@@ -32,6 +32,7 @@ class CrossLoss(Record):
     lower: FloatArray
     upper: FloatArray
     confidence: float
+    measure: str = ""
 
     def __str__(self) -> str:
         half = (self.upper - self.lower) / 2
@@ -39,15 +40,21 @@ class CrossLoss(Record):
             [f"{number(m, 4)} ± {number(h, 4)}" for m, h in zip(*row, strict=True)]
             for row in zip(self.mean, half, strict=True)
         ]
+        unit = f": {unit_of(self.measure).head}" if self.measure else ""
         return (
             f"{lay_out(self.names, self.names, cells)}\n(loss of each source's model, by row, on "
-            f"the rows of each source, by column; ±: {100 * self.confidence:g} % intervals)"
+            f"the rows of each source, by column{unit}; ±: {100 * self.confidence:g} % intervals)"
         )
 
 
 def cross_loss(
-    mean: FloatArray, error: FloatArray, names: Iterable[object], confidence: float
+    mean: FloatArray,
+    error: FloatArray,
+    names: Iterable[object],
+    confidence: float,
+    loss: str | Loss,
 ) -> CrossLoss:
     """Name the sources of means (p, p), and turn standard errors into normal intervals."""
-    width = float(norm.ppf(0.5 + confidence / 2)) * error
-    return CrossLoss(tuple(map(str, names)), mean, mean - width, mean + width, confidence)
+    width, measure = float(norm.ppf(0.5 + confidence / 2)) * error, loss_name(get_loss(loss))
+    ends = mean - width, mean + width
+    return CrossLoss(tuple(map(str, names)), mean, *ends, confidence, measure)

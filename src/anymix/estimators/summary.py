@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray
 from anymix._version import __version__
-from anymix.core import Averaged, Combination, Record, log_responsibilities, plain
+from anymix.core import Averaged, Combination, Loss, Record, log_responsibilities, plain
 from anymix.densities import CalibrationReport, balanced_weights
 from anymix.estimators.verdict import Verdict, verdicts
 from anymix.sources import MOST_SOURCES, Tables
@@ -25,6 +25,7 @@ def summarise(
     traffic: Record | None = None,
     *,
     name: str = "anymix",
+    measure: str | Loss | None = None,
 ) -> dict[str, Any]:
     """Return what `anymix.report.render` needs to know of a fitted model.
 
@@ -38,6 +39,9 @@ def summarise(
         Of a monitor.
     name : str
         Title of the page.
+    measure : str or Loss, optional
+        What the verdict leads with, and the table of `fit` where no comparison is given, in place
+        of the loss: "accuracy", "mae", "auc", ...  The certificate stays in the loss.
 
     Examples
     --------
@@ -57,6 +61,8 @@ def summarise(
     if not hasattr(model, "tables_"):
         raise ValueError("a report compares sources: fit the model with at least two of them.")
     certificate = model.certificate_
+    if comparison is None and measure is not None:
+        comparison = model.compared(measure)
     return plain(
         {
             "name": name,
@@ -67,7 +73,7 @@ def summarise(
             "z": model.z_,
             "certificate": certificate,
             "adapted": True if certificate is None else None,
-            "verdict": _verdict(model),
+            "verdict": _verdict(model, measure),
             "cross_loss": model.cross_loss_,
             "comparison": comparison,
             "solution": model.solution_,
@@ -82,12 +88,13 @@ def summarise(
     )
 
 
-def _verdict(model: Any) -> tuple[Verdict, ...] | None:
+def _verdict(model: Any, measure: str | Loss | None) -> tuple[Verdict, ...] | None:
     """How the model stands on its held-out rows; z that was adapted since was not judged there."""
     if model.certificate_ is None:
         return None
     held = model.held_out_
-    return verdicts(model.tables_, held.predictions, model.loss, model.confidence, held.crossed)
+    given = model.tables_, held.predictions, model.loss, model.confidence, held.crossed
+    return verdicts(*given, measure=measure)
 
 
 def _consulting(model: Any) -> dict[str, Any] | None:

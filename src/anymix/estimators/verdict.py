@@ -15,7 +15,15 @@ from anymix._arrays import FloatArray
 from anymix.core import Loss, Record
 from anymix.densities import balanced_weights
 from anymix.estimators._intervals import Interval, Kind, mean_interval
-from anymix.sources import Measure, Tables, blind_values, measure_of, n_classes_of, own_values
+from anymix.sources import (
+    Measure,
+    Tables,
+    blind_values,
+    judge_of,
+    measure_of,
+    n_classes_of,
+    own_values,
+)
 
 
 class Rival(NamedTuple):
@@ -68,6 +76,7 @@ def verdicts(
     loss: str | Loss,
     confidence: float = 0.95,
     fresh: bool = True,
+    measure: str | Loss | None = None,
 ) -> tuple[Verdict, ...]:
     """Judge what a model has said at the points of tables, (m,) or (m, c).
 
@@ -81,6 +90,8 @@ def verdicts(
     confidence : float
     fresh : bool
         Whether the points have taught nothing of what was said at them.
+    measure : str or Loss, optional
+        A further one, which comes first; one that is no mean over rows has no verdict.
 
     Returns
     -------
@@ -99,7 +110,11 @@ def verdicts(
     judges = [measure_of(None, loss, c)]
     if c is not None and said.ndim == 2 and said.shape[1] > 1:
         judges.insert(0, measure_of("accuracy", loss, c))
-    return tuple(_verdict(tables, said, judge, confidence, fresh) for judge in judges)
+    first = judge_of(measure, loss, c)
+    if first.kind == "mean":
+        judges = [first] * (measure is not None) + judges
+    once = {judge.name: judge for judge in judges}.values()
+    return tuple(_verdict(tables, said, judge, confidence, fresh) for judge in once)
 
 
 def _verdict(

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from anymix._arrays import IntArray
 from anymix._version import __version__
@@ -27,7 +26,7 @@ from anymix.core import (
     simplex,
 )
 from anymix.densities import CalibrationReport
-from anymix.estimators import Comparison, CrossLoss
+from anymix.estimators import Comparison, CrossLoss, make_cross_loss
 from anymix.exchange import ReceivedSource
 from anymix.models.parts import described, nameless
 from anymix.sources import (
@@ -76,6 +75,7 @@ def check_learned(model: Any, record: dict[str, Any]) -> None:
         alone = model.tables_.judgement(model.loss, model.combination_.eta)
         _check_cross_loss(model, alone, ours)
         told = restored(Comparison, record["comparison"])
+        told = replace(told, confidence=told.confidence or model.confidence)
         if comparable:
             _check_same("the comparison", told, model.comparison_, ours)
     _check_report(model.calibration_report_, model)
@@ -195,9 +195,9 @@ def _check_cross_loss(model: Any, judged: Judgement, ours: bool) -> None:
     told: CrossLoss = model.cross_loss_
     _check_confidence(told.confidence)
     mean, error = judged.cross_losses()
-    width = float(norm.ppf(0.5 + told.confidence / 2)) * error
-    names = tuple(map(str, model.source_names_))
-    found = CrossLoss(names, mean, mean - width, mean + width, told.confidence)
+    found = make_cross_loss(mean, error, model.source_names_, told.confidence, model.loss)
+    # Older records do not name what they measure.
+    told = replace(told, measure=told.measure or found.measure)
     _check_same("the table of cross losses", told, found, ours)
     model.cross_loss_ = found
 

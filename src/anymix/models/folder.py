@@ -31,7 +31,7 @@ from anymix.models.record import KIND, NOVELTY, SCHEMA, model_from_dict
 from anymix.models.saved_records import Saved, read_records
 from anymix.models.tables_file import read_tables
 from anymix.models.upgrade import upgraded
-from anymix.sources import Novelty
+from anymix.sources import Novelty, check_measure
 
 T = TypeVar("T")
 # How often a reader may meet a writer and read again.
@@ -202,16 +202,32 @@ def read_certificate(folder: str | Path) -> Certificate | None:
     return None if len(model.source_names_) < 2 else model.certificate_
 
 
-def summarise_folder(folder: str | Path, name: str | None = None) -> dict[str, Any]:
+def summarise_folder(
+    folder: str | Path, name: str | None = None, measure: str | None = None
+) -> dict[str, Any]:
     """Return what a report says of a model folder; no source is read or run.
 
-    Records of new rows that were kept there take the place of those of fit.
+    Records of new rows that were kept there take the place of those of fit.  By another `measure`
+    a comparison that was kept is shown if it is by that; else the rows of fit are judged by it.
     """
     folder = Path(folder)
     model, saved = _settled(folder, _restore_all)
     check_several(folder, model)
     check_told(folder, model)
-    shown = summarise(model, model.comparison_, name=name or folder.resolve().name)
+    kept = saved.get("comparison")
+    if measure is not None and kept is not None and kept.record.measure != check_measure(measure):
+        del saved["comparison"]
+        kept = None
+    ranked = measure is not None and check_measure(measure) == "auc"
+    if ranked and kept is None and model.tables_.at_label:
+        raise InputError(
+            folder,
+            "tells what was said at each label alone, which gives no area under the ROC curve; "
+            "keep that of new rows by anymix compare --held-out ... --measure auc --save",
+        )
+    # A kept comparison of rows takes the place of that of fit, which need not tell labels.
+    by = None if kept is not None else measure
+    shown = summarise(model, model.compared(by), name=name or folder.resolve().name, measure=by)
     if "certificate" in saved:
         shown["adapted"] = None
     shown["recorded"] = {part: one.day or "a day not stated" for part, one in saved.items()}

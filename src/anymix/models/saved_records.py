@@ -18,11 +18,20 @@ import numpy as np
 from anymix._arrays import FloatArray
 from anymix._errors import AuditError, InputError
 from anymix._files import read_file, replacing
-from anymix.core import Certificate, Record, get_loss, loss_name, plain, simplex
+from anymix.core import (
+    LOSSES,
+    Certificate,
+    Record,
+    get_loss,
+    loss_name,
+    plain,
+    simplex,
+    unit_of,
+)
 from anymix.estimators import Comparison, Verdict
 from anymix.exchange import facts_of, parse_json
 from anymix.monitor import Alarm, ExpectedLoss, MixtureEstimate, TrafficReport, describe, spoken
-from anymix.sources import WRONG
+from anymix.sources import WRONG, is_of_labels
 
 # Parts of the report that a record of new rows replaces, and the file that keeps each.
 FILES = {
@@ -138,7 +147,7 @@ def _check_certificate(found: Certificate, model: Any) -> Certificate:
         np.allclose(found.z, used.z, atol=1e-9) and found.eta == used.eta,
         "it is of another z or eta than the model's",
     )
-    _check(found.loss == loss_name(get_loss(model.loss)), "it is of another loss than the model's")
+    _check(_judges(found.loss, model), "it is of another loss than the model's, and no measure")
     bounds = found.loss_upper, found.regret_upper
     sure = found.confidence is not None
     grounds = found.loss_ground, found.regret_ground
@@ -173,8 +182,13 @@ def _check_comparison(found: Comparison, model: Any) -> Comparison:
     _check(np.isfinite(found.loss).all(), "its losses are not finite")
     _check(found.mixtures == (*names, "all"), "it is of other mixtures")
     _check(len(set(found.methods)) == shape[0], "it names a method twice")
+    _check(_judges(found.measure, model), "it is of another loss than the model's, and no measure")
     worst = found.loss[:, : len(names)].max(axis=1)
+    if found.higher_is_better:
+        worst = found.loss.min(axis=1)
+        _check(((found.loss >= 0) & (found.loss <= 1)).all(), "its areas are not between 0 and 1")
     _check(np.allclose(found.worst, worst, rtol=1e-9), "its worst losses are not among its losses")
+    _check(0 < (found.confidence or 0.5) < 1, "its confidence is not between 0 and 1")
     _check(
         (found.lower <= found.loss).all() and (found.loss <= found.upper).all(),
         "its intervals do not hold its losses",
@@ -182,18 +196,29 @@ def _check_comparison(found: Comparison, model: Any) -> Comparison:
     for weights in found.mixture_weights:
         simplex.check(weights, len(names), "a mixture")
     for verdict in found.verdicts:
-        _check_verdict(verdict, found, loss_name(get_loss(model.loss)))
+        _check(_judges(verdict.measure, model), "a verdict is of another measure than the model's")
+        _check_verdict(verdict, found)
     return found
 
 
-def _check_verdict(told: Verdict, found: Comparison, loss: str) -> None:
-    p, measures = len(found.sources), (loss, WRONG)
-    _check(told.measure in measures, "a verdict is of another measure than the model's")
+def _judges(measure: str, model: Any) -> bool:
+    """Whether a model can be judged by what is called so: its loss, or a measure of its kind."""
+    if measure.replace("_", "-") == loss_name(get_loss(model.loss)):
+        return True
+    words = {loss_name(get_loss(name)): name for name in LOSSES} | {WRONG: "accuracy"}
+    try:
+        return is_of_labels(words.get(measure, measure)) == hasattr(model, "classes_")
+    except ValueError:
+        return False
+
+
+def _check_verdict(told: Verdict, found: Comparison) -> None:
+    p = len(found.sources)
     _check(0 < told.confidence < 1, "a verdict has a confidence that is not between 0 and 1")
     counted = told.rows.shape == (p,) and (told.rows > 0).all()
     _check(counted, "a verdict does not count rows of each source")
     _check_ends(told.loss, told.lower, told.upper, p)
-    if told.measure == loss and "anymix" in found.methods:
+    if unit_of(told.measure) == unit_of(found.measure) and "anymix" in found.methods:
         ours = found.loss[found.methods.index("anymix")]
         _check(np.allclose(told.loss, ours, rtol=1e-6), "a verdict is not that of its table")
     names = [rival.name for rival in told.rivals]

@@ -19,6 +19,7 @@ from anymix.sources import (
     Teaching,
     answers,
     certify_tables,
+    check_measure,
     usual_clip,
     warn_of_training_rows,
     without_confidence,
@@ -52,18 +53,27 @@ def fit_folder(
 
 
 def compare_sites(
-    saved: SavedModel, sites: Sequence[SiteTable], confidence: float = 0.95
+    saved: SavedModel,
+    sites: Sequence[SiteTable],
+    confidence: float = 0.95,
+    measure: str | None = None,
 ) -> tuple[Comparison, list[str]]:
-    """Put a model beside its sources on new rows; name the sources whose rows are not new."""
+    """Put a model beside its sources on new rows; name the sources whose rows are not new.
+
+    `measure` is compared in place of the loss: "accuracy", "auc", "mae", ...
+    """
     check_several(saved.path, saved.model)
-    tables, model = _joined(sites, saved), saved.model
+    # Rows are ranked by what is said of all classes, so that each must tell its label.
+    ranked = measure is not None and check_measure(measure) == "auc"
+    tables, model = _joined(sites, saved, ranked), saved.model
     names = [str(name) for name in model.source_names_]
     tables.check_loss(model.loss, model.combination_.rule)
     seen = _seen(tables, sites, model)
     methods = usual_methods(tables, model.combination_, names)
-    found = compare_tables(tables, methods, names, model.loss, confidence=confidence)
+    by: dict[str, Any] = {"confidence": confidence, "measure": measure}
+    found = compare_tables(tables, methods, names, model.loss, **by)
     said = answers(tables, model.combination_)
-    told = verdicts(tables, said, model.loss, confidence, fresh=not seen)
+    told = verdicts(tables, said, model.loss, fresh=not seen, **by)
     return replace(found, verdicts=told), seen
 
 
@@ -111,10 +121,10 @@ def _seen(tables: Tables, sites: Sequence[SiteTable], model: Any) -> list[str]:
     return [name for name in names if name in found]
 
 
-def _joined(sites: Sequence[SiteTable], saved: SavedModel) -> Tables:
+def _joined(sites: Sequence[SiteTable], saved: SavedModel, whole: bool = False) -> Tables:
     """Rows that are at hand are judged as whole as those that the model was learned from."""
     several = "tables_" in vars(saved.model)
-    whole = several and not saved.model.tables_.at_label
+    whole = whole or (several and not saved.model.tables_.at_label)
     tables = join_sites(sites, saved.received, whole=whole)
     warn_of_training_rows(tables, [one.source for one in saved.received], stacklevel=3)
     return tables

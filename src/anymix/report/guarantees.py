@@ -175,20 +175,22 @@ def comparison(record: Data) -> str:
     unit = unit_of(found.get("measure"))
     digits = unit.digits(flat(found["loss"]))
     allowed = [not cheats for cheats in found["privileged"]]
-    best = [_lowest(column, allowed) for column in zip(*found["loss"], strict=True)]
-    best.append(_lowest(found["worst"], allowed))
+    best = [_best(column, allowed, unit) for column in zip(*found["loss"], strict=True)]
+    best.append(_best(found["worst"], allowed, unit))
     rows = [_method_row(found, a, best, (unit, digits)) for a in range(len(found["methods"]))]
-    head = ["Method", *map(esc, found["mixtures"]), "worst domain"]
+    head = ["Method", *map(esc, found["mixtures"]), "worst domain" if unit.mean else "worst shown"]
     note = ""
     if any(found["privileged"]):
         note = (
             '<p class="note">* uses what a deployed model must do without: the mixture itself, or '
             "the rows of all sources in one place. It is not ranked.</p>"
         )
+    sure = found.get("confidence")
+    interval = "its interval" if sure is None else f"its {100 * sure:g}\u00a0% interval"
     lead = (
-        f"What each method loses on each mixture, by the {unit.head}, with its interval; the "
-        "lowest is bold. The worst domain is the worst of all mixtures for a model that is the "
-        f"same on each.{_beside_certificate(record, unit)}"
+        f"What each method {'reaches' if unit.higher else 'loses'} on each mixture, by the "
+        f"{unit.head}, with {interval}; the {'highest' if unit.higher else 'lowest'} is bold. "
+        f"{_of_mixtures(unit)}{_beside_certificate(record, unit)}"
     )
     lead += recorded(record, "comparison")
     title = "anymix beside the alternatives"
@@ -206,15 +208,28 @@ def _beside_certificate(record: Data, unit: Unit) -> str:
             f" The certificate is in another measure, {other.head}: its numbers and these cannot "
             "be set side by side."
         )
+    if not unit.mean:
+        return ""
     worst, measured = told["worst"][told["methods"].index(OURS)], found.get("robust_loss")
     if measured is None or worst is None or abs(worst - measured) <= 1e-9 * abs(measured):
         return ""
     return " The certificate was measured on other rows, so that its numbers are not quite these."
 
 
-def _lowest(values: Any, allowed: list[bool]) -> float | None:
+def _of_mixtures(unit: Unit) -> str:
+    """Say what the table tells of mixtures that are not in it."""
+    if unit.higher:
+        return (
+            "Higher is better. It ranks rows of all sources against each other, and is no mean "
+            "over rows: on other mixtures it may be lower than on each source, and nothing is "
+            "guaranteed of it."
+        )
+    return "The worst domain is the worst of all mixtures for a model that is the same on each."
+
+
+def _best(values: Any, allowed: list[bool], unit: Unit) -> float | None:
     known = [v for v, fair in zip(values, allowed, strict=True) if fair and v is not None]
-    return min(known, default=None)
+    return max(known, default=None) if unit.higher else min(known, default=None)
 
 
 def _inside(value: float | None, loss: float | None, unit: Unit) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any, Required, TypedDict, cast
 
 import numpy as np
 
-from anymix.core import plain
+from anymix.core import plain, unit_of
 
 OURS = "anymix"
 RECORDS = (
@@ -237,7 +237,7 @@ def corner_losses(record: dict[str, Any]) -> list[dict[str, Any]]:
     From the comparison where each domain alone is among its mixtures; else from the cross table and
     the certificate.  A privileged method may change with λ: its corners do not tell the rest.
     """
-    p, comparison = len(record["sources"]), record.get("comparison")
+    p, comparison = len(record["sources"]), _additive(record)
     if comparison is not None:
         columns = _corners(comparison["mixture_weights"], p)
         if columns is not None:
@@ -254,9 +254,15 @@ def corner_losses(record: dict[str, Any]) -> list[dict[str, Any]]:
     return _ours_first(found)
 
 
+def _additive(record: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the comparison, if what it measures is of a mixture the mean of its sources'."""
+    found = cast(dict[str, Any] | None, record.get("comparison"))
+    return found if found is not None and unit_of(found.get("measure")).mean else None
+
+
 def corner_measure(record: dict[str, Any]) -> str | None:
     """Return what `corner_losses` are measured by."""
-    comparison = record.get("comparison")
+    comparison = _additive(record)
     if comparison is not None and _corners(comparison["mixture_weights"], len(record["sources"])):
         return cast(str | None, comparison.get("measure"))
     return record.get("loss")

@@ -1,34 +1,17 @@
-"""What numbers are measured in, and how they are written: a number without a unit says nothing."""
+"""How numbers are written on the page, each with its unit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
+from anymix.core import Unit as Measured
+from anymix.core import unit_of as measured
 from anymix.report.markup import decimals, number
 
-SQUARED = "the target’s unit, squared"
 
-
-class Unit(NamedTuple):
-    """A measure in words, and its unit; shares are written as per cent, their gaps as points.
-
-    short stands behind a number in a sentence, `unit` in the head of a table.
-    """
-
-    name: str
-    unit: str = ""
-    short: str = ""
-    share: bool = False
-
-    @property
-    def head(self) -> str:
-        """Name the measure with its unit.
-
-        >>> unit_of("cross_entropy").head, unit_of("accuracy").head
-        ('cross-entropy in nats', 'share of wrong labels')
-        """
-        return f"{self.name} in {self.unit}" if self.unit else self.name
+class Unit(Measured):
+    """A unit that writes: shares are written as per cent, their gaps as points."""
 
     @property
     def scale(self) -> float:
@@ -72,30 +55,10 @@ class Unit(NamedTuple):
         return "points" if self.share else self.short
 
 
-WRONG = Unit("share of wrong labels", share=True)
-NATS = ("nats", "nats")
-UNITS = {
-    "accuracy": WRONG,
-    WRONG.name: WRONG,
-    "cross-entropy": Unit("cross-entropy", *NATS),
-    "logistic": Unit("logistic loss", *NATS),
-    "poisson": Unit("half the Poisson deviance", *NATS),
-    "poisson-log": Unit("half the Poisson deviance", *NATS),
-    "brier": Unit("Brier score (0 is perfect, 2 the worst)"),
-    "hinge": Unit("hinge loss"),
-    "squared": Unit("squared error", SQUARED, "units²"),
-    "huber": Unit("Huber loss", SQUARED, "units²"),
-    "absolute": Unit("absolute error", "the target’s unit", "units"),
-    "pinball": Unit("pinball loss", "the target’s unit", "units"),
-}
-
-
 def unit_of(measure: str | None) -> Unit:
     """Return the unit of a measure or loss by its name; one of the user's own has none.
 
-    >>> unit_of("MyLoss").head, unit_of(None).head
-    ('MyLoss', 'loss')
+    >>> unit_of("cross_entropy").head, unit_of("MyLoss").head, unit_of(None).head
+    ('cross-entropy in nats', 'MyLoss', 'loss')
     """
-    if measure is None:
-        return Unit("loss")
-    return UNITS.get(str(measure).replace("_", "-"), Unit(str(measure)))
+    return Unit(*measured(measure))

@@ -40,8 +40,13 @@ from anymix.sources.learning import learn_part as learn_part
 from anymix.sources.learning import learn_rows as learn_rows
 from anymix.sources.lessons import Lesson as Lesson
 from anymix.sources.lessons import Part as Part
+from anymix.sources.measures import NEEDS_LABELS as NEEDS_LABELS
+from anymix.sources.measures import NOT_CERTIFIED as NOT_CERTIFIED
 from anymix.sources.measures import WRONG as WRONG
 from anymix.sources.measures import Measure as Measure
+from anymix.sources.measures import check_measure as check_measure
+from anymix.sources.measures import is_of_labels as is_of_labels
+from anymix.sources.measures import judge_of as judge_of
 from anymix.sources.measures import measure_of as measure_of
 from anymix.sources.novelty import Novelty as Novelty
 from anymix.sources.parts import FEWEST_ROWS as FEWEST_ROWS

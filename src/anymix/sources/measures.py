@@ -3,35 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix.core import Loss, get_loss, loss_name, losses_at
+from anymix._errors import ParameterError
+from anymix._parameters import did_you_mean, either
+from anymix.core import LOSSES, Loss, Unit, get_loss, loss_name, losses_at, unit_of
 from anymix.sources.source import PROBABILITY_FLOOR
 
 Labels = NDArray[np.intp] | FloatArray
-# Names that people use for losses of this library.
-ALIASES = {"mae": "absolute", "mse": "squared", "log_loss": "cross_entropy"}
-WRONG = "share of wrong labels"
+Kind = Literal["mean", "root", "auc"]
+# Names that people use, of scikit-learn and elsewhere, and the loss or measure that each is here.
+ALIASES = {
+    "mae": "absolute",
+    "mse": "squared",
+    "log_loss": "cross_entropy",
+    "mean_absolute_error": "absolute",
+    "mean_squared_error": "squared",
+    "root_mean_squared_error": "rmse",
+    "roc_auc": "auc",
+    "zero_one_loss": "accuracy",
+}
+# What may be asked for by a name that is no loss's, of labels and of numbers.
+OF_LABELS = ("accuracy", "auc", "log_loss", "brier")
+OF_NUMBERS = ("mae", "mse", "rmse")
+WRONG = unit_of("accuracy").name
 
 
 class Measure(NamedTuple):
     """What is measured: its name in words, its value at each row, a bound on it if it has one.
 
-    Of a binary one every value is 0 or 1.
+    Of a binary one every value is 0 or 1.  key is the name that it is asked for by.  Most are a
+    mean over rows, and so of a mixture the mean over its sources; the root of one, and the area
+    under a curve, are not: these are compared, and not certified.  Probabilities below `floor` are
+    lifted to it before they are judged.
     """
 
     name: str
     value: Callable[[FloatArray, Labels], FloatArray]
     bound: float | None = None
     binary: bool = False
+    key: str = ""
+    kind: Kind = "mean"
+    of_labels: bool = False
+    floor: float = 0.0
+
+    @property
+    def unit(self) -> Unit:
+        """What its values are in."""
+        return unit_of(self.key or self.name)
+
+
+NOT_CERTIFIED = {
+    "auc": "the area under the ROC curve ranks rows of one source against those of another, so "
+    "that no mixture's follows from its sources' and none is certified; certify 'accuracy', "
+    "'log_loss' or 'brier', and see the area by compare.",
+    "root": "rmse is the root of a mean, and a bound is on the mean: certify 'mse'; the root of "
+    "its bound bounds the rmse on every mixture.",
+}
 
 
 def measure_of(measure: str | Loss | None, loss: str | Loss, n_classes: int | None) -> Measure:
-    """Return the measure of that name, or the loss where none is named.
+    """Return the measure of that name, or the loss where none is named: a mean over rows.
 
     Examples
     --------
@@ -41,18 +77,90 @@ def measure_of(measure: str | Loss | None, loss: str | Loss, n_classes: int | No
     >>> measure_of("mae", "squared", None).name
     'absolute'
     """
-    if measure == "accuracy":
-        if n_classes is None:
-            raise ValueError("measure 'accuracy' is for labels; numbers have 'mae' or 'mse'.")
-        return Measure(WRONG, wrong_labels, 1.0, binary=True)
+    found = judge_of(measure, loss, n_classes)
+    if found.kind != "mean":
+        raise ParameterError(NOT_CERTIFIED[found.kind])
+    return found
+
+
+def judge_of(measure: str | Loss | None, loss: str | Loss, n_classes: int | None) -> Measure:
+    """Return the measure of that name, be it a mean over rows or not.
+
+    Examples
+    --------
+    >>> judge_of("roc_auc", "cross_entropy", 2).unit.head
+    'area under the ROC curve'
+    """
     given = loss if measure is None else measure
-    kind = get_loss(ALIASES.get(given, given) if isinstance(given, str) else given)
+    given = check_measure(given) if isinstance(given, str) else given
+    if given in ("accuracy", "auc"):
+        if n_classes is None:
+            raise ParameterError(
+                f"measure {measure!r} is for labels; numbers have {either(OF_NUMBERS)}."
+            )
+        if given == "accuracy":
+            return Measure(WRONG, wrong_labels, 1.0, True, "accuracy", of_labels=True)
+        return Measure(unit_of("auc").name, label_scores, 1.0, False, "auc", "auc", True)
+    root = given == "rmse"
+    kind = get_loss("squared" if root else given)
     if kind.of_classes != (n_classes is not None):
-        fit = "labels: 'accuracy', 'brier'" if n_classes is not None else "numbers: 'mae', 'mse'"
-        raise ValueError(f"measure {measure!r} does not fit {fit} or another loss of these.")
-    return Measure(
-        loss_name(kind), lambda h, y: losses_at(h, y, kind), known_bound(kind, n_classes)
-    )
+        fit = f"labels: {either(OF_LABELS)}" if n_classes is not None else "numbers: "
+        fit += "" if n_classes is not None else either(OF_NUMBERS)
+        raise ParameterError(f"measure {measure!r} does not fit {fit}, or another loss of these.")
+    name = "rmse" if root else loss_name(kind)
+    key = given if isinstance(given, str) else name
+    how: Kind = "root" if root else "mean"
+
+    def value(h: FloatArray, y: Labels) -> FloatArray:
+        return losses_at(h, y, kind)
+
+    bound, floor = known_bound(kind, n_classes), PROBABILITY_FLOOR * (kind.takes == "label")
+    return Measure(name, value, bound, False, key, how, kind.of_classes, floor)
+
+
+def check_measure(measure: str) -> str:
+    """Return the loss or measure that a name stands for; an unknown one is refused.
+
+    Examples
+    --------
+    >>> check_measure("log_loss"), check_measure("auc")
+    ('cross_entropy', 'auc')
+    >>> check_measure("acuracy")
+    Traceback (most recent call last):
+    ...
+    anymix._errors.ParameterError: there is no measure 'acuracy'; did you mean 'accuracy'?
+    """
+    found = ALIASES.get(measure, measure)
+    if found in LOSSES or found in (*OF_LABELS, *OF_NUMBERS):
+        return found
+    words = (*OF_LABELS, *OF_NUMBERS, *ALIASES, *LOSSES)
+    meant = did_you_mean(measure, words)
+    if not meant:
+        meant = f"; of labels there are {either(OF_LABELS)}, of numbers {either(OF_NUMBERS)}."
+    raise ParameterError(f"there is no measure {measure!r:.60}{meant}")
+
+
+def is_of_labels(measure: str | Loss) -> bool:
+    """Whether a measure judges labels, and not numbers.
+
+    >>> is_of_labels("auc"), is_of_labels("rmse")
+    (True, False)
+    """
+    given = check_measure(measure) if isinstance(measure, str) else measure
+    return given in OF_LABELS or (given not in OF_NUMBERS and get_loss(given).of_classes)
+
+
+def label_scores(h: FloatArray, y: Labels) -> FloatArray:
+    """Return the probabilities of all classes (m, c), by which rows are ranked; y tells labels."""
+    if h.ndim != 2 or h.shape[1] < 2:
+        raise ValueError(NEEDS_LABELS)
+    return h
+
+
+NEEDS_LABELS = (
+    "the area under the ROC curve is found from the label of each row and the probabilities of all "
+    "classes, but these tables hold what was said at the label alone; give the rows themselves."
+)
 
 
 def wrong_labels(h: FloatArray, y: Labels) -> FloatArray:

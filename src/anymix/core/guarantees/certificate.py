@@ -8,6 +8,7 @@ from typing import NamedTuple
 from anymix._arrays import FloatArray
 from anymix.core.guarantees.premises import Assumptions, Bound
 from anymix.core.records import Record
+from anymix.core.units import unit_of
 
 # What a certificate of a version that did not say it may claim, by its method.
 EXACT_METHODS = ("betting", "bernstein", "hoeffding")
@@ -150,7 +151,7 @@ class Certificate(Record):
         loss = self.robust_loss if self.loss_upper is None else self.loss_upper
         clipped = self.clip is not None and self.loss_upper is not None
         cut = f", no row counted above {self.clip:.4g}" if clipped else ""
-        return f"{loss:.4g} in all ({self.loss}{cut})"
+        return f"{loss:.4g} in all ({unit_of(self.loss).head}{cut})"
 
     def _how(self, ground: str) -> str:
         """Name the ground that a half stands on."""

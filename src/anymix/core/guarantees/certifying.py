@@ -84,7 +84,8 @@ def certify(
     >>> certificate = certify(problem, [0.5, 0.5])
     >>> print(certificate.sentence)
     On any mixture of the 2 sources the model loses at most 2.495e-07 more than each source's own
-    model at home, and at most 2.495e-07 in all (squared), taking the tables as the truth.
+    model at home, and at most 2.495e-07 in all (squared error in squared units of the
+    target), taking the tables as the truth.
     >>> certificate.bounds[0].paper, round(certificate.bounds[0].value, 4)
     ('Thm 1, Cor. 2, proof', 0.0005)
 

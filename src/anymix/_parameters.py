@@ -1,0 +1,204 @@
+"""What a parameter may be, said before anything is read or trained.
+
+A class states a rule for each parameter in `_takes`; `check_parameters` asks all of them.  A rule
+returns nothing, or says in half a sentence what the value must be, and what to write instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from anymix._errors import ParameterError
+
+Rule = Callable[[Any], str | None]
+
+
+def did_you_mean(word: object, words: Iterable[str]) -> str:
+    """Name the word that was probably meant, as the end of a sentence; else nothing.
+
+    Examples
+    --------
+    >>> did_you_mean("regrets", ["regret", "robust"]), did_you_mean(7, ["regret"])
+    ("; did you mean 'regret'?", '')
+    """
+    found = get_close_matches(str(word), list(words), 1) if isinstance(word, str) else []
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def either(words: Iterable[str]) -> str:
+    """List words as alternatives.
+
+    >>> either(["a", "b", "c"]), either(["a"])
+    ("'a', 'b' or 'c'", "'a'")
+    """
+    *first, last = [repr(word) for word in words]
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+@dataclass(frozen=True)
+class Words:
+    """One of a few words.
+
+    Examples
+    --------
+    >>> Words("regret", "robust")("regert")
+    "must be 'regret' or 'robust', not 'regert'; did you mean 'regret'?"
+    """
+
+    words: tuple[str, ...]
+
+    def __init__(self, *words: str):
+        object.__setattr__(self, "words", words)
+
+    def __call__(self, value: Any) -> str | None:
+        if isinstance(value, str) and value in self.words:
+            return None
+        return f"must be {either(self.words)}, not {value!r:.60}{did_you_mean(value, self.words)}"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number from `least` to `most`; `above` and `below` are ends that it must not reach.
+
+    Examples
+    --------
+    >>> Number(above=0)(-1)
+    'must be a number above 0, not -1'
+    >>> Number(2, whole=True)(2.5)
+    'must be a whole number of 2 or more, not 2.5'
+    """
+
+    least: float = -np.inf
+    most: float = np.inf
+    above: float = -np.inf
+    below: float = np.inf
+    whole: bool = False
+
+    def __call__(self, value: Any) -> str | None:
+        kind = Integral if self.whole else Real
+        fits = isinstance(value, kind) and not isinstance(value, bool | np.bool_)
+        if fits and np.isfinite(value) and self._holds(float(value)):
+            return None
+        return f"must be {self._said()}, not {value!r:.60}"
+
+    def _holds(self, value: float) -> bool:
+        return self.least <= value <= self.most and self.above < value < self.below
+
+    def _said(self) -> str:
+        what = "a whole number" if self.whole else "a number"
+        ends = {
+            f"of {self.least:g} or more": self.least,
+            f"above {self.above:g}": self.above,
+            f"of {self.most:g} or less": self.most,
+            f"below {self.below:g}": self.below,
+        }
+        said = " and ".join(text for text, end in ends.items() if np.isfinite(end))
+        return f"{what} {said}".rstrip()
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share strictly between 0 and 1, as of confidence.
+
+    Examples
+    --------
+    >>> Share()(95)
+    'is a share between 0 and 1: write 0.95, not 95'
+    """
+
+    def __call__(self, value: Any) -> str | None:
+        number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+        if number and 0 < value < 1:
+            return None
+        percent = number and 1 < value < 100
+        meant = f": write {value / 100:g}, not {value:g}" if percent else f", not {value!r:.60}"
+        return f"is a share between 0 and 1{meant}"
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or False, and nothing that is merely taken for one.
+
+    >>> Flag()("no")
+    "must be True or False, not 'no'"
+    """
+
+    def __call__(self, value: Any) -> str | None:
+        sound = isinstance(value, bool | np.bool_)
+        return None if sound else f"must be True or False, not {value!r:.60}"
+
+
+@dataclass(frozen=True)
+class Either:
+    """What one of several rules takes; words of all are named together.
+
+    >>> Either(Words("auto"), Number(0))("atuo")
+    "must be 'auto', or a number of 0 or more, not 'atuo'; did you mean 'auto'?"
+    >>> Either(None, Number(1, whole=True))(None)
+    """
+
+    rules: tuple[Rule | None, ...]
+
+    def __init__(self, *rules: Rule | None):
+        object.__setattr__(self, "rules", rules)
+
+    def __call__(self, value: Any) -> str | None:
+        if value is None and None in self.rules:
+            return None
+        said = [rule(value) for rule in self.rules if rule is not None]
+        if None in said:
+            return None
+        wants = [str(one).removeprefix("must be ").partition(", not ")[0] for one in said]
+        wants += ["None"] * (None in self.rules)
+        words = [w for rule in self.rules if isinstance(rule, Words) for w in rule.words]
+        return f"must be {', or '.join(wants)}, not {value!r:.60}{did_you_mean(value, words)}"
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A whole number, a generator of random numbers, or None.
+
+    >>> Seed()("today")
+    "must be a whole number of 0 or more, a RandomState or None, not 'today'"
+    """
+
+    def __call__(self, value: Any) -> str | None:
+        number = Number(0, 2**32 - 1, whole=True)(value) is None
+        if value is None or number or hasattr(value, "random_sample") or value is np.random:
+            return None
+        return f"must be a whole number of 0 or more, a RandomState or None, not {value!r:.60}"
+
+
+def check(value: Any, name: str, rule: Rule) -> None:
+    """Refuse a value that a rule does not take, in a sentence.
+
+    Examples
+    --------
+    >>> check(95, "confidence", Share())
+    Traceback (most recent call last):
+    ...
+    anymix._errors.ParameterError: confidence is a share between 0 and 1: write 0.95, not 95.
+    """
+    said = rule(value)
+    if said is not None:
+        raise ParameterError(f"{name} {said}" if said.endswith("?") else f"{name} {said}.")
+
+
+def rules_of(thing: Any) -> Mapping[str, Rule]:
+    """Gather the rules that a class and those above it state; the nearest counts."""
+    found: dict[str, Rule] = {}
+    for kind in reversed(type(thing).__mro__):
+        found |= vars(kind).get("_takes", {})
+    return found
+
+
+def check_parameters(thing: Any) -> None:
+    """Check all parameters of an object for which its class states a rule."""
+    for name, rule in rules_of(thing).items():
+        check(getattr(thing, name), name, rule)
