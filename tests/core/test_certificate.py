@@ -223,8 +223,8 @@ def test_sentences():
     assert better.sentence == (
         "On the source the model loses at least 0.02 less than each source's own model at home, "
         "with 90 % confidence (asymptotic, though a source has 120 rows), and at most 0.41 in all "
-        "(Brier score, 0 to 2, no row counted above 1.5), as measured, with no confidence claimed. That is "
-        "vacuous: chance does as well."
+        "(Brier score, 0 to 2, no row counted above 1.5), as measured, with no confidence claimed. "
+        "That is vacuous: chance does as well."
     )
 
 

@@ -260,7 +260,7 @@ def test_where_no_number_is_left_the_interval_is_the_prediction():
 
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, 2, np.nan])
 def test_shares_that_are_none_are_refused(alpha):
-    with pytest.raises(ValueError, match="must lie between 0 and 1"):
+    with pytest.raises(ValueError, match="is a share between 0 and 1"):
         check_alpha(alpha)
 
 

@@ -129,12 +129,12 @@ def test_tables_that_do_not_fit():
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"cv": 1}, "cv must be a whole number of folds, 2 or more; got 1"),
+        ({"cv": 1}, "cv must be a whole number of 2 or more, not 1"),
         ({"cv": "five"}, "cv must be a whole number"),
-        ({"loss": "cross_entropy"}, "needs a loss of numbers; got loss='cross_entropy'"),
+        ({"loss": "cross_entropy"}, "a regression needs 'squared', .* got 'cross_entropy'"),
         ({"loss": "nonsense"}, "nonsense"),
         ({"objective": "best"}, "objective must be"),
-        ({"eta": 0.0}, "eta must be positive"),
+        ({"eta": 0.0}, "eta must be a number above 0, not 0.0"),
         ({"shrinkage": -1.0}, "shrinkage must be"),
         ({"confidence": 1.0}, "confidence"),
     ],
@@ -150,7 +150,9 @@ def test_parameters_of_the_classifier():
         DistributionWeightedClassifier(rule="other", density=GaussianKDE(bandwidth=1.0)).fit(
             X, Y, D
         )
-    with pytest.raises(ValueError, match="needs 'cross_entropy' or 'brier'; got loss='squared'"):
+    with pytest.raises(
+        ValueError, match="needs 'cross_entropy' or 'brier', or a Loss of its kind; got 'squared'"
+    ):
         clone(CLASSIFIER).set_params(loss="squared").fit(X, Y, D)
 
 

@@ -115,7 +115,7 @@ def test_sample_domain_is_routed():
 
 def test_bad_input_speaks():
     X, y, domain = two_groups(np.random.default_rng(5))
-    with pytest.raises(ValueError, match="n_rounds must be at least 1"):
+    with pytest.raises(ValueError, match="n_rounds must be a whole number of 1 or more"):
         GroupDRO(Ridge(), n_rounds=0).fit(X, y, sample_domain=domain)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         GroupDRO(Ridge()).fit(X, y, sample_domain=domain[:5])

@@ -16,6 +16,8 @@ from tests.estimators.several_sources import classification, regression
 KDE = GaussianKDE(bandwidth=0.8)
 ROWS = {"label": classification(30), "vector": classification(30), "number": regression(30)}
 
+pytestmark = pytest.mark.filterwarnings("ignore:the rows of")
+
 
 @dataclass(frozen=True)
 class Quadratic(Loss):

@@ -25,15 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
+from anymix._parameters import Share, check
 from anymix.core.yardstick import Yardstick, least_count
 
 
 def check_alpha(alpha: float) -> float:
     """Refuse what is no share of rows that may be missed."""
-    if not 0 < alpha < 1:
-        raise ValueError(
-            f"alpha, the share of rows that sets may miss, must lie between 0 and 1; got {alpha}."
-        )
+    check(alpha, "alpha, the share of rows that sets may miss,", Share())
     return float(alpha)
 
 

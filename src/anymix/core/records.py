@@ -294,6 +294,7 @@ class Solution(Record):
     n_evaluations: float
     n_hessians: float = 0.0
     shrinkage: float = 0.0
-    trace: tuple[Step, ...] = ()
-    seen: Fingerprints | None = None
+    # One entry a round, and thousands of digests: for those who ask, and not for `print`.
+    trace: tuple[Step, ...] = dataclasses.field(default=(), repr=False)
+    seen: Fingerprints | None = dataclasses.field(default=None, repr=False)
     n_rounds: int = 0

@@ -18,7 +18,7 @@ from anymix.estimators.baselines import (
 from anymix.estimators.comparison import Comparison, compare, compare_tables
 from anymix.estimators.comparison import usual_methods as usual_methods
 from anymix.estimators.cross_loss import CrossLoss
-from anymix.estimators.cross_loss import cross_loss as make_cross_loss
+from anymix.estimators.cross_loss import make_cross_loss as make_cross_loss
 from anymix.estimators.distribution_weighted import (
     DistributionWeightedClassifier,
     DistributionWeightedRegressor,

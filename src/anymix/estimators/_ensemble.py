@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
 from anymix._columns import Columns
+from anymix._parameters import check_parameters
 from anymix.core import Ask, mix
 from anymix.estimators._frames import labelled
 from anymix.estimators._jobs import step
@@ -144,6 +145,7 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         rows = Rows(X, target, domain, check_weight(sample_weight, n))
         if classification:
             self.classes_ = self._all_classes(target)
+        self._check_sources_named()
         if len(self.source_names_) > 1 and not self.sources:
             check_sizes(rows, self.source_names_, classification)
         return rows
@@ -152,7 +154,11 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         """Say which columns rows are to be read by; None takes them as they come."""
         return None
 
+    def _check_sources_named(self) -> None:
+        """Check, before anything is trained, parameters that must fit `source_names_`."""
+
     def _check_parts(self) -> None:
+        check_parameters(self)
         if self.sources is not None:
             check_sources(self.sources)
         if not self.sources and not self.chooses_learner:
@@ -160,7 +166,10 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
         density = getattr(self, "density", None)
         density = None if isinstance(density, str) and density == "auto" else density
-        check_part(density, "density", ("score_samples", "log_responsibilities"), "GaussianKDE()")
+        example = "GaussianKDE()" + ", or 'auto'" * isinstance(density, str)
+        check_part(density, "density", ("score_samples", "log_responsibilities"), example)
+        for part in [step for _, step in getattr(density, "steps", [])] or [density]:
+            check_parameters(part)
 
     def _all_classes(self, y: NDArray[Any]) -> NDArray[Any]:
         if not self.sources:

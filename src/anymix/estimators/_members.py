@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing
 from anymix._arrays import FloatArray, IntArray, positions
 from anymix.estimators._choices import Choices
 from anymix.estimators._rows import Rows, folds_of
-from anymix.estimators.cross_loss import cross_loss
+from anymix.estimators.cross_loss import make_cross_loss
 from anymix.sources import PROBABILITY_FLOOR, Grounds, HeldOut, Tables, certify_parts
 
 
@@ -70,7 +70,7 @@ class Members(Choices):
         judged = tables, self.held_out_, self.loss
         self.certificate_ = certify_parts(*judged, z, self.eta, grounds)
         crossed = tables.judgement(self.loss, self.eta).cross_losses()
-        self.cross_loss_ = cross_loss(*crossed, self.source_names_, self.confidence, self.loss)
+        self.cross_loss_ = make_cross_loss(*crossed, self.source_names_, self.confidence, self.loss)
 
     def _told(self, member: Any, X: Any) -> FloatArray:
         """What each source of a member says, (p, n[, c])."""

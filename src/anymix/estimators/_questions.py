@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
 from anymix._hashing import content_of
+from anymix._parameters import Either, Number, Share, check
 from anymix.core import Assumptions, Averaged, Certificate, Loss
 from anymix.estimators._advice import advice, said_aside, suspicion
 from anymix.estimators._ensemble import SourceEnsemble
@@ -34,6 +35,7 @@ from anymix.sources import (
     find_influence,
     log_reference,
     masses_of,
+    measure_of,
     usual_clip,
     warn_of_training_rows,
     without_confidence,
@@ -194,6 +196,9 @@ class Questions(SourceEnsemble):
             What to certify in place of the loss: "accuracy" for the share of wrong labels, "mae",
             "brier", ...
         """
+        check(confidence, "confidence", Either(None, Share()))
+        check(loss_bound, "loss_bound", Either(None, Number(above=0)))
+        measure_of(measure, self.loss, len(self.classes_) if self._classification() else None)
         tables = self.evaluate(X, y, sample_domain)
         warn_of_training_rows(tables, self.sources_)
         found = certify_tables(
@@ -263,6 +268,7 @@ class Questions(SourceEnsemble):
 
     def predict_or_abstain(self, X: Any, max_novelty: float = 0.95) -> tuple[Any, Any]:
         """Predictions, and which rows (True) are unlike all sources; 1 − max_novelty at home."""
+        check(max_novelty, "max_novelty", Number(0, 1))
         answer = self.predict(X)
         with names_checked(self):
             return answer, self.novelty(X) > max_novelty

@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from anymix._parameters import check_parameters
 from anymix.estimators._rows import is_text
 from anymix.estimators._source_training import (
     check_part,
@@ -52,6 +53,7 @@ class ReweightedEstimator(MetaEstimatorMixin, BaseEstimator):
         inside may need the columns by name and kind.
         """
         if reset:
+            check_parameters(self)
             if self.estimator is None:
                 raise no_estimator(f"{type(self).__name__} needs an estimator")
             check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")

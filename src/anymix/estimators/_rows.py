@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,10 @@ from sklearn.utils.validation import (
 from anymix._arrays import FloatArray, named_sources
 from anymix._columns import is_gap
 from anymix._errors import InputError
+from anymix._parameters import Number, check
 from anymix.sources import Source, Tables
+
+FOLDS = Number(2, whole=True)
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,7 @@ def check_domains(
         if names is not None and len(names) > 1:
             raise ValueError(f"sample_domain is needed to learn from {len(names)} sources.")
         return np.asarray(names or ["source"]), np.zeros(n, dtype=np.intp)
+    check_names_rows(sample_domain)
     domain = column_or_1d(sample_domain)
     if domain.shape[0] != n:
         raise ValueError(f"sample_domain has {domain.shape[0]} entries for {n} rows.")
@@ -217,6 +220,16 @@ def check_domains(
             "sample_domain", "mixes words and numbers; name all sources in one way"
         ) from error
     return found, codes.astype(np.intp)
+
+
+def check_names_rows(sample_domain: Any) -> None:
+    """Refuse a name where the source of each row is due, such as that of a column."""
+    if isinstance(sample_domain, str):
+        raise InputError(
+            f"sample_domain={sample_domain!r:.60}",
+            "is a word, and not the source of each row; if it is a column of X, give "
+            f"sample_domain=X[{sample_domain!r:.60}] and leave the column out of X",
+        )
 
 
 def check_sources(sources: Sequence[Source]) -> None:
@@ -276,8 +289,7 @@ def folds_of(rows: Rows, n_folds: int, classification: bool, seed: Any) -> NDArr
 
     Each class of two rows or more is then in the training rows of every fold.
     """
-    if not (isinstance(n_folds, Integral) and n_folds >= 2):
-        raise ValueError(f"cv must be a whole number of folds, 2 or more; got {n_folds!r}.")
+    check(n_folds, "cv", FOLDS)
     rng = check_random_state(seed)
     fold = np.empty(rows.domain.size, dtype=np.intp)
     for k in np.unique(rows.domain):

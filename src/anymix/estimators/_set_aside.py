@@ -30,13 +30,25 @@ def with_set_aside(
         _check_left(len(known) - 1)
         worst = find_influence(tables, goal, known).worst()
         return replace(goal, set_aside=() if worst is None else (worst,), ways=len(known) + 1)
+    chosen = check_set_aside(asked, known)
+    return replace(goal, set_aside=tuple(k for k, name in enumerate(known) if name in chosen))
+
+
+def check_set_aside(asked: str | Sequence[str] | None, names: Iterable[object]) -> set[str]:
+    """Return the sources that are named; refuse names of none, and too many of them."""
+    known = [str(name) for name in names]
+    if asked is None:
+        return set()
+    if asked == "worst":
+        _check_left(len(known) - 1)
+        return set()
     if isinstance(asked, str):
         raise InputError("set_aside", f"takes a list of names, or 'worst'; got {asked!r}")
     chosen = {str(name) for name in asked}
     for name in sorted(chosen - {*known}):
         raise InputError("set_aside", f"names {name!r}; the sources are {', '.join(known)}")
     _check_left(len(known) - len(chosen))
-    return replace(goal, set_aside=tuple(k for k, name in enumerate(known) if name in chosen))
+    return chosen
 
 
 def _check_left(n: int) -> None:

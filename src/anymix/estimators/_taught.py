@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from anymix.estimators.cross_loss import cross_loss
+from anymix.estimators.cross_loss import make_cross_loss
 from anymix.sources import Learned, Taught
 
 
@@ -13,6 +13,6 @@ def take_up(model: Any, learned: Learned | Taught) -> None:
     model.combination_, model.certificate_ = learned.combination, learned.certificate
     model.solution_, model.calibration_report_ = learned.solution, learned.calibration_report
     model.novelty_, model.advice_ = learned.novelty, learned.advice
-    model.cross_loss_ = cross_loss(
+    model.cross_loss_ = make_cross_loss(
         *learned.cross_losses, model.source_names_, model.confidence, model.loss
     )

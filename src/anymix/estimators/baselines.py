@@ -7,7 +7,7 @@ in one place.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, n_rows
+from anymix._errors import ParameterError
+from anymix._parameters import Rule, Seed, check, did_you_mean
 from anymix.core import Problem, simplex, solve
 from anymix.densities import GaussianKDE
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._order import check_order
 from anymix.estimators._reweighted import ReweightedEstimator
-from anymix.estimators._rows import Rows, check_weight
+from anymix.estimators._rows import FOLDS, Rows, check_weight
 from anymix.estimators._source_training import SourceTrainer
 from anymix.sources import Source
 
@@ -95,13 +97,19 @@ class SingleSource(_Average):
         super().__init__(estimator, sources=sources, n_jobs=n_jobs, verbose=verbose)
         self.source = source
 
-    def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
+    def _check_sources_named(self) -> None:
         names = [str(name) for name in self.source_names_]
-        named = dict(zip(names, range(len(names)), strict=True))
-        k = named.get(str(self.source), self.source)
+        k = self._place()
         if not isinstance(k, Integral) or not 0 <= k < len(names):
-            raise ValueError(f"there is no source {self.source!r} among {names}.")
-        self.alpha_ = np.eye(len(names))[k]
+            meant = did_you_mean(self.source, names) or "."
+            raise ParameterError(f"there is no source {self.source!r} among {names}{meant}")
+
+    def _place(self) -> Any:
+        names = [str(name) for name in self.source_names_]
+        return names.index(str(self.source)) if str(self.source) in names else self.source
+
+    def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
+        self.alpha_ = np.eye(len(self.source_names_))[self._place()]
 
 
 class LambdaComb(_Average):
@@ -124,6 +132,10 @@ class LambdaComb(_Average):
         super().__init__(estimator, sources=sources, n_jobs=n_jobs, verbose=verbose)
         self.mixture = mixture
 
+    def _check_sources_named(self) -> None:
+        if self.mixture is not None:
+            simplex.check(self.mixture, len(self.source_names_), "mixture")
+
     def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
         p = len(self.sources_)
         given = simplex.uniform(p) if self.mixture is None else self.mixture
@@ -143,6 +155,8 @@ class Stacking(_Average):
     h_z the average Σ_k z_k h_k, and one measure for all: the pool.
     """
 
+    _takes: ClassVar[Mapping[str, Rule]] = {"random_state": Seed()}
+
     def __init__(
         self,
         estimator: Any = None,
@@ -156,6 +170,10 @@ class Stacking(_Average):
         super().__init__(estimator, sources=sources, n_jobs=n_jobs, verbose=verbose)
         self.cv = cv
         self.random_state = random_state
+
+    def _check_sources_named(self) -> None:
+        if len(self.source_names_) > 1:
+            check(self.cv, "cv", FOLDS)
 
     def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
         p, classes = len(self.sources_), self._labels

@@ -47,7 +47,7 @@ class CrossLoss(Record):
         )
 
 
-def cross_loss(
+def make_cross_loss(
     mean: FloatArray,
     error: FloatArray,
     names: Iterable[object],

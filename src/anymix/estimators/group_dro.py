@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,9 +11,11 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length
 
 from anymix._arrays import n_rows
+from anymix._parameters import Number, Rule
 from anymix.estimators._jobs import step
 from anymix.estimators._order import check_order
 from anymix.estimators._reweighted import ReweightedEstimator
+from anymix.estimators._rows import check_names_rows
 
 
 class GroupDRO(ReweightedEstimator):
@@ -58,6 +61,11 @@ class GroupDRO(ReweightedEstimator):
     (array([0.1]), array([0.5]))
     """
 
+    _takes: ClassVar[Mapping[str, Rule]] = {
+        "n_rounds": Number(1, whole=True),
+        "step_size": Number(above=0),
+    }
+
     def __init__(
         self,
         estimator: Any,
@@ -83,9 +91,8 @@ class GroupDRO(ReweightedEstimator):
             The source of each row; without it all rows are one group, which is a plain fit.
         """
         rows = self._rows(X, reset=True)
+        check_names_rows(sample_domain)
         check_order(X, y=y, sample_domain=sample_domain)
-        if self.n_rounds < 1:
-            raise ValueError(f"n_rounds must be at least 1; got {self.n_rounds}.")
         domain = np.zeros(n_rows(rows), dtype=int) if sample_domain is None else sample_domain
         check_consistent_length(rows, domain)
         self.groups_, group = np.unique(np.asarray(domain), return_inverse=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from anymix._errors import InputError
+from anymix._parameters import Either, Number, Rule
 from anymix.estimators._kmm_qp import BoxAndBand, Kernel, QPAnswer, mean_matching_weights
 from anymix.estimators._order import check_order
 from anymix.estimators._reweighted import ReweightedEstimator
@@ -63,6 +65,13 @@ class KernelMeanMatching(ReweightedEstimator):
 
     Paper: Sec. 5.1.
     """
+
+    _takes: ClassVar[Mapping[str, Rule]] = {
+        "gamma": Either(None, Number(above=0)),
+        "B": Number(above=0),
+        "eps": Either(None, Number(0)),
+        "tol": Number(above=0),
+    }
 
     def __init__(
         self,

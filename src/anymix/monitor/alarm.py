@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from anymix._arrays import FloatArray, source_numbers
+from anymix._errors import ParameterError
 from anymix.core import Record
 from anymix.monitor import _inputs
 from anymix.monitor._moments import confusion_matrix
@@ -98,11 +99,7 @@ def mixture_alarm(
     >>> mixture_alarm(evidence(np.zeros(300)), sources, domain).rings
     True
     """
-    if not 0.0 < level < 1.0 or (n_bootstrap + 1) * level < 1.0:
-        raise ValueError(
-            f"level must lie between 1/(n_bootstrap + 1) and 1, or the alarm could never ring; got "
-            f"level={level} with n_bootstrap={n_bootstrap}."
-        )
+    check_level(level, n_bootstrap)
     rng = np.random.default_rng(rng)
     there = _scores(reference, "reference")
     p = len(there) - 1
@@ -117,6 +114,15 @@ def mixture_alarm(
     stranger = np.max(null / unit, axis=1) >= np.max(observed / unit)
     p_value = float((1 + stranger.sum()) / (n_bootstrap + 1))
     return Alarm(p_value <= level, p_value, level, float(np.abs(gap).max()))
+
+
+def check_level(level: float, n_bootstrap: int) -> None:
+    """Refuse a rate of false alarms that so many resamples cannot tell."""
+    if not 0.0 < level < 1.0 or (n_bootstrap + 1) * level < 1.0:
+        raise ParameterError(
+            f"level must lie between 1/(n_bootstrap + 1) and 1, or the alarm could never ring; got "
+            f"level={level} with n_bootstrap={n_bootstrap}."
+        )
 
 
 def _scores(evidence: Scores, name: str, n_sources: int | None = None) -> FloatArray:

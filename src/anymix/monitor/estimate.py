@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, solve_triangular
 
 from anymix._arrays import FloatArray, source_numbers
+from anymix._parameters import Number, Share, Words, check
 from anymix.core import Record, simplex
 from anymix.monitor import _inputs
 from anymix.monitor._intervals import (
@@ -163,13 +164,21 @@ def _interval(found: Found, n: FloatArray, confidence: float) -> Ends:
     return np.minimum.reduce([lower, least, mixture]), np.maximum.reduce([upper, most, mixture])
 
 
+# Fewer resamples have no ends.
+SETTINGS = {
+    "method": Words("inversion", "em"),
+    "n_bootstrap": Number(20, whole=True),
+    "confidence": Share(),
+}
+
+
 def _check_settings(method: str, n_bootstrap: int, confidence: float) -> None:
-    if method not in ("inversion", "em"):
-        raise ValueError(f"method must be 'inversion' or 'em'; got {method!r}.")
-    if n_bootstrap < 20:
-        raise ValueError(f"n_bootstrap must be at least 20 for an interval; got {n_bootstrap}.")
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must lie between 0 and 1; got {confidence}.")
+    for name, value in {
+        "method": method,
+        "n_bootstrap": n_bootstrap,
+        "confidence": confidence,
+    }.items():
+        check(value, name, SETTINGS[name])
 
 
 def _factor(V: FloatArray, lift: float) -> FloatArray:

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, IntArray, n_rows, named_sources
+from anymix._parameters import Share, check
 from anymix.core import Record
 from anymix.monitor import _losses
 from anymix.monitor.adapt import adapt_labelled, adapt_z
-from anymix.monitor.alarm import Alarm, Scores, mixture_alarm
-from anymix.monitor.estimate import MixtureEstimate, estimate_mixture
+from anymix.monitor.alarm import Alarm, Scores, check_level, mixture_alarm
+from anymix.monitor.estimate import SETTINGS, MixtureEstimate, estimate_mixture
 from anymix.monitor.unlabelled import ExpectedLoss, checked_losses, expected_loss, spoken
 from anymix.sources import Tables
 
@@ -125,6 +126,12 @@ class Monitor:
         self.level = level
         self.n_bootstrap = n_bootstrap
 
+    def _check(self) -> None:
+        """Say what is wrong with the settings before the model is asked about any row."""
+        for name, rule in {**SETTINGS, "level": Share()}.items():
+            check(getattr(self, name), name, rule)
+        check_level(self.level, self.n_bootstrap)
+
     @classmethod
     def from_tables(cls, model: Any, tables: Tables | None = None, **settings: Any) -> Self:
         """Watch a fitted model by what its sources said of held-out rows, without the rows.
@@ -134,6 +141,7 @@ class Monitor:
         `expected_loss` come from `held_out_` of the model, what was predicted at each row without
         having learned from it, or from other tables' own targets.
         """
+        cls(model, None, None, **settings)._check()
         if getattr(model, "novelty_", None) is None:
             raise ValueError(
                 "monitoring needs a density of each source; this model has responsibilities alone."
@@ -183,6 +191,7 @@ class Monitor:
 
     def estimate(self, X: Any, rng: int | np.random.Generator = 0) -> TrafficReport:
         """Return the mixture of the rows X, the alarm, a sentence and, if known, the loss."""
+        self._check()
         rng = np.random.default_rng(rng)
         names = tuple(str(name) for name in self.model.source_names_)
         traffic, domain = self.scores(X), self.domain

@@ -44,6 +44,7 @@ from anymix.sources.measures import NEEDS_LABELS as NEEDS_LABELS
 from anymix.sources.measures import NOT_CERTIFIED as NOT_CERTIFIED
 from anymix.sources.measures import WRONG as WRONG
 from anymix.sources.measures import Measure as Measure
+from anymix.sources.measures import check_learnable as check_learnable
 from anymix.sources.measures import check_measure as check_measure
 from anymix.sources.measures import is_of_labels as is_of_labels
 from anymix.sources.measures import judge_of as judge_of

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
 from anymix._errors import ParameterError
-from anymix._parameters import did_you_mean, either
+from anymix._parameters import Words, did_you_mean, either
 from anymix.core import LOSSES, Loss, Unit, get_loss, loss_name, losses_at, unit_of
 from anymix.sources.source import PROBABILITY_FLOOR
 
@@ -138,6 +138,36 @@ def check_measure(measure: str) -> str:
     if not meant:
         meant = f"; of labels there are {either(OF_LABELS)}, of numbers {either(OF_NUMBERS)}."
     raise ParameterError(f"there is no measure {measure!r:.60}{meant}")
+
+
+def check_learnable(loss: str | Loss, labels: bool) -> None:
+    """Refuse what nothing can be learned with: a measure that is no loss, or a loss of other kind.
+
+    Examples
+    --------
+    >>> check_learnable("accuracy", True)
+    Traceback (most recent call last):
+    ...
+    anymix._errors.ParameterError: loss 'accuracy' cannot be learned with; learn with
+    'cross_entropy' and ask compare and certify for measure='accuracy'.
+    """
+    usual = "cross_entropy" if labels else "squared"
+    known = {name: kind for name, kind in LOSSES.items() if kind().of_classes == labels}
+    if isinstance(loss, str) and loss not in LOSSES:
+        other = ALIASES.get(loss, loss)
+        if other in LOSSES:
+            raise ParameterError(f"loss {loss!r} is called {other!r} here; write that.")
+        if loss in (*OF_LABELS, *OF_NUMBERS) or other in (*OF_LABELS, *OF_NUMBERS):
+            raise ParameterError(
+                f"loss {loss!r} cannot be learned with; learn with {usual!r} and ask compare and "
+                f"certify for measure={loss!r}."
+            )
+        raise ParameterError(f"loss {Words(*known)(loss)}, or a Loss".replace("?, or a Loss", "?"))
+    if not isinstance(loss, str | Loss):
+        raise ParameterError(f"loss must be {either(known)}, or a Loss, not {loss!r:.60}.")
+    if get_loss(loss).of_classes != labels:
+        task = "a classification" if labels else "a regression"
+        raise ParameterError(f"{task} needs {either(known)}, or a Loss of its kind; got {loss!r}.")
 
 
 def is_of_labels(measure: str | Loss) -> bool:
