@@ -319,7 +319,7 @@ def test_bad_input_speaks():
         fit(table, [0, 1, 0], sample_weight=[1, 1, -1])
     with pytest.raises(ValueError, match="'own' or 'shared'"):
         TemperatureScaling(temperature="cold").fit(table, [0, 1, 0])
-    with pytest.raises(ValueError, match="prior must be positive"):
+    with pytest.raises(ValueError, match="prior must be a number above 0"):
         TemperatureScaling(prior=0).fit(table, [0, 1, 0])
     with pytest.raises(ValueError, match="fitted with 2 sources"):
         fit(table, [0, 1, 0]).transform(np.zeros((3, 1)))

@@ -199,7 +199,7 @@ def test_what_cannot_be_done_has_a_sentence():
         ContrastiveDensity(RandomForestClassifier(5)).fit(rows(n=99)).to_arrays()
     with pytest.raises(ValueError, match="kind='centers' is not known"):
         ContrastiveDensity(reference="centers").fit(X)
-    with pytest.raises(ValueError, match="n_draws must be above 0"):
+    with pytest.raises(ValueError, match="n_draws must be a number above 0"):
         ContrastiveDensity(n_draws=0).fit(X)
     with pytest.raises(InputError, match="has no column 'word'"):
         ContrastiveDensity(random_state=0).fit(X).score_samples(X[["age", "code"]])

@@ -144,7 +144,7 @@ def test_the_wide_gaussian_stands_for_rows_that_were_not_seen():
     np.testing.assert_allclose(with_it.score_samples(far), expected, rtol=1e-9)
     assert with_it.n_components_ == 1
     assert [len(d.to_arrays()["weights"]) for d in (with_it, without)] == [2, 1]
-    with pytest.raises(ValueError, match="background must be 0 or a positive number; got -1"):
+    with pytest.raises(ValueError, match="background must be a number of 0 or more, not -1"):
         GaussianMixtureDensity(background=-1).fit(X)
 
 
@@ -168,7 +168,9 @@ def test_constant_features_are_allowed():
 def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="minimum of 2 is required by GaussianMixtureDensity"):
         GaussianMixtureDensity().fit([[1.0]])
-    with pytest.raises(ValueError, match="max_components must be at least 1; got 0"):
+    with pytest.raises(
+        ValueError, match="max_components must be a whole number of 1 or more, not 0"
+    ):
         GaussianMixtureDensity(max_components=0).fit([[1.0], [2.0]])
     with pytest.raises(ValueError, match="NaN"):
         GaussianMixtureDensity().fit([[1.0], [np.nan]])

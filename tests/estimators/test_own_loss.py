@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, compare
 from anymix.core import Combination, Loss, Problem, certify, losses_at, solve
@@ -178,7 +179,7 @@ def test_there_is_one_standard_error():
         )
     point = losses_at(model.predict_proba(X), tables.targets, "cross_entropy")[d == "a"]
     half = (by_models.upper - by_models.loss)[1, 0]
-    due = 1.959963984540054 * point.std(ddof=1) / np.sqrt(point.size)
+    due = stats.t.ppf(0.975, point.size - 1) * point.std(ddof=1) / np.sqrt(point.size)
     assert half == pytest.approx(due)
 
 

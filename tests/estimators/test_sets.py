@@ -250,7 +250,7 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(numbers, labels):
         alone = DistributionWeightedRegressor(Ridge()).fit(X, y)
     with pytest.raises(ValueError, match="need several sources, and this model has one"):
         alone.predict_interval(X)
-    with pytest.raises(ValueError, match="is a share between 0 and 1: write 0.9, not 90"):
+    with pytest.raises(ValueError, match=r"is a share between 0 and 1: write 0\.9, not 90"):
         numbers.predict_interval(X, 90)
     with pytest.raises(TypeError, match=r"calibration is \(X, y, sample_domain\)"):
         numbers.predict_interval(X, calibration=X)

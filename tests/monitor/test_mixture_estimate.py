@@ -273,7 +273,7 @@ EVEN, DOMAIN = np.full((2, 4), np.log(0.5)), np.array([0, 0, 1, 1])
         ({"log_r_traffic": EVEN + 1}, "subtract its logsumexp"),
         ({"log_r_traffic": EVEN[:, :0]}, "neither empty"),
         ({"method": "guess"}, "'inversion' or 'em'"),
-        ({"n_bootstrap": 3}, "at least 20"),
+        ({"n_bootstrap": 3}, "20 or more"),
         ({"confidence": 95}, "between 0 and 1"),
         ({"sample_domain": DOMAIN + 0.0}, "whole numbers"),
     ],

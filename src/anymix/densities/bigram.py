@@ -13,11 +13,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, IntArray
+from anymix._parameters import check_parameters
 from anymix.densities._base import Arrays, Travels
 from anymix.densities._bigram_arrays import from_arrays, to_arrays
 from anymix.densities._bigram_table import BigramTable
 from anymix.densities._common_words import MIN_DOCUMENTS, PairCounts, count_pairs, named
-from anymix.densities._smoothing import SMOOTHINGS, UNIGRAM, smooth_counts
+from anymix.densities._rules import BIGRAMS
+from anymix.densities._smoothing import UNIGRAM, smooth_counts
 from anymix.densities._tokens import blocks_of, flatten, known_ids, unflatten
 from anymix.densities.arpa import BEGIN, END, UNKNOWN, read_arpa, write_arpa
 
@@ -79,6 +81,8 @@ class BigramModel(Travels, BaseEstimator):
     _pairs: PairCounts | None = None
     _is_common: bool = False
 
+    _takes = BIGRAMS
+
     def __init__(
         self,
         smoothing: str = "katz",
@@ -101,7 +105,7 @@ class BigramModel(Travels, BaseEstimator):
             Documents as tokens; at least one.
         y : ignored
         """
-        self._check_parameters()
+        check_parameters(self)
         tokens, bounds = flatten(self._documents(X))
         if len(bounds) == 1:
             raise ValueError("the corpus is empty; give at least one document to learn from")
@@ -223,14 +227,6 @@ class BigramModel(Travels, BaseEstimator):
         shared._learn(pairs, common)
         shared._is_common = True
         return shared
-
-    def _check_parameters(self) -> None:
-        for name, allowed in (("smoothing", tuple(SMOOTHINGS)), ("unknown", ("drop", "map"))):
-            value = getattr(self, name)
-            if value not in allowed:
-                raise ValueError(f"{name}={value!r} is not known; choose one of {allowed}")
-        if self.min_count < 1:
-            raise ValueError(f"min_count is {self.min_count}; it must be 1 or more")
 
     def _words(self, tokens: list[str]) -> list[str]:
         """Return the vocabulary: given, or learned from the tokens."""

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray, IntArray, source_numbers
+from anymix._parameters import check_parameters
 from anymix.densities._domain_likelihood import (
     Objective,
     floored_responsibilities,
@@ -28,6 +29,7 @@ from anymix.densities._domain_sums import DomainRows, DomainSums, calibrated
 from anymix.densities._domain_sums import balanced_weights as balanced_weights
 from anymix.densities._domain_sums import calibration_error as calibration_error
 from anymix.densities._domain_sums import domain_log_loss as domain_log_loss
+from anymix.densities._rules import TEMPERATURES
 
 MANY_POINTS = 10_000
 KINDS = ("own", "shared")
@@ -85,6 +87,8 @@ class TemperatureScaling(BaseEstimator):
            [0.02]])
     """
 
+    _takes = TEMPERATURES
+
     def __init__(
         self,
         temperature: str = "own",
@@ -116,7 +120,7 @@ class TemperatureScaling(BaseEstimator):
         sample_weight : array of shape (m,), optional
             Weight of each point within its source.
         """
-        self._check_parameters()
+        check_parameters(self)
         table = _checked_log_densities(log_densities)
         domain, weight = _checked_points(table, sample_domain, sample_weight)
         table, domain, weight = table[:, weight > 0], domain[weight > 0], weight[weight > 0]
@@ -129,21 +133,12 @@ class TemperatureScaling(BaseEstimator):
 
     def fit_sums(self, points: DomainSums) -> Self:
         """Fit by sums over points that may be anywhere."""
-        self._check_parameters()
+        check_parameters(self)
         scale, self.offset_, self.n_iter_ = self._solve(points)
         self.floor_, self.temperature_ = points.floor, 1.0 / scale
         tally = points.tally(self.temperature_, self.offset_)
         self.report_ = CalibrationReport.of(points.n_points, tally)
         return self
-
-    def _check_parameters(self) -> None:
-        if self.temperature not in KINDS:
-            raise ValueError(f"temperature must be 'own' or 'shared'; got {self.temperature!r}.")
-        if not (self.prior > 0 and self.doubt >= 0):
-            raise ValueError(
-                f"prior must be positive and doubt at least 0; got {self.prior} and {self.doubt}: "
-                "without a prior separable points would send a temperature to 0."
-            )
 
     def _solve(self, points: DomainSums) -> tuple[FloatArray, FloatArray, int]:
         """Fit the common temperature from the identity, then each source's own from the common."""

@@ -17,6 +17,7 @@ from anymix._arrays import FloatArray
 from anymix._boosted_trees import BoostedTrees
 from anymix._columns import Columns
 from anymix._errors import InputError
+from anymix._parameters import check_parameters
 from anymix.densities._base import (
     Arrays,
     Density,
@@ -27,6 +28,7 @@ from anymix.densities._base import (
 )
 from anymix.densities._contrastive_arrays import packed, received
 from anymix.densities._contrastive_trees import boosted_trees, on_public_grid
+from anymix.densities._rules import CONTRASTIVE
 from anymix.densities.reference import Reference
 
 LEAST_PROBABILITY = 1e-7  # a classifier that is surer than this has seen too few rows to be
@@ -91,6 +93,8 @@ class ContrastiveDensity(Travels, Density):
 
     kind = "contrastive"
 
+    _takes = CONTRASTIVE
+
     def __init__(
         self,
         estimator: Any = None,
@@ -134,7 +138,7 @@ class ContrastiveDensity(Travels, Density):
         sample_weight : array of shape (n,), optional
             Weight of each row.
         """
-        self._check_parameters()
+        check_parameters(self)
         rng = check_random_state(self.random_state)
         self.reference_ = self.reference if _is_given(self.reference) else self._made(X)
         self.columns_ = getattr(self.reference_, "columns", None) or Columns.of(X)
@@ -258,13 +262,6 @@ class ContrastiveDensity(Travels, Density):
             raise InputError(
                 f"a ContrastiveDensity with draws of {type(self.reference_).__name__}",
                 "cannot be packed; give it a Reference",
-            )
-
-    def _check_parameters(self) -> None:
-        if not (self.n_draws > 0 and self.least_draws >= 1):
-            raise ValueError(
-                f"n_draws must be above 0 and least_draws at least 1; got {self.n_draws} and "
-                f"{self.least_draws}."
             )
 
     def _encoded(self, X: Any) -> FloatArray:

@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 from anymix._arrays import FloatArray
 from anymix._columns import Columns
 from anymix._errors import InputError
+from anymix._parameters import check_parameters
 from anymix.densities._base import (
     Arrays,
     GraphBuilder,
@@ -48,6 +49,7 @@ from anymix.densities._domain_models import (
     trees_graph,
     trees_to_arrays,
 )
+from anymix.densities._rules import DOMAINS
 
 FLOATS = [np.float64, np.float32]
 MOST_DOMAINS = 500  # of a classifier that travels: every row costs a number for each
@@ -112,6 +114,8 @@ class DomainClassifier(Travels, BaseEstimator):
     kind = "domain_classifier"
     columns_: Columns | None = None
 
+    _takes = DOMAINS
+
     def __init__(
         self, estimator: Any = None, *, C: float = 1.0, max_iter: int = 1000, tol: float = 1e-5
     ) -> None:
@@ -153,6 +157,7 @@ class DomainClassifier(Travels, BaseEstimator):
         sample_weight : array of shape (n,), optional
             Weight of each row.
         """
+        check_parameters(self)
         if y is None:
             raise ValueError(
                 "DomainClassifier requires y to be passed, but the target y is None: "

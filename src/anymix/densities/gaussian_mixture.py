@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from anymix._arrays import FloatArray
+from anymix._parameters import check_parameters
 from anymix.densities._base import (
     LARGEST,
     TINY,
@@ -35,6 +36,7 @@ from anymix.densities._gaussians import (
     in_units,
     is_diagonal,
 )
+from anymix.densities._rules import MIXTURE
 from anymix.densities._scales import spreads
 from anymix.densities.bandwidth import merge_repeats, spread
 
@@ -95,6 +97,8 @@ class GaussianMixtureDensity(Travels, Density):
     kind = "gaussian_mixture"
     _wide: Wide | None = None
 
+    _takes = MIXTURE
+
     def __init__(
         self,
         max_components: int = 10,
@@ -112,11 +116,8 @@ class GaussianMixtureDensity(Travels, Density):
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Fit mixtures of one, two, ... components and keep the one with the least BIC."""
+        check_parameters(self)
         rows: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        if self.max_components < 1:
-            raise ValueError(f"max_components must be at least 1; got {self.max_components}.")
-        if not 0 <= self.background < np.inf:
-            raise ValueError(f"background must be 0 or a positive number; got {self.background}.")
         rng = check_random_state(self.random_state)
         scale = self._scale(rows)
         most = min(self.max_components, len(merge_repeats(rows, np.ones(len(rows)))[0]))

@@ -9,6 +9,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from anymix._arrays import FloatArray
+from anymix._parameters import check_parameters
 from anymix.densities._bandwidth_choice import ChoosesBandwidth
 from anymix.densities._base import (
     Arrays,
@@ -18,6 +19,7 @@ from anymix.densities._base import (
     Travels,
 )
 from anymix.densities._kernel_sums import held_out_log_densities
+from anymix.densities._rules import KERNELS
 from anymix.densities._scales import Scale, checked_scale, packed_scale, spreads, warn_of_scales
 from anymix.densities.bandwidth import merge_repeats
 from anymix.densities.centres import (
@@ -93,6 +95,8 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
     scale_: FloatArray | None = None
     _least_distinct: int | None = None  # rows behind a centre; None if centres are all we have
 
+    _takes = KERNELS
+
     def __init__(
         self,
         bandwidth: str | float = "cv",
@@ -115,6 +119,7 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
 
         Rows of weight zero, or of less than 1e-30 of the largest, are dropped.
         """
+        check_parameters(self)
         # In one order, so that a density read from its arrays rounds as this one does.
         rows: FloatArray = validate_data(self, X, dtype=np.float64, order="C")
         weights: FloatArray = _check_sample_weight(

@@ -12,7 +12,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import IntArray
+from anymix._parameters import check_parameters
 from anymix.densities._common_words import MIN_DOCUMENTS
+from anymix.densities._rules import VOCABULARY
 from anymix.densities._tokens import (
     WORD,
     cut,
@@ -80,6 +82,8 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
 
     vocabulary_: list[str]
 
+    _takes = VOCABULARY
+
     def __init__(
         self,
         min_count: int = 2,
@@ -106,7 +110,7 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
         sample_domain : (m,) array, optional
             The domain of each document; by default they all belong to one.
         """
-        self._check_parameters()
+        check_parameters(self)
         counts = count_words(self._tokens(X), sample_domain)
         self.vocabulary_ = shared_words(counts, self.min_count, self.words)
         return self
@@ -141,7 +145,7 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
         counts : list of dict
             What `word_counts` returned at each site; refused if it is anything else.
         """
-        self._check_parameters()
+        check_parameters(self)
         find = pattern_of(self.token_pattern).findall
         for k, one in enumerate(counts):
             _check_counts(one, find, f"the word counts of site {k}")
@@ -168,14 +172,6 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.string, tags.input_tags.two_d_array = True, False
         return tags
-
-    def _check_parameters(self) -> None:
-        for name, allowed in (("output", ("counts", "tokens")), ("words", ("every", "any"))):
-            value = getattr(self, name)
-            if value not in allowed:
-                raise ValueError(f"{name}={value!r} is not known; choose one of {allowed}")
-        if self.min_count < 1:
-            raise ValueError(f"min_count is {self.min_count}; it must be 1 or more")
 
     def _tokens(self, X: Iterable[str]) -> list[list[str]]:
         return cut(documents_in(X), self.token_pattern, self.lowercase)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from anymix._arrays import FloatArray
+from anymix._parameters import check_parameters
 from anymix.densities._tokens import WORD, cut, documents_in
 from anymix.densities.bigram import BigramModel
 from anymix.densities.text import count_words, shared_words
@@ -91,7 +92,7 @@ class TextDensity(BigramModel):
         """
         shared: Self = clone(self)
         if self.vocabulary is None:
-            self._check_parameters()
+            check_parameters(self)
             counts = count_words(self._documents(X))
             shared.set_params(vocabulary=shared_words(counts, self.min_count, "any"))
         return shared

@@ -196,7 +196,8 @@ class Questions(SourceEnsemble):
             What to certify in place of the loss: "accuracy" for the share of wrong labels, "mae",
             "brier", ...
         """
-        check(confidence, "confidence", Either(None, Share()))
+        if confidence is not None:
+            check(confidence, "confidence", Share())
         check(loss_bound, "loss_bound", Either(None, Number(above=0)))
         measure_of(measure, self.loss, len(self.classes_) if self._classification() else None)
         tables = self.evaluate(X, y, sample_domain)
