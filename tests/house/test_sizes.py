@@ -16,6 +16,7 @@ DOORS = {
     "anymix.core.judgement.Judgement.from_log_densities",
     "anymix.core.normalised.NormalisedRule.of",
     "anymix.core.solvers.methods.solve",
+    "anymix.estimators.comparison.compare",
     "anymix.exchange.pack.pack_source",
 }
 

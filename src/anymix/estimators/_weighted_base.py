@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -11,14 +11,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
-from anymix._errors import ParameterError
-from anymix._parameters import Either, Flag, Number, Rule, Seed, Share, Words, check
 from anymix.core import Averaged, Combination, Loss, check_number
+from anymix.estimators._checked import Checked
 from anymix.estimators._held_out import held_out_answers, novelty_of
 from anymix.estimators._jobs import step
 from anymix.estimators._members import Members
-from anymix.estimators._rows import FOLDS, Rows, check_every_source, check_X
-from anymix.estimators._set_aside import check_set_aside, with_set_aside
+from anymix.estimators._rows import Rows, check_every_source, check_X
+from anymix.estimators._set_aside import with_set_aside
 from anymix.estimators._source_training import SourceTrainer
 from anymix.estimators._tables_given import check_tables
 from anymix.estimators._taught import take_up
@@ -28,7 +27,6 @@ from anymix.sources import (
     Source,
     Tables,
     Teaching,
-    check_learnable,
     evaluate,
     learn,
     learn_apart,
@@ -55,23 +53,11 @@ LEARNED_FROM_SEVERAL = (
 )
 
 
-class DistributionWeighting(Members):
+class DistributionWeighting(Checked):
     """Weights z_k D_k(x) + (η/p) U(x), with z learned so that no source is let down at home."""
 
     uses_density: ClassVar[bool] = True
     rule: str = "marginal"
-    _takes: ClassVar[Mapping[str, Rule]] = {
-        "objective": Words("regret", "robust", "gamma"),
-        "shrinkage": Either(Words("auto"), Number(0)),
-        "eta": Number(above=0),
-        "calibrate": Flag(),
-        "confidence": Share(),
-        "skip_below": Number(0),
-        "random_state": Seed(),
-        "consult": Flag(),
-        "refit": Flag(),
-        "rule": Words("marginal", "normalised"),
-    }
 
     def __init__(
         self,
@@ -134,21 +120,6 @@ class DistributionWeighting(Members):
 
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(_why_missing(type(self).__name__, self.__dict__, name))
-
-    def _check_sources_named(self) -> None:
-        # A single source is neither cut into folds nor set aside.
-        if len(self.source_names_) > 1:
-            check(self.cv, "cv", FOLDS)
-            check_set_aside(self.set_aside, self.source_names_)
-
-    def _check_parts(self) -> None:
-        super()._check_parts()
-        check_learnable(self.loss, self._classification())
-        if self.objective == "gamma" and self.shrinkage not in ("auto", 0):
-            raise ParameterError(
-                "shrinkage is for the objectives 'regret' and 'robust'; leave it at 'auto' with "
-                "'gamma', which has one answer."
-            )
 
     def _train(self, rows: Rows, trainer: SourceTrainer) -> None:
         """Train the predictors; what weighs them is chosen by what they say."""

@@ -100,7 +100,7 @@ class SingleSource(_Average):
     def _check_sources_named(self) -> None:
         names = [str(name) for name in self.source_names_]
         k = self._place()
-        if not isinstance(k, Integral) or not 0 <= k < len(names):
+        if not isinstance(k, Integral) or int(k) not in range(len(names)):
             meant = did_you_mean(self.source, names) or "."
             raise ParameterError(f"there is no source {self.source!r} among {names}{meant}")
 

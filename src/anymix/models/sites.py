@@ -115,8 +115,9 @@ def _seen(tables: Tables, sites: Sequence[SiteTable], model: Any) -> list[str]:
     rows = None if known is None else known.rows
     names = [str(name) for name in model.source_names_]
     for site in sites:
-        here = rows is not None and site.content is not None
-        if here and rows.have_seen(site.content, names.index(site.site)):
+        if rows is None or site.content is None:
+            continue
+        if rows.have_seen(site.content, names.index(site.site)):
             found.add(site.site)
     return [name for name in names if name in found]
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, solve_triangular
 
 from anymix._arrays import FloatArray, source_numbers
-from anymix._parameters import Number, Share, Words, check
+from anymix._parameters import Number, Rule, Share, Words, check
 from anymix.core import Record, simplex
 from anymix.monitor import _inputs
 from anymix.monitor._intervals import (
@@ -165,7 +165,7 @@ def _interval(found: Found, n: FloatArray, confidence: float) -> Ends:
 
 
 # Fewer resamples have no ends.
-SETTINGS = {
+SETTINGS: dict[str, Rule] = {
     "method": Words("inversion", "em"),
     "n_bootstrap": Number(20, whole=True),
     "confidence": Share(),

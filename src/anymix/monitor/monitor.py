@@ -128,7 +128,8 @@ class Monitor:
 
     def _check(self) -> None:
         """Say what is wrong with the settings before the model is asked about any row."""
-        for name, rule in {**SETTINGS, "level": Share()}.items():
+        check(self.level, "level", Share())
+        for name, rule in SETTINGS.items():
             check(getattr(self, name), name, rule)
         check_level(self.level, self.n_bootstrap)
 
