@@ -1,4 +1,4 @@
-"""What the parameters of the distribution-weighted models may be, said before anything is trained."""
+"""What parameters of the distribution-weighted models may be, before anything is trained."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         density = None if isinstance(density, str) and density == "auto" else density
         example = "GaussianKDE()" + ", or 'auto'" * isinstance(density, str)
         check_part(density, "density", ("score_samples", "log_responsibilities"), example)
-        for part in [step for _, step in getattr(density, "steps", [])] or [density]:
+        for part in [one for _, one in getattr(density, "steps", [])] or [density]:
             check_parameters(part)
 
     def _all_classes(self, y: NDArray[Any]) -> NDArray[Any]:

@@ -15,7 +15,6 @@ from anymix.core import Averaged, Combination, Loss, check_number
 from anymix.estimators._checked import Checked
 from anymix.estimators._held_out import held_out_answers, novelty_of
 from anymix.estimators._jobs import step
-from anymix.estimators._members import Members
 from anymix.estimators._rows import Rows, check_every_source, check_X
 from anymix.estimators._set_aside import with_set_aside
 from anymix.estimators._source_training import SourceTrainer
