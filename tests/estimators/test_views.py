@@ -40,7 +40,8 @@ def model(rows):
 @pytest.fixture(scope="module")
 def comparison(rows, model):
     models = {"average": Uniform(Ridge()).fit(*rows), "all rows": Joint(Ridge()).fit(*rows)}
-    return compare({**models, "anymix": model}, *rows)
+    X, y, d = regression(seed=1)
+    return compare({**models, "anymix": model}, pd.DataFrame(X, columns=["u", "v"]), y, d)
 
 
 def test_a_comparison_is_a_frame(comparison):

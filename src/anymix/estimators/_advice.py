@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anymix.estimators.comparison import Comparison
-from anymix.sources import MOST_SOURCES, Influence
+from anymix.sources import MOST_SOURCES, Influence, SecondRound
 
 # More would bury the rest; all are in `influence_` and in the report.
 MOST_SENTENCES = 3
@@ -36,6 +36,18 @@ def advice(model: Any, comparison: Comparison) -> str:
         f"{names[blamed]} to {100 * share[blamed]:.0f} %; {robust}look at the predictor and the "
         f"density of {names[blamed]}."
     )
+
+
+def said_of_choices(model: Any) -> list[str]:
+    """Say what the sources are weighed by, and which of them hear the others."""
+    told, choice = model.advice_, vars(model).get("density_choice_")
+    names = [str(name) for name in model.source_names_]
+    again = [isinstance(source.predictor, SecondRound) for source in model.sources_]
+    said = [""] * len(names) if told is None else told.sentences(names)
+    for k in np.flatnonzero(again):
+        own = "" if told is None or not told.gains[k] else f"{said[k]} "
+        said[k] = f"{own}{names[k]} was trained again, on what the pool of the others leaves."
+    return ["" if choice is None else str(choice), "\n".join(filter(None, said))]
 
 
 def said_aside(names: Sequence[str]) -> str:

@@ -164,12 +164,7 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         if not self.sources and not self.chooses_learner:
             self.estimator_or_default()
         check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
-        density = getattr(self, "density", None)
-        density = None if isinstance(density, str) and density == "auto" else density
-        example = "GaussianKDE()" + ", or 'auto'" * isinstance(density, str)
-        check_part(density, "density", ("score_samples", "log_responsibilities"), example)
-        for part in [one for _, one in getattr(density, "steps", [])] or [density]:
-            check_parameters(part)
+        _check_density(getattr(self, "density", None))
 
     def _all_classes(self, y: NDArray[Any]) -> NDArray[Any]:
         if not self.sources:
@@ -274,3 +269,13 @@ class SourceEnsemble(ModelViews, BaseEstimator):
     def _fallback(self) -> Any:
         """Return an estimator of the kind that this is when none was given."""
         return LogisticRegression(max_iter=1000) if self._classification() else Ridge()
+
+
+def _check_density(density: Any) -> None:
+    """Check a density and its parameters; of a pipeline those of every step."""
+    if isinstance(density, str) and density == "auto":
+        return
+    example = "GaussianKDE()" + ", or 'auto'" * isinstance(density, str)
+    check_part(density, "density", ("score_samples", "log_responsibilities"), example)
+    for part in [one for _, one in getattr(density, "steps", [])] or [density]:
+        check_parameters(part)

@@ -9,6 +9,7 @@ import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix._errors import not_installed
+from anymix.core import unit_of
 
 
 def load_pandas() -> Any:
@@ -64,25 +65,14 @@ def about(comparison: Any) -> dict[str, Any]:
     named = zip(comparison.methods, comparison.privileged, strict=True)
     return {
         "measure": comparison.measure,
-        "unit": unit_of(comparison),
-        "better": "higher" if higher_is_better(comparison) else "smaller",
+        "unit": unit_of(comparison.measure).head,
+        "better": "higher" if comparison.higher_is_better else "smaller",
         "privileged": [method for method, starred in named if starred],
         "worst_mixture": dict(zip(comparison.methods, comparison.worst_mixture, strict=True)),
     }
 
 
-def unit_of(comparison: Any) -> str:
-    """Say what was measured, as the comparison does itself where it knows."""
-    measure = str(comparison.measure)
-    words = "share of wrong labels" if measure == "accuracy" else measure.replace("_", "-")
-    return str(getattr(comparison, "unit", words))
-
-
-def higher_is_better(comparison: Any) -> bool:
-    """Whether large numbers are good ones; losses are not."""
-    return bool(getattr(comparison, "higher_is_better", False))
-
-
 def caption(comparison: Any) -> str:
     """Name the unit, and which numbers are better."""
-    return f"{unit_of(comparison)}, {about(comparison)['better']} is better"
+    unit = unit_of(comparison.measure)
+    return f"{unit.head}, {unit.direction}"

@@ -14,7 +14,7 @@ from anymix._arrays import FloatArray, n_rows
 from anymix._hashing import content_of
 from anymix._parameters import Either, Number, Share, check
 from anymix.core import Assumptions, Averaged, Certificate, Loss
-from anymix.estimators._advice import advice, said_aside, suspicion
+from anymix.estimators._advice import advice, said_aside, said_of_choices, suspicion
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._frames import labelled
 from anymix.estimators._order import check_order
@@ -27,7 +27,6 @@ from anymix.sources import (
     HeldOut,
     Influence,
     Novelty,
-    SecondRound,
     Seen,
     Tables,
     certify_tables,
@@ -113,23 +112,12 @@ class Questions(SourceEnsemble):
         parts = (
             f"{sentence}{said_aside(self.set_aside_)}"
             f"z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}",
-            *self._said_of_choices(),
+            *said_of_choices(self),
             str(comparison),
             advice(self, comparison),
             suspicion(self),
         )
         return "\n\n".join(filter(None, parts))
-
-    def _said_of_choices(self) -> list[str]:
-        """Say what the sources are weighed by, and which of them hear the others."""
-        told, choice = self.advice_, vars(self).get("density_choice_")
-        names = [str(name) for name in self.source_names_]
-        again = [isinstance(source.predictor, SecondRound) for source in self.sources_]
-        said = [""] * len(names) if told is None else told.sentences(names)
-        for k in np.flatnonzero(again):
-            own = "" if told is None or not told.gains[k] else f"{said[k]} "
-            said[k] = f"{own}{names[k]} was trained again, on what the pool of the others leaves."
-        return ["" if choice is None else str(choice), "\n".join(filter(None, said))]
 
     def evaluate(self, X: Any, y: Any = None, sample_domain: Any = None) -> Tables:
         """Ask all sources about rows, once: the tables that every verb on tables takes.

@@ -12,7 +12,7 @@ from anymix._arrays import FloatArray, n_rows
 from anymix._cards import bars, card, grid, paragraph
 from anymix._errors import InputError
 from anymix.estimators._format import number
-from anymix.estimators._frames import caption, comparison_frame, higher_is_better
+from anymix.estimators._frames import caption, comparison_frame
 from anymix.estimators._pictures import STARRED, binned, plot_along, plot_bars, plot_comparison
 from anymix.estimators._rows import check_domains
 
@@ -70,7 +70,7 @@ class ComparisonViews:
     def _repr_html_(self) -> str:
         told: Any = self
         values = np.column_stack([told.loss, told.worst])
-        best = values == (values.max(axis=0) if higher_is_better(told) else values.min(axis=0))
+        best = values == (values.max(axis=0) if told.higher_is_better else values.min(axis=0))
         written = [[number(value, 4) for value in row] for row in values]
         cells = [
             [f"<b>{v}</b>" if bold else v for v, bold in zip(*row, strict=True)]
