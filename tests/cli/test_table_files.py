@@ -222,5 +222,5 @@ def test_what_is_no_file_is_said_in_a_sentence(world, run, tmp_path):
     said = run("source", "pack", tmp_path / "x", *words, "--onnx", "missing")
     assert (said.status, said.err) == (
         3,
-        "anymix: missing is not a file; give the ONNX file of a trained predictor.\n",
+        "anymix: missing does not exist; give the ONNX file of a trained predictor.\n",
     )

@@ -145,8 +145,8 @@ def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
     X, y = rows.X, rows.y
     check_labels(args, y)
     classes = classes_of(args, y)
-    if args.onnx and not Path(args.onnx).is_file():
-        raise InputError(args.onnx, "is not a file; give the ONNX file of a trained predictor")
+    if args.onnx and not Path(args.onnx).exists():
+        raise InputError(args.onnx, "does not exist; give the ONNX file of a trained predictor")
     known = None if args.task == "regression" else np.unique(y if classes is None else classes)
     estimator = args.onnx if args.onnx else make_estimator(args, rows)
     density = make_density(args, rows, reference)
