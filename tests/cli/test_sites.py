@@ -117,8 +117,9 @@ def test_refusals(world, run, tmp_path):
     assert not (tmp_path / "x").exists()
     sites = evaluate_all(world, run, tmp_path)
     turned = [world.sources[1], world.sources[0], world.sources[2]]
-    said = run("fit", *turned, "--from-sites", *sites, "--out", tmp_path / "m")
-    assert "evaluated other sources, or in another order" in said.err
+    assert run("fit", *turned, "--from-sites", *sites, "--out", tmp_path / "m").status == 0
+    said = run("fit", *world.sources[:2], "--from-sites", *sites, "--out", tmp_path / "n")
+    assert "evaluated other sources than the given ones: north, south, west, not" in said.err
 
 
 @pytest.mark.parametrize(

@@ -56,11 +56,29 @@ def test_rows_that_cannot_be_used(received):
 def test_sites_that_do_not_fit_together(received):
     north, south = (evaluate_site(received, name, X, Y) for name in ("north", "south"))
     assert join_sites([south, north], received).log_masses.shape == (2, 120)
-    with pytest.raises(InputError, match="evaluated other sources, or in another order") as caught:
-        join_sites([north, south], received[::-1])
+    anew = [received[0], replace(received[1], sha256="0" * 64)]
+    with pytest.raises(InputError, match="other sources .*: south as packed another") as caught:
+        join_sites([north, south], anew)
     assert caught.value.where == "the site 'north'"
+    others = replace(north, sources=("north", "east"))
+    with pytest.raises(InputError, match="north, east, not north, south; ask it to evaluate"):
+        join_sites([others, south], received)
     with pytest.raises(InputError, match="are needed, once each; got north, north"):
         join_sites([north, north], received)
+
+
+def test_sources_may_come_in_any_order(received, tmp_path):
+    """Each site lists folders as its shell does: what they say is the same, under other numbers."""
+    turned = received[::-1]
+    for name, folders in (("north", received), ("south", turned)):
+        evaluate_site(folders, name, X, Y).write(tmp_path / name)
+    found = join_sites([read_site(tmp_path / name) for name in ("north", "south")], turned)
+    due = join_sites(
+        [evaluate_site(turned, name, X, Y).rounded() for name in ("north", "south")], turned
+    )
+    np.testing.assert_allclose(found.log_masses, due.log_masses)
+    np.testing.assert_allclose(found.predictions, due.predictions)
+    assert found.sample_domain.tolist() == [0] * 60 + [1] * 60
 
 
 def test_a_damaged_file_is_named(received, tmp_path):

@@ -9,6 +9,7 @@ from anymix.exchange.column_form import by_columns as by_columns
 from anymix.exchange.conversion import THAT_WORK as THAT_WORK
 from anymix.exchange.conversion import NoSafeGraph as NoSafeGraph
 from anymix.exchange.features import gaps_of as gaps_of
+from anymix.exchange.labels import all_classes as all_classes
 from anymix.exchange.manifest import LIMITS as LIMITS
 from anymix.exchange.manifest import FileFacts as FileFacts
 from anymix.exchange.manifest import Manifest, OwnLoss
@@ -42,7 +43,6 @@ from anymix.exchange.second_round import second_round_graph as second_round_grap
 from anymix.exchange.site import MIN_ROWS as MIN_ROWS
 from anymix.exchange.site import MOST_NUMBERS as MOST_NUMBERS
 from anymix.exchange.site import SiteTable, evaluate_site, join_sites, read_site
-from anymix.exchange.site import all_classes as all_classes
 from anymix.exchange.tensors import Part as Part
 from anymix.exchange.tensors import density_from_arrays as density_from_arrays
 from anymix.exchange.tensors import density_to_arrays as density_to_arrays

@@ -14,8 +14,8 @@ import numpy as np
 from anymix._errors import InputError
 from anymix.exchange._optional import need
 from anymix.exchange.features import Feature, MixedFeature
+from anymix.exchange.labels import all_classes
 from anymix.exchange.read import ReceivedSource
-from anymix.exchange.site import all_classes
 
 INNER = "anymix/"
 

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from anymix._errors import InputError
 from anymix.core import Averaged, Combination, Consulting
 from anymix.exchange._optional import need
+from anymix.exchange.labels import all_classes
 from anymix.exchange.narrowing import round_thresholds
 from anymix.exchange.notes import notes_of
 from anymix.exchange.read import ReceivedSource
-from anymix.exchange.site import all_classes
 from anymix.sources import PROBABILITY_FLOOR
 
 OPSETS = {"": 18, "ai.onnx.ml": 3}

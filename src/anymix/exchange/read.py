@@ -16,6 +16,7 @@ from anymix._files import read_folder
 from anymix.core import check_number
 from anymix.exchange.features import same_codes
 from anymix.exchange.kinds import NONE, takes_words
+from anymix.exchange.labels import warn_of_other_labels
 from anymix.exchange.manifest import (
     DENSITY,
     LIMITS,
@@ -215,6 +216,7 @@ def read_alike(folders: Sequence[str | Path]) -> list[ReceivedSource]:
     check_number(len(folders))
     received = read_sources(folders)
     check_alike(received)
+    warn_of_other_labels(received)
     return received
 
 
@@ -227,7 +229,10 @@ def check_alike(received: Sequence[ReceivedSource]) -> None:
     first = received[0].manifest
     for one in received[1:]:
         if one.manifest.task != first.task:
-            raise InputError(one.folder, f"is for {one.manifest.task}, the first for {first.task}")
+            raise InputError(
+                one.folder,
+                f"is for {one.manifest.task}, the first for {first.task}; give sources of one task",
+            )
         if _kind_of_labels(one) != _kind_of_labels(received[0]):
             raise InputError(
                 one.folder,

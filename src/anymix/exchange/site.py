@@ -29,16 +29,23 @@ from anymix._arrays import FloatArray, positions
 from anymix._errors import AuditError, InputError, MissingError
 from anymix._files import read_file, replacing
 from anymix._hashing import content_of
-from anymix.exchange.manifest import MOST_CLASSES
+from anymix.exchange.labels import all_classes, check_known
 from anymix.exchange.read import ReceivedSource, judge_at
 from anymix.exchange.rounding import round_outcomes, round_responsibilities
-from anymix.exchange.site_checks import LOSSES, MOST_TOLD, check_site, site_head
+from anymix.exchange.site_checks import (
+    LOSSES,
+    MOST_TOLD,
+    check_site,
+    evaluated_others,
+    site_head,
+)
 from anymix.exchange.tensors import dump, load
 from anymix.sources import Tables, evaluate
 
 MIN_ROWS = 20
 LIMIT = 2**28  # bytes: reading takes four times as much
 ARRAYS = {"site", "log_responsibilities", "outcomes"}
+GIVE = "give what anymix site evaluate wrote, by its path alone"
 # Of more numbers, or of more than MOST_TOLD classes, the label's probability alone is told.
 MOST_NUMBERS = 4 * 10**6
 
@@ -92,6 +99,20 @@ class SiteTable:
         labels = np.zeros(m, dtype=np.intp)
         outcomes = self.outcomes.reshape(*log_masses.shape, -1)
         return Tables(log_masses, outcomes, labels, domain, None, None, known, True)
+
+    def arranged(self, names: tuple[str, ...]) -> SiteTable:
+        """Return the same table with its sources in this order."""
+        if self.sources == names:
+            return self
+        places = [self.sources.index(name) for name in names]
+        return replace(
+            self,
+            sources=names,
+            fingerprints=tuple(self.fingerprints[k] for k in places),
+            log_responsibilities=self.log_responsibilities[places],
+            outcomes=self.outcomes[places],
+            whole=None,
+        )
 
     def taken(self, rows: NDArray[np.intp]) -> SiteTable:
         """Return some of the rows."""
@@ -203,19 +224,6 @@ def evaluate_site(
     return replace(table, whole=whole, content=content_of(X))
 
 
-def all_classes(received: Sequence[ReceivedSource]) -> NDArray[Any] | None:
-    """Return the labels that any source knows, sorted; None for a regression."""
-    if received[0].manifest.classes is None:
-        return None
-    found = np.unique(np.concatenate([np.asarray(one.manifest.classes) for one in received]))
-    if found.size > MOST_CLASSES:
-        raise InputError(
-            f"sources of {found.size} classes together",
-            f"cannot be combined, but of {MOST_CLASSES} at most; leave the one out that has most",
-        )
-    return found
-
-
 def _outcomes(
     found: Tables,
     y: NDArray[Any],
@@ -224,15 +232,7 @@ def _outcomes(
 ) -> FloatArray:
     if classes is None:
         return np.asarray(found.predictions - y.astype(float))
-    unknown = np.flatnonzero(~np.isin(y, classes))
-    if unknown.size:
-        some = [*map(str, classes[:20].tolist()), *["others"] * (classes.size > 20)]
-        label, known = y[unknown].tolist()[0], ", ".join(some)
-        raise InputError(
-            f"row {unknown[0] + 1}",
-            f"has the label {label!r}, which no source knows (they know {known}); leave such rows "
-            "out, or let a source be trained on the label",
-        )
+    check_known(y, classes)
     label = positions(y, classes)[:, None]
     if classes.size > MOST_TOLD or found.predictions.size > MOST_NUMBERS:
         return np.asarray(np.take_along_axis(found.predictions, label[None], axis=2)[:, :, 0])
@@ -253,9 +253,11 @@ def read_site(path: str | Path) -> SiteTable:
     try:
         arrays = load(read_file(path, LIMIT), str(path))
     except FileNotFoundError as error:
-        raise MissingError(path, "does not exist") from error
+        raise MissingError(path, f"does not exist; {GIVE}") from error
+    except AuditError as error:
+        raise AuditError(path, f"is not a site's file: it {error.cause}; {GIVE}") from error
     if not ARRAYS <= set(arrays) <= ARRAYS | {"log_total"}:
-        raise AuditError(path, f"is not a site's file: it must hold {sorted(ARRAYS)}")
+        raise AuditError(path, f"is not a site's file: it must hold {sorted(ARRAYS)}; {GIVE}")
     site, loss, names, fingerprints = site_head(arrays["site"], path)
     check_site(arrays, len(names), loss, path)
     tables = arrays["log_responsibilities"], arrays["outcomes"], arrays.get("log_total")
@@ -265,24 +267,22 @@ def read_site(path: str | Path) -> SiteTable:
 def join_sites(
     sites: Sequence[SiteTable], received: Sequence[ReceivedSource], whole: bool = False
 ) -> Tables:
-    """Join the tables of all sites; every site must have seen exactly these sources.
+    """Join the tables of all sites; every site must have seen these sources, in any order.
 
     `whole` asks for all that the sources say, where the rows of all sites are at hand.
     """
-    names = tuple(one.manifest.name for one in received)
-    fingerprints = tuple(one.sha256 for one in received)
+    given = {one.manifest.name: one.sha256 for one in received}
+    names = tuple(given)
     for site in sites:
-        if (site.sources, site.fingerprints) != (names, fingerprints):
-            raise InputError(
-                f"the site {site.site!r}",
-                "evaluated other sources, or in another order, than the given ones "
-                f"({', '.join(names)}); ask it to evaluate these",
-            )
-    given = [site.site for site in sites]
-    if sorted(given) != sorted(names):
+        found = dict(zip(site.sources, site.fingerprints, strict=True))
+        if found != given:
+            raise InputError(f"the site {site.site!r}", evaluated_others(found, given))
+    sites = [site.arranged(names) for site in sites]
+    homes = [site.site for site in sites]
+    if sorted(homes) != sorted(names):
         raise InputError(
             f"held-out rows of {', '.join(names)}",
-            f"are needed, once each; got {', '.join(given)}",
+            f"are needed, once each; got {', '.join(homes)}",
         )
     if len({site.log_total is None for site in sites}) > 1:
         sites = [SiteTable(**{**vars(site), "log_total": None}) for site in sites]

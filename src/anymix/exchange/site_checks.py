@@ -6,7 +6,7 @@ The bounds keep a file from overflowing what is learned from it; they do not mak
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +93,18 @@ def _check_outcomes(outcomes: NDArray[Any], loss: str, path: Path) -> None:
         )
     if outcomes.ndim == 3 and np.abs(outcomes.sum(axis=2) - 1).max() > SUM_TOLERANCE:
         raise AuditError(path, "has probabilities of classes that do not sum to 1")
+
+
+def evaluated_others(found: Mapping[str, str], given: Mapping[str, str]) -> str:
+    """Say which sources a site has evaluated in place of those given: names and fingerprints.
+
+    Examples
+    --------
+    >>> evaluated_others({"north": "1f", "south": "2e"}, {"north": "1f", "south": "3d"})
+    'evaluated other sources than the given ones: south as packed another time; ask it to ...'
+    """
+    which = f"{', '.join(found)}, not {', '.join(given)}"
+    if set(found) == set(given):
+        anew = [name for name, one in given.items() if found[name] != one]
+        which = f"{', '.join(anew)} as packed another time"
+    return f"evaluated other sources than the given ones: {which}; ask it to evaluate these"
