@@ -21,6 +21,8 @@ from anymix.sources.tables import Tables
 
 # By so many standard errors a loss must be below the stated one: once in 700 by chance.
 FAR = 3.0
+# The share of rows that are likelier elsewhere from which on a table seems to be of another site.
+MIXED_UP = 0.9
 
 
 def far_below(losses: FloatArray, stated: float, n_stated: int | None = None) -> bool:
@@ -66,7 +68,28 @@ def training_rows(tables: Tables, sources: Sequence[Source]) -> list[str]:
     return said
 
 
+def rows_of_others(tables: Tables, sources: Sequence[Source]) -> list[str]:
+    """Say of which sources nearly all rows look like those of another, whose model does better.
+
+    Either alone happens to honest rows: densities are not calibrated here, and models differ.
+    """
+    outcomes, masses = tables.outcomes(), tables.log_masses
+    losses = outcomes**2 if n_classes_of(tables) is None else -np.log(outcomes)
+    domain, said = np.asarray(tables.sample_domain), []
+    for k, source in enumerate(sources):
+        home = domain == k
+        likelier = (masses[:, home] > masses[k, home]).sum(axis=1)
+        j, n = int(likelier.argmax()), int(home.sum())
+        if likelier[j] > MIXED_UP * n and losses[j, home].mean() < losses[k, home].mean():
+            said.append(
+                f"{likelier[j]} of the {n} rows of {source.name} look more like those of "
+                f"{sources[j].name}, whose model does better on them, too; look whether two "
+                "tables, or two names, were mixed up."
+            )
+    return said
+
+
 def warn_of_training_rows(tables: Tables, sources: Sequence[Source], stacklevel: int = 2) -> None:
-    """Warn of rows that look like training rows."""
-    for sentence in training_rows(tables, sources):
+    """Warn of rows that look like training rows, or like those of another source."""
+    for sentence in (*training_rows(tables, sources), *rows_of_others(tables, sources)):
         warnings.warn(sentence, UserWarning, stacklevel=stacklevel + 1)
