@@ -22,8 +22,11 @@ from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
 from anymix._errors import InputError, UsageError
+from anymix._hashing import content_of
 from anymix.cli.columns import quoted
+from anymix.cli.table_kinds import LEAST_ROWS
 from anymix.cli.training_table import TrainingTable, read_training_rows
+from anymix.core import Fingerprints
 from anymix.densities import ContrastiveDensity, GaussianKDE, GaussianMixtureDensity, Reference
 from anymix.exchange import THAT_WORK
 
@@ -53,7 +56,9 @@ def make_estimator(args: Namespace, table: TrainingTable) -> Any:
         return _boosted(args, table)
     module, _, name = wish.partition(":")
     try:
-        estimator = getattr(import_module(module), name)()
+        kind = getattr(import_module(module), name)
+        # Nothing but a class is called: os:system is no estimator.
+        estimator = kind() if isinstance(kind, type) else kind
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ValueError(
             f"--estimator {wish} cannot be found: {error}; give auto, linear, boosted, forest or "
@@ -141,6 +146,16 @@ def _needs_reference(table: TrainingTable) -> str:
     )
 
 
+def check_number_of_rows(args: Namespace, n: int) -> None:
+    """Refuse so few rows that what is learned of them tells of each."""
+    if n < LEAST_ROWS:
+        raise InputError(
+            args.rows,
+            f"has {n} rows; give {LEAST_ROWS} or more, as a folder of fewer would tell of single "
+            "rows",
+        )
+
+
 def check_labels(args: Namespace, y: NDArray[Any]) -> None:
     """Refuse labels that nothing can be learned from."""
     if args.task == "regression" or args.onnx:
@@ -151,6 +166,12 @@ def check_labels(args: Namespace, y: NDArray[Any]) -> None:
             f"{args.rows}: column {args.target!r} holds the label {found[0]!r} alone, and a "
             "classifier is learned from two or more; add rows of another label, or pass a trained "
             "predictor with --onnx and --classes."
+        )
+    if len(found) > max(2, len(y) / 2):
+        raise InputError(
+            f"{args.rows}: column {quoted(args.target)}",
+            f"holds {len(found)} different labels in {len(y)} rows, and each would stand in the "
+            "folder; for numbers choose --task regression, or name a column of labels by --target",
         )
 
 
@@ -165,6 +186,7 @@ def classes_of(args: Namespace, y: NDArray[Any]) -> list[Any] | None:
         return None
     if not args.classes:
         raise ValueError("--onnx of a classification needs --classes, in the order of its columns.")
+    _check_told(args, y)
     if y.dtype.kind != "i":
         return list(args.classes)
     try:
@@ -176,6 +198,21 @@ def classes_of(args: Namespace, y: NDArray[Any]) -> list[Any] | None:
         ) from error
 
 
+def _check_told(args: Namespace, y: NDArray[Any]) -> None:
+    """Refuse --classes that are one, or not different, or none that the rows have."""
+    told = args.classes
+    if len(set(told)) < max(2, len(told)):
+        raise UsageError(
+            f"--classes must name two labels or more, each once; got {', '.join(told)}."
+        )
+    if y.dtype.kind != "i" and not set(told) & set(y.tolist()):
+        raise InputError(
+            f"{args.rows}: column {quoted(args.target)}",
+            f"holds no label that --classes names ({', '.join(told)}), but such as "
+            f"{quoted(y[0].item())}; write both alike",
+        )
+
+
 def read_held_out(
     args: Namespace, table: TrainingTable, labels: NDArray[Any] | None
 ) -> tuple[Any, Any] | None:
@@ -183,6 +220,12 @@ def read_held_out(
     if args.held_out is None:
         return None
     X, y = read_training_rows(args.held_out, table.names, args.target, args.task, table.coding)
+    if Fingerprints.of(content_of(table.X)).have_seen(content_of(X)):
+        raise InputError(
+            args.held_out,
+            f"holds rows of {args.rows}, on which a model loses less than on new ones; give "
+            "--held-out rows that it was not trained on",
+        )
     if labels is None:
         return X, y
     strange = np.flatnonzero(~np.isin(y.astype(str), labels.astype(str)))

@@ -19,6 +19,7 @@ from anymix.cli.exit_codes import SUCCESS, code_of, sentence_of
 from anymix.cli.others import better_of, read_others
 from anymix.cli.packing import (
     check_labels,
+    check_number_of_rows,
     classes_of,
     few_threads,
     make_density,
@@ -131,13 +132,22 @@ def run_pack(args: Namespace, console: Console) -> int:
     return 0
 
 
-def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
-    """Read the tables, train, and return the source, its table and the held-out rows."""
+def _check_options(args: Namespace) -> None:
+    """Refuse options that exclude each other."""
     if args.others and (args.onnx or args.task != "regression"):
         raise UsageError(
             "--others trains a regression a second time; leave it out with --onnx, and with "
             "--task classification, where fit pools what the sources say."
         )
+    if args.onnx and args.estimator != "auto":
+        raise UsageError(
+            "--onnx takes a predictor that is trained, and --estimator trains one; leave one out."
+        )
+
+
+def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
+    """Read the tables, train, and return the source, its table and the held-out rows."""
+    _check_options(args)
     reference = None if args.reference is None else read_reference(args.reference)
     agreed = None if reference is None else reference.columns
     choice = Choice.of(args)
@@ -151,6 +161,7 @@ def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
     estimator = args.onnx if args.onnx else make_estimator(args, rows)
     density = make_density(args, rows, reference)
     held = read_held_out(args, rows, known)
+    check_number_of_rows(args, len(X))
     notes: list[str] = []
     with few_threads(X):
         density.fit(X)

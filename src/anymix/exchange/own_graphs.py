@@ -31,7 +31,7 @@ def read_own(path: str | Path) -> bytes:
     # A device would never end.
     place = Path(os.path.realpath(path))
     content = read_file(place, LIMITS[PREDICTOR])
-    model = _parsed(content)
+    model = _parsed(content, path)
     outside = [tensor for tensor in model.graph.initializer if tensor.external_data]
     if not outside:
         return content
@@ -81,13 +81,16 @@ def _take_in(tensor: Any, content: bytes, told: dict[str, str], name: str) -> No
     tensor.data_location = need("onnx").TensorProto.DEFAULT
 
 
-def _parsed(content: bytes) -> Any:
+def _parsed(content: bytes, where: str | Path = "the predictor") -> Any:
     try:
         return need("onnx").load_model_from_string(content)
     except ImportError:
         raise
     except Exception as error:
-        raise InputError("the predictor", "is not an ONNX file") from error
+        raise InputError(
+            where,
+            "is not an ONNX file; export the model to one, by torch.onnx.export or skl2onnx",
+        ) from error
 
 
 def one_output(content: bytes, classes: Classes) -> OnnxPredictor:

@@ -122,6 +122,7 @@ def pack_source(
     10 centres, each the mean of 5 distinct rows or more. Compared with 100 rows that the density \
 was fitted on: none stands in the predictor as it is, none in the density.
     """
+    _check_given(source, held_out)
     check_name(source.name)
     check_new(folder)
     _check_density(source, without_density)
@@ -162,6 +163,16 @@ was fitted on: none stands in the predictor as it is, none in the density.
     manifest = parse_manifest(written)
     write_folder(folder, {MANIFEST: written, **files})
     return manifest
+
+
+def _check_given(source: Any, held_out: Any) -> None:
+    """Refuse what is no source, and held-out rows that are no pair."""
+    if not isinstance(source, Source):
+        raise InputError(
+            f"a {type(source).__name__}", "is no Source; give the source first, then the folder"
+        )
+    if held_out is not None and (isinstance(held_out, str | Path) or len(held_out) != 2):
+        raise InputError("held_out", "must be the pair (X, y) of rows and labels, and no file")
 
 
 def _said(
