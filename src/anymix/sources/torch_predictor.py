@@ -97,8 +97,7 @@ class TorchPredictor:
     def answer(self, rows: Any) -> Any:
         """h(x) of a tensor of rows (n, d), as a tensor: (n, c) of probabilities, or (n, 1)."""
         torch = need_torch()
-        given = rows if self.shape is None else rows.reshape(-1, *self.shape)
-        out = self.module(given)
+        out = self._out(rows)
         if out.ndim == 1:
             out = out.unsqueeze(1)
         columns = out.shape[-1]
@@ -113,6 +112,18 @@ class TorchPredictor:
                 "classes=",
             )
         return torch.softmax(out, dim=1) if self.output == "logits" else out
+
+    def _out(self, rows: Any) -> Any:
+        """What the module gives; rows that it cannot take are told with their shape."""
+        shape = tuple(rows.shape[1:]) if self.shape is None else self.shape
+        try:
+            return self.module(rows if self.shape is None else rows.reshape(-1, *self.shape))
+        except RuntimeError as error:
+            raise InputError(
+                f"the module {type(self.module).__name__}",
+                f"cannot take {rows.shape[-1]} columns as rows of the shape {shape}: {error}; give "
+                "the columns that it was trained on, or shape=",
+            ) from error
 
     def as_module(self) -> Any:
         """Return one module that takes rows (n, d) and gives what `answer` gives."""
@@ -145,4 +156,6 @@ def torch_predictor(
         raise InputError(
             f"output={output!r}", f"and classes={classes!r:.60} do not go together; {remedy}"
         )
+    if classes is not None and len(set(classes)) < len(classes):
+        raise InputError(f"classes={classes!r:.60}", "name one twice; name each once, in order")
     return TorchPredictor(module, output, 0 if classes is None else len(classes), shape)
