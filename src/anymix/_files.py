@@ -32,15 +32,19 @@ def read_folder(folder: str | Path, limits: Mapping[str, int]) -> dict[str, byte
     if not folder.exists():
         raise MissingError(folder, "does not exist; give a folder that is there")
     if not folder.is_dir():
-        raise AuditError(folder, "is not a folder")
+        raise AuditError(folder, "is not a folder; give the folder itself, unpacked")
     with os.scandir(folder) as entries:
         names = {entry.name for entry in islice(entries, len(limits) + 1)}
     strange = sorted(names - set(limits))
     if strange:
-        raise AuditError(folder, f"holds {strange[0]!r}, which does not belong there")
+        raise AuditError(
+            folder,
+            f"holds {strange[0]!r}, which does not belong there; remove it if your own computer "
+            "put it there, or ask for the folder again",
+        )
     missing = sorted(set(limits) - names)
     if missing:
-        raise AuditError(folder, f"has no {missing[0]}")
+        raise AuditError(folder, f"has no {missing[0]}; ask for the whole folder again")
     return {name: read_file(folder / name, limit) for name, limit in limits.items()}
 
 

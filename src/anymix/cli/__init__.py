@@ -12,6 +12,7 @@ import argparse
 import traceback
 import warnings
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -170,8 +171,16 @@ def _run(words: list[str]) -> int:
     if verbs:
         return _list_verbs(command, verbs, words[1:])
     if command not in COMMANDS:
-        raise UsageError(f"no command {command!r:.60}; anymix --help lists them.")
+        raise UsageError(f"no command {command!r:.60}; {_meant(words[0])}anymix --help lists them.")
     return _run_command(command, words[n:])
+
+
+def _meant(word: str) -> str:
+    """Name the command that a word may stand for: a verb without its noun, or a slip."""
+    near = [name for name in COMMANDS if word in name.split()[1:]]
+    near += get_close_matches(word, COMMANDS, 1)
+    near += get_close_matches(word, [name for name in COMMANDS if " " in name], 1, 0.4)
+    return f"is it {near[0]}? " if near else ""
 
 
 def _list_verbs(noun: str, verbs: list[str], rest: list[str]) -> int:

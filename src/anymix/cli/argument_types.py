@@ -33,21 +33,12 @@ def positive(text: str) -> float:
 
 def count(text: str) -> int:
     """Read a whole number of 1 or more."""
-    value = natural(text)
-    if value < 1:
-        raise ArgumentTypeError(f"it must be a whole number of 1 or more, but is {text}")
-    return value
+    return _whole(text, 1)
 
 
 def natural(text: str) -> int:
     """Read a whole number of 0 or more."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = -1
-    if value < 0:
-        raise ArgumentTypeError(f"it must be a whole number of 0 or more, but is {text}")
-    return value
+    return _whole(text, 0)
 
 
 def name(text: str) -> str:
@@ -90,6 +81,16 @@ def source_name(text: str) -> str:
     (8, 7)
     """
     return normalize("NFC", text)
+
+
+def _whole(text: str, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise ArgumentTypeError(f"it must be a whole number of {least} or more, but is {text}")
+    return value
 
 
 def _number(text: str) -> float:

@@ -19,9 +19,11 @@ WHOLE = re.compile(r"[+-]?[0-9]+")
 LABEL = re.compile(r"0|-?[1-9][0-9]{0,14}")
 # Codes, such as 007, are not the number that they look like.
 CODE = re.compile(r"\+.*|-?0[0-9].*")
+# What stands for a gap among numbers; among words only a cell that is blank does.
+GAPS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 NO_LABEL = (
-    "which is not a number; write numbers with a point, or name the column with the label by "
-    "--target"
+    "which is not a number; write numbers with a point, name the column with the label by "
+    "--target, or pack with --task classification if it holds words"
 )
 INEXACT = (
     "a whole number of more than 53 bits, which would be rounded; divide it or, if it numbers the "
@@ -88,6 +90,7 @@ def read_target(path: Path, columns: Columns, y: Any, row: int) -> NDArray[Any]:
         return np.array(words, dtype=str)
     if columns.whole_target:
         _refuse(path, name, values, row, _is_code, _about_code)
+    _refuse(path, name, values, row, _is_gap, lambda _: f"has no label; {FILL_IN}")
     numbers = numbers_of(path, name, values, row)
     for i in np.flatnonzero(~np.isfinite(numbers)):
         fail(path, row + int(i), name, f"holds {quoted(values[i])}, {NO_LABEL}")
@@ -111,6 +114,10 @@ def _is_missing(value: Any) -> bool:
     if isinstance(value, str):
         return not value.strip()
     return value is None or value != value  # NaN alone differs from itself
+
+
+def _is_gap(value: Any) -> bool:
+    return isinstance(value, str) and value.strip().lower() in GAPS
 
 
 def _has_nul(word: str) -> bool:

@@ -15,6 +15,7 @@ from anymix._errors import InputError
 from anymix.exchange import Manifest, gaps_of
 
 FILL_IN = "fill it in or leave the row out"
+NO_ROWS = "has no rows; give a table with rows below its header"
 NOT_A_NUMBER = (
     "which is not a number; write numbers with a point, or leave the column out by --drop where "
     "sources are packed"

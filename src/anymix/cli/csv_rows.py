@@ -21,6 +21,8 @@ from anymix.cli.table_files import Text, open_text
 # A row of 100 000 numbers has 2 MB; a file without line breaks may have any number.
 LINE_BYTES = 2**24
 CHUNK_BYTES = 2**26
+# What .xlsx and .zip begin with, and what .xls does.
+BINARY = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
 
 def read_csv(path: Path, columns: Columns, size: int) -> Iterator[Rows]:
@@ -73,6 +75,8 @@ def read_header(path: Path, text: Text) -> tuple[list[str], str]:
     line = _line(where, text.lines)
     if line.startswith(b"\x1f\x8b"):
         raise InputError(path, "is compressed; name it .csv.gz or .tsv.gz, or unpack it")
+    if line.startswith(BINARY):
+        raise InputError(path, "is a workbook or an archive, whatever its name; save it as CSV")
     names = _text(where, line[3:] if line.startswith(b"\xef\xbb\xbf") else line)
     if "\r" in names:
         raise InputError(path, "has carriage returns alone between its rows; write line feeds")

@@ -66,7 +66,8 @@ def held_out_sites(
     """Return what each site says, from rows that are here or from the files of the sites."""
     if bool(args.held_out) == bool(args.from_sites):
         raise UsageError(
-            "give held-out rows with --held-out, or the sites' files with --from-sites."
+            "give held-out rows with --held-out, or the sites' files with --from-sites, one of the "
+            "two."
         )
     if args.from_sites:
         return [read_site(path) for path in args.from_sites]

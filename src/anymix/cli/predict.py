@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from anymix._errors import InputError
 from anymix.cli.argument_types import count, name, share, table
 from anymix.cli.chosen_columns import add_choice, columns_for
+from anymix.cli.columns import NO_ROWS
 from anymix.cli.console import Console
 from anymix.cli.engine_option import DASK, add_engine, asked
 from anymix.cli.outputs import add_force, is_prediction, output
@@ -103,7 +104,7 @@ def predict(args: Namespace, console: Console, out: Writer) -> tuple[int, float]
             n += size
             progress.update(share)
         if n == 0:
-            raise InputError(args.table, "has no rows")
+            raise InputError(args.table, NO_ROWS)
     return n, progress.done()
 
 

@@ -15,6 +15,10 @@ from anymix.exchange import parse_json
 T = TypeVar("T")
 SUMMARY, REFERENCE = "anymix summary", "anymix reference"
 SCHEMA = 1
+GIVE = {
+    SUMMARY: "give what anymix reference summary wrote",
+    REFERENCE: "give what anymix reference join wrote",
+}
 # Bytes of a file: five thousand columns of numbers take some 4 MB of a summary.
 LIMITS = {SUMMARY: 2**24, REFERENCE: 2**27}
 MARKS = {SUMMARY: 2_000_000, REFERENCE: 20_000_000}
@@ -38,14 +42,16 @@ def read_reference(path: str | Path) -> Reference:
 
 def _read(path: Path, kind: str, build: Callable[[Any], T]) -> T:
     try:
-        content = read_file(path, LIMITS[kind])
+        data = parse_json(read_file(path, LIMITS[kind]), str(path), MARKS[kind])
     except FileNotFoundError as error:
-        raise MissingError(path, "does not exist") from error
-    data = parse_json(content, str(path), MARKS[kind])
+        raise MissingError(path, f"does not exist; {GIVE[kind]}") from error
+    except AuditError as error:
+        raise AuditError(error.where, f"{error.cause}; {GIVE[kind]}") from error
     if not isinstance(data, dict) or set(data) != {"kind", "schema", "content"}:
-        raise AuditError(path, f"is not an {kind}: it has no kind, schema and content")
+        raise AuditError(path, f"is not an {kind}: it has no kind, schema, content; {GIVE[kind]}")
     if data["kind"] != kind:
-        raise AuditError(path, f"is not an {kind}, but says that it is {data['kind']!r:.60}")
+        told = f"but says that it is {data['kind']!r:.60}"
+        raise AuditError(path, f"is not an {kind}, {told}; {GIVE[kind]}")
     if data["schema"] != SCHEMA or isinstance(data["schema"], bool):
         raise AuditError(path, f"has schema {data['schema']!r:.20}; this version reads {SCHEMA}")
     try:

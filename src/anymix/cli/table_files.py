@@ -50,7 +50,8 @@ def check_kind(path: Path) -> str:
     """Return the kind of a table, and refuse a file that has not the name of one."""
     kind = kind_of(path)
     if not kind:
-        raise InputError(path, f"is not a table that can be read; {GIVE}")
+        what = "is a folder" if path.is_dir() else "is not a table that can be read"
+        raise InputError(path, f"{what}; {GIVE}")
     return kind
 
 

@@ -15,7 +15,7 @@ from anymix._columns import MOST_CATEGORIES, Column
 from anymix._columns import Columns as Coding
 from anymix._errors import InputError
 from anymix.cli.chosen_columns import FEW
-from anymix.cli.columns import Columns, fail, quoted
+from anymix.cli.columns import NO_ROWS, Columns, fail, quoted
 from anymix.cli.mixed_cells import BOOLEANS, number_or_gap, texts_of
 from anymix.cli.table_files import kind_of
 from anymix.cli.table_reader import CHUNK_ROWS, READERS
@@ -26,6 +26,8 @@ DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?|"
     r"\d{1,2}:\d{2}(:\d{2}.*)?"
 )
+# As other languages write numbers, and as thousands are set apart.
+COMMAS = re.compile(r"[+-]?\d+(,\d+)+")
 # What a column of words is asked for where its categories are not known yet: its raw cells.
 ANY: tuple[str, ...] = ()
 
@@ -91,7 +93,7 @@ def _raw(path: Path, names: Sequence[str]) -> Iterator[tuple[int, list[Any]]]:
         yield row, rows.X
         row += len(rows.X[0])
     if row == 1:
-        raise InputError(path, "has no rows")
+        raise InputError(path, NO_ROWS)
 
 
 def _counted(path: Path, names: Sequence[str]) -> dict[str, Counter[str]]:
@@ -162,6 +164,13 @@ class _Seen:
                 f"{self.path}: column {quoted(self.name)}",
                 f"holds dates or times, such as {quoted(dates[0])}; turn them into numbers, such "
                 "as days since a day, or leave the column out by --drop",
+            )
+        commas = [word for word in self.words if COMMAS.fullmatch(word.strip())]
+        if sum(self.words[word] for word in commas) == total:
+            raise InputError(
+                f"{self.path}: column {quoted(self.name)}",
+                f"holds numbers with commas, such as {quoted(commas[0])}; write them with a point, "
+                "and nothing between thousands",
             )
         if self.numbers >= total and max(self.words.values()) < least and self.fault:
             fail(self.path, self.fault[0], self.name, self.fault[1])

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from anymix._errors import InputError
 from anymix.cli.cells import read_target
+from anymix.cli.columns import NO_ROWS, Rows, check_finite
 from anymix.cli.columns import Columns as Columns
-from anymix.cli.columns import Rows, check_finite
 from anymix.cli.csv_rows import count_csv, read_csv
 from anymix.cli.mixed_cells import Encoder
 from anymix.cli.npz_rows import npz_shape, read_npz
@@ -109,7 +109,7 @@ def read_rows(
     """Return all rows of a table, and their targets."""
     chunks = list(read_chunks(path, columns, encoder=encoder))
     if not chunks:
-        raise InputError(path, "has no rows")
+        raise InputError(path, NO_ROWS)
     X = (
         [row for c in chunks for row in c.X]
         if columns.text

@@ -138,8 +138,11 @@ def app_files(sources: Mapping[str, str], address: str = ADDRESS) -> dict[str, s
      'anymix_sites/sources.py', 'home/config.toml', 'pyproject.toml']
     """
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise InputError(f"the address {address!r:.60}", f"is none; write it as {ADDRESS}")
+    if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise InputError(
+            f"the address {address!r:.60}",
+            f"is none; write it as {ADDRESS}, a host and a port below 65536",
+        )
     names = list(sources)
     # JSON of names and digests is Python, too, but for its escapes of rare letters.
     named = json.dumps(dict(sources), indent=4, ensure_ascii=False)

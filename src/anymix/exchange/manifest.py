@@ -92,7 +92,10 @@ def check_facts(path: Path, content: bytes, stated: FileFacts) -> None:
     if found.size != stated.size:
         raise AuditError(path, f"has {found.size} bytes; the manifest says {stated.size}")
     if found.sha256 != stated.sha256:
-        raise AuditError(path, "was changed: its SHA-256 is not the one in the manifest")
+        raise AuditError(
+            path,
+            "was changed: its SHA-256 is not the one in the manifest; ask for the folder again",
+        )
 
 
 def parse_json(content: bytes, where: str, most_marks: int = MOST_MARKS) -> Any:
