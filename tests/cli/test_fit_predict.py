@@ -188,6 +188,9 @@ def test_fit_replaces_a_model_and_leaves_no_rest(world, run, tmp_path):
         (["fit", "a", "b", "--out", "m"], 3, "a does not exist"),
         (["source", "check", "/"], 4, "which does not belong there"),
         (["dance"], 2, "no command 'dance'"),
+        (["pack", "north"], 2, "no command 'pack'; is it source pack? anymix --help lists them"),
+        (["sites", "evaluate"], 2, "no command 'sites'; is it site evaluate?"),
+        (["certfy"], 2, "no command 'certfy'; is it certify?"),
     ],
 )
 def test_errors_are_one_sentence(run, arguments, code, words):

@@ -38,7 +38,9 @@ def test_the_readme_has_four_commands_and_is_offline():
         assert off in readme
 
 
-@pytest.mark.parametrize("address", ["here", ":80", "host:", "host:port"])
+@pytest.mark.parametrize(
+    "address", ["here", ":80", "host:", "host:port", "host:99999", "http://host:80"]
+)
 def test_an_address_that_is_none_is_refused(address):
     with pytest.raises(InputError, match="is none; write it as"):
         app_files(SOURCES, address)

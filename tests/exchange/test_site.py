@@ -57,7 +57,7 @@ def test_sites_that_do_not_fit_together(received):
     north, south = (evaluate_site(received, name, X, Y) for name in ("north", "south"))
     assert join_sites([south, north], received).log_masses.shape == (2, 120)
     anew = [received[0], replace(received[1], sha256="0" * 64)]
-    with pytest.raises(InputError, match="other sources .*: south as packed another") as caught:
+    with pytest.raises(InputError, match=r"other sources .*: south as packed another") as caught:
         join_sites([north, south], anew)
     assert caught.value.where == "the site 'north'"
     others = replace(north, sources=("north", "east"))

@@ -183,6 +183,7 @@ def test_a_source_can_be_copied():
         ({"output": "scores", "classes": LABELS}, "choose one of logits, probabilities, number"),
         ({"output": "logits"}, r"do not go together; pass classes=\[\.\.\.\]"),
         ({"output": "number", "classes": LABELS}, "do not go together; leave classes out"),
+        ({"output": "logits", "classes": [0, 0]}, "name one twice; name each once"),
     ],
 )
 def test_what_does_not_go_together_is_refused(given, said):

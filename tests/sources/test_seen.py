@@ -8,7 +8,7 @@ from anymix.core import Fingerprints, FingerprintSketch
 from anymix.core.records import Record
 from anymix.densities import GaussianKDE
 from anymix.sources import Seen
-from anymix.sources.stated import far_below, training_rows
+from anymix.sources.stated import far_below, rows_of_others, training_rows
 
 
 def rounded(n, levels, rng):
@@ -109,6 +109,33 @@ def test_sources_are_judged_each_by_its_own_twins():
     given = Tables(np.zeros((2, 120)), new).labelled(np.zeros(120), np.repeat([0, 1], 60))
     assert seen.sources(given) == []
     assert seen.sources(tables.taken(np.arange(100, 200))) == [1]
+
+
+class TestRowsOfOthers:
+    """Whether two tables were mixed up: likelier elsewhere, and answered better there."""
+
+    @staticmethod
+    def tables(domain, error_at_home=0.1):
+        """Rows of a near 0 and of b near 5; each model is right at home."""
+        near = np.repeat([0, 1], 50)
+        masses = np.where(near == np.arange(2)[:, None], -1.0, -9.0)
+        wrong = np.where(near == np.arange(2)[:, None], error_at_home, 1.0)
+        return Tables(masses, wrong).labelled(np.zeros(100), domain)
+
+    sources = tuple(Source(name, lambda X: X, lambda X: X) for name in "ab")
+
+    def test_tables_that_were_swapped_are_named(self):
+        said = rows_of_others(self.tables(np.repeat([1, 0], 50)), self.sources)
+        assert said[0].startswith("50 of the 50 rows of a look more like those of b, whose model")
+        assert len(said) == 2
+
+    def test_rows_at_home_are_not(self):
+        assert rows_of_others(self.tables(np.repeat([0, 1], 50)), self.sources) == []
+
+    def test_nor_are_rows_that_are_likelier_elsewhere_but_answered_best_at_home(self):
+        """Densities are compared before they are calibrated, so that alone they prove nothing."""
+        tables = self.tables(np.repeat([1, 0], 50), error_at_home=2.0)
+        assert rows_of_others(tables, self.sources) == []
 
 
 class TestStatedLosses:

@@ -74,7 +74,7 @@ def rows_of_others(tables: Tables, sources: Sequence[Source]) -> list[str]:
     Either alone happens to honest rows: densities are not calibrated here, and models differ.
     """
     outcomes, masses = tables.outcomes(), tables.log_masses
-    losses = outcomes**2 if n_classes_of(tables) is None else -np.log(outcomes)
+    losses = outcomes**2 if n_classes_of(tables) is None else -np.log(np.maximum(outcomes, 1e-300))
     domain, said = np.asarray(tables.sample_domain), []
     for k, source in enumerate(sources):
         home = domain == k

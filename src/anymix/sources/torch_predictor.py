@@ -119,6 +119,8 @@ class TorchPredictor:
         try:
             return self.module(rows if self.shape is None else rows.reshape(-1, *self.shape))
         except RuntimeError as error:
+            if "shape" not in str(error):  # a fault of its own, or of the machine
+                raise
             raise InputError(
                 f"the module {type(self.module).__name__}",
                 f"cannot take {rows.shape[-1]} columns as rows of the shape {shape}: {error}; give "
