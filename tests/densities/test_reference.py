@@ -162,6 +162,14 @@ def test_it_comes_back_from_json(kind):
         assert copy.deepcopy(U) is U
 
 
+def test_what_all_sites_tell_alike_is_said_once():
+    """So that a manifest, which has little room, can name all of them."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    U = Reference.from_summaries([Summary.of(X[:n], name=f"site {n}") for n in (20, 30, 40)])
+    assert U.reveals().startswith("Of 20 rows of 'site 20', 30 rows of 'site 30', 40 rows of 'site")
+    assert U.reveals().count("no value of fewer rows.") == 1
+
+
 def test_what_leaves_a_site_is_met_by_enough_rows():
     rows = table(200)
     rows.loc[:3, "word"] = "rare"

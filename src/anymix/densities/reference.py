@@ -29,7 +29,7 @@ from anymix.densities._pooled import (
     pooled_sample,
 )
 from anymix.densities._row_kernels import PooledKernels
-from anymix.densities.summary import KINDS, Summary, check_kind, domain_codes
+from anymix.densities.summary import KINDS, Summary, all_told, check_kind, domain_codes
 
 MOST_SITES = 500
 
@@ -254,7 +254,7 @@ class Reference:
 
     def reveals(self) -> str:
         """Say what it tells about the rows of each site."""
-        return " ".join(summary.reveals() for summary in self.summaries)
+        return all_told(self.summaries)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""

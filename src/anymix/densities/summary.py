@@ -159,13 +159,16 @@ class Summary:
 
     def reveals(self) -> str:
         """Say in one sentence what it tells about the rows."""
+        return all_told([self])
+
+    def _told(self) -> str:
         words = sum(len(c.categories or ()) for c in self.columns)
         few = min(self.min_count, self.n_rows)
         centres = "" if self.centres is None else f" {len(self.centres.weights)} means of rows;"
         return (
-            f"Of {self.n_rows} rows of {visible(self.name)!r}: names of {len(self.columns)} "
-            f"columns, shares of gaps, of {words} words and of the numbers that {few} rows or more "
-            f"have, quantiles that are means of {few} values;{centres} no value of fewer rows."
+            f"names of {len(self.columns)} columns, shares of gaps, of {words} words and of the "
+            f"numbers that {few} rows or more have, quantiles that are means of {few} "
+            f"values;{centres} no value of fewer rows."
         )
 
     def recoded(self, columns: Columns) -> Summary:
@@ -263,3 +266,12 @@ def domain_codes(sample_domain: Any, n: int) -> IntArray:
     if found.shape != (n,):
         raise ValueError(f"sample_domain must name the domain of each of {n} rows.")
     return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.intp)
+
+
+def all_told(summaries: Sequence[Summary]) -> str:
+    """Say what summaries tell of the rows of each site; what several tell alike is said once."""
+    told: dict[str, list[str]] = {}
+    for one in summaries:
+        whose = f"{one.n_rows} rows of {visible(one.name)!r}"
+        told.setdefault(one._told(), []).append(whose)
+    return " ".join(f"Of {', '.join(whose)}: {what}" for what, whose in told.items())

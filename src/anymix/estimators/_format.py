@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from unicodedata import combining, east_asian_width
 
 WIDTH = 10
 # From here on decimals say nothing, and the digits before the point would break the column.
@@ -32,11 +33,24 @@ def lay_out(names: Sequence[str], columns: Sequence[str], cells: Sequence[Sequen
     a            1            2
     bb           3            4
     """
-    first = max(map(len, names))
+    first = max(map(_width, names))
     texts = [*zip(columns, *cells, strict=True)]
-    wide = [max(WIDTH, *map(len, column)) for column in texts]
+    wide = [max(WIDTH, *map(_width, column)) for column in texts]
     lines = [
-        f"{name:<{first}}" + "".join(f"  {c:>{w}}" for c, w in zip(row, wide, strict=True))
+        name
+        + " " * (first - _width(name))
+        + "".join(f"  {' ' * (w - _width(c))}{c}" for c, w in zip(row, wide, strict=True))
         for name, row in zip(["", *names], [columns, *cells], strict=True)
     ]
     return "\n".join(lines)
+
+
+def _width(text: str) -> int:
+    r"""Count the places that a text takes: two for a letter of a wide script, none for a mark.
+
+    Examples
+    --------
+    >>> _width("north"), _width("\u9000\u5f79"), _width("Mu\u0308")
+    (5, 4, 2)
+    """
+    return sum(1 + (east_asian_width(c) in "WF") - bool(combining(c)) for c in text)
