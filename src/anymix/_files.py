@@ -18,6 +18,7 @@ from anymix._errors import AuditError, InputError, MissingError
 
 # What a run that was killed may leave beside a file that it was writing.
 TEMPORARY = re.compile(r"\.(.{1,80})-([0-9a-f]{16}|[a-z0-9_]{8})\.tmp(\.\w+)?")
+A_SOURCE = "give a source folder, as anymix source pack writes"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 STREAM = re.compile("/dev/(stdin|stdout|stderr)|/(?:dev|proc/self)/fd/([0-9]{1,6})")
 
@@ -35,6 +36,8 @@ def read_folder(folder: str | Path, limits: Mapping[str, int]) -> dict[str, byte
         raise AuditError(folder, "is not a folder; give the folder itself, unpacked")
     with os.scandir(folder) as entries:
         names = {entry.name for entry in islice(entries, len(limits) + 1)}
+    if "model.json" in names:
+        raise AuditError(folder, f"is a model folder; {A_SOURCE}")
     strange = sorted(names - set(limits))
     if strange:
         raise AuditError(

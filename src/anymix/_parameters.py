@@ -26,9 +26,14 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
     --------
     >>> did_you_mean("regrets", ["regret", "robust"]), did_you_mean(7, ["regret"])
     ("; did you mean 'regret'?", '')
+    >>> did_you_mean("AUC", ["accuracy", "auc"])
+    "; did you mean 'auc'?"
     """
-    found = get_close_matches(str(word), list(words), 1) if isinstance(word, str) else []
-    return f"; did you mean {found[0]!r}?" if found else ""
+    if not isinstance(word, str):
+        return ""
+    known = {each.casefold(): each for each in words}
+    found = get_close_matches(word.casefold(), known, 1)
+    return f"; did you mean {known[found[0]]!r}?" if found else ""
 
 
 def either(words: Iterable[str]) -> str:

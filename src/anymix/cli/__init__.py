@@ -12,7 +12,6 @@ import argparse
 import traceback
 import warnings
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -171,16 +170,20 @@ def _run(words: list[str]) -> int:
     if verbs:
         return _list_verbs(command, verbs, words[1:])
     if command not in COMMANDS:
-        raise UsageError(f"no command {command!r:.60}; {_meant(words[0])}anymix --help lists them.")
+        raise UsageError(f"no command {command!r:.60}{_meant(command)} anymix --help lists them.")
     return _run_command(command, words[n:])
 
 
 def _meant(word: str) -> str:
-    """Name the command that a word may stand for: a verb without its noun, or a slip."""
-    near = [name for name in COMMANDS if word in name.split()[1:]]
-    near += get_close_matches(word, COMMANDS, 1)
-    near += get_close_matches(word, [name for name in COMMANDS if " " in name], 1, 0.4)
-    return f"is it {near[0]}? " if near else ""
+    """Name the command that was probably meant: one with this word, or one spelt much like it.
+
+    >>> _meant("pack"), _meant("fti"), _meant("xyz")
+    ("; did you mean 'source pack'?", "; did you mean 'fit'?", ';')
+    """
+    from anymix._parameters import did_you_mean
+
+    whole = {part: command for command in reversed(COMMANDS) for part in command.split()}
+    return did_you_mean(whole.get(word, word[:60]), COMMANDS) or ";"
 
 
 def _list_verbs(noun: str, verbs: list[str], rest: list[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentTypeError
 from unicodedata import normalize
 
@@ -97,4 +98,14 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ArgumentTypeError(f"it must be a number, but is {text!r}") from None
+        raise ArgumentTypeError(f"it must be a number, but is {text!r}{_percent(text)}") from None
+
+
+def _percent(text: str) -> str:
+    """Say how a share is written that was given in percent.
+
+    >>> _percent("95%"), _percent("many")
+    ('; write 95 % as 0.95', '')
+    """
+    found = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]{1,6})?) ?%", text)
+    return f"; write {found[1]} % as {float(found[1]) / 100:g}" if found else ""

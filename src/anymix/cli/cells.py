@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.cli.columns import FILL_IN, LONGEST_LABEL, TOO_LONG, Columns, fail, quoted
+from anymix.cli.columns import FILL_IN, GAPS, LONGEST_LABEL, TOO_LONG, Columns, fail, quoted
 
 # Whole numbers up to here are float64 without loss.
 EXACT = 2**53
@@ -19,8 +19,6 @@ WHOLE = re.compile(r"[+-]?[0-9]+")
 LABEL = re.compile(r"0|-?[1-9][0-9]{0,14}")
 # Codes, such as 007, are not the number that they look like.
 CODE = re.compile(r"\+.*|-?0[0-9].*")
-# What stands for a gap among numbers; among words only a cell that is blank does.
-GAPS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 NO_LABEL = (
     "which is not a number; write numbers with a point, name the column with the label by "
     "--target, or pack with --task classification if it holds words"
@@ -81,7 +79,9 @@ def numbers_of(path: Path, name: str, values: Sequence[Any], row: int) -> NDArra
 def read_target(path: Path, columns: Columns, y: Any, row: int) -> NDArray[Any]:
     """Return numbers or words, as the sources' labels are."""
     name, values = str(columns.target), y.tolist() if isinstance(y, np.ndarray) else list(y)
-    _refuse(path, name, values, row, _is_missing, lambda _: f"has no label; {FILL_IN}")
+    what = "number" if columns.numeric_target and not columns.whole_target else "label"
+    missing = _is_gap if what == "number" else _is_missing
+    _refuse(path, name, values, row, missing, lambda _: f"has no {what}; {FILL_IN}")
     if not columns.numeric_target:
         words = y.astype(str).tolist() if isinstance(y, np.ndarray) else list(map(str, values))
         _refuse(path, name, words, row, _has_nul, lambda _: "holds a NUL byte; remove it")
@@ -117,7 +117,8 @@ def _is_missing(value: Any) -> bool:
 
 
 def _is_gap(value: Any) -> bool:
-    return isinstance(value, str) and value.strip().lower() in GAPS
+    """Whether a number was left out, in one of the ways in which people write that."""
+    return _is_missing(value) or (isinstance(value, str) and value.strip().casefold() in GAPS)
 
 
 def _has_nul(word: str) -> bool:

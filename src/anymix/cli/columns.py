@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._errors import InputError
+from anymix._parameters import did_you_mean
 from anymix.exchange import Manifest, gaps_of
 
-FILL_IN = "fill it in or leave the row out"
+# How people write that there is no number.
+GAPS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 NO_ROWS = "has no rows; give a table with rows below its header"
+FILL_IN = "fill it in or leave the row out"
 NOT_A_NUMBER = (
     "which is not a number; write numbers with a point, or leave the column out by --drop where "
     "sources are packed"
@@ -109,9 +112,16 @@ def check_there(
             remedy = "; name the column with the label by --target" if name == target else ""
             if name in (other.strip() for other in there):
                 remedy = "; write its name in the header without blanks around it"
-            raise InputError(path, f"has no column {quoted(name)}; it has {shown[:400]}{remedy}")
+            it = f"{meant} It" if (meant := _meant(name, there)) else "; it"
+            raise InputError(path, f"has no column {quoted(name)}{it} has {shown[:400]}{remedy}")
         if times[name] > 1:
             check_once(path, there)
+
+
+def _meant(name: str, there: Sequence[str]) -> str:
+    """Name the column that was probably meant; names that nobody types are not looked at."""
+    typed = [other for other in there[:1000] if len(other) <= 60 and other.strip() != name]
+    return did_you_mean(name[:60], typed)
 
 
 def check_once(path: Path | str, names: Sequence[str]) -> None:

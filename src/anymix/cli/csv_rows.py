@@ -177,7 +177,8 @@ class _Lines:
             if len(fields) != len(self.header):
                 raise InputError(
                     f"{self.path}, row {i}:",
-                    f"{len(fields)} fields where the header has {len(self.header)}",
+                    f"{len(fields)} fields where the header has {len(self.header)}; "
+                    "fill the row up, and quote a field that holds a separator",
                 )
             yield fields
         self.well_cut = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
@@ -11,7 +12,7 @@ from anymix._files import write_folder
 from anymix.cli.argument_types import name
 from anymix.cli.columns import Columns
 from anymix.cli.console import Console
-from anymix.cli.outputs import add_force, check_folder, is_card, is_graph, output
+from anymix.cli.outputs import add_force, check_folder, check_suffix, is_card, is_graph, output
 from anymix.cli.table_reader import read_rows
 from anymix.models import Exported, card_facts, export_model, read_model, summarise_folder
 from anymix.report import CardFacts, render_card
@@ -48,6 +49,7 @@ def run(args: Namespace, console: Console) -> int:
         raise UsageError("export needs the name of an ONNX FILE, or --mlflow or --card.")
     if args.rows is not None and not args.float32:
         raise UsageError("--rows are compared with --float32; leave them out, or add that.")
+    _check_names(args)
     record: dict[str, Any] = {}
     lines: list[str] = []
     if args.card is not None:
@@ -58,6 +60,18 @@ def run(args: Namespace, console: Console) -> int:
         lines.append(_write_graph(args, record))
     console.result("\n".join(lines), record, args.out or args.card)
     return 0
+
+
+def _check_names(args: Namespace) -> None:
+    """Refuse a name that promises another kind of file, and one name for two forms."""
+    if args.out is not None:
+        check_suffix(args.out, "an ONNX file", (".onnx",))
+    if args.card is not None:
+        check_suffix(args.card, "a card in Markdown", (".md", ".markdown"))
+    places = [os.path.realpath(p) for p in (args.out, args.mlflow, args.card) if p is not None]
+    for place in places:
+        if places.count(place) > 1:
+            raise UsageError(f"{place} is to be written twice; give each form its own name.")
 
 
 def _export(args: Namespace) -> Exported:

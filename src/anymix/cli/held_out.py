@@ -20,6 +20,7 @@ def add_held_out(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--held-out",
         nargs="+",
+        action="extend",
         metavar="NAME=TABLE",
         help="held-out rows of each source, on which nothing was trained",
     )
@@ -28,6 +29,7 @@ def add_held_out(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--from-sites",
         nargs="+",
+        action="extend",
         metavar="FILE",
         help="files that `anymix site evaluate` wrote, in place of rows",
     )
@@ -51,6 +53,12 @@ def pairs(given: Sequence[str]) -> dict[str, str]:
             )
         if name in found:
             raise UsageError(f"--held-out names {name!r} twice; join its tables.")
+        for other, its in found.items():
+            if its == table(path):
+                raise UsageError(
+                    f"--held-out gives {path} for both {other!r} and {name!r}; give each source "
+                    "its own rows."
+                )
         found[name] = table(path)
     return found
 

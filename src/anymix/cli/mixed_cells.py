@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
 from anymix._columns import is_gap, words_of
-from anymix.cli.cells import GAPS, INEXACT, number_of
-from anymix.cli.columns import FILL_IN, NOT_A_NUMBER, Columns, fail, quoted
+from anymix.cli.cells import INEXACT, number_of
+from anymix.cli.columns import FILL_IN, GAPS, NOT_A_NUMBER, Columns, fail, quoted
 from anymix.cli.streams import caution
 
 BOOLEANS = {"false": 0.0, "true": 1.0}

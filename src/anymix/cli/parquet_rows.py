@@ -41,7 +41,9 @@ def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[Any]:
             # With buffers all that was read would stay in memory until the end.
             found = parquet.ParquetFile(file, read_dictionary=list(texts), pre_buffer=False)
         except (pyarrow.ArrowException, OSError, ValueError) as error:
-            raise InputError(path, "is not a Parquet file") from error
+            raise InputError(
+                path, "is not a Parquet file; write it anew, or name it by what it is"
+            ) from error
         yield found
 
 

@@ -34,6 +34,7 @@ from anymix.models.upgrade import upgraded
 from anymix.sources import Novelty, check_measure
 
 T = TypeVar("T")
+A_MODEL = "give a model folder, as anymix fit writes"
 # How often a reader may meet a writer and read again.
 TRIES = 20
 
@@ -65,9 +66,9 @@ def read_record(folder: str | Path) -> dict[str, Any]:
 def _open(folder: Path) -> tuple[dict[str, Any], str]:
     """Return the record and the SHA-256 of model.json."""
     if not folder.exists():
-        raise MissingError(folder, "does not exist; give a model folder, as anymix fit writes")
+        raise MissingError(folder, f"does not exist; {A_MODEL}")
     if not (folder / RECORD).is_file():
-        raise AuditError(folder, f"is not a model folder: it has no {RECORD}")
+        raise AuditError(folder, f"is not a model folder: it has no {RECORD}; {A_MODEL}")
     content = read_file(folder / RECORD, RECORD_LIMIT)
     record, digest = parse_json(content, str(folder / RECORD)), facts_of(content).sha256
     if is_own(record):
@@ -77,7 +78,7 @@ def _open(folder: Path) -> tuple[dict[str, Any], str]:
         raise AuditError(folder / RECORD, "is not the record of a model")
     raise AuditError(
         folder / RECORD,
-        f"has schema {record.get('schema')!r:.20}; this version reads 1 to {SCHEMA}",
+        f"has schema {record.get('schema')!r:.20}; this version reads 1 to {SCHEMA}; update anymix",
     )
 
 
