@@ -70,7 +70,11 @@ def test_a_likely_id_is_warned_of_and_a_note_can_be_dropped(pack):
 @pytest.mark.parametrize(
     ("options", "status", "words"),
     [
-        (["--drop", "nose"], 3, "has no column 'nose'; it has 'patient_id', 'a'"),
+        (
+            ["--drop", "nose"],
+            3,
+            "has no column 'nose'; did you mean 'note'? It has 'patient_id', 'a'",
+        ),
         (["--features", "a,nose"], 3, "has no column 'nose'"),
         (["--id", "nose"], 3, "has no column 'nose'"),
         (["--id", "y"], 2, "--id and --target both name 'y'; choose one"),

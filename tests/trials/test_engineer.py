@@ -48,7 +48,7 @@ a label left out
     gap_label.csv, row 3 | 'ill' has no label | fill it in or leave the row out
 NaN among targets
     3 source pack new --name new --task regression --rows gap_cost.csv --target cost --features age
-    gap_cost.csv, row 3: column 'cost' has no number | fill it in or leave the row out
+    gap_cost.csv, row 3: column 'cost' has no label | fill it in or leave the row out
 regression of words
     3 source pack new --name new --task regression --rows north_train.csv AGE_DOSE
     column 'ill' holds | which is not a number | --task classification
@@ -191,10 +191,10 @@ a measure with capitals
     2 compare model TEST --target ill --measure AUC
     no measure 'AUC'; did you mean 'auc' | anymix compare --help
 a report for printing
-    2 report model --out new.pdf
+    3 report model --out new.pdf
     new.pdf would hold an HTML page | name it .html
 a graph for PyTorch
-    2 export model new.pt
+    3 export model new.pt
     new.pt would hold an ONNX file | name it .onnx
 one name for two forms
     2 export model new.onnx --mlflow new.onnx

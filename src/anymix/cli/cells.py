@@ -79,9 +79,8 @@ def numbers_of(path: Path, name: str, values: Sequence[Any], row: int) -> NDArra
 def read_target(path: Path, columns: Columns, y: Any, row: int) -> NDArray[Any]:
     """Return numbers or words, as the sources' labels are."""
     name, values = str(columns.target), y.tolist() if isinstance(y, np.ndarray) else list(y)
-    what = "number" if columns.numeric_target and not columns.whole_target else "label"
-    missing = _is_gap if what == "number" else _is_missing
-    _refuse(path, name, values, row, missing, lambda _: f"has no {what}; {FILL_IN}")
+    missing = _is_gap if columns.numeric_target else _is_missing
+    _refuse(path, name, values, row, missing, lambda _: f"has no label; {FILL_IN}")
     if not columns.numeric_target:
         words = y.astype(str).tolist() if isinstance(y, np.ndarray) else list(map(str, values))
         _refuse(path, name, words, row, _has_nul, lambda _: "holds a NUL byte; remove it")

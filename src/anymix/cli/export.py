@@ -12,7 +12,15 @@ from anymix._files import write_folder
 from anymix.cli.argument_types import name
 from anymix.cli.columns import Columns
 from anymix.cli.console import Console
-from anymix.cli.outputs import add_force, check_folder, check_suffix, is_card, is_graph, output
+from anymix.cli.outputs import (
+    add_force,
+    check_apart,
+    check_folder,
+    check_suffix,
+    is_card,
+    is_graph,
+    output,
+)
 from anymix.cli.table_reader import read_rows
 from anymix.models import Exported, card_facts, export_model, read_model, summarise_folder
 from anymix.report import CardFacts, render_card
@@ -65,8 +73,10 @@ def run(args: Namespace, console: Console) -> int:
 def _check_names(args: Namespace) -> None:
     """Refuse a name that promises another kind of file, and one name for two forms."""
     if args.out is not None:
+        check_apart(args.out, [args.model])
         check_suffix(args.out, "an ONNX file", (".onnx",))
     if args.card is not None:
+        check_apart(args.card, [args.model])
         check_suffix(args.card, "a card in Markdown", (".md", ".markdown"))
     places = [os.path.realpath(p) for p in (args.out, args.mlflow, args.card) if p is not None]
     for place in places:

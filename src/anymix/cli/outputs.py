@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anymix._errors import InputError, UsageError
+from anymix._errors import InputError
 from anymix._files import is_stream, replacing
 from anymix.cli.npz_rows import FAULTS, array_header
 from anymix.cli.table_files import STANDARD_INPUT, TEXTS, kind_of, open_text
@@ -59,11 +59,11 @@ def check_suffix(out: str, what: str, suffixes: tuple[str, ...]) -> None:
     >>> check_suffix("report.pdf", "an HTML page", (".html", ".htm"))
     Traceback (most recent call last):
     ...
-    anymix._errors.UsageError: report.pdf would hold an HTML page; name it .html.
+    anymix._errors.InputError: report.pdf would hold an HTML page; name it .html.
     """
     suffix = Path(out).suffix.lower()
     if suffix and suffix not in suffixes and not is_stream(out):
-        raise UsageError(f"{out} would hold {what}; name it {suffixes[0]}.")
+        raise InputError(out, f"would hold {what}; name it {suffixes[0]}")
 
 
 def check_apart(out: str | Path, inputs: Iterable[str | Path]) -> None:
