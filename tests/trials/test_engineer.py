@@ -263,3 +263,33 @@ def test_a_mistake_is_explained_and_changes_nothing(mistake, clinics, run, monke
     assert "Traceback" not in said.err
     assert [words for words in mistake.words if words not in said.err] == [], said.err
     assert _all_files() == before
+
+
+def test_tables_exchanged_are_warned_of(clinics, run, monkeypatch):
+    monkeypatch.chdir(clinics)
+    asked = ["certify", "costs", "--target", "cost", "--held-out"]
+    said = run(*asked, "north=south_test.csv", "south=north_test.csv")
+    assert said.status == 0
+    assert "'north' look more like those of 'south'" in said.err
+    assert "give each source its own" in said.err
+    assert "warning" not in run(*asked, "north=north_test.csv", "south=south_test.csv").err
+
+
+def test_held_out_may_be_given_once_for_each_source(clinics, run, monkeypatch):
+    monkeypatch.chdir(clinics)
+    each = ["--held-out", "north=north_test.csv", "--held-out", "south=south_test.csv"]
+    said = run("certify", "costs", "--target", "cost", *each)
+    assert (said.status, said.err) == (0, "")
+
+
+def test_scales_that_differ_are_told_by_the_names_of_columns(clinics, run, tmp_path):
+    lines = (clinics / "north_train.csv").read_text().splitlines()[1:]
+    cells = [line.split(",") for line in lines]
+    wide = [f"{1000 * float(age)},{dose},{ill}" for _, age, dose, _, ill, _ in cells]
+    (tmp_path / "wide.csv").write_text("\n".join(["pence,dose,ill", *wide]) + "\n")
+    asked = ["source", "pack", tmp_path / "new", "--name", "new", "--target", "ill"]
+    asked += ["--rows", tmp_path / "wide.csv", "--task", "classification"]
+    said = run(*asked)
+    assert said.status == 0
+    assert "beside column 'pence'" in said.err
+    assert "choose --density mixture" in said.err

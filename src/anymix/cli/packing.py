@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from argparse import Namespace
 from importlib import import_module
 from typing import Any
@@ -24,6 +26,7 @@ from threadpoolctl import threadpool_limits
 from anymix._errors import InputError, UsageError
 from anymix._hashing import content_of
 from anymix.cli.columns import quoted
+from anymix.cli.streams import caution
 from anymix.cli.table_kinds import LEAST_ROWS
 from anymix.cli.training_table import TrainingTable, read_training_rows
 from anymix.core import Fingerprints
@@ -31,6 +34,8 @@ from anymix.densities import ContrastiveDensity, GaussianKDE, GaussianMixtureDen
 from anymix.exchange import THAT_WORK
 
 FEW_ROWS = 10_000
+# The widest column, in what kernels say of columns on different scales.
+SCALES = re.compile(r"One bandwidth cannot serve .* beside column (\d+),")
 KINDS = {
     "classification": (is_classifier, "classifier"),
     "regression": (is_regressor, "regressor"),
@@ -132,6 +137,24 @@ def make_density(args: Namespace, table: TrainingTable, reference: Reference | N
     if wish == "mixture":
         return GaussianMixtureDensity(random_state=args.seed)
     return GaussianKDE(random_state=args.seed)
+
+
+def fit_density(args: Namespace, density: Any, table: TrainingTable) -> None:
+    """Fit the density; that scales are too different is said by the names and options at hand."""
+    with few_threads(table.X), warnings.catch_warnings(record=True) as said:
+        warnings.filterwarnings("always", SCALES.pattern)
+        density.fit(table.X)
+    for each in said:
+        wide = SCALES.match(str(each.message))
+        if wide is None:
+            warnings.showwarning(each.message, each.category, each.filename, each.lineno)
+        else:
+            widest = quoted(table.names[int(wide[1])])
+            caution(
+                f"{args.rows}: beside column {widest}, whose numbers are the widest, half of the "
+                "others hardly count for kernels; choose --density mixture, or contrastive with "
+                "--reference."
+            )
 
 
 def _needs_reference(table: TrainingTable) -> str:

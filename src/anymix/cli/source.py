@@ -21,7 +21,7 @@ from anymix.cli.packing import (
     check_labels,
     check_number_of_rows,
     classes_of,
-    few_threads,
+    fit_density,
     make_density,
     make_estimator,
     read_held_out,
@@ -163,8 +163,7 @@ def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
     held = read_held_out(args, rows, known)
     check_number_of_rows(args, len(X))
     notes: list[str] = []
-    with few_threads(X):
-        density.fit(X)
+    fit_density(args, density, rows)
     source = Source(
         args.name,
         estimator if args.onnx else _predictor(args, estimator, rows, notes),
