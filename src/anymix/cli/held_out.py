@@ -6,14 +6,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from anymix._errors import InputError, UsageError
 from anymix.cli.argument_types import source_name, table
 from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.engine_option import asked
-from anymix.cli.streams import caution
 from anymix.cli.table_reader import read_rows
 from anymix.exchange import ReceivedSource, SiteTable, evaluate_site, read_site
 
@@ -91,20 +88,7 @@ def held_out_sites(
             sites.append(site)
             progress.update(i / len(given))
     progress.done()
-    _warn_if_exchanged(sites)
     return sites
-
-
-def _warn_if_exchanged(sites: Sequence[SiteTable]) -> None:
-    """Warn if the rows of each site look most like some site's, but not like their own."""
-    names = [site.site for site in sites]
-    likest = [site.sources[np.exp(site.log_responsibilities).mean(1).argmax()] for site in sites]
-    if sorted(likest) == sorted(names) and likest != names:
-        k = next(k for k, name in enumerate(names) if likest[k] != name)
-        caution(
-            f"the rows that --held-out names {names[k]!r} look more like those of {likest[k]!r}; "
-            "if the tables were exchanged, give each source its own."
-        )
 
 
 def _ask_at_home(received: Sequence[ReceivedSource], table: tuple[str, str, Any]) -> SiteTable:
