@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, n_rows
 from anymix._errors import InputError
+from anymix._parameters import nearest
 
 # Boosted trees tell so many categories of a column apart; rarer ones are gaps.
 MOST_CATEGORIES = 200
@@ -89,7 +90,8 @@ class Columns:
         given = {str(name): name for name in X.columns}
         missing = [name for name in self.names if name not in given]
         if missing:
-            raise InputError("the table", f"has no column {missing[0]!r}, which is needed")
+            raise _lacks(missing[0], given)
+        _check_once(name for name in map(str, X.columns) if name in self.names)
         out = np.empty((n_rows(X), len(self.columns)))
         for j, column in enumerate(self.columns):
             out[:, j] = _encoded(column, X[given[column.name]])
@@ -130,15 +132,24 @@ class Columns:
 
 def _parts(X: Any) -> Iterable[tuple[str, Any]]:
     if hasattr(X, "columns"):
-        names = [str(name) for name in X.columns]
-        twice = next((name for name, n in Counter(names).items() if n > 1), None)
-        if twice is not None:
-            raise InputError("the table", f"has two columns named {twice!r}; rename one")
+        _check_once(map(str, X.columns))
         return [(str(name), X[name]) for name in X.columns]
     table = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     if table.ndim != 2:
         raise InputError("the table", f"has the shape {table.shape}; rows and columns are needed")
     return [(f"x{j}", values) for j, values in enumerate(table.T)]
+
+
+def _check_once(names: Iterable[str]) -> None:
+    twice = next((name for name, n in Counter(names).items() if n > 1), None)
+    if twice is not None:
+        raise InputError("the table", f"has two columns named {twice!r}; rename one")
+
+
+def _lacks(name: str, given: Iterable[str]) -> InputError:
+    near = nearest(name, given)
+    remedy = "" if near is None else f"; rename {near!r} if that is it"
+    return InputError("the table", f"has no column {name!r}, which is needed{remedy}")
 
 
 def _column(name: str, values: Any, most: int, least: int) -> Column:
@@ -147,7 +158,7 @@ def _column(name: str, values: Any, most: int, least: int) -> Column:
         raise _dates(name)
     if numbers_of(values) is not None:
         return Column(name)
-    words = [word for word in words_of(values) if word is not None]
+    words = [word for word in words_of(values, name) if word is not None]
     often = [(word, n) for word, n in Counter(words).most_common(most) if n >= least]
     return Column(name, tuple(sorted(word for word, _ in often)))
 
@@ -199,21 +210,25 @@ def is_gap(value: Any) -> bool:
     return value is None or str(value) in ("nan", "NaT", "<NA>")
 
 
-def words_of(values: Any) -> list[str | None]:
+def words_of(values: Any, name: str | None = None) -> list[str | None]:
     """Return a column as words, None for its gaps; whole numbers have no point."""
-    return [None if is_gap(value) else _word(value) for value in np.asarray(values, dtype=object)]
+    where = "a column" if name is None else f"column {name!r}"
+    held = np.asarray(values, dtype=object)
+    return [None if is_gap(value) else _word(value, where) for value in held]
 
 
-def _word(value: Any) -> str:
+def _word(value: Any, where: str) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if hasattr(value, "isoformat"):
-        raise InputError("a column", "holds dates; turn them into numbers, or leave it out")
+        raise InputError(where, "holds dates; turn them into numbers, or leave it out")
     if isinstance(value, dict | list | tuple | set):
         kind = type(value).__name__
-        raise TypeError(f"in a table each argument must be a string or a number; got a {kind}.")
+        raise TypeError(
+            f"in a table each argument must be a string or a number; {where} holds a {kind}."
+        )
     return str(value)
 
 
@@ -231,4 +246,4 @@ def _encoded(column: Column, values: Any) -> FloatArray:
             )
         return numbers
     code: dict[str | None, float] = {word: i for i, word in enumerate(column.categories)}
-    return np.array([code.get(word, np.nan) for word in words_of(values)])
+    return np.array([code.get(word, np.nan) for word in words_of(values, column.name)])

@@ -29,11 +29,22 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
     >>> did_you_mean("AUC", ["accuracy", "auc"])
     "; did you mean 'auc'?"
     """
-    if not isinstance(word, str):
-        return ""
-    known = {each.casefold(): each for each in words}
-    found = get_close_matches(word.casefold(), known, 1)
-    return f"; did you mean {known[found[0]]!r}?" if found else ""
+    found = nearest(word, words) if isinstance(word, str) else None
+    return f"; did you mean {found!r}?" if found is not None else ""
+
+
+def nearest(word: str, words: Iterable[str]) -> str | None:
+    """Return the one that differs in case or spaces, begins so, or looks alike; None if none does.
+
+    >>> nearest("acc", ["auc", "accuracy"]), nearest("age", ["wage", " Age"]), nearest("f1", ["r2"])
+    ('accuracy', ' Age', None)
+    """
+    known, plain = list(words), word.strip().casefold()
+    same = [one for one in known if one.strip().casefold() == plain]
+    longer = [one for one in known if len(plain) > 2 and one.casefold().startswith(plain)]
+    folded = {one.casefold(): one for one in known}
+    alike = [folded[one] for one in get_close_matches(plain, folded, 1)]
+    return next(iter([*same, *longer, *alike]), None)
 
 
 def either(words: Iterable[str]) -> str:

@@ -39,7 +39,7 @@ def said_of(
     if judge.binary:
         return np.asarray(model.predict(X) != y, dtype=float)
     if not judge.of_labels:
-        return judge.value(np.asarray(model.predict(X), dtype=float), y.astype(float))
+        return judge.value(_numbers(model.predict(X), judge), _numbers(y, judge))
     if not hasattr(model, "predict_proba"):
         raise TypeError(
             f"{type(model).__name__} gives no probabilities, which {judge.key} needs; choose the "
@@ -52,6 +52,18 @@ def said_of(
     aligned = np.zeros((len(proba), classes.size))
     aligned[:, np.searchsorted(classes, labels)] = proba
     return aligned
+
+
+def _numbers(values: Any, judge: Measure) -> FloatArray:
+    """Return numbers as such; labels that are words cannot be judged as numbers are."""
+    held = np.asarray(values)
+    try:
+        return held.astype(float)
+    except ValueError:
+        raise ParameterError(
+            f"{judge.key!r} measures numbers, but {held.tolist()[0]!r:.60} is a label; compare "
+            "classifiers alone, by 'accuracy', 'auc', 'log_loss' or 'brier'."
+        ) from None
 
 
 def all_labels(models: Mapping[str, Any], y: NDArray[Any]) -> NDArray[Any]:

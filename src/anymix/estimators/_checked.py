@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from sklearn.base import is_classifier, is_regressor
+
 from anymix._errors import ParameterError
 from anymix._parameters import Either, Flag, Number, Rule, Seed, Share, Words, check
 from anymix.estimators._members import Members
@@ -27,6 +29,7 @@ class Checked(Members):
         "consult": Flag(),
         "refit": Flag(),
         "rule": Words("marginal", "normalised"),
+        "n_jobs": Either(None, Number(1, whole=True), Number(most=-1, whole=True)),
     }
 
     def _check_sources_named(self) -> None:
@@ -35,8 +38,23 @@ class Checked(Members):
             check(self.cv, "cv", FOLDS)
             check_set_aside(self.set_aside, self.source_names_)
 
+    def _check_kind(self) -> None:
+        """Refuse an estimator that learns numbers where labels are due, and the other way round."""
+        wrong = is_regressor if self._classification() else is_classifier
+        if self.estimator is None or not wrong(self.estimator):
+            return
+        own, other = "DistributionWeightedClassifier", "DistributionWeightedRegressor"
+        due, example = ("labels", "LogisticRegression()")
+        if not self._classification():
+            own, other, due, example = other, own, "numbers", "Ridge()"
+        raise ParameterError(
+            f"estimator {type(self.estimator).__name__} does not learn {due}, as {own} needs it "
+            f"to; give one that does, such as {example}, or take {other}."
+        )
+
     def _check_parts(self) -> None:
         super()._check_parts()
+        self._check_kind()
         check_learnable(self.loss, self._classification())
         if self.objective == "gamma" and self.shrinkage not in ("auto", 0):
             raise ParameterError(

@@ -28,9 +28,9 @@ from anymix.estimators._rows import (
     check_sources,
     check_weight,
     check_X,
-    check_y,
 )
 from anymix.estimators._source_training import SourceTrainer, check_part, no_estimator
+from anymix.estimators._targets import check_y
 from anymix.estimators._threads import one_thread
 from anymix.estimators._views import ModelViews
 from anymix.estimators._warnings import OnceEach, names_checked

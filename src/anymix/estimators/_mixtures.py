@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
 from anymix._arrays import FloatArray, IntArray
+from anymix._errors import ParameterError
+from anymix._parameters import either
 from anymix.core import simplex
 from anymix.estimators._auc import areas
 from anymix.estimators._intervals import Interval, Kind, mean_interval
@@ -54,7 +56,13 @@ class Mixtures:
         if mixtures is None:
             each_and_all = np.vstack([np.eye(p), np.full(p, 1.0 / p)])
             return cls((*domains, "all"), each_and_all, tuple(domains))
-        weights = np.stack([simplex.check(lam, p, "mixture") for lam in mixtures.values()])
+        if not isinstance(mixtures, Mapping) or not mixtures:
+            raise TypeError(
+                "mixtures must be a mapping of names to shares, as {'half': [0.5, 0.5]} or "
+                f"{{'half': {{{domains[0]!r}: 1.0}}}}; got {mixtures!r:.60}."
+            )
+        listed = [_shares(lam, domains) for lam in mixtures.values()]
+        weights = np.stack([simplex.check(lam, p, "mixture") for lam in listed])
         return cls(tuple(mixtures), weights, tuple(domains))
 
     @property
@@ -144,6 +152,20 @@ class Mixtures:
     def _named(self, places: NDArray[np.intp]) -> tuple[str, ...]:
         names = (*self.domains, *self.names)
         return tuple(names[k] for k in places)
+
+
+def _shares(mixture: ArrayLike | Mapping[str, float], domains: list[str]) -> ArrayLike:
+    """Put shares that go by the names of domains in order; who is not named has none.
+
+    >>> _shares({"b": 1.0}, ["a", "b"])
+    [0.0, 1.0]
+    """
+    if not isinstance(mixture, Mapping):
+        return mixture
+    for name in mixture:
+        if name not in domains:
+            raise ParameterError(f"a mixture names {name!r}; the domains are {either(domains)}.")
+    return [float(mixture.get(name, 0.0)) for name in domains]
 
 
 def kind_of(judge: Measure) -> Kind:

@@ -18,7 +18,8 @@ from anymix.estimators._advice import advice, said_aside, said_of_choices, suspi
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._frames import labelled
 from anymix.estimators._order import check_order
-from anymix.estimators._rows import check_domains, check_X
+from anymix.estimators._rows import check_domains, check_every_source, check_X
+from anymix.estimators._targets import check_complete_y
 from anymix.estimators._warnings import names_checked
 from anymix.estimators.comparison import Answers, Comparison, compare_tables, usual_methods
 from anymix.sources import (
@@ -39,6 +40,8 @@ from anymix.sources import (
     warn_of_training_rows,
     without_confidence,
 )
+
+CERTIFIED_ON_ALL = "a mixture may be all of it: add some of its rows to certify on"
 
 
 class Questions(SourceEnsemble):
@@ -131,6 +134,7 @@ class Questions(SourceEnsemble):
             tables = evaluate(self.sources_, X, self._labels, self.router_)
         if y is None:
             return tables
+        check_complete_y(y)
         _, domain = check_domains(sample_domain, n_rows(X), [str(n) for n in self.source_names_])
         return tables.labelled(y, domain)
 
@@ -189,6 +193,7 @@ class Questions(SourceEnsemble):
         check(loss_bound, "loss_bound", Either(None, Number(above=0)))
         measure_of(measure, self.loss, len(self.classes_) if self._classification() else None)
         tables = self.evaluate(X, y, sample_domain)
+        check_every_source(tables, self.source_names_, CERTIFIED_ON_ALL)
         warn_of_training_rows(tables, self.sources_)
         found = certify_tables(
             tables,

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import (
     _check_sample_weight,
-    check_array,
     column_or_1d,
     validate_data,
 )
@@ -21,6 +19,7 @@ from anymix._arrays import FloatArray, named_sources
 from anymix._columns import is_gap
 from anymix._errors import InputError
 from anymix._parameters import Number, check
+from anymix.estimators._doubts import warn_of_strange_words
 from anymix.sources import Source, Tables
 
 FOLDS = Number(2, whole=True)
@@ -65,6 +64,8 @@ def is_text(X: Any) -> bool:
         first = next((value for value in X if np.ndim(value) or not is_gap(value)), first)
     if isinstance(first, str):
         return True
+    if isinstance(first, Mapping):
+        raise InputError("X", "is a list of dictionaries; give pandas.DataFrame(X)")
     return isinstance(first, list | tuple) and all(isinstance(token, str) for token in first)
 
 
@@ -103,7 +104,9 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
     if frame and not getattr(X, "size", 1):
         raise ValueError(f"X has no values: its shape is {X.shape}.")
     if columns is not None and frame and not reset:
-        return _finite(columns.encode(X), columns)
+        found = _finite(columns.encode(X), columns)
+        warn_of_strange_words(columns, X, found)
+        return found
     if frame and not reset and columns is None and _learned_numbers(estimator):
         _check_complete(X)
     options: dict[str, Any] = {} if frame else {"accept_sparse": ("csr", "csc")}
@@ -184,18 +187,6 @@ def _fault(value: Any) -> str | None:
     return None
 
 
-def check_y(y: Any, n: int, classification: bool) -> NDArray[Any]:
-    """Return targets (n,): finite numbers, or labels that are not missing."""
-    target = column_or_1d(y, warn=True)
-    if target.shape[0] != n:
-        raise ValueError(f"inconsistent numbers of samples: X has {n} rows and y {len(target)}.")
-    if classification:
-        assert_all_finite(target, input_name="y")
-        check_classification_targets(target)
-        return target
-    return check_array(target, ensure_2d=False, dtype=np.float64, input_name="y")
-
-
 def check_domains(
     sample_domain: ArrayLike | None, n: int, names: list[str] | None
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -245,14 +236,11 @@ def check_sources(sources: Sequence[Source]) -> None:
         raise ValueError(f"two sources are called {twice[0]!r}; give each a name of its own.")
 
 
-def check_every_source(tables: Tables, names: NDArray[Any]) -> None:
+def check_every_source(tables: Tables, names: NDArray[Any], purpose: str) -> None:
     """Every source has a held-out row, so that it has a loss at home."""
     missing = np.setdiff1d(np.arange(len(names)), np.asarray(tables.sample_domain))
     if missing.size:
-        raise ValueError(
-            f"there are no rows of the source {str(names[missing[0]])!r}; z is learned from "
-            "held-out rows of every source: add some of it, or leave it out."
-        )
+        raise ValueError(f"there are no rows of the source {str(names[missing[0]])!r}; {purpose}.")
 
 
 def check_weight(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
@@ -265,6 +253,11 @@ def check_weight(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
 
 def check_sizes(rows: Rows, names: NDArray[Any], classification: bool) -> None:
     """Each of several domains needs two rows, and two classes with two rows, to be judged by."""
+    if classification and np.unique(rows.y).size == 1:
+        raise ValueError(
+            f"y has the one class {rows.y.tolist()[0]!r} in all rows; a classifier needs two: look "
+            "at how the labels were made."
+        )
     for k, name in enumerate(names.tolist()):
         y = rows.y[rows.domain == k]
         if y.size < 2:

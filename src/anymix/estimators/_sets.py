@@ -74,6 +74,8 @@ class _Covering(Questions):
         # A model that is read for its records alone has no sources.
         check_is_fitted(self, "source_names_")
         check_alpha(alpha)
+        if warn and alpha > 0.5:
+            _warn_of_most(alpha)
         if len(self.source_names_) == 1:
             raise ValueError(
                 "sets that cover on every mixture need several sources, and this model has one; "
@@ -263,6 +265,15 @@ class Sets(_Covering):
                 f"said at the label alone; {ROUTES}."
             )
         return [judges.conformal(judges.rows.y == c) for c in range(len(self.classes_))]
+
+
+def _warn_of_most(alpha: float) -> None:
+    warnings.warn(
+        f"alpha={alpha:g} is the share of rows that may be missed, here most of them; write "
+        f"{1 - alpha:.3g} for sets that hold the truth {100 * alpha:.3g} times in 100.",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 def _sets(

@@ -65,23 +65,37 @@ def no_estimator(needed: str) -> ValueError:
     )
 
 
-def fit_density(density: Any, X: Any, y: Any, weight: Any) -> Any:
-    """Fit a clone of the density; if X is more than numbers, say so and what helps.
+def _fit_or_say(who: str, remedy: str, model: Any, X: Any, y: Any, weight: Any) -> Any:
+    """Fit a clone; if X is more than numbers, and too much for it, say so and what helps.
 
     A pipeline sees to its own columns, so what it says stands.
     """
     try:
-        return fit_with_weight(density, X, y, weight)
+        return fit_with_weight(model, X, y, weight)
     except ValueError as error:
         fault = not_numbers(X)
-        if isinstance(density, Pipeline) or fault is None:
+        if isinstance(model, Pipeline) or fault is None:
             raise
-        raise ValueError(
-            f"the density needs complete numbers, but {fault}: leave density='auto', give a "
-            "ContrastiveDensity(), or put the preprocessing in front of the whole model, as "
-            "make_pipeline(preprocessing, model), and pass sample_domain under the name of its "
-            "step, as distributionweightedclassifier__sample_domain."
-        ) from error
+        raise ValueError(f"{who} needs complete numbers, but {fault}: {remedy}.") from error
+
+
+def fit_predictor(model: Any, X: Any, y: Any, weight: Any) -> Any:
+    """Fit a clone of a learner to the rows of one source."""
+    remedy = (
+        "put an encoder or imputer before it, as make_pipeline(preprocessing, estimator), or take "
+        "anymix.estimators.default_estimator(X, classification=...), which reads words and gaps"
+    )
+    return _fit_or_say(f"the estimator {type(model).__name__}", remedy, model, X, y, weight)
+
+
+def fit_density(density: Any, X: Any, y: Any, weight: Any) -> Any:
+    """Fit a clone of a density, or of a classifier of sources."""
+    remedy = (
+        "leave density='auto', give a ContrastiveDensity(), or put the preprocessing in front of "
+        "the whole model, as make_pipeline(preprocessing, model), and pass sample_domain under the "
+        "name of its step, as distributionweightedclassifier__sample_domain"
+    )
+    return _fit_or_say("the density", remedy, density, X, y, weight)
 
 
 def is_domain_classifier(density: Any) -> bool:
@@ -107,6 +121,9 @@ def without_empty(X: Any) -> Any:
     array([[ 0.,  1.],
            [ 0., nan]])
     """
+    if hasattr(X, "columns"):
+        void = [name for name in X.columns[X.isna().all()] if X[name].dtype.kind == "f"]
+        return X.assign(**dict.fromkeys(void, 0.0)) if void else X
     if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or not np.isnan(X[:1]).any():
         return X
     empty = np.isnan(X).all(axis=0)
@@ -146,7 +163,7 @@ class SourceTrainer:
             return list(self.sources)
         every = (rows.of(k) for k in range(len(self.names)))
         jobs = ((self.estimator, without_empty(own.X), own.y, own.weight) for own in every)
-        models = side_by_side(fit_with_weight, jobs, self.n_jobs)
+        models = side_by_side(fit_predictor, jobs, self.n_jobs)
         sizes = np.bincount(rows.domain, minlength=len(self.names)).tolist()
         named = zip(map(str, self.names), models, sizes, strict=True)
         return [Source(name, model, n_rows=n) for name, model, n in named]

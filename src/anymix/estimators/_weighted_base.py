@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from anymix._arrays import FloatArray, n_rows
 from anymix.core import Averaged, Combination, Loss, check_number
 from anymix.estimators._checked import Checked
+from anymix.estimators._doubts import warn_of_slips
 from anymix.estimators._held_out import held_out_answers, novelty_of
 from anymix.estimators._jobs import step
 from anymix.estimators._rows import Rows, check_every_source, check_X
@@ -33,6 +34,9 @@ from anymix.sources import (
     warn_of_training_rows,
 )
 
+LEARNED_FROM_ALL = (
+    "z is learned from held-out rows of every source: add some of it, or leave it out"
+)
 # A fit to one source has none of these, not even those of an earlier fit to several.
 LEARNED_FROM_SEVERAL = (
     "advice_",
@@ -109,11 +113,25 @@ class DistributionWeighting(Checked):
         for old in ("members_", "combination_", *LEARNED_FROM_SEVERAL):
             self.__dict__.pop(old, None)
         rows = super()._check_fit(X, y, sample_domain, sample_weight)
+        if not self.sources and sample_domain is not None:
+            self._warn(X, rows)
         self._choose_learner(X)
         check_number(len(self.source_names_))
         # Members are fitted on rows as they were given.
         self._given = (X, y, sample_domain, sample_weight) if self._deploys_folds() else None
         return rows
+
+    def _warn(self, X: Any, rows: Rows) -> None:
+        """Warn of what looks like a slip in the rows."""
+        if len(self.source_names_) == 1:
+            warnings.warn(
+                f"sample_domain names the one source {self.source_names_.tolist()[0]!r}, so there "
+                "is nothing to combine or certify; give rows of several, and in cross-validation "
+                "folds that have rows of each, as StratifiedKFold over sample_domain deals them.",
+                UserWarning,
+                stacklevel=3,
+            )
+        warn_of_slips(X, rows.y, self.source_names_[rows.domain])
 
     if not TYPE_CHECKING:  # there it would hide every misspelt attribute
 
@@ -182,7 +200,7 @@ class DistributionWeighting(Checked):
         self, tables: Tables, fresh: bool = True, teaching: Teaching | None = None
     ) -> None:
         """Calibrate, learn z, certify, all on rows that no source has seen."""
-        check_every_source(tables, self.source_names_)
+        check_every_source(tables, self.source_names_, LEARNED_FROM_ALL)
         if self.sources:
             warn_of_training_rows(tables, self.sources, stacklevel=3)
         names = tuple(str(name) for name in self.source_names_)

@@ -23,6 +23,7 @@ from anymix.estimators._mixtures import Judging, Mixtures
 from anymix.estimators._order import check_order
 from anymix.estimators._privilege import is_privileged
 from anymix.estimators._rows import check_domains
+from anymix.estimators._targets import check_complete_y
 from anymix.estimators._views import ComparisonViews
 from anymix.estimators.verdict import Verdict
 from anymix.sources import (
@@ -126,7 +127,8 @@ def compare(
     models : mapping of names to fitted models
     X, y, sample_domain : test rows, and the domain of each
     mixtures : mapping of names to λ, optional
-        By default each domain alone and all in equal parts.  The loss on a mixture is
+        Shares of the domains in the order of their names, or by name, as {"north": 1.0}.  By
+        default each domain alone and all in equal parts.  The loss on a mixture is
         Σ_k λ_k L_k, so the worst mixture of all is always a single domain.
     loss, measure : the name of a measure or loss, or a Loss, optional
         One of them: "accuracy" (the table shows the share of wrong labels), "auc", "log_loss",
@@ -167,6 +169,7 @@ def compare(
     check(confidence, "confidence", Share())
     judge = judge_for(models, measure if loss is None else loss)
     target = np.asarray(y)
+    check_complete_y(target)
     names, domain = check_domains(sample_domain, target.size, None)
     warn_of_seen(models, X, names[domain])
     asked = Mixtures.of(mixtures, [str(name) for name in names])

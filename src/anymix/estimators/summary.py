@@ -13,6 +13,8 @@ from anymix._arrays import FloatArray
 from anymix._version import __version__
 from anymix.core import Averaged, Combination, Loss, Record, log_responsibilities, plain
 from anymix.densities import CalibrationReport, balanced_weights
+from anymix.estimators._questions import Questions
+from anymix.estimators.comparison import Comparison
 from anymix.estimators.verdict import Verdict, verdicts
 from anymix.sources import MOST_SOURCES, Tables
 
@@ -57,6 +59,7 @@ def summarise(
     """
     if isinstance(model, Pipeline):
         model = model[-1]  # the report is on held-out tables, which earlier steps have seen
+    _check_kinds(model, comparison)
     check_is_fitted(model, "z_")
     if not hasattr(model, "tables_"):
         raise ValueError("a report compares sources: fit the model with at least two of them.")
@@ -86,6 +89,18 @@ def summarise(
             **summarise_tables(model.tables_, model.combination_, model.calibration_report_),
         }
     )
+
+
+def _check_kinds(model: Any, comparison: Any) -> None:
+    if not isinstance(model, Questions):
+        raise TypeError(
+            "a report is of a DistributionWeightedRegressor or -Classifier; got "
+            f"{type(model).__name__}, which goes into compare beside one."
+        )
+    if comparison is not None and not isinstance(comparison, Comparison):
+        raise TypeError(
+            f"comparison must be what anymix.compare returns; got {type(comparison).__name__}."
+        )
 
 
 def _verdict(model: Any, measure: str | Loss | None) -> tuple[Verdict, ...] | None:

@@ -34,7 +34,8 @@ from anymix.models.upgrade import upgraded
 from anymix.sources import Novelty, check_measure
 
 T = TypeVar("T")
-A_MODEL = "give a model folder, as anymix fit writes"
+# What to give where a model folder is due.
+WRITTEN = "give a folder that anymix.save or anymix fit wrote"
 # How often a reader may meet a writer and read again.
 TRIES = 20
 
@@ -55,10 +56,10 @@ def read_record(folder: str | Path) -> dict[str, Any]:
 
     Examples
     --------
-    >>> read_record("nowhere")
+    >>> read_record("nowhere")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    anymix._errors.MissingError: nowhere does not exist; give a model folder, as anymix fit writes.
+    anymix._errors.MissingError: nowhere does not exist; give a folder that anymix.save ... wrote.
     """
     return _open(Path(folder))[0]
 
@@ -66,9 +67,9 @@ def read_record(folder: str | Path) -> dict[str, Any]:
 def _open(folder: Path) -> tuple[dict[str, Any], str]:
     """Return the record and the SHA-256 of model.json."""
     if not folder.exists():
-        raise MissingError(folder, f"does not exist; {A_MODEL}")
+        raise MissingError(folder, f"does not exist; {WRITTEN}")
     if not (folder / RECORD).is_file():
-        raise AuditError(folder, f"is not a model folder: it has no {RECORD}; {A_MODEL}")
+        raise AuditError(folder, f"is not a model folder: it has no {RECORD}; {WRITTEN}")
     content = read_file(folder / RECORD, RECORD_LIMIT)
     record, digest = parse_json(content, str(folder / RECORD)), facts_of(content).sha256
     if is_own(record):

@@ -116,8 +116,8 @@ def render(record: ReportRecord | dict[str, Any], path: str | Path) -> Path:
     ...     render({"name": "Claims", "sources": ["north", "south"]}, f"{folder}/page.html").name
     'page.html'
     """
-    path = Path(path)
     text = render_html(record)
+    path = Path(path)
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Required, TypedDict, cast
 
 import numpy as np
@@ -108,6 +109,11 @@ def checked(record: ReportRecord | dict[str, Any]) -> dict[str, Any]:
     ...
     ValueError: the report's z has shape (1,) and not (2,): give one entry for each source.
     """
+    if not isinstance(record, Mapping):
+        raise TypeError(
+            "a page is made of the record that anymix.estimators.summarise(model) returns; got "
+            f"{type(record).__name__}."
+        )
     fields = _legible(plain(dict(record))).items()
     found = {name: value for name, value in fields if value is not None}
     unknown = sorted(set(found) - set(ReportRecord.__annotations__))

@@ -162,7 +162,9 @@ def check_learnable(loss: str | Loss, labels: bool) -> None:
                 f"loss {loss!r} cannot be learned with; learn with {usual!r} and ask compare and "
                 f"certify for measure={loss!r}."
             )
-        raise ParameterError(f"loss {Words(*known)(loss)}, or a Loss".replace("?, or a Loss", "?"))
+        raise ParameterError(
+            f"loss {Words(*known)(loss)}, or a Loss.".replace("?, or a Loss.", "?")
+        )
     if not isinstance(loss, str) and not hasattr(loss, "of_classes"):
         raise ParameterError(f"loss must be {either(known)}, or a Loss, not {loss!r:.60}.")
     if get_loss(loss).of_classes != labels:

@@ -1,0 +1,98 @@
+"""What looks like a slip in rows, though nothing forbids it: a warning for each."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anymix._arrays import FloatArray
+from anymix._columns import Columns, numbers_of, words_of
+
+# About so many rows are looked at, and so many are needed for a word.
+LOOKED_AT, FEWEST = 1000, 20
+# Columns that tell the same have few values; many values go with each other by chance.
+ROWS_A_VALUE = 4
+
+
+def warn_of_slips(X: Any, y: NDArray[Any], domain: NDArray[Any]) -> None:
+    """Warn of columns that tell the answer or the source, or name rows, and of names alike."""
+    for said in (*_columns_told(X, y, domain), *_names_alike(np.unique(domain).tolist())):
+        warnings.warn(said, UserWarning, stacklevel=3)
+
+
+def _columns_told(X: Any, y: NDArray[Any], domain: NDArray[Any]) -> Iterator[str]:
+    if not hasattr(X, "columns") or len(X) < FEWEST:
+        return
+    target, source = _words(y), _words(domain)
+    for name in X.columns:
+        values = X[name]
+        told = _words(values)
+        if _same(told, target):
+            yield (
+                f"column {name!r} of X tells y row by row, as the target itself would; leave it "
+                "out, unless it is known before the answer is."
+            )
+        elif _same(told, source):
+            yield (
+                f"column {name!r} of X tells sample_domain row by row; leave it out: where a new "
+                "row is from is not known, and the models are weighed by what it looks like."
+            )
+        elif 2 * len(set(told)) > len(told) and numbers_of(values.iloc[:LOOKED_AT]) is None:
+            yield (
+                f"column {name!r} of X has {len(set(told))} different words in {len(told)} rows, "
+                f"such as {told[0]!r:.40}; leave it out if it names rows, and make it numbers, as "
+                "pandas.to_numeric does, if it holds them."
+            )
+
+
+def _words(values: Any) -> list[str | None]:
+    """Return some of the values, evenly spread over all rows."""
+    every = max(1, len(values) // LOOKED_AT)
+    return words_of(np.asarray(values, dtype=object)[::every])
+
+
+def _same(one: list[str | None], other: list[str | None]) -> bool:
+    """Whether each value of one goes with one value of the other, and the other way round.
+
+    >>> _same(["a", "b"] * 9, ["1", "0"] * 9), _same(["a", "b"] * 9, ["1", "0", "2"] * 6)
+    (True, False)
+    """
+    if one == other:
+        return len(set(one)) > 1
+    n = len(set(one))
+    few = 1 < n <= len(one) / ROWS_A_VALUE
+    return few and n == len(set(other)) == len(set(zip(one, other, strict=True)))
+
+
+def _names_alike(names: list[Any]) -> Iterator[str]:
+    """Name sources that differ in case or in spaces around them alone."""
+    known: dict[str, Any] = {}
+    for name in names:
+        twin = known.setdefault(str(name).strip().casefold(), name)
+        if twin is not name:
+            yield (
+                f"sample_domain names {twin!r} and {name!r}, which differ in case or spaces alone; "
+                "give both one name if they are one source."
+            )
+
+
+def warn_of_strange_words(columns: Columns, X: Any, encoded: FloatArray) -> None:
+    """Warn of a column of many rows none of whose words was learned from: all count as gaps."""
+    if len(encoded) < FEWEST:
+        return
+    for column, codes in zip(columns, encoded.T, strict=True):
+        if column.categories and np.isnan(codes).all():
+            found = next((word for word in words_of(X[column.name]) if word is not None), None)
+            if found is not None:
+                known = ", ".join(map(repr, islice(column.categories, 4)))
+                warnings.warn(
+                    f"no word of column {column.name!r} was learned from, such as {found!r:.40}, "
+                    f"so all count as gaps; words are written as in fit: {known}.",
+                    UserWarning,
+                    stacklevel=4,
+                )
