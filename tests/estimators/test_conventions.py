@@ -148,6 +148,7 @@ def test_frames_keep_their_names_for_the_estimators_inside():
         model.fit(frame[[]], y, d)
 
 
+@pytest.mark.filterwarnings("ignore:column 'side' of X tells sample_domain")
 def test_columns_of_words_reach_a_column_transformer():
     X, y, d = regression()
     frame = pd.DataFrame({"u": X[:, 0], "side": np.where(X[:, 1] > 0, "up", "down")})
@@ -177,12 +178,14 @@ class _Pair(DomainClassifier):
 
 def test_a_single_source_is_the_estimator_itself():
     X, y, _ = regression()
-    model = DistributionWeightedRegressor(Ridge(2.0)).fit(X, y, np.zeros(len(y)))
+    with pytest.warns(UserWarning, match=r"the one source 0.0.*StratifiedKFold"):
+        model = DistributionWeightedRegressor(Ridge(2.0)).fit(X, y, np.zeros(len(y)))
     alone = Ridge(2.0).fit(X, y)
     assert np.array_equal(model.predict(X), alone.predict(X))
     assert model.z_.tolist() == [1.0]
     assert np.array_equal(model.source_weights(X), np.ones((len(X), 1)))
     X, y, _ = classification()
-    model = DistributionWeightedClassifier().fit(X, y, np.zeros(len(y)))
+    with pytest.warns(UserWarning, match="the one source"):
+        model = DistributionWeightedClassifier().fit(X, y, np.zeros(len(y)))
     alone = default_estimator(X, classification=True).fit(X, y)
     assert np.allclose(model.predict_proba(X), alone.predict_proba(X), atol=3e-6)

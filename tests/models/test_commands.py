@@ -76,10 +76,13 @@ def adapted():
     return Monitor.from_tables(model, n_bootstrap=50, level=0.05).adapt(LABELS[0][:40])
 
 
+def one_source():
+    with pytest.warns(UserWarning, match="the one source 'a'"):
+        return DistributionWeightedClassifier(cv=2).fit(*LABELS[:2], np.full(len(LABELS[1]), "a"))
+
+
 FOLDERS = {
-    "one source": lambda: DistributionWeightedClassifier(cv=2).fit(
-        LABELS[0], LABELS[1], np.full(len(LABELS[1]), "a")
-    ),
+    "one source": one_source,
     "adapted": adapted,
     "router": lambda: labels(density=DomainClassifier()),
     "normalised": lambda: labels(rule="normalised"),

@@ -110,7 +110,8 @@ def test_a_loaded_model_can_be_saved_and_a_copy_is_the_same(tmp_path):
 
 
 def test_one_source_is_a_model_too(tmp_path):
-    model = DistributionWeightedRegressor().fit(XR, YR, np.zeros(len(YR)))
+    with pytest.warns(UserWarning, match="the one source"):
+        model = DistributionWeightedRegressor().fit(XR, YR, np.zeros(len(YR)))
     again = through_a_folder(model, tmp_path)
     np.testing.assert_allclose(again.predict(XR), model.predict(XR), rtol=1e-12)
     with pytest.raises(AttributeError, match="fitted with one source"):

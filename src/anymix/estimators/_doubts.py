@@ -39,8 +39,8 @@ def _columns_told(X: Any, y: NDArray[Any], domain: NDArray[Any]) -> Iterator[str
             )
         elif _same(told, source):
             yield (
-                f"column {name!r} of X tells sample_domain row by row; leave it out: where a new "
-                "row is from is not known, and the models are weighed by what it looks like."
+                f"column {name!r} of X tells sample_domain row by row; leave it out, unless it is "
+                "known of new rows too: who answers is else learned from what they lack."
             )
         elif 2 * len(set(told)) > len(told) and numbers_of(values.iloc[:LOOKED_AT]) is None:
             yield (

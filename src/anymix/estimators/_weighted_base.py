@@ -37,6 +37,12 @@ from anymix.sources import (
 LEARNED_FROM_ALL = (
     "z is learned from held-out rows of every source: add some of it, or leave it out"
 )
+# What a regressor has in place of what a classifier has, and the other way round.
+INSTEAD = {
+    "predict_interval": "predict_set",
+    "predict_set": "predict_interval",
+    "predict_proba": "predict and predict_interval",
+}
 # A fit to one source has none of these, not even those of an earlier fit to several.
 LEARNED_FROM_SEVERAL = (
     "advice_",
@@ -255,4 +261,8 @@ def _why_missing(kind: str, known: dict[str, Any], name: str) -> str:
             f"this {kind} deploys the models of its folds (refit=False), of which each has its own "
             f"{name}: ask one of members_, or fit it with refit=True."
         )
+    if name in LEARNED_FROM_SEVERAL and "source_names_" not in known:
+        return f"this {kind} has no {name} yet: fit it with sample_domain, the source of each row."
+    if name in INSTEAD:
+        return f"{kind!r} object has no attribute {name!r}; it has {INSTEAD[name]}."
     return f"{kind!r} object has no attribute {name!r}"

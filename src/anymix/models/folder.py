@@ -56,7 +56,7 @@ def read_record(folder: str | Path) -> dict[str, Any]:
 
     Examples
     --------
-    >>> read_record("nowhere")  # doctest: +ELLIPSIS
+    >>> read_record("nowhere")
     Traceback (most recent call last):
     ...
     anymix._errors.MissingError: nowhere does not exist; give a folder that anymix.save ... wrote.
