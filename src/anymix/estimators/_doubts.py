@@ -20,9 +20,19 @@ ROWS_A_VALUE = 4
 
 
 def warn_of_slips(X: Any, y: NDArray[Any], domain: NDArray[Any]) -> None:
-    """Warn of columns that tell the answer or the source, or name rows, and of names alike."""
-    for said in (*_columns_told(X, y, domain), *_names_alike(np.unique(domain).tolist())):
+    """Warn of one source, of names alike, of columns that tell the answer or name rows."""
+    names = np.unique(domain).tolist()
+    for said in (*_one_source(names), *_names_alike(names), *_columns_told(X, y, domain)):
         warnings.warn(said, UserWarning, stacklevel=3)
+
+
+def _one_source(names: list[Any]) -> Iterator[str]:
+    if len(names) == 1:
+        yield (
+            f"sample_domain names the one source {names[0]!r}, so there is nothing to combine or "
+            "certify; give rows of several, and in cross-validation folds that have rows of each, "
+            "as StratifiedKFold over sample_domain deals them."
+        )
 
 
 def _columns_told(X: Any, y: NDArray[Any], domain: NDArray[Any]) -> Iterator[str]:

@@ -120,24 +120,12 @@ class DistributionWeighting(Checked):
             self.__dict__.pop(old, None)
         rows = super()._check_fit(X, y, sample_domain, sample_weight)
         if not self.sources and sample_domain is not None:
-            self._warn(X, rows)
+            warn_of_slips(X, rows.y, self.source_names_[rows.domain])
         self._choose_learner(X)
         check_number(len(self.source_names_))
         # Members are fitted on rows as they were given.
         self._given = (X, y, sample_domain, sample_weight) if self._deploys_folds() else None
         return rows
-
-    def _warn(self, X: Any, rows: Rows) -> None:
-        """Warn of what looks like a slip in the rows."""
-        if len(self.source_names_) == 1:
-            warnings.warn(
-                f"sample_domain names the one source {self.source_names_.tolist()[0]!r}, so there "
-                "is nothing to combine or certify; give rows of several, and in cross-validation "
-                "folds that have rows of each, as StratifiedKFold over sample_domain deals them.",
-                UserWarning,
-                stacklevel=3,
-            )
-        warn_of_slips(X, rows.y, self.source_names_[rows.domain])
 
     if not TYPE_CHECKING:  # there it would hide every misspelt attribute
 
