@@ -164,7 +164,9 @@ def test_a_candidate_that_cannot_be_trained_is_left_out():
 def test_gaps_and_words_where_complete_numbers_were(odd):
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["u", "v"])
     site = np.repeat([0, 1], 30)
-    model = DistributionWeightedRegressor(random_state=0).fit(frame, frame["u"], sample_domain=site)
+    model = DistributionWeightedRegressor(random_state=0).fit(
+        frame, 2 * frame["u"], sample_domain=site
+    )
     with pytest.raises(
         ValueError, match="complete numbers, as the rows of fit were, but column 'v'"
     ):

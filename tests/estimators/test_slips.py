@@ -27,6 +27,7 @@ def told(frame, y=ILL, site=SITE):
     [
         pd.DataFrame({"age": AGE, "ward": np.resize(["a", "b", "c"], 100)}),
         pd.DataFrame({"same": np.ones(100)}),
+        pd.DataFrame({"measured in the north": np.where(SITE == "north", 1.0, np.nan)}),
         AGE[:, None],
         pd.DataFrame({"few": ILL})[::10],
     ],

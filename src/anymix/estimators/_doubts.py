@@ -72,6 +72,8 @@ def _same(one: list[str | None], other: list[str | None]) -> bool:
     >>> _same(["a", "b"] * 9, ["1", "0"] * 9), _same(["a", "b"] * 9, ["1", "0", "2"] * 6)
     (True, False)
     """
+    if None in one:  # what one source does not measure is no slip
+        return False
     if one == other:
         return len(set(one)) > 1
     n = len(set(one))
