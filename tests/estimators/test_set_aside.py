@@ -87,6 +87,7 @@ def test_influence_is_found_once_for_each_fit():
     assert not np.allclose(again.losses, first.losses)
 
 
+@pytest.mark.filterwarnings("ignore:sample_domain names the one source")
 def test_one_source_has_no_influence():
     rng = np.random.default_rng(0)
     X, domain = rng.normal(size=(40, 2)), np.repeat("a", 40)
