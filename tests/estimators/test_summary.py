@@ -57,6 +57,7 @@ def test_the_curve_is_told_before_and_after_calibration(fitted):
     assert calibration["after"] != calibration["before"]
 
 
+@pytest.mark.filterwarnings("ignore:sample_domain names the one source")
 def test_one_source_has_no_report():
     X, y = np.arange(20.0)[:, None], np.arange(20.0)
     with pytest.raises(ValueError, match="at least two"):
