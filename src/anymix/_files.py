@@ -33,7 +33,7 @@ def read_folder(folder: str | Path, limits: Mapping[str, int]) -> dict[str, byte
     if not folder.exists():
         raise MissingError(folder, "does not exist; give a folder that is there")
     if not folder.is_dir():
-        raise AuditError(folder, "is not a folder; give the folder itself, unpacked")
+        raise AuditError(folder, f"is not a folder; {A_SOURCE}, unpacked")
     with os.scandir(folder) as entries:
         names = {entry.name for entry in islice(entries, len(limits) + 1)}
     if "model.json" in names:

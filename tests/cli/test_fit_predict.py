@@ -183,14 +183,18 @@ def test_fit_replaces_a_model_and_leaves_no_rest(world, run, tmp_path):
         (
             ["predict", "nowhere", "t.csv", "--out", "p.csv"],
             3,
-            "nowhere does not exist; give a model folder",
+            "nowhere does not exist; give a folder that anymix.save",
         ),
         (["fit", "a", "b", "--out", "m"], 3, "a does not exist"),
         (["source", "check", "/"], 4, "which does not belong there"),
         (["dance"], 2, "no command 'dance'"),
-        (["pack", "north"], 2, "no command 'pack'; is it source pack? anymix --help lists them"),
-        (["sites", "evaluate"], 2, "no command 'sites'; is it site evaluate?"),
-        (["certfy"], 2, "no command 'certfy'; is it certify?"),
+        (
+            ["pack", "north"],
+            2,
+            "no command 'pack'; did you mean 'source pack'? anymix --help lists them",
+        ),
+        (["sites", "evaluate"], 2, "no command 'sites'; did you mean 'site evaluate'?"),
+        (["certfy"], 2, "no command 'certfy'; did you mean 'certify'?"),
     ],
 )
 def test_errors_are_one_sentence(run, arguments, code, words):

@@ -54,7 +54,7 @@ regression of words
     column 'ill' holds | which is not a number | --task classification
 classification of amounts
     3 PACK --rows north_train.csv --target cost --features age,dose
-    column 'cost' holds | different numbers in 120 rows | --task regression
+    column 'cost' holds | different labels in 120 rows | --task regression
 a column twice
     3 PACK --rows twice.csv --target ill --drop ward,visit
     2 columns named 'age' | rename or drop all but one
@@ -78,7 +78,7 @@ words and no reference
     has words (column 'ward') | --reference FILE | --drop
 a summary for a reference
     4 PACK --rows north_train.csv AGE_DOSE --reference north.summary
-    is not an anymix reference, but says | give what anymix reference join writes
+    is not an anymix reference, but says | give what anymix reference join wrote
 a column to drop mistyped
     3 PACK --rows north_train.csv --target ill --drop wrad
     has no column 'wrad'; did you mean 'ward'? | It has 'visit'
@@ -93,7 +93,7 @@ features and drop
     --drop: not allowed with argument --features | anymix source pack --help
 a pickle
     3 PACK --rows north_train.csv AGE_DOSE --onnx model.pkl --classes no yes
-    is not an ONNX file | write one, as skl2onnx does
+    is not an ONNX file | by torch.onnx.export or skl2onnx
 a task by another name
     2 source pack new --name new --rows north_train.csv --task classify
     invalid choice: 'classify' | 'classification', 'regression'
@@ -135,7 +135,7 @@ a model for a source
     model is a model folder | give a source folder, as anymix source pack writes
 labels beside numbers
     3 fit north south_cost TEST --target ill --out new
-    south_cost is for regression, the first for classification | pack them for one task
+    south_cost is for regression, the first for classification | give sources of one task
 a source twice
     3 fit north north TEST --target ill --out new
     the same name | pack again under another name
@@ -153,7 +153,7 @@ labels with capitals
     which no source knows (they know no, yes) | leave such rows out
 a summary for a site's file
     4 fit north south --from-sites north.summary south.summary --out new
-    north.summary has no sound header | give a file that anymix site evaluate wrote
+    north.summary is not a site's file | give what anymix site evaluate wrote
 a graph exchanged
     4 fit exchanged south TEST --target ill --out new
     exchanged/predictor.onnx has | the manifest says
@@ -162,10 +162,10 @@ a graph exchanged
 SERVING = """
 a model mistyped
     3 predict modle traffic.csv --out new.csv
-    modle does not exist | give a model folder, as anymix fit writes
+    modle does not exist | give a folder that anymix.save or anymix fit wrote
 table and model exchanged
     4 predict traffic.csv model --out new.csv
-    traffic.csv is not a model folder | give a model folder, as anymix fit writes
+    traffic.csv is not a model folder | give a folder that anymix.save or anymix fit wrote
 a model of a version to come
     4 predict later traffic.csv --out new.csv
     schema 99; this version reads 1 to 3 | update anymix
@@ -270,8 +270,9 @@ def test_tables_exchanged_are_warned_of(clinics, run, monkeypatch):
     asked = ["certify", "costs", "--target", "cost", "--held-out"]
     said = run(*asked, "north=south_test.csv", "south=north_test.csv")
     assert said.status == 0
-    assert "'north' look more like those of 'south'" in said.err
-    assert "give each source its own" in said.err
+    assert "rows of north look more like those of south" in said.err
+    assert "rows of south look more like those of north" in said.err
+    assert "two names, were mixed up" in said.err
     assert "warning" not in run(*asked, "north=north_test.csv", "south=south_test.csv").err
 
 

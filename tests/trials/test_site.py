@@ -50,7 +50,7 @@ COMMANDS = [
         "a target mistyped",
         OWN + "--target beter",
         3,
-        "has no column 'beter'; it has 'age', 'dose', 'better'",
+        "has no column 'beter'; did you mean 'better'? It has 'age'",
         "by --target",
     ),
     (
@@ -107,7 +107,7 @@ COMMANDS = [
         OWN + "--features age,does",
         3,
         "has no column 'does'",
-        "it has 'age', 'dose', 'better'",
+        "did you mean 'dose'? It has 'age', 'dose', 'better'",
     ),
     (
         "the label as a feature",

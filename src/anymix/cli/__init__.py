@@ -180,10 +180,11 @@ def _meant(word: str) -> str:
     >>> _meant("pack"), _meant("fti"), _meant("xyz")
     ("; did you mean 'source pack'?", "; did you mean 'fit'?", ';')
     """
-    from anymix._parameters import did_you_mean
+    from anymix._parameters import nearest
 
     whole = {part: command for command in reversed(COMMANDS) for part in command.split()}
-    return did_you_mean(whole.get(word, word[:60]), COMMANDS) or ";"
+    near = nearest(word[:60], whole)
+    return ";" if near is None else f"; did you mean {whole[near]!r}?"
 
 
 def _list_verbs(noun: str, verbs: list[str], rest: list[str]) -> int:

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
 from anymix.sources.beside import n_classes_of
@@ -22,7 +23,7 @@ from anymix.sources.tables import Tables
 # By so many standard errors a loss must be below the stated one: once in 700 by chance.
 FAR = 3.0
 # The share of rows that are likelier elsewhere from which on a table seems to be of another site.
-MIXED_UP = 0.9
+MIXED_UP, EXCHANGED = 0.9, 0.5
 
 
 def far_below(losses: FloatArray, stated: float, n_stated: int | None = None) -> bool:
@@ -71,22 +72,35 @@ def training_rows(tables: Tables, sources: Sequence[Source]) -> list[str]:
 def rows_of_others(tables: Tables, sources: Sequence[Source]) -> list[str]:
     """Say of which sources nearly all rows look like those of another, whose model does better.
 
-    Either alone happens to honest rows: densities are not calibrated here, and models differ.
+    Either alone happens to honest rows: densities are not calibrated here, and models differ.  Of
+    two sources of which this is true both ways, half of the rows are enough.
     """
+    shares, better, counts = _beside_others(tables)
+    both = better & (shares > EXCHANGED)
+    found = (better & (shares > MIXED_UP)) | (both & both.T)
+    said = []
+    for k in np.flatnonzero(found.any(axis=1)):
+        j = int(np.where(found[k], shares[k], -1.0).argmax())
+        said.append(
+            f"{round(shares[k, j] * counts[k])} of the {counts[k]} rows of {sources[k].name} look "
+            f"more like those of {sources[j].name}, whose model does better on them, too; look "
+            "whether two tables, or two names, were mixed up."
+        )
+    return said
+
+
+def _beside_others(tables: Tables) -> tuple[FloatArray, NDArray[np.bool_], NDArray[np.intp]]:
+    """Shares of rows of k that are likelier at j, whether j's model is better there, and rows."""
     outcomes, masses = tables.outcomes(), tables.log_masses
     losses = outcomes**2 if n_classes_of(tables) is None else -np.log(np.maximum(outcomes, 1e-300))
-    domain, said = np.asarray(tables.sample_domain), []
-    for k, source in enumerate(sources):
+    domain, p = np.asarray(tables.sample_domain), len(masses)
+    shares, better = np.zeros((p, p)), np.zeros((p, p), dtype=bool)
+    for k in np.unique(domain):
         home = domain == k
-        likelier = (masses[:, home] > masses[k, home]).sum(axis=1)
-        j, n = int(likelier.argmax()), int(home.sum())
-        if likelier[j] > MIXED_UP * n and losses[j, home].mean() < losses[k, home].mean():
-            said.append(
-                f"{likelier[j]} of the {n} rows of {source.name} look more like those of "
-                f"{sources[j].name}, whose model does better on them, too; look whether two "
-                "tables, or two names, were mixed up."
-            )
-    return said
+        shares[k] = (masses[:, home] > masses[k, home]).mean(axis=1)
+        mean = losses[:, home].mean(axis=1)
+        better[k] = mean < mean[k]
+    return shares, better, np.bincount(domain, minlength=p)
 
 
 def warn_of_training_rows(tables: Tables, sources: Sequence[Source], stacklevel: int = 2) -> None:
