@@ -191,7 +191,7 @@ def test_fit_replaces_a_model_and_leaves_no_rest(world, run, tmp_path):
         (
             ["pack", "north"],
             2,
-            "no command 'pack'; did you mean 'source pack'? anymix --help lists them",
+            "no command 'pack'; did you mean 'source pack'? anymix --help",
         ),
         (["sites", "evaluate"], 2, "no command 'sites'; did you mean 'site evaluate'?"),
         (["certfy"], 2, "no command 'certfy'; did you mean 'certify'?"),

@@ -265,6 +265,7 @@ def test_a_mistake_is_explained_and_changes_nothing(mistake, clinics, run, monke
     assert _all_files() == before
 
 
+@pytest.mark.filterwarnings("default")
 def test_tables_exchanged_are_warned_of(clinics, run, monkeypatch):
     monkeypatch.chdir(clinics)
     asked = ["certify", "costs", "--target", "cost", "--held-out"]

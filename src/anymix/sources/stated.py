@@ -79,7 +79,7 @@ def rows_of_others(tables: Tables, sources: Sequence[Source]) -> list[str]:
     both = better & (shares > EXCHANGED)
     found = (better & (shares > MIXED_UP)) | (both & both.T)
     said = []
-    for k in np.flatnonzero(found.any(axis=1)):
+    for k in np.flatnonzero(found.any(axis=1)).tolist():
         j = int(np.where(found[k], shares[k], -1.0).argmax())
         said.append(
             f"{round(shares[k, j] * counts[k])} of the {counts[k]} rows of {sources[k].name} look "
