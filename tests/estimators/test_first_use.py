@@ -79,7 +79,7 @@ def test_rows_without_domains_are_warned_of_and_nothing_is_certified(kind, probl
             getattr(model, missing)
     with pytest.raises(AttributeError, match=f"'{kind.__name__}' object has no attribute 'certif'"):
         _ = model.certif
-    with pytest.raises(AttributeError, match="object has no attribute 'certificate_'"):
+    with pytest.raises(AttributeError, match="no certificate_ yet: fit it with sample_domain"):
         _ = kind().certificate_
     assert np.array_equal(copy.deepcopy(model).predict(X), model.predict(X))
 

@@ -185,7 +185,7 @@ def given(predictor, density):
         (lambda: DistributionWeightedClassifier(cv=2).fit(X, Y[0] == Y, D), "classes of the type"),
         (
             lambda: DistributionWeightedRegressor(density=KDE, cv=2).fit(
-                XR, YR, np.where(DR == "north", np.datetime64("2026-01-01"), np.datetime64("2026"))
+                XR, YR, np.where(DR == "north", np.datetime64("2026-01-01"), np.datetime64("2027"))
             ),
             "cannot be written as JSON",
         ),
