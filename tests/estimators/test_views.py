@@ -58,9 +58,9 @@ def test_a_comparison_is_a_frame(comparison):
 
 def test_its_intervals_are_columns_if_asked_for(comparison):
     frame = comparison.to_frame(intervals=True)
-    for part in ("loss", "lower", "upper"):
+    for part, due in (("estimate", "loss"), ("lower", "lower"), ("upper", "upper")):
         found = frame.xs(part, axis=1, level="value").drop(columns="worst", errors="ignore")
-        np.testing.assert_array_equal(found, getattr(comparison, part))
+        np.testing.assert_array_equal(found, getattr(comparison, due))
     tidy = frame.stack("mixture")
     assert tidy.loc[("anymix", "south"), "upper"] == comparison.upper[2, 1]
 

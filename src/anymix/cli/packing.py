@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from argparse import Namespace
 from importlib import import_module
@@ -30,12 +29,16 @@ from anymix.cli.streams import caution
 from anymix.cli.table_kinds import LEAST_ROWS
 from anymix.cli.training_table import TrainingTable, read_training_rows
 from anymix.core import Fingerprints
-from anymix.densities import ContrastiveDensity, GaussianKDE, GaussianMixtureDensity, Reference
+from anymix.densities import (
+    ContrastiveDensity,
+    GaussianKDE,
+    GaussianMixtureDensity,
+    Reference,
+    ScaleWarning,
+)
 from anymix.exchange import THAT_WORK
 
 FEW_ROWS = 10_000
-# The widest column, in what kernels say of columns on different scales.
-SCALES = re.compile(r"One bandwidth cannot serve .* beside column (\d+),")
 KINDS = {
     "classification": (is_classifier, "classifier"),
     "regression": (is_regressor, "regressor"),
@@ -142,14 +145,13 @@ def make_density(args: Namespace, table: TrainingTable, reference: Reference | N
 def fit_density(args: Namespace, density: Any, table: TrainingTable) -> None:
     """Fit the density; that scales are too different is said by the names and options at hand."""
     with few_threads(table.X), warnings.catch_warnings(record=True) as said:
-        warnings.filterwarnings("always", SCALES.pattern)
+        warnings.simplefilter("always", ScaleWarning)
         density.fit(table.X)
     for each in said:
-        wide = SCALES.match(str(each.message))
-        if wide is None:
+        if not isinstance(each.message, ScaleWarning):
             warnings.showwarning(each.message, each.category, each.filename, each.lineno)
         else:
-            widest = quoted(table.names[int(wide[1])])
+            widest = quoted(table.names[each.message.column])
             caution(
                 f"{args.rows}: beside column {widest}, whose numbers are the widest, half of the "
                 "others hardly count for kernels; choose --density mixture, or contrastive with "

@@ -9,6 +9,7 @@ from anymix.densities._domain_likelihood import lowest_responsibility as lowest_
 from anymix.densities._domain_likelihood import newton as newton
 from anymix.densities._domain_sums import AllPoints as AllPoints
 from anymix.densities._domain_sums import DomainRows as DomainRows
+from anymix.densities._scales import ScaleWarning as ScaleWarning
 from anymix.densities.bigram import BigramModel
 from anymix.densities.calibration import KINDS as KINDS
 from anymix.densities.calibration import CalibrationReport, TemperatureScaling

@@ -104,6 +104,14 @@ def narrow_share(variances: FloatArray) -> float:
     return float((varying[: varying.size // 2] / varying.sum()).sum())
 
 
+class ScaleWarning(UserWarning):
+    """One bandwidth cannot serve all columns: `column` is the place of the widest."""
+
+    def __init__(self, message: str, column: int):
+        super().__init__(message)
+        self.column = column
+
+
 def warn_of_scales(
     rows: FloatArray, weights: FloatArray, names: ArrayLike | None, stacklevel: int
 ) -> None:
@@ -116,10 +124,9 @@ def warn_of_scales(
         return
     widest = int(variances.argmax())
     column = widest if names is None else repr(str(np.asarray(names)[widest]))
-    warnings.warn(
+    said = (
         f"One bandwidth cannot serve columns on such different scales: beside column {column}, the "
         "widest, half of the others hardly count; scale the columns first, alike for all sources, "
-        "as make_pipeline(StandardScaler(), model) does.",
-        UserWarning,
-        stacklevel=stacklevel + 1,
+        "as make_pipeline(StandardScaler(), model) does."
     )
+    warnings.warn(ScaleWarning(said, widest), stacklevel=stacklevel + 1)

@@ -41,13 +41,13 @@ def labelled(weights: FloatArray, X: Any, sources: Iterable[Any]) -> Any:
 def comparison_frame(comparison: Any, intervals: bool) -> Any:
     """Return the table of a comparison, methods by mixtures; see `Comparison.to_frame`."""
     pandas = load_pandas()
-    parts = {"loss": comparison.loss}
+    parts = {"estimate": comparison.loss}
     if intervals:
         parts |= {"lower": comparison.lower, "upper": comparison.upper}
     columns = [(mixture, part) for mixture in comparison.mixtures for part in parts]
     # By mixture, then by part, as the columns are.
     values = np.stack(list(parts.values()), axis=2).reshape(len(comparison.methods), -1)
-    columns, values = [*columns, ("worst", "loss")], np.column_stack([values, comparison.worst])
+    columns, values = [*columns, ("worst", "estimate")], np.column_stack([values, comparison.worst])
     levels = ["mixture", "value"]
     frame = pandas.DataFrame(
         values,

@@ -26,7 +26,7 @@ class ComparisonViews:
         Parameters
         ----------
         intervals : bool
-            With True the columns have two levels, (mixture, "loss" | "lower" | "upper");
+            With True the columns have two levels, (mixture, "estimate" | "lower" | "upper");
             `frame.stack("mixture")` then has a row for each method and mixture.
 
         Returns
@@ -45,9 +45,9 @@ class ComparisonViews:
         method
         mean     0.25  0.5    0.5
         >>> found.to_frame(intervals=True)["a"]
-        value   loss  lower  upper
+        value   estimate  lower  upper
         method
-        mean    0.25   0.15   0.35
+        mean        0.25   0.15   0.35
         """
         return comparison_frame(self, intervals)
 
