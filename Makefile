@@ -74,7 +74,7 @@ dist: $(VENV)/.stamp-dist
 DATA ?= ../shared/data
 SEEDS ?=
 study-%: $(VENV)/.stamp-test
-	$(BIN)/anymix study $* --data $(DATA) $(if $(SEEDS),--seeds $(SEEDS)) --out results/$*.jsonl --force
+	$(BIN)/python -m experiments $* --data $(DATA) $(if $(SEEDS),--seeds $(SEEDS)) --out results/$*.jsonl
 
 format: $(VENV)/.stamp-test
 	$(BIN)/ruff check --fix .

@@ -27,7 +27,7 @@ from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.core import Evidence, mean_upper_bound, n_rounded
 from anymix.core.guarantees.candidates import rounded
 from anymix.densities import GaussianMixtureDensity
-from anymix.sources import Goal, answers, learn, learn_part
+from anymix.sources import LearningSettings, answers, learn, learn_part
 from benchmarks.worlds import LABELS, NOISES, World
 
 WAYS, SIZES, ROWS = ("given", "trained"), (3, 10), (20, 40, 200, 1000)
@@ -63,7 +63,7 @@ def run(cell: Cell, seed: int) -> Outcome:
     new, _, home = world.sample(N_TRUTH, np.random.default_rng(seed % N_WORLDS))
     loss = "cross_entropy" if world.labels else "squared"
     if cell.way == "given":
-        found = learn(world.tables(X, y, domain), Goal(loss=loss, consult=True))
+        found = learn(world.tables(X, y, domain), LearningSettings(loss=loss, consult=True))
         certificate, said = found.certificate, answers(world.tables(new), found.combination)
         own = world.tables(new).predictions[home, np.arange(home.size)]
     else:
@@ -110,7 +110,7 @@ def as_before(
     """The rule of version 0.2: one z on all rows, rounded, and Student's bound over all of them."""
     loss = "cross_entropy" if world.labels else "squared"
     tables, p = world.tables(X, y, domain), world.p
-    part = learn_part(tables, Goal(loss=loss, consult=True))
+    part = learn_part(tables, LearningSettings(loss=loss, consult=True))
     used = part.combination
     z = rounded(used.z)
     judged = part.said.weighed(used.calibration).problem(loss, used.eta)

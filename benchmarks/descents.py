@@ -17,9 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray
 from anymix.core import Problem, SolverWarning, simplex, solve
-from anymix.studies import synthetic
 from benchmarks.peers import slsqp_worst
 from benchmarks.random_problems import with_loss
+from experiments import synthetic
 
 LOSSES = ("squared", "cross-entropy", "hinge", "absolute", "pinball")
 SOURCES, POINTS = (2, 3, 10, 30, 100, 300), (300, 2000, 20_000, 100_000, 1_000_000)

@@ -236,8 +236,8 @@ def check_model(folder: Path) -> str:
 
 
 def check_source(folder: Path) -> dict[str, bytes]:
-    from anymix._files import read_folder
     from anymix.exchange import LIMITS, FileFacts, check_facts
+    from anymix.storage import read_folder
 
     content = read_folder(folder, LIMITS)
     for name, facts in json.loads(content["manifest.json"])["files"].items():

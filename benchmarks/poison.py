@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from anymix.core import SolverWarning
 from anymix.exchange import SiteTable, evaluate_site, join_sites
-from anymix.sources import Goal, Tables, find_influence, learn
+from anymix.sources import LearningSettings, Tables, find_influence, learn
 from benchmarks.site_privacy import Rows, digits, made_up, received, train
 
 Floats = NDArray[np.float64]
@@ -132,7 +132,7 @@ def lies(site: SiteTable, n: int, rng: np.random.Generator) -> dict[str, SiteTab
     }
 
 
-def median_of_means(tables: Tables, goal: Goal, rng: np.random.Generator) -> Tables:
+def median_of_means(tables: Tables, goal: LearningSettings, rng: np.random.Generator) -> Tables:
     """Keep of each site the group of rows whose mean loss, of equal weights, is the median one.
 
     z from the group of the median is what a median of sums within a site would see.
@@ -146,21 +146,21 @@ def median_of_means(tables: Tables, goal: Goal, rng: np.random.Generator) -> Tab
     return tables.taken(np.sort(np.concatenate(kept)))
 
 
-def real(tables: Tables, goal: Goal, learned: Any) -> tuple[Floats, Floats]:
+def real(tables: Tables, goal: LearningSettings, learned: Any) -> tuple[Floats, Floats]:
     """L_k and ε_k on true rows."""
     used = learned.combination
     problem = tables.weighed(used.calibration).problem(goal.loss, used.eta)
     return problem.source_losses(used.z), problem.own_losses
 
 
-def robust(tables: Tables, goal: Goal) -> Goal:
+def robust(tables: Tables, goal: LearningSettings) -> LearningSettings:
     """The goal with the worst site set aside, as the estimators do it."""
     worst = find_influence(tables, goal, range(len(tables.log_masses))).worst()
     ways = len(tables.log_masses) + 1
     return replace(goal, set_aside=() if worst is None else (worst,), ways=ways)
 
 
-def price(name: str, tables: Tables, goal: Goal) -> str:
+def price(name: str, tables: Tables, goal: LearningSettings) -> str:
     """Worst loss, regret and certified loss of honest sites with and without "worst"."""
     cells = []
     for wish in (goal, robust(tables, goal)):
@@ -175,7 +175,7 @@ def price(name: str, tables: Tables, goal: Goal) -> str:
 
 def attack(files: Site, lie: SiteTable) -> str:
     """Real loss of the site that suffers most, in every way of learning."""
-    goal, truth = Goal(loss=lie.loss), files.tables()
+    goal, truth = LearningSettings(loss=lie.loss), files.tables()
     told = files.tables(lie)
     influence = find_influence(told, goal, range(len(files.sites)))
     wish = robust(told, goal)
@@ -201,7 +201,7 @@ def alarms(seeds: range) -> None:
     """Count honest random problems in which anybody is named."""
     counts = {"agreeing": [0, 0, 0], "contradicting": [0, 0, 0]}
     for seed in seeds:
-        tables, goal = random_problem(seed), Goal()
+        tables, goal = random_problem(seed), LearningSettings()
         found = find_influence(tables, goal, range(len(tables.log_masses)))
         kind = "agreeing" if (found.losses < AGREEING * found.own_losses).all() else "contradicting"
         moved = found.moved()
@@ -217,7 +217,7 @@ def contradictions(seeds: range) -> None:
     """What honest sites that contradict each other win and lose where "worst" sets one aside."""
     ratios = []
     for seed in seeds:
-        tables, goal = random_problem(seed), Goal()
+        tables, goal = random_problem(seed), LearningSettings()
         wish = robust(tables, goal)
         if wish.set_aside:
             j = wish.set_aside[0]
@@ -251,7 +251,7 @@ def main(quick: bool = False, n: int = 300) -> None:
     )
     print("|---" * 8 + "|")
     for name, files in problems.items():
-        print(price(name, files.tables(), Goal(loss=files.sites[0].loss)), flush=True)
+        print(price(name, files.tables(), LearningSettings(loss=files.sites[0].loss)), flush=True)
     print(
         "\n| attack | honest | lie | worst | liar set aside by hand | medians of means | its rows "
         "named | looked at first |"

@@ -27,8 +27,8 @@ from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray
 from anymix.core import Problem, SolverWarning, simplex, solve
-from anymix.studies import synthetic
 from benchmarks.peers import slsqp_worst
+from experiments import synthetic
 
 KINDS = ("Gaussian squared", "Gaussian entropy", "tables squared", "tables entropy")
 OTHERS = ("absolute", "pinball", "hinge", "huber", "logistic", "brier")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from anymix.core import Averaged, Calibration, Combination, Yardstick, simplex
+from anymix.core import Calibration, Combination, CrossFittedCombination, ErrorScale, simplex
 from anymix.estimators._judging import Judges, cross_fitted, split
 from anymix.sources import Tables, answers, deal
 
@@ -87,7 +87,7 @@ class World:
 world = lru_cache(maxsize=64)(World)
 
 
-def learn(tables: Tables, kind: str) -> Averaged:
+def learn(tables: Tables, kind: str) -> CrossFittedCombination:
     """Learn a temperature and z without each of three parts of the rows.
 
     To be quick, the temperature is one of three, z takes some steps of a map that raises whoever
@@ -108,12 +108,12 @@ def learn(tables: Tables, kind: str) -> Averaged:
             z = z * np.exp(regret / np.abs(problem.own_losses).mean() / 2)
             z /= z.sum()
         parts.append(Combination(z, 1e-3, known))
-    return Averaged(tuple(parts))
+    return CrossFittedCombination(tuple(parts))
 
 
 def plainly(judges: Judges) -> Judges:
     """The same with errors as they are, and no tilt."""
-    plain = Yardstick(np.ones(judges.yardsticks[0].spread.size))
+    plain = ErrorScale(np.ones(judges.yardsticks[0].spread.size))
     return replace(judges, yardsticks=(plain,) * len(judges.parts))
 
 

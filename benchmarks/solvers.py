@@ -21,8 +21,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from anymix.core import Problem, simplex, solve
-from anymix.studies import synthetic
 from benchmarks.peers import LIMIT, RIVALS, Found, Rival
+from experiments import synthetic
 
 TOL = 1e-8
 NEEDS = {"IPOPT": ["casadi"], "DCA ECOS": ["cvxpy", "ecos"], "DCA Clarabel": ["cvxpy", "clarabel"]}

@@ -15,9 +15,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from anymix.sources import SecondRound
-from anymix.studies.evidence_methods import learner, paper_density, weighted
-from anymix.studies.evidence_sets import LOADERS, EvidenceSet
-from anymix.studies.made_up import made_up_evidence
+from experiments.evidence_methods import learner, paper_density, weighted
+from experiments.evidence_sets import LOADERS, EvidenceSet
+from experiments.made_up import made_up_evidence
 
 SETS = ("heart", "cars")
 N_ASKED = 100_000

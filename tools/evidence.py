@@ -14,13 +14,13 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from anymix.studies.claim_lines import listed
-from anymix.studies.claims import signed
-from anymix.studies.evidence_claims import by_split, domains, paired, regret, sets, shown
-from anymix.studies.evidence_figure import draw_evidence
-from anymix.studies.evidence_hero import draw_hero
-from anymix.studies.runner import Result, clock, read_records
-from anymix.studies.tables import number
+from experiments.claim_lines import listed
+from experiments.claims import signed
+from experiments.evidence_claims import by_split, domains, paired, regret, sets, shown
+from experiments.evidence_figure import draw_evidence
+from experiments.evidence_hero import draw_hero
+from experiments.runner import Result, clock, read_records
+from experiments.tables import number
 from tools import words
 
 ROOT = Path(__file__).parents[1]

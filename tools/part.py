@@ -9,8 +9,8 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
-from anymix.studies import ProgressLine
-from anymix.studies.parts import merge, run_part
+from experiments import ProgressLine
+from experiments.parts import merge, run_part
 
 
 def main(given: Sequence[str] | None = None) -> None:

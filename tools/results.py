@@ -1,7 +1,7 @@
 """docs/results.md, docs/evidence.md and their pictures from the records: `python tools/results.py`.
 
 The words on a study stand beside its records, in results/NAME.md.  What stands there in braces is
-replaced by what the records say, e.g. ``{duels DW; clean}``: see `anymix.studies.claim_lines`.
+replaced by what the records say, e.g. ``{duels DW; clean}``: see `experiments.claim_lines`.
 Words that compare methods on their own are refused: see `tools.words`.
 """
 
@@ -16,11 +16,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from anymix.studies.claim_lines import SAY
-from anymix.studies.figures import curves, draw_curves, draw_domains
-from anymix.studies.runner import STUDIES, Result, clock, read_records
-from anymix.studies.synthetic import paper_classification_domains
-from anymix.studies.tables import render
+from experiments.claim_lines import SAY
+from experiments.figures import curves, draw_curves, draw_domains
+from experiments.runner import STUDIES, Result, clock, read_records
+from experiments.synthetic import paper_classification_domains
+from experiments.tables import render
 from tools import evidence, words
 
 ROOT = Path(__file__).parents[1]

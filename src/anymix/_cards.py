@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from anymix._errors import visible
+from anymix.exceptions import visible
 
 # Grey at half strength is seen on white and on black.
 LINE = "1px solid rgba(128,128,128,.5)"

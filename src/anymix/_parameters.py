@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from anymix._errors import ParameterError
+from anymix.exceptions import ParameterError
 
 Rule = Callable[[Any], str | None]
 
@@ -199,7 +199,7 @@ def check(value: Any, name: str, rule: Rule) -> None:
     >>> check(95, "confidence", Share())
     Traceback (most recent call last):
     ...
-    anymix._errors.ParameterError: confidence is a share between 0 and 1: write 0.95, not 95.
+    anymix.exceptions.ParameterError: confidence is a share between 0 and 1: write 0.95, not 95.
     """
     said = rule(value)
     if said is not None:

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anymix._errors import UsageError
 from anymix.cli.chosen_columns import Choice
 from anymix.cli.table_reader import read_chunks
 from anymix.cli.training_table import Columns
+from anymix.exceptions import UsageError
 from anymix.exchange import read_source
 
 HEADER = "patient_id,a,note,b,y"

@@ -69,7 +69,6 @@ def test_files_words_and_what_follows_an_equals_sign(complete, tmp_path):
     assert complete("fit", "--target", "") == []
     assert complete("fit", "--engine", "c") == ["chunks"]
     assert complete("completion", "") == ["bash", "zsh", "fish"]
-    assert "office" in complete("study", "")
 
 
 def test_the_command_prints_them(run, scripts):

@@ -10,9 +10,9 @@ import warnings
 
 import pytest
 
-from anymix._errors import AuditError, InputError, UsageError
 from anymix.cli import COMMANDS, exit_codes, main
 from anymix.cli.exit_codes import sentence_of
+from anymix.exceptions import AuditError, InputError, UsageError
 
 PYTHON = [sys.executable, "-m", "anymix"]
 

@@ -8,7 +8,7 @@ from anymix.cli import main
 from anymix.core import Solution
 from anymix.exchange import read_alike
 from anymix.models import reserved, write_taught
-from anymix.sources import Goal
+from anymix.sources import LearningSettings
 
 
 def test_it_writes_an_app_and_never_over_another(world, tmp_path, capsys):
@@ -38,7 +38,7 @@ def test_a_model_of_sites_says_that_its_rows_are_not_there(world, tmp_path, caps
     z, ones = np.full(3, 1 / 3), np.ones(3)
     found = Solution(z, "gamma", "auto", 0.0, 1.0, 0.0, ones, ones, "converged", 0.0, 1.0)
     with reserved(tmp_path / "model") as place:
-        goal = Goal(loss="cross_entropy")
+        goal = LearningSettings(loss="cross_entropy")
         write_taught(place, read_alike(world.sources), goal, found, {"rounds": 1})
     model = str(tmp_path / "model")
     capsys.readouterr()

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from anymix.cli.outputs import is_graph, is_page, is_prediction
-from anymix.cli.study import is_study
 from anymix.cli.table_writer import WRITERS, writing
 
 OURS = [
@@ -44,12 +43,6 @@ def test_tables_of_predictions_are_known_by_all_their_columns(tmp_path, suffix):
     assert not is_prediction(broken)
 
 
-HEADER = (
-    '{"study": %s, "command": "anymix study artificial --seeds 1", "version": "1", "python": "3", '
-    '"numpy": "2", "date": "2026-01-01", "seconds": 1.0}\n'
-)
-
-
 @pytest.mark.parametrize(
     ("is_ours", "content"),
     [
@@ -57,12 +50,6 @@ HEADER = (
         (is_page, b'<!doctype html>\n<meta name="generator" content="anymix">\n'),
         (is_graph, b"xx\x12\x06anymix my notes"),
         (is_graph, b"\x08\x0a\x12\x06pytorch\x12\x06anymix"),
-        (is_study, b'{"study": "mine", "version": 3, "date": "2020"}\n'),
-        (is_study, b'{"study": "artificial", "version": 3, "date": "2020"}\n'),
-        (is_study, (HEADER % '["artificial"]').encode()),
-        (is_study, (HEADER % '"digits"').encode()),
-        (is_study, b"[" * 4000),
-        (is_study, b"\xff\n"),
     ],
 )
 def test_files_that_look_alike_are_not_ours(tmp_path, is_ours, content):
@@ -86,8 +73,3 @@ def test_a_sole_column_of_predictions_holds_nothing_but_numbers(numbers, run, tm
 def test_numbers_that_others_wrote_are_kept(tmp_path, line):
     (tmp_path / "p.csv").write_bytes(f"prediction\n0.25\n{line}\n".encode())
     assert not is_prediction(tmp_path / "p.csv")
-
-
-def test_a_header_of_ours_is_known(tmp_path):
-    (tmp_path / "s").write_text(HEADER % '"artificial"')
-    assert is_study(tmp_path / "s")

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anymix._columns import Column
-from anymix._columns import Columns as Coding
-from anymix._errors import AuditError
 from anymix.cli.columns import Columns
 from anymix.cli.mixed_cells import Encoder
 from anymix.cli.table_kinds import look_at
 from anymix.cli.table_reader import read_chunks, read_rows
+from anymix.exceptions import AuditError
 from anymix.exchange.features import Feature, MixedFeature
 from anymix.exchange.manifest import parse_manifest
+from anymix.tables import Column
+from anymix.tables import Columns as Coding
 
 NAN = np.nan
 WANTED = Columns(("age", "sex"), categories=(None, ("f", "m")), gaps=(True, True))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from anymix._errors import AuditError, InputError
-from anymix._files import read_file, replacing, write_folder
+from anymix.exceptions import AuditError, InputError
+from anymix.storage import read_file, replacing, write_folder
 
 
 @pytest.fixture
@@ -32,11 +32,10 @@ def writes(world, model, table):
         "site": (site, ".site"),
         "export": (["export", model], ".onnx"),
         "report": (["report", model, "--out"], ".html"),
-        "study": (["study", "artificial", "--seeds", 1, "--out"], ".jsonl"),
     }
 
 
-COMMANDS = ["predict", "site", "export", "report", "study"]
+COMMANDS = ["predict", "site", "export", "report"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -199,7 +198,7 @@ def test_a_pipe_that_is_swapped_in_does_not_block(tmp_path, monkeypatch):
 
 
 def test_two_writers_of_records(world, model, run):
-    from anymix._lock import locked
+    from anymix.storage import locked
 
     held = ["--held-out", *world.test]
     with locked(model):

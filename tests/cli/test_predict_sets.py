@@ -78,7 +78,7 @@ def test_the_wrong_task_is_refused_in_a_sentence(world, numbers, rows, run, tmp_
 def test_labels_with_a_bar_and_single_sources_are_refused():
     from types import SimpleNamespace
 
-    from anymix._errors import InputError
+    from anymix.exceptions import InputError
 
     args = SimpleNamespace(model="m", interval=None, set=0.9)
     bar = SimpleNamespace(sources_=[1, 2], classes_=np.array(["a|b", "c"]))

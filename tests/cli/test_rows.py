@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from anymix._errors import InputError
-from anymix._files import replacing
 from anymix.cli.table_reader import Columns, read_chunks, read_rows
 from anymix.cli.table_writer import writing
+from anymix.exceptions import InputError
+from anymix.storage import replacing
 
 AB = Columns(("a", "b"), "y")
 finite = st.floats(allow_nan=False, allow_infinity=False)

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anymix._errors import AuditError, InputError
 from anymix.cli.table_reader import Columns, read_chunks, read_rows
+from anymix.exceptions import AuditError, InputError
 
 LABELS = Columns(("a",), "y", numeric_target=False)
 DOCUMENTS = Columns(("t",), text=True)

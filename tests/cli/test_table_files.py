@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from anymix._errors import AuditError, InputError
 from anymix.cli import main
 from anymix.cli.table_files import STANDARD_INPUT, holding_input
 from anymix.cli.table_reader import Columns, count_rows, read_chunks, read_rows
 from anymix.cli.table_writer import writing
+from anymix.exceptions import AuditError, InputError
 
 AB = Columns(("a", "b"), "y", numeric_target=False)
 TEXT = 'a,b,y\n1,2.5,"yes, sir"\n-3e2,4,no\n0,0,""\n'

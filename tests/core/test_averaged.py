@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anymix.core import Averaged, Calibration, Combination, Consulting, losses_at
+from anymix.core import Calibration, Combination, Consulting, CrossFittedCombination, losses_at
 
 
 def parts(seed, K=3, p=3, consult=False, rule="marginal"):
@@ -18,7 +18,7 @@ def parts(seed, K=3, p=3, consult=False, rule="marginal"):
             weights = np.eye(p) + 0.2 * rng.normal(size=(p, p))
             pools = Consulting(weights, np.zeros((p, 2)), np.zeros(p), "labels")
         found.append(Combination(rng.dirichlet(np.ones(p)), 1e-2, calibration, rule, pools))
-    return Averaged(tuple(found))
+    return CrossFittedCombination(tuple(found))
 
 
 @given(
@@ -42,13 +42,13 @@ def test_it_is_the_mean_of_its_parts_and_loses_no_more(seed, consult, rule):
     np.testing.assert_allclose(average.weights(log_masses).sum(axis=0), 1.0)
     q = np.mean([part.responsibilities(log_masses) for part in average.parts], axis=0)
     np.testing.assert_allclose(np.exp(average.log_responsibilities(log_masses)), q)
-    again = Averaged.from_dict(average.to_dict())
+    again = CrossFittedCombination.from_dict(average.to_dict())
     np.testing.assert_array_equal(again.predict(log_masses, h), said)
 
 
 def test_one_part_is_itself_and_another_z_is_put_into_all():
     one = parts(0, K=1)
-    assert Averaged.of(one.parts[0]).z is one.parts[0].z
+    assert CrossFittedCombination.of(one.parts[0]).z is one.parts[0].z
     z = np.array([0.2, 0.3, 0.5])
     assert all(part.z is z for part in parts(1).with_z(z).parts)
 
@@ -56,9 +56,12 @@ def test_one_part_is_itself_and_another_z_is_put_into_all():
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (Averaged(()), "1 to 100 parts"),
-        (Averaged((Combination(np.ones(1), 0.1), Combination(np.ones(1), 0.2))), "one number of"),
-        (Averaged((Combination(np.ones(2), 0.1),)), "simplex"),
+        (CrossFittedCombination(()), "1 to 100 parts"),
+        (
+            CrossFittedCombination((Combination(np.ones(1), 0.1), Combination(np.ones(1), 0.2))),
+            "one number of",
+        ),
+        (CrossFittedCombination((Combination(np.ones(2), 0.1),)), "simplex"),
     ],
 )
 def test_parts_that_do_not_go_together_are_refused(found, words):

@@ -16,7 +16,7 @@ from anymix.core.guarantees.divergence import renyi_ratio
 from anymix.core.guarantees.facts import gather
 from anymix.core.guarantees.nearest import nearest_mixture
 from anymix.core.losses import Loss, Squared
-from anymix.studies.synthetic import paper_regression
+from experiments.synthetic import paper_regression
 
 quick = settings(deadline=None, max_examples=30)
 seeds = st.integers(0, 100_000)

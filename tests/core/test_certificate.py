@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anymix.core import Problem, solve
-from anymix.core.guarantees import Assumptions, Beside, Certificate, certify
+from anymix.core.guarantees import Assumptions, Certificate, ReferenceLoss, certify
 from anymix.core.guarantees.candidates import LOG_STEP, N_LEVELS, n_rounded, rounded
 from anymix.core.guarantees.confidence import mean_upper_bound
 
@@ -217,7 +217,7 @@ def test_sentences():
         regret_ground="asymptotic",
         clip=1.5,
         n_rows=120.0,
-        beside=(Beside("chance", 0.5, 0.4),),
+        beside=(ReferenceLoss("chance", 0.5, 0.4),),
         **shared,
     )
     assert better.sentence == (

@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 from anymix.core import (
     Conformal,
     Coverage,
-    Yardstick,
+    ErrorScale,
     check_alpha,
     crossed_bound,
     errors_at,
@@ -17,7 +17,7 @@ from anymix.core import (
     learn_yardstick,
     limits_without,
 )
-from anymix.core.yardstick import TILTS, least_count
+from anymix.core.error_scale import TILTS, least_count
 
 seeds = st.integers(0, 10**6)
 alphas = st.sampled_from([0.05, 0.1, 0.2, 1 - 0.9, 0.35])
@@ -26,7 +26,7 @@ alphas = st.sampled_from([0.05, 0.1, 0.2, 1 - 0.9, 0.35])
 def problem(seed, p=3, K=2, n=4, c=None):
     """Yardsticks, scores of rows, and what K parts say at n new points."""
     rng = np.random.default_rng(seed)
-    yardsticks = [Yardstick(rng.uniform(0.5, 2, p), float(rng.choice(TILTS))) for _ in range(K)]
+    yardsticks = [ErrorScale(rng.uniform(0.5, 2, p), float(rng.choice(TILTS))) for _ in range(K)]
     domain = np.r_[np.arange(p), rng.integers(p, size=rng.integers(20, 60))]
     fold = rng.integers(K, size=domain.size)
     # Ties are common: they count as strange.
@@ -110,7 +110,7 @@ def test_one_source_and_one_part_are_split_conformal(n):
     """The ⌈(1 − α)(n + 1)⌉-th smallest error to both sides."""
     rng = np.random.default_rng(n)
     errors = rng.exponential(size=n)
-    known = Conformal.of([Yardstick(np.ones(1))], errors, np.zeros(n, int), np.zeros(n, int))
+    known = Conformal.of([ErrorScale(np.ones(1))], errors, np.zeros(n, int), np.zeros(n, int))
     found = known.interval([np.array([2.0])], [np.zeros((1, 1))], 0.1)
     half = np.sort(errors)[int(np.ceil(0.9 * (n + 1) - 1e-9)) - 1]
     np.testing.assert_allclose(found, [[2 - half, 2 + half]])
@@ -150,7 +150,7 @@ def test_a_tilt_and_a_scale_cost_no_coverage(seed, alpha):
     rng = np.random.default_rng(seed)
     p, m = 3, 90
     domain, log_r = rng.integers(p, size=m), log_softmax(3 * rng.normal(size=(p, m)), axis=0)
-    by = Yardstick(rng.uniform(0.1, 5, p), rng.uniform(0, 3))
+    by = ErrorScale(rng.uniform(0.1, 5, p), rng.uniform(0, 3))
     scores = by.scores(rng.exponential(size=m), log_r, domain)
     inside = scores <= limits_without(scores, domain, p, alpha)[domain, np.arange(m)]
     for k in range(p):
@@ -215,7 +215,7 @@ def test_the_tilt_is_that_of_the_smallest_sets(sharp):
     r = np.exp(log_r)
     expected = (10 * errors.mean() + r @ errors) / (10 + r.sum(axis=1))
     np.testing.assert_allclose(by.spread, expected)
-    tried = [mean_size(Yardstick(by.spread, a), errors, log_r, domain, 0.1) for a in TILTS]
+    tried = [mean_size(ErrorScale(by.spread, a), errors, log_r, domain, 0.1) for a in TILTS]
     assert mean_size(by, errors, log_r, domain, 0.1) == pytest.approx(min(tried))
 
 
@@ -224,7 +224,7 @@ def test_where_x_tells_the_sources_apart_each_has_its_own_width():
     errors, log_r, domain = unequal()
     by = learn_yardstick(errors, log_r, domain, 0.1)
     oracle = np.mean([np.sort(errors[domain == k])[-20] for k in (0, 1)])
-    plain = mean_size(Yardstick(np.ones(2)), errors, log_r, domain, 0.1)
+    plain = mean_size(ErrorScale(np.ones(2)), errors, log_r, domain, 0.1)
     ours = mean_size(by, errors, log_r, domain, 0.1)
     assert ours < 1.1 * oracle
     assert plain > 1.5 * oracle
@@ -243,16 +243,16 @@ def test_perfect_models_and_labels_alone_have_a_plain_yardstick():
 
 
 def test_impossible_sources_are_no_fault():
-    by, log_r = Yardstick(np.ones(2)), np.array([[0.0], [-np.inf]])
+    by, log_r = ErrorScale(np.ones(2)), np.array([[0.0], [-np.inf]])
     known = Conformal.of([by], np.arange(40.0), np.zeros(40, int), np.repeat([0, 1], 20))
     assert np.isfinite(known.interval([np.zeros(1)], [log_r], 0.1)).all()
-    tilted = Conformal.of([Yardstick(np.ones(2), 0.1)], np.arange(40.0), *np.zeros((2, 40), int))
+    tilted = Conformal.of([ErrorScale(np.ones(2), 0.1)], np.arange(40.0), *np.zeros((2, 40), int))
     assert tilted.p_values([np.zeros(1)], [log_r])[0, 0] == 1
 
 
 def test_where_no_number_is_left_the_interval_is_the_prediction():
     known = Conformal.of(
-        [Yardstick(np.ones(2), 1.0)], np.zeros(40), np.zeros(40, int), np.repeat([0, 1], 20)
+        [ErrorScale(np.ones(2), 1.0)], np.zeros(40), np.zeros(40, int), np.repeat([0, 1], 20)
     )
     found = known.interval([np.array([3.0])], [np.log([[0.5], [0.5]])], 0.1)
     assert found.tolist() == [[3, 3]]

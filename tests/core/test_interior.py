@@ -9,7 +9,7 @@ from scipy.optimize import linprog, minimize
 from anymix.core import simplex
 from anymix.core.solvers.decomposition import decompose
 from anymix.core.solvers.interior import minimise_max, step_to_boundary
-from anymix.studies.synthetic import random_regression
+from experiments.synthetic import random_regression
 
 
 def quadratic_model(A, b, B):

@@ -8,7 +8,7 @@ from anymix.core.solvers import worst
 from anymix.core.solvers.minimax import descend
 from anymix.core.solvers.oracle import Oracle
 from anymix.core.solvers.penalty import Penalty
-from anymix.studies import synthetic
+from experiments import synthetic
 from tests.core.loss_cases import CASES, make_problem
 
 NO_PENALTY = Penalty(0.0, simplex.uniform(3))

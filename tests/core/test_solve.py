@@ -12,7 +12,7 @@ from anymix.core import Problem, SolverWarning, simplex, solve
 from anymix.core.solvers import methods
 from anymix.core.solvers.equilibrium import brouwer_map, find_equilibrium
 from anymix.core.solvers.oracle import Oracle
-from anymix.studies import synthetic
+from experiments import synthetic
 from tests.core.loss_cases import CASES, every_loss, make_problem, smooth_loss
 
 FAMILIES = {

@@ -13,7 +13,7 @@ from anymix.core.solvers.found import Found, judged
 from anymix.core.solvers.minimax import descend
 from anymix.core.solvers.oracle import Oracle, Solvable, SumOverPoints
 from anymix.core.solvers.penalty import Penalty
-from anymix.studies import synthetic
+from experiments import synthetic
 from tests.core.loss_cases import CASES, make_problem
 
 OBJECTIVES = ["gamma", "robust", "regret"]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from anymix.core import Assumptions, Evidence, Terms, certify
+from anymix.core import Assumptions, BoundOptions, Evidence, certify
 from anymix.core.guarantees.confidence import mean_upper_bound
 from anymix.core.guarantees.statements import MANY, state
 from anymix.core.normalised import NormalisedRule
@@ -21,18 +21,21 @@ def evidence(n, p=2, K=1, seed=0, draw=None):
 
 
 def test_few_rows_claim_nothing_and_many_do():
-    few, many = state(evidence(MANY - 1), Terms(0.05)), state(evidence(MANY), Terms(0.05))
+    few, many = (
+        state(evidence(MANY - 1), BoundOptions(0.05)),
+        state(evidence(MANY), BoundOptions(0.05)),
+    )
     assert few.loss.upper is few.regret.upper is few.clip is None
     assert not few.earned
     assert many.loss.ground == many.regret.ground == "asymptotic"
-    taught = state(evidence(MANY), Terms(0.05, claims=False, loss_bound=1e6))
+    taught = state(evidence(MANY), BoundOptions(0.05, claims=False, loss_bound=1e6))
     assert not taught.earned
 
 
 def test_what_is_not_fresh_is_never_exact():
-    found = state(evidence(5000, K=5), Terms(0.05, known_bound=50.0, fresh=False))
+    found = state(evidence(5000, K=5), BoundOptions(0.05, known_bound=50.0, fresh=False))
     assert found.loss.ground == found.regret.ground == "asymptotic"
-    fresh = state(evidence(50_000, K=5), Terms(0.05, known_bound=20.0))
+    fresh = state(evidence(50_000, K=5), BoundOptions(0.05, known_bound=20.0))
     assert fresh.loss.ground == fresh.regret.ground == "exact"
     assert fresh.clip is None
 
@@ -40,7 +43,7 @@ def test_what_is_not_fresh_is_never_exact():
 def test_an_exact_bound_is_the_mean_of_the_folds_at_a_share_of_the_error():
     given = evidence(400, p=1, K=4)
     home = given.homes[0]
-    found = state(given, Terms(0.08, "hoeffding", loss_bound=20.0))
+    found = state(given, BoundOptions(0.08, "hoeffding", loss_bound=20.0))
     parts = [home.losses[home.fold == t] for t in range(4)]
     due = np.mean([x.mean() + 20 * np.sqrt(np.log(4 / 0.04) / (2 * x.size)) for x in parts])
     assert found.loss.upper == pytest.approx(due)
@@ -48,7 +51,7 @@ def test_an_exact_bound_is_the_mean_of_the_folds_at_a_share_of_the_error():
 
 def test_a_clip_that_others_chose_is_exact_with_few_rows():
     given = evidence(60)
-    found = state(given, Terms(0.05, clip=1.5))
+    found = state(given, BoundOptions(0.05, clip=1.5))
     due = max(
         mean_upper_bound(np.minimum(home.losses, 1.5), 0.025, "betting", (0, 1.5), rng=0)
         for home in given.homes
@@ -72,7 +75,7 @@ def test_parts_are_clipped_at_k_times_the_clip(losses, clip):
 
 def test_skewed_losses_widen_the_bound_as_edgeworth_says():
     given = evidence(400, p=1)
-    found = state(given, Terms(0.05, "student", clip=3.0))
+    found = state(given, BoundOptions(0.05, "student", clip=3.0))
     x = np.minimum(given.homes[0].losses, 3.0)
     t = stats.t.isf(0.025, 399)
     plain = x.mean() + t * x.std(ddof=1) / 20
@@ -86,7 +89,7 @@ def test_wrong_labels_have_the_bound_of_clopper_and_pearson():
     wrong = np.zeros(80)
     wrong[:3] = 1.0
     given = Evidence.of_rows(wrong, wrong, np.zeros(80, dtype=int))
-    found = state(given, Terms(0.1, loss_bound=1.0, binary=True))
+    found = state(given, BoundOptions(0.1, loss_bound=1.0, binary=True))
     assert found.loss.upper == pytest.approx(stats.beta.ppf(0.95, 4, 77))
     # With as many ones the share fails to be larger with probability δ exactly.
     assert stats.binom.cdf(3, 80, found.loss.upper) == pytest.approx(0.05)
@@ -96,9 +99,9 @@ def test_weights_must_be_equal_for_what_is_exact():
     w = np.linspace(1, 2, 400)
     x = np.random.default_rng(0).random((2, 400))
     given = Evidence.of_rows(*x, np.zeros(400, dtype=int), w)
-    assert state(given, Terms(0.05, loss_bound=2.0)).loss.ground == "asymptotic"
+    assert state(given, BoundOptions(0.05, loss_bound=2.0)).loss.ground == "asymptotic"
     with pytest.raises(ValueError, match="equal weights"):
-        state(given, Terms(0.05, "betting", loss_bound=2.0))
+        state(given, BoundOptions(0.05, "betting", loss_bound=2.0))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -121,12 +124,12 @@ def test_the_normalised_rule_is_not_bounded_by_the_sources_own_loss(seed):
 def test_losses_that_are_zero_or_negative_claim_no_more_than_they_know():
     zero = np.zeros(400)
     rows = np.arange(400) % 2
-    assert not state(Evidence.of_rows(zero, zero, rows), Terms(0.05)).earned
-    assert not state(Evidence.of_rows(zero, zero, rows), Terms(0.05, clip=0.0)).earned
+    assert not state(Evidence.of_rows(zero, zero, rows), BoundOptions(0.05)).earned
+    assert not state(Evidence.of_rows(zero, zero, rows), BoundOptions(0.05, clip=0.0)).earned
     rng = np.random.default_rng(0)
     below = rng.normal(size=400)
     for clip in (None, 1.0):
-        found = state(Evidence.of_rows(below, below + 0.1, rows), Terms(0.05, clip=clip))
+        found = state(Evidence.of_rows(below, below + 0.1, rows), BoundOptions(0.05, clip=clip))
         assert "exact" not in (found.loss.ground, found.regret.ground)
     with pytest.raises(ValueError, match="losses ≥ 0"):
-        state(Evidence.of_rows(below, below, rows), Terms(0.05, "betting", loss_bound=9.0))
+        state(Evidence.of_rows(below, below, rows), BoundOptions(0.05, "betting", loss_bound=9.0))

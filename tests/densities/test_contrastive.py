@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-from anymix._errors import InputError
 from anymix.densities import ContrastiveDensity, GaussianKDE, Reference, Summary
+from anymix.exceptions import InputError
 
 SQUARES = make_pipeline(PolynomialFeatures(2, include_bias=False), LogisticRegression(C=1e6))
 

@@ -20,8 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from anymix._errors import InputError
 from anymix.densities.domain_classifier import DomainClassifier
+from anymix.exceptions import InputError
 from tests.densities.density_checks import damaged
 
 TREES = HistGradientBoostingClassifier(max_iter=20, random_state=0)

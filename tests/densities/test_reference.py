@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from anymix._columns import Columns
-from anymix._errors import InputError
 from anymix.densities import Reference, Summary
 from anymix.densities._row_kernels import PooledKernels, RowKernels
+from anymix.exceptions import InputError
+from anymix.tables import Columns
 
 KINDS = ("marginals", "centres", "both")
 

@@ -7,9 +7,9 @@ from time import process_time
 import numpy as np
 import pytest
 
-from anymix._errors import AuditError
 from anymix.densities import BigramModel, GaussianKDE, GaussianMixtureDensity, arpa
 from anymix.densities import gaussian_mixture as mixtures
+from anymix.exceptions import AuditError
 from anymix.exchange.read import _typical_rows
 
 

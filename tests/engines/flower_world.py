@@ -14,7 +14,7 @@ from anymix.cli.federate import read_rows
 from anymix.densities import GaussianKDE
 from anymix.exchange import evaluate_site, pack_source, read_alike
 from tests.cli.organisations import NAMES, draw, label, write_csv
-from tests.studies.real_data import DATA
+from tests.experiments.real_data import DATA
 
 
 @dataclass(frozen=True)

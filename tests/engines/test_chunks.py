@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from anymix import Source, evaluate
-from anymix._errors import InputError
 from anymix.core import solve
 from anymix.engines import chunks
 from anymix.engines.chunks import (
@@ -22,6 +21,7 @@ from anymix.engines.chunks import (
 )
 from anymix.engines.store import Store
 from anymix.engines.threads import ThreadMap
+from anymix.exceptions import InputError
 
 # So few that no search begins on some of them, which chunks draw in another way.
 P, M = 3, 1500

@@ -14,11 +14,11 @@ from distributed import Client, LocalCluster
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source, evaluate
-from anymix._errors import InputError
 from anymix.densities import GaussianMixtureDensity
 from anymix.engines import PartitionedTables, learn_in_parts
 from anymix.engines.dask import ask, fit, predict
-from anymix.sources import Goal
+from anymix.exceptions import InputError
+from anymix.sources import LearningSettings
 from benchmarks import dask_overhead
 from tests.engines.cluster_cases import WRITTEN, Counted, Slow, killing_one
 from tests.estimators.several_sources import classification, regression
@@ -260,7 +260,7 @@ def test_weights_and_empty_partitions(cluster):
 def test_what_stays_on_the_workers_teaches_the_same(current, sources):
     """Questions go to the parts, and sums come back: no other z than by Python's own map."""
     known, (X, y, d) = sources
-    goal = Goal("cross_entropy", consult=True, names=("a", "b", "c"))
+    goal = LearningSettings("cross_entropy", consult=True, names=("a", "b", "c"))
     frame = pd.DataFrame(X).assign(y=y, d=d)
     found = learn_in_parts(ask(known, dd.from_pandas(frame, npartitions=4), "y", "d"), goal)
     parts = []

@@ -13,7 +13,6 @@ pytest.importorskip("flwr", reason='sites need Flower: pip install "anymix[flowe
 from flwr.app import Context, RecordDict
 
 from anymix import load
-from anymix._errors import InputError
 from anymix.cli.federate import read_rows
 from anymix.engines import PartitionedTables, Question, learn_in_parts
 from anymix.engines.answering import RECORDS, answer, part_of_site
@@ -25,6 +24,7 @@ from anymix.engines.ledger import total
 from anymix.engines.messages import reply_records
 from anymix.engines.sites import SiteError, Sites
 from anymix.engines.wire import pack, unpack
+from anymix.exceptions import InputError
 from anymix.sources import learn as learn_at_hand
 from tests.engines.flower_world import build, heart, quiet
 

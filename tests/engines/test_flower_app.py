@@ -4,10 +4,10 @@ import tomllib
 
 import pytest
 
-from anymix._errors import InputError
 from anymix._version import __version__
 from anymix.engines.federated import Settings
 from anymix.engines.flower_app import app_files
+from anymix.exceptions import InputError
 
 SOURCES = {"north": "1f" * 32, "south": "2e" * 32}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from anymix.core import Assumptions, Averaged
+from anymix.core import Assumptions, CrossFittedCombination
 from anymix.engines import (
     PartitionedTables,
     TablePart,
@@ -17,7 +17,7 @@ from anymix.engines import (
     numbers_in,
     usual_clip_in_parts,
 )
-from anymix.sources import Goal, Tables, certify_tables, learn, learn_part, usual_clip
+from anymix.sources import LearningSettings, Tables, certify_tables, learn, learn_part, usual_clip
 from anymix.sources.learning import find_z
 from tests.engines.worlds import at_home, in_chunks, labels, numbers
 
@@ -63,19 +63,19 @@ def assert_same_average(found, due):
 
 
 CASES = {
-    "numbers": (numbers, Goal()),
-    "numbers that hear": (numbers, Goal(consult=True)),
-    "weights": (lambda: numbers(weight=True), Goal(consult=True)),
-    "few rows": (lambda: numbers(12), Goal(consult=True)),
-    "absolute, robust": (numbers, Goal(loss="absolute", objective="robust")),
-    "gamma": (numbers, Goal(objective="gamma")),
-    "not calibrated": (numbers, Goal(calibrate=False, shrinkage=0.01)),
-    "set aside": (numbers, Goal(set_aside=(1,), ways=4, consult=True)),
-    "labels": (labels, Goal(loss="cross_entropy")),
-    "labels that hear": (labels, Goal(loss="cross_entropy", consult=True)),
-    "normalised": (labels, Goal(loss="cross_entropy", rule="normalised", fresh=False)),
-    "many labels": (lambda: labels(4000), Goal(loss="cross_entropy")),
-    "brier": (labels, Goal(loss="brier", consult=True, names=("a", "b", "c"))),
+    "numbers": (numbers, LearningSettings()),
+    "numbers that hear": (numbers, LearningSettings(consult=True)),
+    "weights": (lambda: numbers(weight=True), LearningSettings(consult=True)),
+    "few rows": (lambda: numbers(12), LearningSettings(consult=True)),
+    "absolute, robust": (numbers, LearningSettings(loss="absolute", objective="robust")),
+    "gamma": (numbers, LearningSettings(objective="gamma")),
+    "not calibrated": (numbers, LearningSettings(calibrate=False, shrinkage=0.01)),
+    "set aside": (numbers, LearningSettings(set_aside=(1,), ways=4, consult=True)),
+    "labels": (labels, LearningSettings(loss="cross_entropy")),
+    "labels that hear": (labels, LearningSettings(loss="cross_entropy", consult=True)),
+    "normalised": (labels, LearningSettings(loss="cross_entropy", rule="normalised", fresh=False)),
+    "many labels": (lambda: labels(4000), LearningSettings(loss="cross_entropy")),
+    "brier": (labels, LearningSettings(loss="brier", consult=True, names=("a", "b", "c"))),
 }
 
 
@@ -102,7 +102,7 @@ def test_sites_teach_what_all_rows_teach(case):
 
 
 def test_several_sources_at_one_site_and_threads():
-    tables, goal = numbers(), Goal(consult=True)
+    tables, goal = numbers(), LearningSettings(consult=True)
     first, second, third = at_home(tables)
     with ThreadPoolExecutor(2) as pool:
         sites = [Tables.concatenate([first, third]), second]
@@ -114,7 +114,7 @@ def test_several_sources_at_one_site_and_threads():
 
 @pytest.mark.parametrize(
     ("world", "goal"),
-    [(numbers, Goal()), (labels, Goal(loss="cross_entropy", consult=True))],
+    [(numbers, LearningSettings()), (labels, LearningSettings(loss="cross_entropy", consult=True))],
     ids=["numbers", "labels that hear"],
 )
 def test_chunks_teach_nearly_the_same(world, goal):
@@ -133,7 +133,7 @@ def test_chunks_teach_nearly_the_same(world, goal):
 
 def test_chunks_find_the_z_of_their_folds():
     """By brute force: the same folds, the same calibration, one problem of all rows."""
-    tables, goal = numbers(500), Goal()
+    tables, goal = numbers(500), LearningSettings()
     parts = [TablePart(chunk) for chunk in in_chunks(tables, 5)]
     found = learn_in_parts(PartitionedTables(parts), goal)
     joined = Tables.concatenate([part.tables for part in parts])
@@ -156,7 +156,7 @@ def test_rows_are_dealt_out_evenly_though_parts_are_small():
 
 
 def test_pools_of_spread_rows_learn_from_a_sample_and_say_so():
-    tables, goal = labels(350), Goal(loss="cross_entropy", consult=True)
+    tables, goal = labels(350), LearningSettings(loss="cross_entropy", consult=True)
     few = PartitionedTables(in_chunks(tables, 2), most_rows=300)
     found = learn_in_parts(few, goal)
     assert any("from 300 rows each" in sentence for sentence in found.sketched)
@@ -166,16 +166,18 @@ def test_pools_of_spread_rows_learn_from_a_sample_and_say_so():
 
 def test_a_part_that_keeps_its_rows_gives_none():
     parts = [TablePart(chunk, shares_rows=False) for chunk in in_chunks(numbers(), 3)]
-    learn_in_parts(PartitionedTables(parts), Goal())
+    learn_in_parts(PartitionedTables(parts), LearningSettings())
     with pytest.raises(ValueError, match="keep each source's rows in one part"):
-        learn_in_parts(PartitionedTables(parts), Goal(consult=True))
+        learn_in_parts(PartitionedTables(parts), LearningSettings(consult=True))
     sites = [TablePart(site, shares_rows=False) for site in at_home(numbers())]
-    assert learn_in_parts(PartitionedTables(sites), Goal(consult=True)).combination.consults
+    assert learn_in_parts(
+        PartitionedTables(sites), LearningSettings(consult=True)
+    ).combination.consults
 
 
 @pytest.mark.parametrize("measure", [None, "accuracy", "brier"])
 def test_new_rows_in_parts_certify(measure):
-    used = learn(labels(), Goal(loss="cross_entropy", consult=True)).combination
+    used = learn(labels(), LearningSettings(loss="cross_entropy", consult=True)).combination
     new = labels(300, seed=1)
     due = certify_tables(new, used, "cross_entropy", measure=measure)
     found = certify_in_parts(
@@ -200,7 +202,7 @@ def test_new_rows_in_parts_certify(measure):
     ids=["tables", "clip", "bound", "target", "floor"],
 )
 def test_new_rows_in_parts_certify_on_the_same_terms(given):
-    goal = Goal(loss="cross_entropy", rule="normalised")
+    goal = LearningSettings(loss="cross_entropy", rule="normalised")
     used, new = learn(labels(), goal).combination, labels(60, seed=1)
     due = certify_tables(new, used, goal.loss, **given)
     assert_same_certificate(
@@ -212,7 +214,7 @@ def test_new_rows_in_parts_certify_on_the_same_terms(given):
 @pytest.mark.parametrize("measure", [None, "mae"])
 def test_the_usual_clip_is_found_by_counts(parts, measure):
     tables = numbers(150, weight=True)
-    used = learn(tables, Goal()).combination
+    used = learn(tables, LearningSettings()).combination
     found = usual_clip_in_parts(PartitionedTables(parts(tables)), used, "squared", measure)
     assert found == pytest.approx(usual_clip(tables, "squared", measure), rel=1e-12)
 
@@ -230,8 +232,8 @@ def test_questions_travel_and_few_numbers_leave():
         order.append(question.verb)
         return found
 
-    found = learn_in_parts(PartitionedTables(at_home(tables), sent), Goal(consult=True))
-    due = learn(tables, Goal(consult=True))
+    found = learn_in_parts(PartitionedTables(at_home(tables), sent), LearningSettings(consult=True))
+    due = learn(tables, LearningSettings(consult=True))
     assert_same_average(found.combination, due.combination)
     p = 3
     assert left["evaluate"] <= 15 * (p + 2 * p * p)
@@ -245,7 +247,7 @@ def test_questions_travel_and_few_numbers_leave():
 
 def test_parts_that_were_lost_answer_again():
     """A part that forgets everything between two questions gives the same answers."""
-    tables, goal = numbers(60), Goal(consult=True)
+    tables, goal = numbers(60), LearningSettings(consult=True)
 
     def forgetful(question, parts):
         return [question(pickle.loads(pickle.dumps(part))) for part in parts]  # noqa: S301
@@ -263,30 +265,32 @@ def test_float32_tables_teach_nearly_the_same():
         log_masses=tables.log_masses.astype(np.float32),
         predictions=tables.predictions.astype(np.float32),
     )
-    due = learn_in_parts(PartitionedTables(at_home(tables)), Goal())
-    found = learn_in_parts(PartitionedTables(at_home(small)), Goal())
+    due = learn_in_parts(PartitionedTables(at_home(tables)), LearningSettings())
+    found = learn_in_parts(PartitionedTables(at_home(small)), LearningSettings())
     np.testing.assert_allclose(found.combination.z, due.combination.z, atol=1e-4)
 
 
 def test_parts_that_do_not_agree_are_refused():
     with pytest.raises(ValueError, match="agree in classes"):
-        learn_in_parts(PartitionedTables([numbers(), labels()]), Goal())
+        learn_in_parts(PartitionedTables([numbers(), labels()]), LearningSettings())
     with pytest.raises(ValueError, match="the same sources"):
-        learn_in_parts(PartitionedTables([numbers(), numbers(p=2)]), Goal())
+        learn_in_parts(PartitionedTables([numbers(), numbers(p=2)]), LearningSettings())
     with pytest.raises(ValueError, match="a loss of numbers"):
-        learn_in_parts(PartitionedTables([numbers()]), Goal(loss="cross_entropy"))
+        learn_in_parts(PartitionedTables([numbers()]), LearningSettings(loss="cross_entropy"))
     with pytest.raises(ValueError, match="one part at least"):
         PartitionedTables([])
     with pytest.raises(ValueError, match="is not one of"):
         TablePart(numbers()).answer("hurry", {}, {})
-    used = learn(numbers(), Goal()).combination
+    used = learn(numbers(), LearningSettings()).combination
     with pytest.raises(ValueError, match="no rows of source 2"):
-        certify_in_parts(PartitionedTables(at_home(numbers())[:2]), Averaged.of(used), "squared")
+        certify_in_parts(
+            PartitionedTables(at_home(numbers())[:2]), CrossFittedCombination.of(used), "squared"
+        )
 
 
 def test_novelty_is_nearly_that_of_all_rows():
     tables = numbers(1000)
-    due = learn(tables, Goal()).novelty
+    due = learn(tables, LearningSettings()).novelty
     new = np.linspace(-30.0, 0.0, 50)[None].repeat(3, axis=0)
     for parts in (at_home(tables), in_chunks(tables, 6)):
         found = PartitionedTables(parts).novelty()

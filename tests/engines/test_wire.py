@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from anymix._errors import InputError
 from anymix.core import Calibration, get_loss
 from anymix.engines.wire import pack, unpack
+from anymix.exceptions import InputError
 
 RECORDS = {"Calibration": Calibration}
 

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from anymix._boosted_trees import BoostedTrees
+from anymix.densities.boosted_trees import BoostedTrees
 from tests.exchange.boosted_cases import asked, fitted
 
 

@@ -22,10 +22,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from anymix import Source
-from anymix._boosted_checks import CATEGORY, GAPS_LEFT
-from anymix._boosted_trees import BoostedTrees
 from anymix.core import Combination
 from anymix.densities import GaussianKDE
+from anymix.densities.boosted_checks import CATEGORY, GAPS_LEFT
+from anymix.densities.boosted_trees import BoostedTrees
 from anymix.exchange import export_onnx, pack_source, read_source, read_sources
 from anymix.exchange.contents import cells_of
 from anymix.exchange.conversion import NoSafeGraph, graphs_of

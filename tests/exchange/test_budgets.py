@@ -9,13 +9,13 @@ import pytest
 pytest.importorskip("safetensors")
 
 from anymix import DistributionWeightedRegressor, Source, Tables, evaluate
-from anymix._errors import AuditError, InputError
-from anymix._json import DEEPEST, plain_json
+from anymix.exceptions import AuditError, InputError
 from anymix.exchange import check_name, read_alike, read_site
 from anymix.exchange.manifest import MOST_CLASSES, parse_manifest
 from anymix.exchange.site_checks import FEWEST_ROWS
 from anymix.exchange.tensors import TextDensity, dump
-from anymix.sources import Goal, asking, learn, learning
+from anymix.sources import LearningSettings, asking, learn, learning
+from anymix.storage import DEEPEST, plain_json
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_too_many_sources_are_refused_first(monkeypatch, tmp_path):
     monkeypatch.setattr(learning, "solve", not_to_be_asked)
     many = Tables(np.zeros((p, p)), np.zeros((p, p)), np.zeros(p), np.arange(p))
     with pytest.raises(ValueError, match="151 sources are too many"):
-        learn(many, Goal())
+        learn(many, LearningSettings())
     with pytest.raises(ValueError, match="151 sources are too many"):
         read_alike([tmp_path / "not there"] * p)
     sources = [Source(f"s{k}", not_to_be_asked, not_to_be_asked) for k in range(p)]

@@ -11,8 +11,8 @@ from skl2onnx import to_onnx
 from sklearn.linear_model import LogisticRegression
 
 from anymix import Source
-from anymix._errors import AuditError, InputError
 from anymix.densities import GaussianKDE
+from anymix.exceptions import AuditError, InputError
 from anymix.exchange import pack_source, read_source
 
 X = np.random.default_rng(0).normal(size=(80, 3))

@@ -8,15 +8,15 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.tree import DecisionTreeRegressor
 
 from anymix import Source
-from anymix._columns import Column, Columns
-from anymix._errors import AuditError, InputError
 from anymix.densities import ContrastiveDensity, GaussianKDE, Reference
+from anymix.exceptions import AuditError, InputError
 from anymix.exchange import pack_source, read_source
 from anymix.exchange.categories import rare_categories
 from anymix.exchange.entries import shortened
 from anymix.exchange.manifest import parse_manifest
 from anymix.exchange.matches import rows_beyond_chance, rows_standing
 from anymix.exchange.read import check_alike, read_sources
+from anymix.tables import Column, Columns
 from tests.exchange.mixed_manifests import manifest_with
 
 CODING = Columns((Column("age"), Column("sex", ("f", "m"))))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anymix._errors import InputError
+from anymix.exceptions import InputError
 from anymix.exchange import check_different, check_name
 from anymix.exchange.names import MOST_BYTES, alike, is_name
 

@@ -19,7 +19,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from anymix import Source
-from anymix._files import replacing, write_folder
 from anymix.densities import (
     BigramModel,
     DomainClassifier,
@@ -29,6 +28,7 @@ from anymix.densities import (
 )
 from anymix.exchange import OwnLoss, pack_source, read_source, read_sources
 from anymix.exchange.tensors import density_from_arrays, density_to_arrays, dump, load
+from anymix.storage import replacing, write_folder
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3))

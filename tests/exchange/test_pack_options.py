@@ -21,8 +21,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from anymix import Source
-from anymix._errors import InputError
 from anymix.densities import BigramModel, GaussianKDE
+from anymix.exceptions import InputError
 from anymix.exchange import AuditError, NoSafeGraph, pack_source, read_source, read_sources
 from anymix.exchange import conversion as conversion_module
 from tests.exchange.hostile_folders import edit_arrays, edit_manifest

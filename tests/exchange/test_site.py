@@ -11,8 +11,8 @@ pytest.importorskip("onnxruntime")
 from sklearn.linear_model import LogisticRegression
 
 from anymix import DistributionWeightedClassifier, Source
-from anymix._errors import InputError
 from anymix.densities import GaussianKDE
+from anymix.exceptions import InputError
 from anymix.exchange import (
     AuditError,
     dump,

@@ -90,7 +90,8 @@ def check(rule: Callable[[Module], list[str]]) -> None:
 def room(module: str) -> str:
     """The room that a module of ours is in; "door" for the package itself and what all share."""
     parts = module.split(".")
-    return parts[1] if len(parts) > 1 and not parts[1].startswith("_") else "door"
+    shared = len(parts) < 2 or parts[1].startswith("_") or parts[1] == "exceptions"
+    return "door" if shared else parts[1]
 
 
 def code_lines(node: ast.AST, text: list[str]) -> int:

@@ -9,7 +9,6 @@ import pytest
 
 from anymix.core import simplex
 from anymix.sources import SecondRound
-from anymix.studies import synthetic
 from benchmarks import (
     descents,
     imports,
@@ -20,6 +19,7 @@ from benchmarks import (
     solvers,
     tables,
 )
+from experiments import synthetic
 
 
 def never():

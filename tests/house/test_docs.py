@@ -28,7 +28,7 @@ def test_every_public_name_is_on_the_api_page():
 def test_every_room_is_on_the_api_page():
     """The command has a page of its own, and so have the studies."""
     rooms = {f"anymix.{path.parent.name}" for path in LIBRARY.glob("*/__init__.py")}
-    assert rooms - {"anymix.cli", "anymix.studies"} <= set(api_page.ROOMS)
+    assert rooms - {"anymix.cli", "experiments"} <= set(api_page.ROOMS)
 
 
 def test_every_public_name_is_described():

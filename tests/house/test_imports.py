@@ -9,20 +9,21 @@ import pytest
 
 from tests.house.source_tree import LIBRARY, MODULES, Module, check, made_up, room
 
-BELOW = {"core", "densities", "sources"}
+BELOW = {"storage", "tables", "core", "densities", "sources"}
 MAY_ENTER = {
-    "core": set(),
-    "densities": set(),
-    "sources": {"core", "densities"},
-    "sandbox": set(),
+    "storage": set(),
+    "tables": set(),
+    "core": {"storage"},
+    "densities": {"storage", "tables"},
+    "sources": {"storage", "tables", "core", "densities"},
+    "sandbox": {"storage"},
     "exchange": BELOW | {"sandbox"},
     "estimators": BELOW,
-    "monitor": {"core", "sources"},
+    "monitor": {"storage", "core", "sources"},
     "models": BELOW | {"exchange", "estimators", "monitor"},
     "engines": BELOW | {"exchange", "estimators", "models"},
-    "studies": BELOW | {"estimators"},
-    "report": {"core"},
-    "cli": BELOW | {"exchange", "estimators", "monitor", "models", "engines", "studies", "report"},
+    "report": {"storage", "core"},
+    "cli": BELOW | {"exchange", "estimators", "monitor", "models", "engines", "report"},
     "door": set(),
 }
 PICKLES = {"pickle", "dill", "cloudpickle", "shelve", "marshal", "joblib"}
@@ -35,7 +36,6 @@ AT_ONE_DOOR = {
     "onnxruntime": "sandbox",
     "safetensors": "exchange",
     "skl2onnx": "exchange",
-    "torch": "studies",
 }
 
 

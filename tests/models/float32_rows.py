@@ -13,7 +13,7 @@ from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.densities import GaussianKDE
 from anymix.exchange import narrowed
 from anymix.models import export_model, load
-from anymix.studies import evidence_sets
+from experiments import evidence_sets
 
 # Data, and what the sources are weighed by: the default, or kernels where numbers are complete.
 CASES = {

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import anymix
-from anymix._errors import AuditError
+from anymix.exceptions import AuditError
 from anymix.models import read_certificate, summarise_folder
 from tests.models.test_commands import labels
 

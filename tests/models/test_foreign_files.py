@@ -5,10 +5,9 @@ import errno
 import pytest
 
 import anymix
-from anymix import _lock
-from anymix._errors import InputError
-from anymix._lock import locked
+from anymix.exceptions import InputError
 from anymix.models import add_record, held
+from anymix.storage import locked, locks
 from tests.models.test_commands import NEW, labels
 
 
@@ -54,12 +53,12 @@ def test_nothing_is_written_through_a_link(folder, tmp_path):
         pass
 
 
-@pytest.mark.skipif(_lock.fcntl is None, reason="Windows has locks of its own")
+@pytest.mark.skipif(locks.fcntl is None, reason="Windows has locks of its own")
 def test_a_disk_without_locks_is_left_as_it_was(tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(_lock.fcntl, "flock", refuse)
+    monkeypatch.setattr(locks.fcntl, "flock", refuse)
     with (
         pytest.raises(InputError, match=r"knows no locks .* use a local one"),
         locked(tmp_path / "a"),

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import anymix
-from anymix._lock import locked
 from anymix.densities import GaussianKDE
 from anymix.models import (
     check_place,
@@ -21,6 +20,7 @@ from anymix.models import (
     summarise_folder,
     writing,
 )
+from anymix.storage import locked
 from tests.models.test_commands import labels
 
 

@@ -8,9 +8,9 @@ import anymix
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.exchange import export_onnx
 from anymix.models import read_model
-from anymix.studies import evidence_sets
+from experiments import evidence_sets
+from tests.experiments.real_data import DATA
 from tests.models.float32_rows import CASES, measured
-from tests.studies.real_data import DATA
 
 SETS = {"heart": "heart", "housing": "housing", "cars": "cars"}
 

@@ -12,8 +12,8 @@ from sklearn.linear_model import Ridge
 
 import anymix
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source
-from anymix._errors import InputError
 from anymix.densities import DomainClassifier, GaussianKDE, GaussianMixtureDensity
+from anymix.exceptions import InputError
 from anymix.exchange import by_columns, describe_graph, narrowing
 from anymix.models import add_record, export_model, read_model
 from anymix.models.serving import Exported

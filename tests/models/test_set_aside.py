@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("skl2onnx")
 
 from anymix import DistributionWeightedRegressor, load, save
-from anymix._errors import AuditError
+from anymix.exceptions import AuditError
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from anymix._errors import AuditError, InputError
 from anymix.core import log_responsibilities
+from anymix.exceptions import AuditError, InputError
 from anymix.exchange import FileFacts
 from anymix.models import tables_file
 from anymix.models.tables_file import read_tables, tables_to_arrays

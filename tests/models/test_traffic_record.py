@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import anymix
-from anymix._errors import AuditError
+from anymix.exceptions import AuditError
 from anymix.models import add_record, summarise_folder
 from anymix.monitor import Monitor
 from tests.models.test_commands import NEW, labels

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 import anymix
-from anymix._errors import AuditError
 from anymix.estimators import summarise, verdicts
+from anymix.exceptions import AuditError
 from anymix.models import add_record, summarise_folder
 from anymix.report import render_html
 from tests.models.test_commands import labels

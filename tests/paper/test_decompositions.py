@@ -6,7 +6,7 @@ from scipy.stats import multivariate_normal
 
 from anymix.core import Problem, simplex, solve
 from anymix.core.solvers.decomposition import decompose
-from anymix.studies import synthetic
+from experiments import synthetic
 
 
 def parts(loss, seed):

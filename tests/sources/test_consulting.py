@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from anymix.core import LOSSES, get_loss, losses_at
-from anymix.sources import Goal, Tables, certify_tables, consult, learn
+from anymix.sources import LearningSettings, Tables, certify_tables, consult, learn
 
 
 def labels(rng, n, strength=(1.0, 1.0, 1.0), c=3):
@@ -159,8 +159,8 @@ def test_the_label_alone_is_too_little():
 
 def test_learning_certifies_what_is_said_in_the_end():
     given = labels(np.random.default_rng(0), 200)
-    plain = learn(given, Goal("cross_entropy"))
-    heard = learn(given, Goal("cross_entropy", consult=True))
+    plain = learn(given, LearningSettings("cross_entropy"))
+    heard = learn(given, LearningSettings("cross_entropy", consult=True))
     assert not plain.combination.consults
     assert heard.combination.consults
     assert heard.certificate.robust_loss < plain.certificate.robust_loss

@@ -10,9 +10,9 @@ import pytest
 
 import anymix
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source
-from anymix._errors import InputError
 from anymix.densities import GaussianKDE
 from anymix.estimators import compare
+from anymix.exceptions import InputError
 from anymix.exchange import pack_source, read_source
 from anymix.sources import evaluate, torch_predictor
 

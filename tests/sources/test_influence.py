@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from anymix.sources import Goal, Influence, find_influence, learn
+from anymix.sources import Influence, LearningSettings, find_influence, learn
 from tests.sources.poisoned import NAMES, honest, losses, lying
 
 
 def found(tables, **goal):
-    return find_influence(tables, Goal(**goal), NAMES)
+    return find_influence(tables, LearningSettings(**goal), NAMES)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -25,9 +25,9 @@ def test_a_lying_site_is_named_with_what_its_rows_cost(share, size):
     """The numbers of the sentence are those of fits with and without its rows."""
     tables = honest()
     poisoned = lying(tables, size=size, share=share)
-    before = losses(tables, learn(tables, Goal()).combination)
-    after = losses(tables, learn(poisoned, Goal()).combination)
-    mended = losses(tables, learn(poisoned, Goal(set_aside=(2,))).combination)
+    before = losses(tables, learn(tables, LearningSettings()).combination)
+    after = losses(tables, learn(poisoned, LearningSettings()).combination)
+    mended = losses(tables, learn(poisoned, LearningSettings(set_aside=(2,))).combination)
     assert after[0] > 20 * before[0]
     np.testing.assert_allclose(mended[:2], before[:2], rtol=0.4)
     influence = found(poisoned)
@@ -46,7 +46,7 @@ def test_rows_that_are_set_aside_have_no_influence():
 
 def test_what_is_set_aside_does_not_depend_on_the_lies():
     """Whatever a site hands in, z, calibration and shrinkage are the same once it is set aside."""
-    goal, tables = Goal(set_aside=(2,)), honest()
+    goal, tables = LearningSettings(set_aside=(2,)), honest()
     first = learn(tables, goal)
     for poisoned in (lying(tables), lying(tables, n=200, size=-1e3, share=0.5, victim=1)):
         other = learn(poisoned, goal)
@@ -61,7 +61,7 @@ def test_what_is_set_aside_does_not_depend_on_the_lies():
 @pytest.mark.parametrize("objective", ["regret", "robust", "gamma"])
 def test_the_certificate_covers_the_rows_that_are_set_aside(objective):
     tables = lying(honest())
-    learned = learn(tables, Goal(set_aside=(2,), objective=objective))
+    learned = learn(tables, LearningSettings(set_aside=(2,), objective=objective))
     assert losses(tables, learned.combination).max() > 1e6
     assert learned.certificate.robust_loss == learned.certificate.source_losses[2] > 1e6
     np.testing.assert_allclose(learned.solution.robust_loss, learned.solution.source_losses.max())
@@ -81,7 +81,7 @@ def test_a_source_of_wild_numbers_harms_without_a_row():
 
 def test_two_sources_have_no_rows_to_set_aside():
     tables = lying(honest(spread=0.5)).without([1])
-    influence = find_influence(tables, Goal(), ("north", "west"))
+    influence = find_influence(tables, LearningSettings(), ("north", "west"))
     assert not influence.rows.any()
     assert [(one.j, one.k) for one in influence.moved()] == [(1, 0), (0, 1)]
 
@@ -114,4 +114,6 @@ def test_too_many_sources_are_not_looked_at():
     few = honest(n=2)
     tables = type(few)(np.zeros((21, 42)), np.zeros((21, 42)))
     with pytest.raises(ValueError, match="the influence of 21 sources on each other would take"):
-        find_influence(tables.labelled(np.zeros(42), np.repeat(range(21), 2)), Goal(), range(21))
+        find_influence(
+            tables.labelled(np.zeros(42), np.repeat(range(21), 2)), LearningSettings(), range(21)
+        )

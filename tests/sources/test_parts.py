@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from anymix.sources import Goal, Seen, Tables, answers, certify_tables, deal, learn
+from anymix.sources import LearningSettings, Seen, Tables, answers, certify_tables, deal, learn
 from anymix.sources.measures import measure_of
 from anymix.sources.parts import FEWEST_ROWS, N_PARTS
 
@@ -44,13 +44,13 @@ def test_copies_stay_together_and_few_rows_are_not_torn():
 def test_each_row_is_judged_by_what_was_learned_without_it():
     """A row that is changed beyond all measure changes its own judgement, and not its part's z."""
     tables = numbers()
-    first = learn(tables, Goal())
+    first = learn(tables, LearningSettings())
     fold = first.held_out.fold
     targets = tables.targets.copy()
     rows = np.flatnonzero(fold == 0)
     # The order of the rows, and so their parts, must stay.
     targets[rows] += 1e-9 * np.arange(rows.size)
-    second = learn(replace(tables, targets=targets), Goal())
+    second = learn(replace(tables, targets=targets), LearningSettings())
     np.testing.assert_array_equal(second.held_out.fold, fold)
     np.testing.assert_array_equal(first.combination.parts[0].z, second.combination.parts[0].z)
     np.testing.assert_array_equal(
@@ -59,7 +59,7 @@ def test_each_row_is_judged_by_what_was_learned_without_it():
 
 
 def test_few_rows_teach_one_part_and_certify_nothing():
-    found = learn(numbers(12), Goal())
+    found = learn(numbers(12), LearningSettings())
     assert len(found.combination.parts) == 1
     assert not found.held_out.crossed
     assert found.certificate.confidence is None
@@ -67,7 +67,7 @@ def test_few_rows_teach_one_part_and_certify_nothing():
 
 
 def test_new_rows_certify_the_average_and_another_measure():
-    found, new = learn(numbers(), Goal()), numbers(seed=1)
+    found, new = learn(numbers(), LearningSettings()), numbers(seed=1)
     certificate = certify_tables(new, found.combination, "squared", clip=found.certificate.clip)
     errors = answers(new, found.combination) - new.targets
     due = [np.mean(errors[new.sample_domain == k] ** 2) for k in range(3)]
@@ -92,7 +92,7 @@ def test_a_promise_that_chance_keeps_is_vacuous():
     said = rng.dirichlet(np.ones(2) * 50, size=(2, 600))
     tables = Tables(np.zeros((2, 600)), said, classes=np.array([0, 1]))
     tables = tables.labelled(rng.integers(2, size=600), np.arange(600) % 2)
-    found = learn(tables, Goal("cross_entropy"))
+    found = learn(tables, LearningSettings("cross_entropy"))
     assert found.certificate.vacuous
     assert "vacuous: chance does as well" in found.certificate.sentence
     wrong = certify_tables(tables, found.combination, "cross_entropy", measure="accuracy")

@@ -11,8 +11,8 @@ pytest.importorskip("skl2onnx")
 pytest.importorskip("onnxruntime")
 
 from anymix import Source
-from anymix._errors import InputError
 from anymix.densities import GaussianKDE
+from anymix.exceptions import InputError
 from anymix.exchange import pack_source
 from tests.trials.site_world import build
 

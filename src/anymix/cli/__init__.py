@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from anymix._errors import UsageError
-from anymix._files import check_open
 from anymix._version import __version__
 from anymix.cli.exit_codes import (
     MEANINGS,
@@ -36,6 +34,8 @@ from anymix.cli.streams import (
     show_warning,
     whisper,
 )
+from anymix.exceptions import UsageError
+from anymix.storage import check_open
 
 # Modules are entered when their command is asked for, so that `anymix --help` is quick.
 COMMANDS = {
@@ -53,7 +53,6 @@ COMMANDS = {
     "federate": "write a Flower app that learns one model from sites which keep their rows",
     "export": "write the whole model as one ONNX file, a folder for MLflow, or a model card",
     "report": "write one HTML page for a person who decides whether to deploy the model",
-    "study": "run one of the paper's experiments and print its tables",
     "completion": "print a script by which bash, zsh or fish completes commands and options",
     "demo": "show the whole story on real digits, from three sources to the report",
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from anymix._errors import UsageError
 from anymix.cli.argument_types import positive, share
 from anymix.cli.console import Console
 from anymix.cli.engine import ENGINES, HeldOutInChunks, in_chunks
@@ -12,6 +11,7 @@ from anymix.cli.engine_option import add_engine
 from anymix.cli.held_out import add_held_out, held_out_sites
 from anymix.cli.measures import add_measure
 from anymix.cli.outputs import saving
+from anymix.exceptions import UsageError
 from anymix.models import add_record, certify_sites, read_certificate, read_model
 
 CONFIDENCE = 0.95

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import InputError
 from anymix._parameters import did_you_mean
+from anymix.exceptions import InputError
 from anymix.exchange import Manifest, gaps_of
 
 # How people write that there is no number.

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from anymix._files import is_standard_output
 from anymix.cli.streams import complain, legible, say, whisper
 from anymix.core import plain
+from anymix.storage import is_standard_output
 
 QUIET_SECONDS = 2.0
 LINE_SECONDS = 10.0

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._files import read_file, replacing
 from anymix.cli.console import Console
 from anymix.cli.streams import say
 from anymix.core import plain
 from anymix.exchange import LIMITS, parse_json
+from anymix.storage import read_file, replacing
 
 # Three sites read the same kind of digits: upright, mirrored, and as negatives.
 SITES = {

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from anymix._errors import InputError
 from anymix.cli.chosen_columns import columns_for
 from anymix.cli.console import Console
 from anymix.cli.engine_option import DASK, asked
 from anymix.cli.held_out import ask_sources, pairs
 from anymix.cli.table_reader import CHUNK_ROWS, Chunk, count_rows, read_chunks
 from anymix.engines import Deal, Store, TeachingInChunks, ThreadMap
+from anymix.exceptions import InputError
 from anymix.exchange import MOST_NUMBERS, ReceivedSource, SiteTable, all_classes
 from anymix.models import rows_that_fit
 from anymix.sources import Tables

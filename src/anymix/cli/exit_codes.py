@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from anymix._errors import (
+from anymix.exceptions import (
     AuditError,
     MissingError,
     ParameterError,

@@ -6,9 +6,6 @@ import os
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from anymix._columns import Columns as Coding
-from anymix._errors import UsageError
-from anymix._files import write_folder
 from anymix.cli.argument_types import name
 from anymix.cli.columns import Columns
 from anymix.cli.console import Console
@@ -22,8 +19,11 @@ from anymix.cli.outputs import (
     output,
 )
 from anymix.cli.table_reader import read_rows
+from anymix.exceptions import UsageError
 from anymix.models import Exported, card_facts, export_model, read_model, summarise_folder
 from anymix.report import CardFacts, render_card
+from anymix.storage import write_folder
+from anymix.tables import Columns as Coding
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -134,7 +134,7 @@ def _coding(columns: Coding | None) -> str:
 
     Examples
     --------
-    >>> from anymix._columns import Column
+    >>> from anymix.tables import Column
     >>> _coding(Coding((Column("age"), Column("sex", ("f", "m")))))
     ': a gap is NaN, a word the place of its category in the metadata "columns" (sex: f is 0)'
     """

@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from anymix._errors import InputError
 from anymix.cli.argument_types import folder, share, source_name
 from anymix.cli.console import Console
 from anymix.cli.engine import ENGINES, HeldOutInChunks, in_chunks
@@ -15,6 +14,7 @@ from anymix.cli.held_out import add_held_out, held_out_sites, tables_of
 from anymix.cli.outputs import add_force, check_apart, tidying
 from anymix.core import plain
 from anymix.engines import Store
+from anymix.exceptions import InputError
 from anymix.exchange import ReceivedSource, read_alike
 from anymix.models import Place, fit_folder, reserved
 from anymix.sources import MOST_SOURCES

@@ -6,12 +6,12 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from anymix._errors import InputError, UsageError
 from anymix.cli.argument_types import source_name, table
 from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.engine_option import asked
 from anymix.cli.table_reader import read_rows
+from anymix.exceptions import InputError, UsageError
 from anymix.exchange import ReceivedSource, SiteTable, evaluate_site, read_site
 
 

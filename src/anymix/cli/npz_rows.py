@@ -15,10 +15,10 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import InputError
 from anymix.cli.cells import EXACT, numbers_of
 from anymix.cli.columns import Columns, Rows
 from anymix.cli.table_files import MOST_SWELLING, check_swelling, open_table
+from anymix.exceptions import InputError
 
 # An NPZ file has no names of columns: these arrays stand for rows and target.
 NPZ_ROWS, NPZ_TARGET = "X", "y"

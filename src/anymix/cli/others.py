@@ -10,9 +10,9 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from anymix._arrays import FloatArray
-from anymix._errors import InputError
 from anymix.cli.packing import few_threads
 from anymix.cli.training_table import TrainingTable
+from anymix.exceptions import InputError
 from anymix.exchange import ReceivedSource, read_sources, second_round_graph
 from anymix.sources import pool_of_others
 

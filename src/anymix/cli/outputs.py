@@ -16,13 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anymix._errors import InputError
-from anymix._files import is_stream, replacing
 from anymix.cli.npz_rows import FAULTS, array_header
 from anymix.cli.table_files import STANDARD_INPUT, TEXTS, kind_of, open_text
+from anymix.exceptions import InputError
 from anymix.exchange import MLFLOW_FILES, need, read_site
 from anymix.models import held
 from anymix.report import CARD_BEGIN
+from anymix.storage import is_stream, replacing
 
 HEAD = 4096
 LINE = 2**24
@@ -59,7 +59,7 @@ def check_suffix(out: str, what: str, suffixes: tuple[str, ...]) -> None:
     >>> check_suffix("report.pdf", "an HTML page", (".html", ".htm"))
     Traceback (most recent call last):
     ...
-    anymix._errors.InputError: report.pdf would hold an HTML page; name it .html.
+    anymix.exceptions.InputError: report.pdf would hold an HTML page; name it .html.
     """
     suffix = Path(out).suffix.lower()
     if suffix and suffix not in suffixes and not is_stream(out):

@@ -22,8 +22,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
-from anymix._errors import InputError, UsageError
-from anymix._hashing import content_of
 from anymix.cli.columns import quoted
 from anymix.cli.streams import caution
 from anymix.cli.table_kinds import LEAST_ROWS
@@ -36,7 +34,9 @@ from anymix.densities import (
     Reference,
     ScaleWarning,
 )
+from anymix.exceptions import InputError, UsageError
 from anymix.exchange import THAT_WORK
+from anymix.storage import content_of
 
 FEW_ROWS = 10_000
 KINDS = {

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import InputError, one_line
 from anymix.cli.cells import EXACT, numbers_of
 from anymix.cli.columns import (
     LONGEST_LABEL,
@@ -22,6 +21,7 @@ from anymix.cli.columns import (
     check_there,
 )
 from anymix.cli.table_files import check_swelling, open_table, size_of
+from anymix.exceptions import InputError, one_line
 from anymix.exchange import need
 
 # Runs of equal values take next to nothing in a Parquet file, so an honest one may swell a lot.

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import InputError
 from anymix.cli.argument_types import count, name, share, table
 from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.columns import NO_ROWS
@@ -20,6 +19,7 @@ from anymix.cli.engine_option import DASK, add_engine, asked
 from anymix.cli.outputs import add_force, is_prediction, output
 from anymix.cli.table_reader import CHUNK_ROWS, Chunk, read_chunks
 from anymix.cli.table_writer import Writer, kind_to_write, writing
+from anymix.exceptions import InputError
 from anymix.models import read_model
 
 

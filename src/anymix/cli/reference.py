@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from anymix._errors import InputError
 from anymix.cli.argument_types import count, name, natural, source_name, table
 from anymix.cli.chosen_columns import Choice, add_choice
 from anymix.cli.console import Console
@@ -21,6 +20,7 @@ from anymix.cli.reference_files import (
 from anymix.cli.table_kinds import LEAST_ROWS
 from anymix.cli.training_table import read_training_table
 from anymix.densities import Reference, Summary
+from anymix.exceptions import InputError
 from anymix.exchange import check_different, check_name
 
 KINDS = ("marginals", "centres", "both")

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from anymix._errors import AuditError, MissingError
-from anymix._files import read_file
 from anymix.densities import Reference, Summary
+from anymix.exceptions import AuditError, MissingError
 from anymix.exchange import parse_json
+from anymix.storage import read_file
 
 T = TypeVar("T")
 SUMMARY, REFERENCE = "anymix summary", "anymix reference"

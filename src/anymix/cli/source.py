@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from anymix._errors import InputError, UsageError, visible
-from anymix._files import check_new
 from anymix.cli.argument_types import folder, natural, source_name, table
 from anymix.cli.chosen_columns import Choice, add_choice
 from anymix.cli.console import Console
@@ -29,6 +27,7 @@ from anymix.cli.packing import (
 )
 from anymix.cli.reference_files import read_reference
 from anymix.cli.training_table import TrainingTable, read_training_table
+from anymix.exceptions import InputError, UsageError, visible
 from anymix.exchange import (
     AuditError,
     Manifest,
@@ -40,6 +39,7 @@ from anymix.exchange import (
     read_sources,
 )
 from anymix.sources import Source
+from anymix.storage import check_new
 
 
 def add_pack_arguments(parser: ArgumentParser) -> None:

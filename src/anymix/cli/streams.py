@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from typing import Any, TextIO
 
-from anymix._errors import one_line, visible
+from anymix.exceptions import one_line, visible
 
 
 class StreamClosed(OSError):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from anymix._errors import AuditError, InputError, MissingError
+from anymix.exceptions import AuditError, InputError, MissingError
 
 # Lines cut at commas or at tabs, the same compressed, and two kinds that hold columns.
 TEXTS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}

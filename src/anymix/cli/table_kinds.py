@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from anymix._columns import MOST_CATEGORIES, Column
-from anymix._columns import Columns as Coding
-from anymix._errors import InputError
 from anymix.cli.chosen_columns import FEW
 from anymix.cli.columns import NO_ROWS, Columns, fail, quoted
 from anymix.cli.mixed_cells import BOOLEANS, number_or_gap, texts_of
 from anymix.cli.table_files import kind_of
 from anymix.cli.table_reader import CHUNK_ROWS, READERS
+from anymix.exceptions import InputError
 from anymix.exchange import is_text
+from anymix.tables import MOST_CATEGORIES, Column
+from anymix.tables import Columns as Coding
 
 LEAST_ROWS = 5  # that have a word, so that it tells of none of them
 DATE = re.compile(

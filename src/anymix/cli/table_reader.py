@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import InputError
 from anymix.cli.cells import read_target
 from anymix.cli.columns import NO_ROWS, Rows, check_finite
 from anymix.cli.columns import Columns as Columns
@@ -20,6 +19,7 @@ from anymix.cli.npz_rows import npz_shape, read_npz
 from anymix.cli.parquet_rows import count_parquet, read_parquet
 from anymix.cli.table_files import TEXTS
 from anymix.cli.table_files import check_kind as check_kind
+from anymix.exceptions import InputError
 
 CHUNK_ROWS = 20_000
 READERS: dict[str, Callable[[Path, Columns, int], Iterator[Rows]]] = {

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import InputError
-from anymix._files import is_stream
 from anymix.cli.table_files import GIVE, STANDARD_INPUT, TEXTS, kind_of
+from anymix.exceptions import InputError
 from anymix.exchange import need
+from anymix.storage import is_stream
 
 # Arrays, and columns of pyarrow that are carried over as they are.
 Columns = Mapping[str, Any]

@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._columns import Column
-from anymix._columns import Columns as Coding
-from anymix._errors import InputError
 from anymix.cli.cells import whole_labels
 from anymix.cli.chosen_columns import Choice, look_like_ids, said_of_id
 from anymix.cli.columns import check_once, quoted
@@ -25,7 +22,10 @@ from anymix.cli.streams import caution
 from anymix.cli.table_files import TEXTS, kind_of, open_text
 from anymix.cli.table_kinds import LEAST_ROWS, look_at, notes_on
 from anymix.cli.table_reader import Columns, check_kind, read_rows
+from anymix.exceptions import InputError
 from anymix.exchange import is_label, is_text
+from anymix.tables import Column
+from anymix.tables import Columns as Coding
 
 ALL = Choice()
 

@@ -1,7 +1,6 @@
 """The paper in code: numpy and scipy only, imports no other room."""
 
 from anymix.core import simplex as simplex
-from anymix.core.averaged import Averaged
 from anymix.core.calibration import Calibration
 from anymix.core.calibration import log_responsibilities as log_responsibilities
 from anymix.core.combination import Ask as Ask
@@ -13,6 +12,13 @@ from anymix.core.conformal import crossed_bound as crossed_bound
 from anymix.core.consulting import Consulting
 from anymix.core.coverage import Coverage as Coverage
 from anymix.core.coverage import limits_without as limits_without
+from anymix.core.cross_fitted import CrossFittedCombination
+from anymix.core.error_scale import ErrorScale as ErrorScale
+from anymix.core.error_scale import errors_at as errors_at
+from anymix.core.error_scale import fewest as fewest
+from anymix.core.error_scale import learn_yardstick as learn_yardstick
+from anymix.core.evaluated_points import EvaluatedPoints as EvaluatedPoints
+from anymix.core.evaluated_points import gap as gap
 
 # `x as x`: for the other rooms of the house, and not part of the public interface.
 from anymix.core.guarantees import FOLD_MODELS as FOLD_MODELS
@@ -31,16 +37,16 @@ from anymix.core.guarantees import (
     sampled_renyi_upper_bound,
     worst_mean_upper_bound,
 )
-from anymix.core.guarantees import Beside as Beside
+from anymix.core.guarantees import BoundOptions as BoundOptions
 from anymix.core.guarantees import Evidence as Evidence
-from anymix.core.guarantees import Home as Home
+from anymix.core.guarantees import LossSummary as LossSummary
 from anymix.core.guarantees import Method as Method
 from anymix.core.guarantees import Moments as Moments
 from anymix.core.guarantees import Points as Points
-from anymix.core.guarantees import Terms as Terms
-from anymix.core.guarantees import Testimony as Testimony
+from anymix.core.guarantees import ReferenceLoss as ReferenceLoss
+from anymix.core.guarantees import SourceSample as SourceSample
 from anymix.core.guarantees import certify_rows as certify_rows
-from anymix.core.guarantees import check_number as check_number
+from anymix.core.guarantees import check_n_sources as check_n_sources
 from anymix.core.guarantees import check_stated as check_stated
 from anymix.core.guarantees import clip_of as clip_of
 from anymix.core.guarantees import facts_of as facts_of
@@ -48,8 +54,6 @@ from anymix.core.guarantees import hoelder as hoelder
 from anymix.core.guarantees import n_rounded as n_rounded
 from anymix.core.guarantees import one_input_example as one_input_example
 from anymix.core.guarantees import paper_bounds as paper_bounds
-from anymix.core.judgement import Judgement as Judgement
-from anymix.core.judgement import gap as gap
 from anymix.core.losses import LOSSES, Loss, get_loss
 from anymix.core.losses import loss_from_dict as loss_from_dict
 from anymix.core.losses import loss_name as loss_name
@@ -78,21 +82,17 @@ from anymix.core.sums import add_sums as add_sums
 from anymix.core.units import UNITS as UNITS
 from anymix.core.units import Unit as Unit
 from anymix.core.units import unit_of as unit_of
-from anymix.core.yardstick import Yardstick as Yardstick
-from anymix.core.yardstick import errors_at as errors_at
-from anymix.core.yardstick import fewest as fewest
-from anymix.core.yardstick import learn_yardstick as learn_yardstick
 
 __all__ = [
     "LOSSES",
     "Assumptions",
-    "Averaged",
     "Bound",
     "Budget",
     "Calibration",
     "Certificate",
     "Combination",
     "Consulting",
+    "CrossFittedCombination",
     "Loss",
     "Problem",
     "Solution",

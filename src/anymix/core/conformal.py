@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
 from anymix._parameters import Share, check
-from anymix.core.yardstick import Yardstick, least_count
+from anymix.core.error_scale import ErrorScale, least_count
 
 
 def check_alpha(alpha: float) -> float:
@@ -63,13 +63,13 @@ class Conformal:
         scores[t][k], ascending, are s_kt of the rows of source k that part t never saw.
     """
 
-    yardsticks: tuple[Yardstick, ...]
+    yardsticks: tuple[ErrorScale, ...]
     scores: tuple[tuple[FloatArray, ...], ...]
 
     @classmethod
     def of(
         cls,
-        yardsticks: Sequence[Yardstick],
+        yardsticks: Sequence[ErrorScale],
         scores: FloatArray,
         fold: IntArray,
         domain: IntArray,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anymix._arrays import FloatArray, IntArray
+from anymix.core.error_scale import least_count, nth_largest
 from anymix.core.records import Record
-from anymix.core.yardstick import least_count, nth_largest
 
 
 def limits_without(scores: FloatArray, domain: IntArray, p: int, alpha: float) -> FloatArray:

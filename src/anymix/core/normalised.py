@@ -11,11 +11,11 @@ from scipy.special import logsumexp
 from anymix._arrays import FloatArray
 from anymix.core import inputs
 from anymix.core.combination import combine
-from anymix.core.judgement import Judgement
+from anymix.core.evaluated_points import EvaluatedPoints
 from anymix.core.losses import Loss
 
 
-class NormalisedRule(Judgement):
+class NormalisedRule(EvaluatedPoints):
     """The joint rule at the labels that occurred, divided by its sum over all labels.
 
     z is learned from the joint rule's `Problem`; this judges what is then predicted.

@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray
 from anymix.core import inputs
-from anymix.core.judgement import Judgement
-from anymix.core.judgement import gap as gap
+from anymix.core.evaluated_points import EvaluatedPoints
+from anymix.core.evaluated_points import gap as gap
 from anymix.core.sums import Sums
 
 
-class Problem(Judgement):
+class Problem(EvaluatedPoints):
     """Masses, predictions and targets of p sources at m points, with a loss and η.
 
     Parameters

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
 from anymix._cards import record_card
-from anymix._hashing import Twins, digest, mixed, more_than_chance
+from anymix.storage import Twins, digest, mixed, more_than_chance
 
 Objective = Literal["regret", "robust", "gamma"]
 # Digests of rows that are kept.

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._hashing import digest, mixed
 from anymix.core.records import MOST_DIGESTS, Fingerprints, count_twins, counts_by_group
+from anymix.storage import digest, mixed
 
 
 class FingerprintSketch:

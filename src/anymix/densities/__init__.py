@@ -11,6 +11,7 @@ from anymix.densities._domain_sums import AllPoints as AllPoints
 from anymix.densities._domain_sums import DomainRows as DomainRows
 from anymix.densities._scales import ScaleWarning as ScaleWarning
 from anymix.densities.bigram import BigramModel
+from anymix.densities.boosted_trees import BoostedTrees as BoostedTrees
 from anymix.densities.calibration import KINDS as KINDS
 from anymix.densities.calibration import CalibrationReport, TemperatureScaling
 from anymix.densities.calibration import balanced_weights as balanced_weights

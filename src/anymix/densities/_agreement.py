@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anymix._columns import MOST_CATEGORIES, Column, Columns
-from anymix._errors import InputError
 from anymix.densities.summary import Summary
+from anymix.exceptions import InputError
+from anymix.tables import MOST_CATEGORIES, Column, Columns
 
 
 def agreed_columns(summaries: Sequence[Summary]) -> Columns:

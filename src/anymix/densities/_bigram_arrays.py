@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._json import plain_json
 from anymix.densities._base import Arrays, check_arrays, check_shapes, refuse_unless
 from anymix.densities._bigram_table import BigramTable
 from anymix.densities.arpa import LONGEST_WORD, MOST_PAIRS, MOST_WORDS, SUM_TOLERANCE, UNKNOWN
+from anymix.storage import plain_json
 
 LOGS = {"log_unigram", "log_backoff", "log_listed"}
 MOST_BYTES = 2**26  # of all words that strangers hand over

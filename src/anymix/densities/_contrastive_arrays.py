@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._json import plain_json
 from anymix.densities._base import Arrays, refuse_unless
 from anymix.densities.reference import Reference
+from anymix.storage import plain_json
 
 TREES = "trees_"  # begins the names of the trees' arrays
 MOST_OFFSET = 60.0  # log of a ratio of two numbers of rows

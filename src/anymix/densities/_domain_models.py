@@ -18,9 +18,6 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray, IntArray
-from anymix._boosted_trees import BoostedTrees
-from anymix._columns import Columns
-from anymix._errors import InputError
 from anymix.densities._base import (
     Arrays,
     GraphBuilder,
@@ -28,6 +25,9 @@ from anymix.densities._base import (
     check_shapes,
     refuse_unless,
 )
+from anymix.densities.boosted_trees import BoostedTrees
+from anymix.exceptions import InputError
+from anymix.tables import Columns
 
 # No table has so many rows that a share below this was seen.  Trees say 0 where they saw none, and
 # log 0 could not be calibrated: one such row would outweigh all others.

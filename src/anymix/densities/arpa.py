@@ -29,8 +29,8 @@ from typing import TextIO, cast
 import numpy as np
 
 from anymix._arrays import FloatArray, IntArray
-from anymix._errors import AuditError
 from anymix.densities._bigram_table import BigramTable
+from anymix.exceptions import AuditError
 
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 # How far the probabilities of a context in a file may be from 1: files have rounded numbers.

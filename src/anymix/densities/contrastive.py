@@ -14,9 +14,6 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from anymix._arrays import FloatArray
-from anymix._boosted_trees import BoostedTrees
-from anymix._columns import Columns
-from anymix._errors import InputError
 from anymix._parameters import check_parameters
 from anymix.densities._base import (
     Arrays,
@@ -29,7 +26,10 @@ from anymix.densities._base import (
 from anymix.densities._contrastive_arrays import packed, received
 from anymix.densities._contrastive_trees import boosted_trees, on_public_grid
 from anymix.densities._rules import CONTRASTIVE
+from anymix.densities.boosted_trees import BoostedTrees
 from anymix.densities.reference import Reference
+from anymix.exceptions import InputError
+from anymix.tables import Columns
 
 LEAST_PROBABILITY = 1e-7  # a classifier that is surer than this has seen too few rows to be
 LARGEST_LOGIT = float(logit(1 - LEAST_PROBABILITY))

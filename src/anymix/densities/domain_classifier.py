@@ -23,8 +23,6 @@ from sklearn.utils.validation import (
 )
 
 from anymix._arrays import FloatArray
-from anymix._columns import Columns
-from anymix._errors import InputError
 from anymix._parameters import check_parameters
 from anymix.densities._base import (
     Arrays,
@@ -50,6 +48,8 @@ from anymix.densities._domain_models import (
     trees_to_arrays,
 )
 from anymix.densities._rules import DOMAINS
+from anymix.exceptions import InputError
+from anymix.tables import Columns
 
 FLOATS = [np.float64, np.float32]
 MOST_DOMAINS = 500  # of a classifier that travels: every row costs a number for each

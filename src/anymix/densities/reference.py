@@ -15,8 +15,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from anymix._arrays import FloatArray, n_rows
-from anymix._columns import Columns
-from anymix._errors import InputError
 from anymix.densities._agreement import agreed_columns
 from anymix.densities._base import RandomState, check_cost, refuse_unless
 from anymix.densities._marginals import Marginal
@@ -30,6 +28,8 @@ from anymix.densities._pooled import (
 )
 from anymix.densities._row_kernels import PooledKernels
 from anymix.densities.summary import KINDS, Summary, all_told, check_kind, domain_codes
+from anymix.exceptions import InputError
+from anymix.tables import Columns
 
 MOST_SITES = 500
 

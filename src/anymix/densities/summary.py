@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from anymix._arrays import FloatArray, IntArray, n_rows
-from anymix._columns import MOST_CATEGORIES, Column, Columns
-from anymix._errors import InputError, visible
 from anymix.densities._base import RandomState, refuse_unless
 from anymix.densities._marginals import Marginal
 from anymix.densities._pooled import centre_and_scale
 from anymix.densities._row_kernels import RowKernels
+from anymix.exceptions import InputError, visible
+from anymix.tables import MOST_CATEGORIES, Column, Columns
 
 KINDS = ("marginals", "centres", "both")
 PARTS = {"name", "n_rows", "min_count", "columns", "marginals", "centres"}

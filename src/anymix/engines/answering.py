@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from anymix._errors import InputError
 from anymix.core import Sums
 from anymix.engines.questions import Arrays, Question
 from anymix.engines.table_part import TablePart
 from anymix.engines.verbs import VERBS
+from anymix.exceptions import InputError
 from anymix.sources import N_PARTS, Tables
 
 # "sample" is rows, and "novelty" the log-densities of single rows.

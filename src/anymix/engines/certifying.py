@@ -12,15 +12,15 @@ import numpy as np
 from anymix._arrays import FloatArray, IntArray
 from anymix.core import (
     Assumptions,
-    Averaged,
-    Beside,
     Bound,
     Certificate,
     Combination,
+    CrossFittedCombination,
     Loss,
     Method,
     Moments,
     Points,
+    ReferenceLoss,
     certify_rows,
     check_stated,
     clip_of,
@@ -32,7 +32,7 @@ from anymix.engines.judging_verbs import judged_words
 from anymix.engines.once import once
 from anymix.engines.questions import Arrays, pack_average
 from anymix.sources import (
-    Goal,
+    LearningSettings,
     founded,
     mean_of_bounds,
     measure_of,
@@ -50,7 +50,7 @@ THRESHOLDS, NEAR = 256, 1e-13
 
 
 class TestimonyInParts:
-    """What a statement asks of rows, from questions to parts: see `anymix.core.Testimony`.
+    """What a statement asks of rows, from questions to parts: see `anymix.core.LossSummary`.
 
     judged says by what each row is judged: "folds" by the part of the average that never saw it,
     "new" by all of it, "alone" by the one part that there is.
@@ -59,7 +59,7 @@ class TestimonyInParts:
     def __init__(
         self,
         tables: PartitionedTables,
-        used: Averaged,
+        used: CrossFittedCombination,
         loss: str | Loss,
         judged: str,
         measure: str | Loss | None = None,
@@ -200,7 +200,7 @@ class TestimonyInParts:
             **told,
         )
 
-    def beside(self, clip: float | None, names: Sequence[str] = ()) -> tuple[Beside, ...]:
+    def beside(self, clip: float | None, names: Sequence[str] = ()) -> tuple[ReferenceLoss, ...]:
         """What others lose on the rows of the source where they are worst."""
         given = {"clip": np.inf if clip is None else clip}
         given["constant"] = 0.0 if self.tables.classes is not None else self.tables.mean_target
@@ -209,7 +209,9 @@ class TestimonyInParts:
         return told_beside(self.tables, found["plain"] / total, found["clipped"] / total, names)
 
 
-def certify_learned_in_parts(tables: PartitionedTables, used: Averaged, goal: Goal) -> Certificate:
+def certify_learned_in_parts(
+    tables: PartitionedTables, used: CrossFittedCombination, goal: LearningSettings
+) -> Certificate:
     """State what the rows that a combination was learned from guarantee for it."""
     crossed, grounds = tables.n_folds > 1, goal.grounds
     testimony = TestimonyInParts(tables, used, goal.loss, "folds" if crossed else "alone")
@@ -227,7 +229,7 @@ def certify_learned_in_parts(tables: PartitionedTables, used: Averaged, goal: Go
 
 def certify_in_parts(
     tables: PartitionedTables,
-    combination: Combination | Averaged,
+    combination: Combination | CrossFittedCombination,
     loss: str | Loss,
     *,
     confidence: float | None = 0.95,
@@ -236,7 +238,7 @@ def certify_in_parts(
     assumptions: Assumptions | None = None,
 ) -> Certificate:
     """State what new rows in parts guarantee for a combination; see `certify_tables` of sources."""
-    given, used = assumptions or Assumptions(), Averaged.of(combination)
+    given, used = assumptions or Assumptions(), CrossFittedCombination.of(combination)
     given.check()
     n_classes = None if tables.classes is None else len(tables.classes)
     judge = measure_of(measure, loss, n_classes)
@@ -252,7 +254,10 @@ def certify_in_parts(
 
 
 def usual_clip_in_parts(
-    tables: PartitionedTables, used: Averaged, loss: str | Loss, measure: str | Loss | None = None
+    tables: PartitionedTables,
+    used: CrossFittedCombination,
+    loss: str | Loss,
+    measure: str | Loss | None = None,
 ) -> float:
     """c for new rows, by rows in parts that taught the model; see `usual_clip` of sources."""
     testimony = TestimonyInParts(tables, used, loss, "new", measure)

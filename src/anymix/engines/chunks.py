@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, source_numbers
-from anymix._errors import InputError
 from anymix.core import Loss
 from anymix.engines.partitioned import PartitionedProblem
 from anymix.engines.store import Store
 from anymix.engines.stored import Prepared, StoredProblem, StoredTables, joined
+from anymix.exceptions import InputError
 from anymix.exchange import need
 from anymix.sources import CHUNK_ROWS, Source, Tables, evaluate
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from anymix._errors import InputError
+from anymix.exceptions import InputError
 from anymix.exchange import need
 
 # One thread each, as Python's own lock would let threads wait; and pages for this machine alone.

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import InputError
 from anymix.engines.cluster import connected, current, dask, keeping, sent
 from anymix.engines.dask_rows import Asking, as_known, collection, names_of, tables_on
 from anymix.engines.dask_teaching import dealt_out
 from anymix.engines.tables import PartitionedTables
 from anymix.estimators import DistributionWeightedClassifier, DistributionWeightedRegressor
+from anymix.exceptions import InputError
 from anymix.exchange import need
 from anymix.models import rows_that_fit
 from anymix.sources import Tables

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import named_sources
-from anymix._errors import InputError
 from anymix.engines.cluster import dask, mapping, sent
 from anymix.engines.table_part import TablePart
 from anymix.engines.tables import PartitionedTables, in_threads
+from anymix.exceptions import InputError
 from anymix.sources import Source, Tables, evaluate
 
 

@@ -12,7 +12,7 @@ from anymix.engines.lessons import LessonInParts
 from anymix.engines.table_part import TablePart
 from anymix.engines.tables import PartitionedTables
 from anymix.engines.teaching import Deal
-from anymix.sources import Goal, Part, Seeing, Seen, Tables, learn_part
+from anymix.sources import LearningSettings, Part, Seeing, Seen, Tables, learn_part
 
 
 class TeachingInParts:
@@ -22,7 +22,7 @@ class TeachingInParts:
         self.tables = tables
         self.n_points = tables.n_points
 
-    def learned(self, goal: Goal) -> Part:
+    def learned(self, goal: LearningSettings) -> Part:
         """Learn one combination from all of them, by questions to the parts."""
         return learn_part(LessonInParts(self.tables, -1), goal)
 

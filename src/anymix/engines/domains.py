@@ -22,10 +22,10 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from anymix._arrays import FloatArray, source_numbers
-from anymix._errors import InputError
 from anymix.densities import DomainClassifier, newton
 from anymix.engines.partitioned import Map
 from anymix.engines.questions import Arrays, Question, Words
+from anymix.exceptions import InputError
 
 # Coefficients up to which Newton's method is used; more are found by gradients alone.
 MOST_COEFFICIENTS = 600

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from anymix._errors import InputError
 from anymix.core import Solution
 from anymix.engines.checks import Checks
 from anymix.engines.journal import Journal
@@ -16,8 +15,9 @@ from anymix.engines.noisy import solve_noisily
 from anymix.engines.site import read_expected
 from anymix.engines.sites import PATIENCE, SiteError, Sites
 from anymix.engines.tables import PartitionedTables, learn_in_parts
+from anymix.exceptions import InputError
 from anymix.models import reserved, write_taught
-from anymix.sources import Goal, Taught
+from anymix.sources import LearningSettings, Taught
 
 # The loss of each task, as everywhere where sources come in folders.
 LOSSES = {"regression": "squared", "classification": "cross_entropy"}
@@ -50,7 +50,7 @@ class Settings:
         >>> Settings.of({"objektive": "gamma"})
         Traceback (most recent call last):
         ...
-        anymix._errors.InputError: the setting 'objektive' is unknown; there are calibrate,
+        anymix.exceptions.InputError: the setting 'objektive' is unknown; there are calibrate,
         confidence, consult, eta, noise, objective, out, patience, releases, resume, sources.
         """
         known = cls.__dataclass_fields__
@@ -61,9 +61,9 @@ class Settings:
                 )
         return cls(**config)
 
-    def goal(self, task: str, names: tuple[str, ...]) -> Goal:
+    def goal(self, task: str, names: tuple[str, ...]) -> LearningSettings:
         """What is learned of sources of a task."""
-        return Goal(
+        return LearningSettings(
             loss=LOSSES[task],
             eta=self.eta,
             objective=self.objective,
@@ -114,7 +114,7 @@ def federate(
     return found
 
 
-def learn(sites: Sites, goal: Goal, settings: Settings) -> Federated:
+def learn(sites: Sites, goal: LearningSettings, settings: Settings) -> Federated:
     """Learn all that is learned of rows at hand; with noise z alone."""
     tables = PartitionedTables(sites.names, map=sites, together=sites.together)
     if not settings.noise:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from anymix._errors import InputError
 from anymix.engines.answering import RECORDS, answer
 from anymix.engines.federated import Settings, federate
 from anymix.engines.ledger import Ledger, counted, total
@@ -20,6 +19,7 @@ from anymix.engines.messages import need_flower, read_questions, refusal_records
 from anymix.engines.noise import releases_in
 from anymix.engines.site import ReadRows, Site
 from anymix.engines.wire import pack, unpack
+from anymix.exceptions import InputError
 
 # Flower's own logger, which the processes of its apps show.
 LOG = logging.getLogger("flwr")

@@ -8,8 +8,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from anymix._errors import InputError
 from anymix._version import __version__
+from anymix.exceptions import InputError
 from anymix.exchange import ReceivedSource
 
 ADDRESS = "127.0.0.1:8000"

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import InputError
-from anymix._files import replacing
 from anymix.engines.wire import Arrays
+from anymix.exceptions import InputError
+from anymix.storage import replacing
 
 CHECKPOINT = "checkpoint.json"
 

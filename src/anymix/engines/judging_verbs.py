@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.core import Averaged, Evidence, Home, Moments, Points
+from anymix.core import CrossFittedCombination, Evidence, Moments, Points, SourceSample
 from anymix.engines.questions import Arrays, Words, read_average
 from anymix.engines.table_part import TablePart, key_of, weights_of
 from anymix.sources import (
@@ -47,13 +47,13 @@ class Judged(NamedTuple):
     domain: IntArray
     fold: IntArray
 
-    def homes(self, p: int) -> Iterator[tuple[int, Home]]:
+    def homes(self, p: int) -> Iterator[tuple[int, SourceSample]]:
         """Yield the sources that have rows here, each with its home."""
         for k in range(p):
             rows = np.flatnonzero(self.domain == k)
             if rows.size:
                 w = self.weights[rows]
-                yield k, Home(self.losses[rows], self.own[rows], w, self.fold[rows])
+                yield k, SourceSample(self.losses[rows], self.own[rows], w, self.fold[rows])
 
 
 def _judge(tables: Tables, words: Words) -> Measure:
@@ -208,7 +208,9 @@ JUDGING: tuple[Callable[[TablePart, Words, Arrays], dict[str, Any]], ...] = (
 )
 
 
-def judged_words(used: Averaged, loss: Any, judged: str, measure: Any = None) -> Words:
+def judged_words(
+    used: CrossFittedCombination, loss: Any, judged: str, measure: Any = None
+) -> Words:
     """The words of a question about an average."""
     found = {"rule": used.rule, "loss": loss, "judged": judged}
     return found if measure is None else found | {"measure": measure}

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anymix._files import replacing
-from anymix._json import plain_json
 from anymix.engines.questions import Question, numbers_in
+from anymix.storage import plain_json, replacing
 
 Counts = dict[str, list[int]]
 

@@ -14,7 +14,7 @@ from anymix.densities import KINDS, TemperatureScaling
 from anymix.engines.once import once
 from anymix.engines.partitioned import Map, SummedProblem
 from anymix.engines.questions import Arrays, Words, form_of, pack_calibration, pack_consulting
-from anymix.sources import Consulted, Goal, Tables, consulting_of, learn_pools
+from anymix.sources import Consulted, LearningSettings, Tables, consulting_of, learn_pools
 
 if TYPE_CHECKING:
     from anymix.engines.tables import PartitionedTables
@@ -57,12 +57,12 @@ class LessonInParts(NamedTuple):
             for kind in KINDS
         ]
 
-    def consulted(self, goal: Goal) -> Consulted:
+    def consulted(self, goal: LearningSettings) -> Consulted:
         """Let each source learn from the others at home, or by a sample of its rows."""
         consulting = self._consulting(goal) if goal.consult else None
         return Consulted(consulting, cast(Any, SaidInParts(self, consulting)))
 
-    def _consulting(self, goal: Goal) -> Consulting | None:
+    def _consulting(self, goal: LearningSettings) -> Consulting | None:
         homes = self.tables.whole.copy()
         homes[list(goal.set_aside)] = False
         found = self.tables.total("pools", {"loss": goal.loss}, {"homes": homes} | self.fold)

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from anymix._errors import InputError, not_installed, one_line
 from anymix.engines.wire import Arrays
+from anymix.exceptions import InputError, not_installed, one_line
 
 # Of the form of messages: sites and server of different forms must not talk past each other.
 FORM = 1

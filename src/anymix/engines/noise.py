@@ -15,12 +15,12 @@ from math import inf, log, sqrt
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix._errors import InputError
 from anymix.core import Problem
 from anymix.engines.answering import answer, check_question, home_of
 from anymix.engines.messages import need_flower
 from anymix.engines.questions import Arrays, Question
 from anymix.engines.table_part import TablePart
+from anymix.exceptions import InputError
 
 DELTA = 1e-5
 

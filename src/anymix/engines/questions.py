@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.core import Averaged, Calibration, Combination, Consulting, Loss, get_loss
+from anymix.core import Calibration, Combination, Consulting, CrossFittedCombination, Loss, get_loss
 
 Arrays = dict[str, NDArray[Any]]
 Words = dict[str, Any]
@@ -95,7 +95,7 @@ def form_of(loss: str | Loss) -> str:
     return "positive" if known.positive else "numbers"
 
 
-def pack_average(used: Averaged) -> Arrays:
+def pack_average(used: CrossFittedCombination) -> Arrays:
     """Write an average as arrays, those of part t with the number t in their names."""
     found: Arrays = {"eta": np.array(used.eta), "parts": np.array(len(used.parts))}
     for t, part in enumerate(used.parts):
@@ -105,10 +105,10 @@ def pack_average(used: Averaged) -> Arrays:
     return found
 
 
-def read_average(words: Mapping[str, Any], arrays: Mapping[str, Any]) -> Averaged:
+def read_average(words: Mapping[str, Any], arrays: Mapping[str, Any]) -> CrossFittedCombination:
     """Read what `pack_average` wrote, beside the words "rule" and "loss".
 
-    >>> one = Averaged((Combination(np.array([0.5, 0.5]), 0.1),))
+    >>> one = CrossFittedCombination((Combination(np.array([0.5, 0.5]), 0.1),))
     >>> read_average({"rule": "marginal", "loss": "squared"}, pack_average(one)).z
     array([0.5, 0.5])
     """
@@ -122,7 +122,7 @@ def read_average(words: Mapping[str, Any], arrays: Mapping[str, Any]) -> Average
         )
         for each in (_of_part(arrays, t) for t in range(int(arrays["parts"])))
     ]
-    return Averaged(tuple(parts))
+    return CrossFittedCombination(tuple(parts))
 
 
 def _of_part(arrays: Mapping[str, Any], t: int) -> Arrays:

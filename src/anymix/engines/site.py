@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from anymix._errors import InputError, MissingError
-from anymix._files import replacing
-from anymix._json import plain_json
 from anymix._version import __version__
 from anymix.engines.answering import part_of_site
 from anymix.engines.noise import Noise
 from anymix.engines.table_part import TablePart
+from anymix.exceptions import InputError, MissingError
 from anymix.exchange import MIN_ROWS, ReceivedSource, dump, evaluate_site, load, read_alike
 from anymix.sources import Tables
+from anymix.storage import plain_json, replacing
 
 # Reads the features and the target of a table, as the manifests of the sources describe them.
 ReadRows = Callable[[str, Sequence[ReceivedSource], str], tuple[Any, Any]]
@@ -52,8 +51,8 @@ class Site:
         >>> Site.of({"site": "north"}, {"north": "1f", "south": "2e"})
         Traceback (most recent call last):
         ...
-        anymix._errors.InputError: the node's configuration lacks 'rows'; start the SuperNode with
-        --node-config 'site="north" rows="rows.csv" sources="folders"'.
+        anymix.exceptions.InputError: the node's configuration lacks 'rows'; start the SuperNode
+        with --node-config 'site="north" rows="rows.csv" sources="folders"'.
         """
         for key in ("site", "rows", "sources"):
             if key not in config:

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from anymix._errors import InputError, one_line
 from anymix.engines.answering import NEVER, RECORDS, spread
 from anymix.engines.journal import Journal, key_of
 from anymix.engines.ledger import Counts, added, counted
@@ -22,6 +21,7 @@ from anymix.engines.messages import Refusal, ask_records, need_flower, read_repl
 from anymix.engines.questions import Arrays, Question
 from anymix.engines.rounds import Rounds
 from anymix.engines.wire import pack, unpack
+from anymix.exceptions import InputError, one_line
 
 # Seconds: a site that has not answered by then is taken for dead.
 PATIENCE = 600.0

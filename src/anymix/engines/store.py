@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from anymix._errors import InputError
+from anymix.exceptions import InputError
 
 # Every array begins at a multiple of it.
 ALIGNED = 64

@@ -41,10 +41,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
-from anymix._errors import InputError
 from anymix.core import Pool, Problem, get_loss
 from anymix.engines.partitioned import thinned
 from anymix.engines.questions import Arrays, Words, read_calibration, read_consulting
+from anymix.exceptions import InputError
 from anymix.sources import Tables, crossed, deal_out, learn_pools
 
 # Tables made for a question are kept for the next one: so many of them.

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.core import Averaged, Certificate, Loss, Moments
+from anymix.core import Certificate, CrossFittedCombination, Loss, Moments
 from anymix.engines.certifying import certify_learned_in_parts
 from anymix.engines.lessons import LessonInParts
 from anymix.engines.once import once
@@ -33,8 +33,8 @@ from anymix.engines.table_part import TablePart
 from anymix.sources import (
     FEWEST_ROWS,
     N_PARTS,
-    Advice,
-    Goal,
+    ConsultingGain,
+    LearningSettings,
     Novelty,
     Part,
     Tables,
@@ -75,7 +75,7 @@ class PartitionedTables:
     ...     Tables(rng.normal(size=(2, 30)), said[:, :30]).labelled(y[:30], 0),
     ...     Tables(rng.normal(size=(2, 30)), said[:, 30:]).labelled(y[30:], 1),
     ... ]
-    >>> found = learn_in_parts(PartitionedTables(parts), Goal())
+    >>> found = learn_in_parts(PartitionedTables(parts), LearningSettings())
     >>> len(found.combination.parts), found.certificate.n_rows
     (5, 30.0)
     """
@@ -191,7 +191,9 @@ class PartitionedTables:
         K = len(self.by_fold["weights"])
         return [LessonInParts(self, t if K > 1 else -1) for t in range(K)]
 
-    def certified(self, parts: Sequence[Part], used: Averaged, goal: Goal) -> Certificate:
+    def certified(
+        self, parts: Sequence[Part], used: CrossFittedCombination, goal: LearningSettings
+    ) -> Certificate:
         """Certify an average by what each part of it says at rows that it was learned without."""
         return certify_learned_in_parts(self, used, goal)
 
@@ -203,7 +205,7 @@ class PartitionedTables:
         self.sketch(f"Novelty knows {QUANTILES} quantiles of each source's log-densities at home.")
         return Novelty(tuple(_joined(found, k) for k in range(self.n_sources)))
 
-    def cross_losses(self, goal: Goal) -> tuple[FloatArray, FloatArray]:
+    def cross_losses(self, goal: LearningSettings) -> tuple[FloatArray, FloatArray]:
         """Losses of each source's model on each domain, and their standard errors, (p, p)."""
         p = self.n_sources
         each = [_moments(one["moments"]) for one in self.ask("cross", {"loss": goal.loss}, {})]
@@ -211,7 +213,7 @@ class PartitionedTables:
         told = np.array([(one.mean, one.standard_error) for one in added]).reshape(p, p, 2)
         return told[..., 0], told[..., 1]
 
-    def advice(self, used: Averaged, goal: Goal) -> Advice | None:
+    def advice(self, used: CrossFittedCombination, goal: LearningSettings) -> ConsultingGain | None:
         """What hearing each other has brought to the sources."""
         if not used.consults:
             return None
@@ -254,7 +256,7 @@ def in_threads(function: Callable[[Any], Any], given: Iterable[Any], /) -> list[
         return list(pool.map(function, things))
 
 
-def learn_in_parts(tables: PartitionedTables, goal: Goal) -> Taught:
+def learn_in_parts(tables: PartitionedTables, goal: LearningSettings) -> Taught:
     """Learn a combination from rows in parts, and certify it by them; see `anymix.sources.learn`.
 
     `sketched` of the answer says what was learned from a sample or a sketch of the rows.

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix._errors import InputError
-from anymix._hashing import mixed
 from anymix.engines.chunks import Map, problem_in_chunks
 from anymix.engines.store import Store
 from anymix.engines.stored import StoredTables
-from anymix.sources import Goal, Part, Seeing, Seen, Tables, find_z, learn_part
+from anymix.exceptions import InputError
+from anymix.sources import LearningSettings, Part, Seeing, Seen, Tables, find_z, learn_part
+from anymix.storage import mixed
 
 # A fifth of the rows judges, as where they are dealt out to five parts, or as many as may.
 MOST_JUDGING = 0.2
@@ -95,7 +95,7 @@ class TeachingInChunks:
         """Remember which rows have taught."""
         return self.seeing.seen()
 
-    def learned(self, goal: Goal) -> Part:
+    def learned(self, goal: LearningSettings) -> Part:
         """Choose calibration and pools by the sample, and find z by all rows."""
         chosen = learn_part(Tables.concatenate(self.sample), goal)
         used = chosen.combination

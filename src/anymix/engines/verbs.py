@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix._errors import InputError
 from anymix.core import get_loss
 from anymix.densities import AllPoints, DomainRows, lowest_responsibility
 from anymix.engines.judging_verbs import JUDGING
 from anymix.engines.questions import Arrays, Words
 from anymix.engines.table_part import TablePart, key_of, weights_of
+from anymix.exceptions import InputError
 from anymix.sources import Tables, consulting_of
 
 Verb = Callable[[TablePart, Words, Arrays], dict[str, Any]]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import InputError
-from anymix._json import plain_json
 from anymix.core import loss_from_dict, loss_to_dict
+from anymix.exceptions import InputError
+from anymix.storage import plain_json
 
 Arrays = Mapping[str, NDArray[Any]]
 Records = Mapping[str, Callable[..., Any]]

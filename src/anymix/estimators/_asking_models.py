@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 
 from anymix._arrays import FloatArray, positions
-from anymix._errors import ParameterError
 from anymix.core import Loss
+from anymix.exceptions import ParameterError
 from anymix.sources import Measure, is_of_labels, judge_of
 
 

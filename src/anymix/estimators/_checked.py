@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from sklearn.base import is_classifier, is_regressor
 
-from anymix._errors import ParameterError
 from anymix._parameters import Either, Flag, Number, Rule, Seed, Share, Words, check
 from anymix.estimators._members import Members
 from anymix.estimators._rows import FOLDS
 from anymix.estimators._set_aside import check_set_aside
+from anymix.exceptions import ParameterError
 from anymix.sources import check_learnable
 
 

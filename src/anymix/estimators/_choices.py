@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from anymix._arrays import FloatArray, IntArray
-from anymix._columns import Columns
-from anymix._errors import InputError
 from anymix.densities import ContrastiveDensity, GaussianKDE
 from anymix.estimators._defaults import candidates, default_estimator, kind_of
 from anymix.estimators._held_out import N_PARTS, choose_density
@@ -16,7 +14,9 @@ from anymix.estimators._questions import Questions
 from anymix.estimators._rows import Rows, folds_of, is_text
 from anymix.estimators._set_aside import with_set_aside
 from anymix.estimators._source_training import SourceTrainer, takes_weight
-from anymix.sources import Goal, Source, Tables
+from anymix.exceptions import InputError
+from anymix.sources import LearningSettings, Source, Tables
+from anymix.tables import Columns
 
 # A word of fewer rows is a gap, as it is to a `Reference`: all parts must have one coding.
 FEW = 5
@@ -74,7 +74,7 @@ class Choices(Questions):
         """Return the estimator to clone for each domain."""
         return self.estimator_
 
-    def _known_goal(self, tables: Tables) -> Goal:
+    def _known_goal(self, tables: Tables) -> LearningSettings:
         """Return the goal with the sites that are known to be set aside before z is learned."""
         asked = None if self.set_aside == "worst" else self.set_aside
         return with_set_aside(asked, tables, self._goal(), self.source_names_)

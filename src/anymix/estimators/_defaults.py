@@ -12,7 +12,6 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from anymix._columns import Columns
 from anymix.densities import (
     ContrastiveDensity,
     DomainClassifier,
@@ -21,6 +20,7 @@ from anymix.densities import (
     TextDensity,
 )
 from anymix.estimators._rows import Rows, is_text
+from anymix.tables import Columns
 
 # Columns of a table each mean something; of more, as of pixels, all mean the same kind of thing.
 MOST_COLUMNS = 50

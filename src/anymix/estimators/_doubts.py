@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix._columns import Columns, numbers_of, words_of
+from anymix.tables import Columns, numbers_of, words_of
 
 # About so many rows are looked at, and so many are needed for a word.
 LOOKED_AT, FEWEST = 1000, 20

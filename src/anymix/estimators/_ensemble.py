@@ -15,7 +15,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
-from anymix._columns import Columns
 from anymix._parameters import check_parameters
 from anymix.core import Ask, mix
 from anymix.estimators._frames import labelled
@@ -35,6 +34,7 @@ from anymix.estimators._threads import one_thread
 from anymix.estimators._views import ModelViews
 from anymix.estimators._warnings import OnceEach, names_checked
 from anymix.sources import CHUNK_ROWS, Source, masses_of
+from anymix.tables import Columns
 
 # Predictions of all sources that are held at a time: 128 MB.
 CHUNK_NUMBERS = 2**24

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix._errors import not_installed
 from anymix.core import unit_of
+from anymix.exceptions import not_installed
 
 
 def load_pandas() -> Any:

@@ -18,7 +18,7 @@ from anymix.estimators._source_training import (
     in_turn,
     is_domain_classifier,
 )
-from anymix.sources import Goal, Novelty, Source, Tables, calibrations, evaluate
+from anymix.sources import LearningSettings, Novelty, Source, Tables, calibrations, evaluate
 
 # By so many standard errors of paired differences a second round must beat the first.
 SURE = 1.0
@@ -55,7 +55,11 @@ class DensityChoice(Record):
 
 
 def held_out_answers(
-    trainer: SourceTrainer, rows: Rows, tables: Tables, fold: NDArray[np.intp], goal: Goal
+    trainer: SourceTrainer,
+    rows: Rows,
+    tables: Tables,
+    fold: NDArray[np.intp],
+    goal: LearningSettings,
 ) -> list[int]:
     """Fill in what sources say of rows that they have not seen; return who has a second round.
 
@@ -76,7 +80,7 @@ def held_out_answers(
     return kept
 
 
-def _second_rounds(trainer: SourceTrainer, tables: Tables, goal: Goal) -> list[int]:
+def _second_rounds(trainer: SourceTrainer, tables: Tables, goal: LearningSettings) -> list[int]:
     """Sources that may be trained again: regressors that are trained here, for a loss of errors."""
     able = goal.consult and not trainer.sources and tables.classes is None
     return list(range(len(trainer.names))) if able and get_loss(goal.loss).of_error else []
@@ -86,7 +90,9 @@ def _said(sources: Sequence[Source], X: Any, tables: Tables) -> FloatArray:
     return evaluate(sources, X, tables.classes, Indifferent(len(sources))).predictions
 
 
-def _gain(tables: Tables, second: FloatArray, k: int, goal: Goal) -> tuple[float, float]:
+def _gain(
+    tables: Tables, second: FloatArray, k: int, goal: LearningSettings
+) -> tuple[float, float]:
     """Mean loss at home of the first round less that of the second, and its standard error."""
     home = (np.asarray(tables.sample_domain) == k) & ~np.isnan(second[k])
     y = np.asarray(tables.targets)[home]
@@ -110,7 +116,7 @@ def choose_density(
     rows: Rows,
     tables: Tables,
     fold: NDArray[np.intp],
-    goal: Goal,
+    goal: LearningSettings,
     candidates: dict[str, Any],
 ) -> tuple[DensityChoice, FloatArray, FloatArray | None]:
     """Choose by the held-out loss that weights from each candidate lead to; models stay the same.
@@ -151,7 +157,7 @@ def _enough_folds(fold: NDArray[np.intp]) -> list[int]:
     return list(range(int(np.searchsorted(sizes, min(ENOUGH_ROWS, sizes[-1]))) + 1))
 
 
-def _loss_of(tables: Tables, goal: Goal) -> float:
+def _loss_of(tables: Tables, goal: LearningSettings) -> float:
     """Return what the goal counts, all sources weighing alike, by the best calibration."""
     equal = simplex.uniform(len(tables.log_masses))
     found = []

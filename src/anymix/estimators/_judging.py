@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.core import Averaged, Conformal, Yardstick, errors_at, learn_yardstick
+from anymix.core import Conformal, CrossFittedCombination, ErrorScale, errors_at, learn_yardstick
 from anymix.sources import Tables, answers, crossed_answers, deal
 
 # h_t(x), (n,) or (n, c), and log r_kt(x), (p, n), of each part.
@@ -34,7 +34,7 @@ class Judged(NamedTuple):
         h, log_r, y, domain, fold = self
         return Judged(h[rows], log_r[:, rows], y[rows], domain[rows], fold[rows])
 
-    def yardstick(self, alpha: float) -> Yardstick:
+    def yardstick(self, alpha: float) -> ErrorScale:
         """Learn what errors are measured by from these rows."""
         labels = None if self.h.ndim == 1 else 1.0 - self.h
         return learn_yardstick(self.errors, self.log_r, self.domain, alpha, labels)
@@ -44,8 +44,8 @@ class Judged(NamedTuple):
 class Judges:
     """Speakers at a new point, the yardstick of each, and the rows that they are compared with."""
 
-    parts: tuple[Averaged, ...]
-    yardsticks: tuple[Yardstick, ...]
+    parts: tuple[CrossFittedCombination, ...]
+    yardsticks: tuple[ErrorScale, ...]
     rows: Judged
 
     @property
@@ -71,7 +71,7 @@ class Judges:
 
 
 def cross_fitted(
-    tables: Tables, used: Averaged, alpha: float, said: FloatArray | None = None
+    tables: Tables, used: CrossFittedCombination, alpha: float, said: FloatArray | None = None
 ) -> Judges:
     """Let each part of the model judge the rows that it was learned without.
 
@@ -83,7 +83,7 @@ def cross_fitted(
     y, domain = np.asarray(tables.targets), np.asarray(tables.sample_domain)
     h = said if K == 1 and said is not None else crossed_answers(tables, used, fold)
     log_r = np.empty_like(tables.log_masses)
-    parts, yardsticks = [Averaged((part,)) for part in used.parts], []
+    parts, yardsticks = [CrossFittedCombination((part,)) for part in used.parts], []
     for t, part in enumerate(parts):
         log_r[:, fold == t] = part.log_responsibilities(tables.log_masses[:, fold == t])
         taught = tables if K == 1 else tables.taken(np.flatnonzero(fold != t))
@@ -91,7 +91,7 @@ def cross_fitted(
     return Judges(tuple(parts), tuple(yardsticks), Judged(h, log_r, y, domain, fold))
 
 
-def split(fresh: Tables, used: Averaged, yardstick: Yardstick) -> Judges:
+def split(fresh: Tables, used: CrossFittedCombination, yardstick: ErrorScale) -> Judges:
     """Let the deployed average be judged by new rows; the yardstick has not seen them either."""
     return Judges((used,), (yardstick,), _judged(fresh, used))
 
@@ -101,10 +101,10 @@ def plain_judges(h: FloatArray, tables: Tables, fold: IntArray) -> Judges:
     p, m = tables.log_masses.shape
     y, domain = np.asarray(tables.targets), np.asarray(tables.sample_domain)
     rows = Judged(h, np.full((p, m), -np.log(p)), y, domain, fold)
-    return Judges((), (Yardstick(np.ones(p)),) * (int(fold.max()) + 1), rows)
+    return Judges((), (ErrorScale(np.ones(p)),) * (int(fold.max()) + 1), rows)
 
 
-def _judged(tables: Tables, used: Averaged) -> Judged:
+def _judged(tables: Tables, used: CrossFittedCombination) -> Judged:
     y, domain = np.asarray(tables.targets), np.asarray(tables.sample_domain)
     log_r = used.log_responsibilities(tables.log_masses)
     return Judged(answers(tables, used), log_r, y, domain, np.zeros(y.size, dtype=np.intp))

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
 from anymix._arrays import FloatArray, IntArray
-from anymix._errors import ParameterError
 from anymix._parameters import either
 from anymix.core import simplex
 from anymix.estimators._auc import areas
 from anymix.estimators._intervals import Interval, Kind, mean_interval
 from anymix.estimators._privilege import for_mixture, knows_mixture
+from anymix.exceptions import ParameterError
 from anymix.sources import Measure
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix._errors import InputError, not_installed
 from anymix.estimators._frames import caption
+from anymix.exceptions import InputError, not_installed
 
 # Height of a row of a picture, and room for the axis and what is above, in inches.
 ROW, MARGIN, WIDTH = 0.32, 0.9, 6.4

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
-from anymix._hashing import content_of
 from anymix._parameters import Either, Number, Share, check
-from anymix.core import Assumptions, Averaged, Certificate, Loss
+from anymix.core import Assumptions, Certificate, CrossFittedCombination, Loss
 from anymix.estimators._advice import advice, said_aside, said_of_choices, suspicion
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._frames import labelled
@@ -23,10 +22,10 @@ from anymix.estimators._targets import check_complete_y
 from anymix.estimators._warnings import names_checked
 from anymix.estimators.comparison import Answers, Comparison, compare_tables, usual_methods
 from anymix.sources import (
-    Advice,
-    Goal,
+    ConsultingGain,
     HeldOut,
     Influence,
+    LearningSettings,
     Novelty,
     Seen,
     Tables,
@@ -40,6 +39,7 @@ from anymix.sources import (
     warn_of_training_rows,
     without_confidence,
 )
+from anymix.storage import content_of
 
 CERTIFIED_ON_ALL = "a mixture may be all of it: add some of its rows to certify on"
 
@@ -47,10 +47,10 @@ CERTIFIED_ON_ALL = "a mixture may be all of it: add some of its rows to certify 
 class Questions(SourceEnsemble):
     """Questions to sources that a `Combination` weighs, with the tables it was learned from."""
 
-    combination_: Averaged
+    combination_: CrossFittedCombination
     certificate_: Certificate | None
     tables_: Tables
-    advice_: Advice | None
+    advice_: ConsultingGain | None
     held_out_: HeldOut
     novelty_: Novelty | None
     set_aside_: tuple[str, ...]
@@ -64,8 +64,8 @@ class Questions(SourceEnsemble):
     confidence: float
     skip_below: float
 
-    def _goal(self) -> Goal:
-        return Goal(
+    def _goal(self) -> LearningSettings:
+        return LearningSettings(
             loss=self.loss,
             eta=self.eta,
             rule=self.rule,

@@ -16,11 +16,11 @@ from sklearn.utils.validation import (
 )
 
 from anymix._arrays import FloatArray, named_sources
-from anymix._columns import is_gap
-from anymix._errors import InputError
 from anymix._parameters import Number, check
 from anymix.estimators._doubts import warn_of_strange_words
+from anymix.exceptions import InputError
 from anymix.sources import Source, Tables
+from anymix.tables import is_gap
 
 FOLDS = Number(2, whole=True)
 
@@ -75,7 +75,7 @@ def check_texts(X: Any) -> None:
     >>> check_texts(["a good book", None])
     Traceback (most recent call last):
     ...
-    anymix._errors.InputError: row 1 of X has no text; fill it in or leave the row out.
+    anymix.exceptions.InputError: row 1 of X has no text; fill it in or leave the row out.
     """
     kinds = (str,) if any(isinstance(text, str) for text in X) else (list, tuple)
     wrong = next((i for i, text in enumerate(X) if not isinstance(text, kinds)), None)

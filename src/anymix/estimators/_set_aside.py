@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from anymix._errors import InputError
-from anymix.sources import FEWEST_SITES, Goal, Tables, find_influence
+from anymix.exceptions import InputError
+from anymix.sources import FEWEST_SITES, LearningSettings, Tables, find_influence
 
 
 def with_set_aside(
-    asked: str | Sequence[str] | None, tables: Tables, goal: Goal, names: Iterable[object]
-) -> Goal:
+    asked: str | Sequence[str] | None,
+    tables: Tables,
+    goal: LearningSettings,
+    names: Iterable[object],
+) -> LearningSettings:
     """Return the goal with the numbers of the sources that are set aside.
 
     Where the rows themselves have chosen whom, the certificate is spread over all they could.
@@ -20,7 +23,7 @@ def with_set_aside(
     --------
     >>> import numpy as np
     >>> tables = Tables(np.zeros((3, 3)), np.zeros((3, 3)))
-    >>> with_set_aside(["west"], tables, Goal(), ["north", "south", "west"]).set_aside
+    >>> with_set_aside(["west"], tables, LearningSettings(), ["north", "south", "west"]).set_aside
     (2,)
     """
     if asked is None:

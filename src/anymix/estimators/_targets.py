@@ -10,8 +10,8 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
-from anymix._columns import is_gap
-from anymix._errors import InputError
+from anymix.exceptions import InputError
+from anymix.tables import is_gap
 
 
 def check_complete_y(y: Any) -> None:
@@ -22,7 +22,7 @@ def check_complete_y(y: Any) -> None:
     >>> check_complete_y(["ill", None])
     Traceback (most recent call last):
     ...
-    anymix._errors.InputError: y is empty (None) at row 1; fill it in, or leave the row out.
+    anymix.exceptions.InputError: y is empty (None) at row 1; fill it in, or leave the row out.
     """
     held = np.asarray(y)
     if held.dtype.kind not in "fO" or held.ndim != 1:

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, n_rows
 from anymix._cards import bars, card, grid, paragraph
-from anymix._errors import InputError
 from anymix.estimators._format import number
 from anymix.estimators._frames import caption, comparison_frame
 from anymix.estimators._pictures import STARRED, binned, plot_along, plot_bars, plot_comparison
 from anymix.estimators._rows import check_domains
+from anymix.exceptions import InputError
 
 
 class ComparisonViews:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
-from anymix.core import Averaged, Combination, Loss, check_number
+from anymix.core import Combination, CrossFittedCombination, Loss, check_n_sources
 from anymix.estimators._checked import Checked
 from anymix.estimators._doubts import warn_of_slips
 from anymix.estimators._held_out import held_out_answers, novelty_of
@@ -122,7 +122,7 @@ class DistributionWeighting(Checked):
         if not self.sources and sample_domain is not None:
             warn_of_slips(X, rows.y, self.source_names_[rows.domain])
         self._choose_learner(X)
-        check_number(len(self.source_names_))
+        check_n_sources(len(self.source_names_))
         # Members are fitted on rows as they were given.
         self._given = (X, y, sample_domain, sample_weight) if self._deploys_folds() else None
         return rows
@@ -145,7 +145,9 @@ class DistributionWeighting(Checked):
             return
         if len(self.sources_) == 1:
             self.router_ = trainer.with_densities(self.sources_, rows)[1]
-            self.combination_ = Averaged.of(Combination(np.ones(1), self.eta, None, self.rule))
+            self.combination_ = CrossFittedCombination.of(
+                Combination(np.ones(1), self.eta, None, self.rule)
+            )
             return
         fold = trainer.folds(rows, self.cv, self._classification(), self.random_state)
         tables = trainer.blank(rows, self._labels)

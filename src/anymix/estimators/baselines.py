@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, n_rows
-from anymix._errors import ParameterError
 from anymix._parameters import Rule, Seed, check, did_you_mean
 from anymix.core import Problem, simplex, solve
 from anymix.densities import GaussianKDE
@@ -24,6 +23,7 @@ from anymix.estimators._order import check_order
 from anymix.estimators._reweighted import ReweightedEstimator
 from anymix.estimators._rows import FOLDS, Rows, check_weight
 from anymix.estimators._source_training import SourceTrainer
+from anymix.exceptions import ParameterError
 from anymix.sources import Source
 
 

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray
-from anymix._errors import ParameterError
 from anymix._parameters import Share, check
-from anymix.core import Averaged, Combination, Loss, Record, mix, unit_of
+from anymix.core import Combination, CrossFittedCombination, Loss, Record, mix, unit_of
 from anymix.estimators._asking_models import all_labels, judge_for, said_of, warn_of_seen
 from anymix.estimators._format import lay_out, number
 from anymix.estimators._mixtures import Judging, Mixtures
@@ -26,6 +25,7 @@ from anymix.estimators._rows import check_domains
 from anymix.estimators._targets import check_complete_y
 from anymix.estimators._views import ComparisonViews
 from anymix.estimators.verdict import Verdict
+from anymix.exceptions import ParameterError
 from anymix.sources import (
     NEEDS_LABELS,
     Measure,
@@ -42,7 +42,7 @@ class Answers(NamedTuple):
     values: FloatArray
 
 
-Method = Combination | Averaged | Answers | int | FloatArray
+Method = Combination | CrossFittedCombination | Answers | int | FloatArray
 
 
 @dataclass(frozen=True)
@@ -250,8 +250,8 @@ def usual_methods(tables: Tables, ours: Method, names: Iterable[str]) -> dict[st
 def _predicted(method: Method, tables: Tables) -> FloatArray:
     if isinstance(method, Answers):
         return method.values
-    if isinstance(method, Combination | Averaged):
-        return answers(tables, Averaged.of(method))
+    if isinstance(method, Combination | CrossFittedCombination):
+        return answers(tables, CrossFittedCombination.of(method))
     if isinstance(method, int):
         return np.asarray(tables.predictions[method])
     return mix(np.asarray(method, dtype=float), tables.predictions)

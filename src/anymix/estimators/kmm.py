@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
-from anymix._errors import InputError
 from anymix._parameters import Either, Number, Rule
 from anymix.estimators._kmm_qp import BoxAndBand, Kernel, QPAnswer, mean_matching_weights
 from anymix.estimators._order import check_order
 from anymix.estimators._reweighted import ReweightedEstimator
 from anymix.estimators._rows import not_numbers
+from anymix.exceptions import InputError
 
 
 class KernelMeanMatching(ReweightedEstimator):

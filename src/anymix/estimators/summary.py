@@ -11,7 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray
 from anymix._version import __version__
-from anymix.core import Averaged, Combination, Loss, Record, log_responsibilities, plain
+from anymix.core import (
+    Combination,
+    CrossFittedCombination,
+    Loss,
+    Record,
+    log_responsibilities,
+    plain,
+)
 from anymix.densities import CalibrationReport, balanced_weights
 from anymix.estimators._questions import Questions
 from anymix.estimators.comparison import Comparison
@@ -134,14 +141,16 @@ def _influence(model: Any) -> dict[str, Any] | None:
 
 
 def summarise_tables(
-    tables: Tables, combination: Combination | Averaged, report: CalibrationReport | None = None
+    tables: Tables,
+    combination: Combination | CrossFittedCombination,
+    report: CalibrationReport | None = None,
 ) -> dict[str, Any]:
     """Return rows, weights and calibration: what is seen on held-out tables.
 
     tables have the densities as they came; `report` is that of the fit of the calibration.
     """
     domain, p = np.asarray(tables.sample_domain), len(tables.log_masses)
-    used = Averaged.of(combination)
+    used = CrossFittedCombination.of(combination)
     log_r = used.log_responsibilities(tables.log_masses)
     found = [part.calibration for part in used.parts if part.calibration is not None]
     return {

@@ -3,7 +3,7 @@
 The format is described in docs/format.md.
 """
 
-from anymix._errors import AuditError
+from anymix.exceptions import AuditError
 from anymix.exchange._optional import need as need
 from anymix.exchange.column_form import by_columns as by_columns
 from anymix.exchange.conversion import THAT_WORK as THAT_WORK

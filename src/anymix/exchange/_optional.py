@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from anymix._errors import not_installed
+from anymix.exceptions import not_installed
 
 
 def need(module: str, extra: str = "exchange") -> Any:

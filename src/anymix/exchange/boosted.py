@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 
-from anymix._boosted_trees import BoostedTrees
+from anymix.densities import BoostedTrees
 from anymix.exchange._optional import need
 from anymix.exchange.contents import parts_of
 

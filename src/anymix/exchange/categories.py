@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from anymix._columns import Columns
-from anymix._errors import AuditError
+from anymix.exceptions import AuditError
 from anymix.exchange.contents import FEW
 from anymix.sources import Source
+from anymix.tables import Columns
 
 
 def said_of_categories(source: Source, rows: Any, reveals_rows: bool) -> str:
@@ -19,7 +19,7 @@ def said_of_categories(source: Source, rows: Any, reveals_rows: bool) -> str:
 
     Examples
     --------
-    >>> from anymix._columns import Column
+    >>> from anymix.tables import Column
     >>> source = Source("north", None, columns=Columns((Column("sex", ("f", "m")),)))
     >>> said_of_categories(source, np.array([[0.0], [1.0]] * 5), False)
     ' It lists 2 words as categories of 1 column, each met by 5 training rows or more.'

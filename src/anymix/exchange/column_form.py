@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from anymix._errors import InputError
+from anymix.exceptions import InputError
 from anymix.exchange._optional import need
 from anymix.exchange.features import Feature, MixedFeature
 from anymix.exchange.labels import all_classes

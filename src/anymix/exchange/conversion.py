@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
 from anymix._arrays import FloatArray, n_rows
-from anymix._errors import AuditError, InputError
+from anymix.exceptions import AuditError, InputError
 from anymix.exchange._optional import need
 from anymix.exchange.boosted import boosted_in, converters
 from anymix.exchange.contents import words_in

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from anymix._errors import AuditError
+from anymix.exceptions import AuditError
 
 MANIFEST = "manifest.json"
 MOST_SAID = 500  # characters of what a density says of itself

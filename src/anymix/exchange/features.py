@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from anymix._columns import MOST_CATEGORIES, Column, Columns
-from anymix._errors import InputError
 from anymix.core import Record
+from anymix.exceptions import InputError
 from anymix.exchange.entries import check, exact, is_text
 from anymix.exchange.kinds import NONE, takes_words
 from anymix.sources import Source
+from anymix.tables import MOST_CATEGORIES, Column, Columns
 
 DTYPES = ("float32", "float64", "string")
 # Entries that only the columns of a table with words or gaps have; then all of them do.

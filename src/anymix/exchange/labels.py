@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import InputError, visible
+from anymix.exceptions import InputError, visible
 from anymix.exchange.manifest import MOST_CLASSES
 
 if TYPE_CHECKING:

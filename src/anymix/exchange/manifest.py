@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anymix._columns import Columns
-from anymix._errors import AuditError, InputError
-from anymix._json import MOST_MARKS, plain_json
 from anymix.core import Record
+from anymix.exceptions import AuditError, InputError
 from anymix.exchange.entries import MANIFEST as MANIFEST
 from anymix.exchange.entries import check, exact, is_count, is_number
 from anymix.exchange.entries import is_label as is_label
@@ -23,6 +21,8 @@ from anymix.exchange.features import MixedFeature as MixedFeature
 from anymix.exchange.features import columns_of, parse_features
 from anymix.exchange.kinds import NONE, density_kinds
 from anymix.exchange.names import check_name
+from anymix.storage import MOST_MARKS, plain_json
+from anymix.tables import Columns
 
 SCHEMA = 1
 TASKS = ("classification", "regression")
@@ -99,7 +99,7 @@ def check_facts(path: Path, content: bytes, stated: FileFacts) -> None:
 
 
 def parse_json(content: bytes, where: str, most_marks: int = MOST_MARKS) -> Any:
-    """Read JSON that a stranger wrote, within a budget; see `anymix._json.plain_json`."""
+    """Read JSON that a stranger wrote, within a budget; see `anymix.storage.plain_json`."""
     try:
         return plain_json(content, most_marks)
     except ValueError as error:
@@ -114,7 +114,7 @@ def parse_manifest(content: bytes) -> Manifest:
     >>> parse_manifest(b'{"schema": 99}')
     Traceback (most recent call last):
     ...
-    anymix._errors.AuditError: manifest.json has schema 99; this version reads 1.
+    anymix.exceptions.AuditError: manifest.json has schema 99; this version reads 1.
     """
     data = parse_json(content, MANIFEST)
     check(isinstance(data, dict), "is not a JSON object")

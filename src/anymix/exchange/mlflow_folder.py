@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix._yaml import to_yaml
 from anymix.exchange._optional import need
 from anymix.exchange.features import Feature, gaps_of
+from anymix.storage import to_yaml
 
 GRAPH = "model.onnx"
 MLFLOW_FILES = (

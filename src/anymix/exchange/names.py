@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from unicodedata import category, is_normalized, normalize
 
-from anymix._errors import InputError
+from anymix.exceptions import InputError
 from anymix.exchange.entries import shown
 
 # With the twelve digits of a digest and a hyphen, a folder of a name has at most 213 bytes.

@@ -12,8 +12,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from anymix._errors import InputError
 from anymix._version import __version__
+from anymix.exceptions import InputError
 from anymix.exchange._optional import need
 from anymix.exchange.features import Feature, gaps_of
 from anymix.exchange.manifest import parse_json
@@ -101,8 +101,8 @@ def describe_graph(path: str | Path) -> dict[str, Any]:
     >>> describe_graph("nowhere.onnx")
     Traceback (most recent call last):
     ...
-    anymix._errors.InputError: nowhere.onnx cannot be read as an ONNX file; give one that anymix \
-export wrote.
+    anymix.exceptions.InputError: nowhere.onnx cannot be read as an ONNX file; give one that \
+anymix export wrote.
     """
     onnx = need("onnx")
     try:

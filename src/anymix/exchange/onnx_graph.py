@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import InputError
-from anymix.core import Averaged, Combination, Consulting
+from anymix.core import Combination, Consulting, CrossFittedCombination
+from anymix.exceptions import InputError
 from anymix.exchange._optional import need
 from anymix.exchange.labels import all_classes
 from anymix.exchange.narrowing import round_thresholds
@@ -91,7 +91,7 @@ class Graph:
 
 def export_onnx(
     received: Sequence[ReceivedSource],
-    combination: Combination | Averaged,
+    combination: Combination | CrossFittedCombination,
     router: Any = None,
     *,
     float32: bool = False,
@@ -104,7 +104,7 @@ def export_onnx(
     and `probabilities` (n, c); both give `weights` (n, p).  What the sources say of themselves is
     in the file's metadata, and further notes (docs/serving.md).
     """
-    average = Averaged.of(combination)
+    average = CrossFittedCombination.of(combination)
     _check_writable(received, combination, router)
     graph, classes = Graph(float32), all_classes(received)
     logs = _log_masses(graph, received, router)
@@ -125,7 +125,9 @@ def export_onnx(
 
 
 def _check_writable(
-    received: Sequence[ReceivedSource], combination: Combination | Averaged, router: Any
+    received: Sequence[ReceivedSource],
+    combination: Combination | CrossFittedCombination,
+    router: Any,
 ) -> None:
     if combination.rule != "marginal":
         raise InputError(

@@ -13,11 +13,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from anymix._errors import InputError
-from anymix._files import read_file
+from anymix.exceptions import InputError
 from anymix.exchange._optional import need
 from anymix.exchange.manifest import LIMITS, PREDICTOR
 from anymix.exchange.predictor import OnnxPredictor
+from anymix.storage import read_file
 
 Classes = tuple[str | int, ...] | None
 EXPORT = (

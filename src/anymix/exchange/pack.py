@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from anymix._errors import InputError
-from anymix._files import check_new, write_folder
+from anymix.exceptions import InputError
 from anymix.exchange.categories import said_of_categories
 from anymix.exchange.conversion import (
     classes_of,
@@ -49,6 +48,7 @@ from anymix.exchange.tensors import (
     dump,
 )
 from anymix.sources import SecondRound, Source, evaluate
+from anymix.storage import check_new, write_folder
 
 
 def pack_source(

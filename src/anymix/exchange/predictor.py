@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix._errors import AuditError
+from anymix.exceptions import AuditError
 from anymix.exchange._optional import installed
 from anymix.sandbox import (
     LimitedProcess,

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import n_rows
-from anymix._errors import AuditError, InputError
-from anymix._files import read_folder
-from anymix.core import check_number
+from anymix.core import check_n_sources
+from anymix.exceptions import AuditError, InputError
 from anymix.exchange.features import same_codes
 from anymix.exchange.kinds import NONE, takes_words
 from anymix.exchange.labels import warn_of_other_labels
@@ -35,6 +34,7 @@ from anymix.exchange.predictor import Expected, OnnxPredictor, audit
 from anymix.exchange.tensors import TextDensity, density_from_arrays, load
 from anymix.sandbox import Refused
 from anymix.sources import Source
+from anymix.storage import read_folder
 
 # So many rows are drawn from each density to try predictors at, and so many in all.
 OWN_ROWS, ALL_ROWS = 64, 512
@@ -213,7 +213,7 @@ def judge_at(received: Sequence[ReceivedSource], X: Any) -> None:
 
 def read_alike(folders: Sequence[str | Path]) -> list[ReceivedSource]:
     """Read two source folders or more whose sources can be combined; see `read_sources`."""
-    check_number(len(folders))
+    check_n_sources(len(folders))
     received = read_sources(folders)
     check_alike(received)
     warn_of_other_labels(received)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from anymix._arrays import n_rows
-from anymix._errors import AuditError
+from anymix.exceptions import AuditError
 from anymix.exchange._optional import need
 from anymix.exchange.contents import (
     FEW,

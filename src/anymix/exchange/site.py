@@ -26,9 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from anymix._arrays import FloatArray, positions
-from anymix._errors import AuditError, InputError, MissingError
-from anymix._files import read_file, replacing
-from anymix._hashing import content_of
+from anymix.exceptions import AuditError, InputError, MissingError
 from anymix.exchange.labels import all_classes, check_known
 from anymix.exchange.read import ReceivedSource, judge_at
 from anymix.exchange.rounding import round_outcomes, round_responsibilities
@@ -41,6 +39,7 @@ from anymix.exchange.site_checks import (
 )
 from anymix.exchange.tensors import dump, load
 from anymix.sources import Tables, evaluate
+from anymix.storage import content_of, read_file, replacing
 
 MIN_ROWS = 20
 LIMIT = 2**28  # bytes: reading takes four times as much

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from anymix._errors import AuditError
+from anymix.exceptions import AuditError
 from anymix.exchange.manifest import parse_json, shown
 from anymix.exchange.names import is_name
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix._errors import AuditError, InputError
+from anymix.exceptions import AuditError, InputError
 from anymix.exchange._optional import need
 from anymix.exchange.kinds import names_of_densities, travelling
 from anymix.exchange.manifest import DENSITY, FileFacts, facts_of, shown

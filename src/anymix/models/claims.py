@@ -18,7 +18,7 @@ from anymix._version import __version__
 from anymix.core import (
     FOLD_MODELS,
     Certificate,
-    Judgement,
+    EvaluatedPoints,
     gap,
     get_loss,
     plain,
@@ -191,7 +191,7 @@ def _check_solution(model: Any, said: Tables) -> None:
         raise ValueError("the trace of the solution goes back in time")
 
 
-def _check_cross_loss(model: Any, judged: Judgement, ours: bool) -> None:
+def _check_cross_loss(model: Any, judged: EvaluatedPoints, ours: bool) -> None:
     told: CrossLoss = model.cross_loss_
     _check_confidence(told.confidence)
     mean, error = judged.cross_losses()

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from anymix._errors import AuditError
-from anymix._files import read_file
+from anymix.exceptions import AuditError
 from anymix.exchange import LIMITS, check_name, facts_of, parse_json
 from anymix.models.place import PART, RECORD, SOURCE
+from anymix.storage import read_file
 
 MANIFEST = "manifest.json"
 

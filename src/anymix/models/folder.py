@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from anymix._errors import AuditError, InputError, MissingError
-from anymix._files import read_file
 from anymix.core import Certificate, plain, restored
 from anymix.estimators import summarise
+from anymix.exceptions import AuditError, InputError, MissingError
 from anymix.exchange import FileFacts, ReceivedSource, facts_of, parse_json, read_sources
 from anymix.models.claims import (
     check_alone,
@@ -32,6 +31,7 @@ from anymix.models.saved_records import Saved, read_records
 from anymix.models.tables_file import read_tables
 from anymix.models.upgrade import upgraded
 from anymix.sources import Novelty, check_measure
+from anymix.storage import read_file
 
 T = TypeVar("T")
 # What to give where a model folder is due.
@@ -59,7 +59,7 @@ def read_record(folder: str | Path) -> dict[str, Any]:
     >>> read_record("nowhere")
     Traceback (most recent call last):
     ...
-    anymix._errors.MissingError: nowhere does not exist; give a folder that anymix.save ... wrote.
+    anymix.exceptions.MissingError: nowhere does not exist; give a folder that anymix.save ...
     """
     return _open(Path(folder))[0]
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import AuditError
-from anymix._files import read_file
+from anymix.exceptions import AuditError
 from anymix.exchange import FileFacts, check_facts, load
 from anymix.sources import Novelty, Tables
+from anymix.storage import read_file
 
 LIMIT = 50 * 10**6
 TYPES = {"own": np.float64, "sizes": np.int64}

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix._errors import AuditError
-from anymix._files import read_file, read_folder, write_folder
+from anymix.exceptions import AuditError
 from anymix.exchange import (
     LIMITS,
     FileFacts,
@@ -27,6 +26,7 @@ from anymix.exchange import (
     read_sources,
 )
 from anymix.sources import SecondRound, Source
+from anymix.storage import read_file, read_folder, write_folder
 
 ROUTER_LIMIT = 2**28
 # At so many rows a graph is compared with the estimator that it stands for.

@@ -17,12 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from anymix._errors import AuditError, InputError
-from anymix._files import TEMPORARY, read_file
-from anymix._lock import LOCK, locked
+from anymix.exceptions import AuditError, InputError
 from anymix.exchange import LIMITS, ReceivedSource, parse_json
 from anymix.models.record import KIND, SCHEMA
 from anymix.models.saved_records import FILES, RECORD, RECORD_LIMIT, check_free, is_record
+from anymix.storage import LOCK, TEMPORARY, locked, read_file
 
 LINK = "is a link; give the folder itself, or another name"
 SCHEMAS = tuple(range(1, SCHEMA + 1))

@@ -9,8 +9,8 @@ import numpy as np
 
 from anymix._version import __version__
 from anymix.core import (
-    Averaged,
     Certificate,
+    CrossFittedCombination,
     Solution,
     loss_from_dict,
     loss_to_dict,
@@ -142,7 +142,7 @@ def model_from_dict(record: dict[str, Any]) -> Any:
         raise ValueError(f"the task {task!r:.60} is not known.")
     if not is_text(record["anymix"], 60):
         raise ValueError("the version of anymix is not a word")
-    combination = Averaged.from_dict(record["combination"])
+    combination = CrossFittedCombination.from_dict(record["combination"])
     _check_settings(record["settings"])
     settings = {CONSULT: False, **record["settings"]}
     if combination.consults and not settings[CONSULT]:

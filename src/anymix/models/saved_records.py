@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix._errors import AuditError, InputError
-from anymix._files import read_file, replacing
 from anymix.core import (
     LOSSES,
     Certificate,
@@ -29,9 +27,11 @@ from anymix.core import (
     unit_of,
 )
 from anymix.estimators import Comparison, Verdict
+from anymix.exceptions import AuditError, InputError
 from anymix.exchange import facts_of, parse_json
 from anymix.monitor import Alarm, ExpectedLoss, MixtureEstimate, TrafficReport, describe, spoken
 from anymix.sources import WRONG, is_of_labels
+from anymix.storage import read_file, replacing
 
 # Parts of the report that a record of new rows replaces, and the file that keeps each.
 FILES = {

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix._hashing import Twins, more_than_chance
 from anymix.core import log_responsibilities
 from anymix.exchange import is_rounded, round_outcomes, round_responsibilities
 from anymix.sources import Tables
+from anymix.storage import Twins, more_than_chance
 
 # Digits after the point: more than chance can match, fewer than two machines differ in.
 DIGITS = 6

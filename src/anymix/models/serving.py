@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anymix._errors import InputError
 from anymix.core import Certificate, plain
+from anymix.exceptions import InputError
 from anymix.exchange import (
     TOLERANCE,
     Narrowed,

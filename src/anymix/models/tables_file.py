@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._errors import AuditError, InputError
-from anymix._files import read_file
+from anymix.exceptions import AuditError, InputError
 from anymix.exchange import FileFacts, check_facts, load
 from anymix.sources import Tables
+from anymix.storage import read_file
 
 # Reading keeps some copies of a file, and some fifteen numbers for each of the p·m answers: with
 # these two it stays below 1 GB.

@@ -14,14 +14,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from anymix._files import replacing
-from anymix.core import Averaged, Combination, Solution, plain
+from anymix.core import Combination, CrossFittedCombination, Solution, plain
 from anymix.estimators import take_up
 from anymix.exchange import ReceivedSource, all_classes
 from anymix.models.place import Place
 from anymix.models.record import TASKS
 from anymix.models.writing import write_model
-from anymix.sources import Goal, Taught
+from anymix.sources import LearningSettings, Taught
+from anymix.storage import replacing
 
 BESIDE = ".sites.json"
 
@@ -29,7 +29,7 @@ BESIDE = ".sites.json"
 def write_taught(
     place: Place,
     received: Sequence[ReceivedSource],
-    goal: Goal,
+    goal: LearningSettings,
     taught: Taught | Solution,
     told: Mapping[str, Any],
 ) -> Any:
@@ -54,7 +54,9 @@ def write_taught(
     return model
 
 
-def taught_model(received: Sequence[ReceivedSource], goal: Goal, taught: Taught | Solution) -> Any:
+def taught_model(
+    received: Sequence[ReceivedSource], goal: LearningSettings, taught: Taught | Solution
+) -> Any:
     """Return an estimator as if it was fitted, without the tables of a fit."""
     kind = TASKS[received[0].manifest.task]
     names = ("loss", "eta", "objective", "calibrate", "confidence", "consult", "shrinkage")
@@ -71,8 +73,8 @@ def taught_model(received: Sequence[ReceivedSource], goal: Goal, taught: Taught 
     return model
 
 
-def _z_alone(found: Solution, goal: Goal) -> Any:
+def _z_alone(found: Solution, goal: LearningSettings) -> Any:
     """What z alone teaches: densities as they are, and nothing of how models do elsewhere."""
-    used = Averaged.of(Combination(found.z, goal.eta, None, goal.rule))
+    used = CrossFittedCombination.of(Combination(found.z, goal.eta, None, goal.rule))
     unknown = np.diag(found.own_losses), np.zeros((found.z.size,) * 2)
     return Taught(used, cast(Any, None), found, None, None, unknown, None)

@@ -21,9 +21,8 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from anymix._errors import AuditError
-from anymix._files import read_file, read_folder, replacing
 from anymix.core import plain
+from anymix.exceptions import AuditError
 from anymix.exchange import LIMITS, Part, ReceivedSource, check_facts, part_of
 from anymix.models.novelty_file import novelty_to_arrays
 from anymix.models.parts import described, pack_sources, router_to_arrays, write_source
@@ -32,6 +31,7 @@ from anymix.models.record import check_kind, model_to_dict
 from anymix.models.saved_records import drop_records
 from anymix.models.tables_file import tables_to_arrays
 from anymix.sources import Tables
+from anymix.storage import read_file, read_folder, replacing
 
 
 def save(model: Any, folder: str | Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.core import Averaged, get_loss, loss_name, losses_at
+from anymix.core import CrossFittedCombination, get_loss, loss_name, losses_at
 from anymix.sources import HeldOut, Tables, crossed_answers
 
 # What to do where there are none.
@@ -49,7 +49,7 @@ def losses_held_out(model: Any) -> Losses | None:
     return found._replace(fresh=getattr(held_out, "crossed", True))
 
 
-def answered_again(model: Any, combination: Averaged) -> HeldOut:
+def answered_again(model: Any, combination: CrossFittedCombination) -> HeldOut:
     """What another combination of the same parts says at the rows that z was learned from."""
     held_out: HeldOut = model.held_out_
     answers = crossed_answers(model.tables_, combination, held_out.fold)

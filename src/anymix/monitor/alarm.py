@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from anymix._arrays import FloatArray, source_numbers
-from anymix._errors import ParameterError
 from anymix.core import Record
+from anymix.exceptions import ParameterError
 from anymix.monitor import _inputs
 from anymix.monitor._moments import confusion_matrix
 from anymix.monitor._resample import CHUNK, resampled_means, resampled_source_means

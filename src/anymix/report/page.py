@@ -11,11 +11,11 @@ from pathlib import Path
 from string import Template
 from typing import Any, TypeVar
 
-from anymix._files import replacing
 from anymix.report import consulting, coverage, diagnostics, guarantees, influence, verdict
 from anymix.report.markup import esc, flat
 from anymix.report.record import ReportRecord, checked, corner_losses, corner_measure
 from anymix.report.units import unit_of
+from anymix.storage import replacing
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from anymix.sources.certifying import terms_of_fit as terms_of_fit
 from anymix.sources.certifying import terms_of_rows as terms_of_rows
 from anymix.sources.certifying import usual_clip as usual_clip
 from anymix.sources.certifying import without_confidence as without_confidence
-from anymix.sources.consulting import Advice, Consulted, consult
+from anymix.sources.consulting import Consulted, ConsultingGain, consult
 from anymix.sources.consulting import consulting_of as consulting_of
 from anymix.sources.consulting import crossed as crossed
 from anymix.sources.consulting import learn_pools as learn_pools
@@ -31,7 +31,7 @@ from anymix.sources.influence import FEWEST_SITES as FEWEST_SITES
 from anymix.sources.influence import MOST_SOURCES as MOST_SOURCES
 from anymix.sources.influence import Influence
 from anymix.sources.influence import find_influence as find_influence
-from anymix.sources.learning import Goal, Learned, learn
+from anymix.sources.learning import Learned, LearningSettings, learn
 from anymix.sources.learning import Taught as Taught
 from anymix.sources.learning import calibrations as calibrations
 from anymix.sources.learning import consulted_for as consulted_for
@@ -75,12 +75,12 @@ from anymix.sources.torch_predictor import TorchPredictor as TorchPredictor
 from anymix.sources.torch_predictor import at_rest as at_rest
 
 __all__ = [
-    "Advice",
     "Consulted",
-    "Goal",
+    "ConsultingGain",
     "HeldOut",
     "Influence",
     "Learned",
+    "LearningSettings",
     "SecondRound",
     "Source",
     "Tables",

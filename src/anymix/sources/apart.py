@@ -10,10 +10,10 @@ from typing import Protocol
 import numpy as np
 
 from anymix._arrays import IntArray
-from anymix.core import Averaged, Certificate, Solution, gap
+from anymix.core import Certificate, CrossFittedCombination, Solution, gap
 from anymix.sources.certifying import certify_learned
 from anymix.sources.learning import Learned, learn_rows
-from anymix.sources.lessons import Goal, Part, Together
+from anymix.sources.lessons import LearningSettings, Part, Together
 from anymix.sources.parts import HeldOut, answers
 from anymix.sources.seen import Seen
 from anymix.sources.table_rows import TableLesson, TableRows
@@ -27,7 +27,7 @@ class Teaching(Protocol):
     def n_points(self) -> int:
         """How many there are."""
 
-    def learned(self, goal: Goal) -> Part:
+    def learned(self, goal: LearningSettings) -> Part:
         """Learn one combination from all of them."""
 
     def seen(self) -> Seen:
@@ -55,13 +55,15 @@ class JudgedApart(TableRows):
         """Return what others have taught, whatever is to be learned."""
         return lambda learn, lessons: [self.taught]
 
-    def certified(self, parts: Sequence[Part], used: Averaged, goal: Goal) -> Certificate:
+    def certified(
+        self, parts: Sequence[Part], used: CrossFittedCombination, goal: LearningSettings
+    ) -> Certificate:
         """Certify what was learned without any of these rows."""
         self.held_out = HeldOut(answers(self.tables, used), self.fold)
         return certify_learned(self.tables, used, self.held_out, goal.loss, goal.grounds)
 
 
-def learn_apart(tables: Tables, teaching: Teaching, goal: Goal) -> Learned:
+def learn_apart(tables: Tables, teaching: Teaching, goal: LearningSettings) -> Learned:
     """Learn from rows elsewhere, which may be more than memory holds; these tables judge it.
 
     Examples
@@ -74,7 +76,7 @@ def learn_apart(tables: Tables, teaching: Teaching, goal: Goal) -> Learned:
     >>> y, domain = np.array([0.0, 0.1, 1.0, 1.1]), np.array([0, 0, 1, 1])
     >>> log_masses = np.array([[0.0, 0.0, -9.0, -9.0], [-9.0, -9.0, 0.0, 0.0]])
     >>> known = Tables(log_masses, np.array([[0.0] * 4, [1.0] * 4]), y, domain)
-    >>> learn_apart(known, AtHand(), Goal()).held_out.crossed
+    >>> learn_apart(known, AtHand(), LearningSettings()).held_out.crossed
     True
     """
     rows = JudgedApart(tables, teaching.learned(goal))

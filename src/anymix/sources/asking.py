@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import _safe_indexing
 
 from anymix._arrays import FloatArray, n_rows
-from anymix._errors import InputError
+from anymix.exceptions import InputError
 from anymix.sources.second_round import Heard
 from anymix.sources.source import Source
 from anymix.sources.tables import Tables

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix.core import Beside
+from anymix.core import ReferenceLoss
 from anymix.sources.measures import Labels, Measure
 from anymix.sources.parts import by_source
 from anymix.sources.tables import Tables
@@ -27,7 +27,7 @@ def targets_of(tables: Tables) -> Labels:
 
 def beside(
     tables: Tables, judge: Measure, clip: float | None = None, names: Sequence[str] = ()
-) -> tuple[Beside, ...]:
+) -> tuple[ReferenceLoss, ...]:
     """What chance or a constant, the plain average and each source alone lose where they are worst.
 
     Where a bound is on clipped losses they are told clipped alike, too.
@@ -52,14 +52,14 @@ class Kind(Protocol):
 
 def told_beside(
     kind: Kind, plain: Sequence[FloatArray], clipped: Sequence[FloatArray], names: Sequence[str]
-) -> tuple[Beside, ...]:
+) -> tuple[ReferenceLoss, ...]:
     """Name the ways of `ways_beside`, and what they lose where they are worst."""
     blind = [] if kind.classes is None and kind.at_label else ["a constant"]
     blind = blind if kind.classes is None else ["chance"]
     sources = range(len(plain) - len(blind) - 1)
     alone = [f"{names[k] if names else f'source {k + 1}'} alone" for k in sources]
     told = zip([*blind, "the plain average", *alone], plain, clipped, strict=True)
-    return tuple(Beside(name, float(one.max()), float(two.max())) for name, one, two in told)
+    return tuple(ReferenceLoss(name, float(one.max()), float(two.max())) for name, one, two in told)
 
 
 def ways_beside(tables: Tables, judge: Measure, constant: float | None = None) -> list[FloatArray]:

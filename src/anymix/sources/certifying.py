@@ -12,13 +12,13 @@ from anymix._arrays import FloatArray, IntArray
 from anymix.core import (
     FOLD_MODELS,
     Assumptions,
-    Averaged,
     Bound,
+    BoundOptions,
     Certificate,
     Combination,
+    CrossFittedCombination,
     Evidence,
     Loss,
-    Terms,
     certify,
     certify_rows,
     check_stated,
@@ -46,7 +46,7 @@ class Grounds(NamedTuple):
 
 def certify_learned(
     tables: Tables,
-    combination: Averaged,
+    combination: CrossFittedCombination,
     held_out: HeldOut,
     loss: str | Loss,
     grounds: Grounds | None = None,
@@ -99,12 +99,14 @@ def certify_parts(
     )
 
 
-def terms_of_fit(judge: Measure, grounds: Grounds, crossed: bool, price: float = 0.0) -> Terms:
+def terms_of_fit(
+    judge: Measure, grounds: Grounds, crossed: bool, price: float = 0.0
+) -> BoundOptions:
     """How the rows of a fit are to bound what it has learned, each part judged by rows new to it.
 
     Without `crossed` there is one part, which has seen them all.
     """
-    return Terms.at(
+    return BoundOptions.at(
         grounds.confidence,
         grounds.ways,
         known_bound=None if judge.bound is None else judge.bound + price,
@@ -113,7 +115,7 @@ def terms_of_fit(judge: Measure, grounds: Grounds, crossed: bool, price: float =
     )
 
 
-def price_of(combination: Averaged, n_classes: int | None) -> float:
+def price_of(combination: CrossFittedCombination, n_classes: int | None) -> float:
     """What normalising may add to a source's loss: the sum over labels is at most min(p, |Y|)."""
     normalised = combination.rule == "normalised" and n_classes is not None
     return float(np.log(min(combination.z.size, n_classes or 1))) if normalised else 0.0
@@ -121,7 +123,7 @@ def price_of(combination: Averaged, n_classes: int | None) -> float:
 
 def mean_bounds(
     tables: Tables,
-    combination: Averaged,
+    combination: CrossFittedCombination,
     fold: IntArray | None,
     loss: str | Loss,
     given: Assumptions | None = None,
@@ -152,7 +154,7 @@ def _mean_bound(same: Sequence[Bound]) -> Bound:
 
 def certify_tables(
     tables: Tables,
-    combination: Combination | Averaged,
+    combination: Combination | CrossFittedCombination,
     loss: str | Loss,
     *,
     confidence: float | None = 0.95,
@@ -174,7 +176,7 @@ def certify_tables(
         What is certified in place of the loss: "accuracy" for the share of wrong labels, "mae",
         "brier", or any other loss of labels, or of numbers.
     """
-    given, used = assumptions or Assumptions(), Averaged.of(combination)
+    given, used = assumptions or Assumptions(), CrossFittedCombination.of(combination)
     given.check()
     judge = measure_of(measure, loss, n_classes_of(tables))
     evidence = _evidence(tables, judge.value(answers(tables, used), targets_of(tables)), judge)
@@ -194,13 +196,15 @@ def terms_of_rows(
     given: Assumptions,
     clip: float | None = None,
     price: float = 0.0,
-) -> Terms | None:
+) -> BoundOptions | None:
     """How new rows are to bound what they judge; None where no confidence is asked for."""
     if confidence is None:
         return None
     stated = 1.0 if judge.binary and given.loss_bound is None else given.loss_bound
     M, known = (None if one is None else one + price for one in (stated, judge.bound))
-    return Terms.at(confidence, loss_bound=M, known_bound=known, clip=clip, binary=judge.binary)
+    return BoundOptions.at(
+        confidence, loss_bound=M, known_bound=known, clip=clip, binary=judge.binary
+    )
 
 
 def usual_clip(tables: Tables, loss: str | Loss, measure: str | Loss | None = None) -> float:

@@ -13,7 +13,7 @@ from anymix.sources.tables import Tables
 
 
 @dataclass(frozen=True, eq=False)
-class Advice(Record):
+class ConsultingGain(Record):
     """What consulting has brought to each source, by folds of its own rows.
 
     own_losses, gains and errors are (p,): the loss of the own model, how much less a pool of all
@@ -29,7 +29,7 @@ class Advice(Record):
 
         Examples
         --------
-        >>> told = Advice(np.array([0.5, 0.2]), np.array([0.1, 0.0]), np.array([0.02, 0.0]))
+        >>> told = ConsultingGain(np.array([0.5, 0.2]), np.array([0.1, 0.0]), np.array([0.02, 0.0]))
         >>> told.sentences(["north", "south"])
         ['north hears the others: loss 0.5 to 0.4 at home.', 'south keeps to its own model.']
         """
@@ -49,7 +49,7 @@ class Consulted:
 
     consulting: Consulting | None
     tables: Tables
-    advice: Advice | None = None
+    advice: ConsultingGain | None = None
 
 
 def consult(tables: Tables, loss: str | Loss, set_aside: Sequence[int] = ()) -> Consulted:
@@ -136,7 +136,7 @@ def consulting_of(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Consult
     return Consulting(weights, offset, reach, form)
 
 
-def _advice(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Advice:
+def _advice(tables: Tables, pools: dict[int, Pool], loss: Loss) -> ConsultingGain:
     domain, losses = np.asarray(tables.sample_domain), tables.point_losses(loss)
     p = len(losses)
     weight = np.ones(domain.size) if tables.sample_weight is None else tables.sample_weight
@@ -145,4 +145,4 @@ def _advice(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Advice:
     gains, errors = np.zeros((2, p))
     for k, pool in pools.items():
         gains[k], errors[k] = pool.gain, pool.error
-    return Advice(own, gains, errors)
+    return ConsultingGain(own, gains, errors)

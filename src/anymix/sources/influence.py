@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix._errors import InputError
 from anymix.core import Budget, Calibration, Problem, Record, SolverWarning, simplex
-from anymix.sources.learning import Goal, calibrations, consulted_for, find_z
+from anymix.exceptions import InputError
+from anymix.sources.learning import LearningSettings, calibrations, consulted_for, find_z
 from anymix.sources.tables import Tables
 
 # z is found 2p + 1 times; beyond so many sources that takes minutes.
@@ -130,7 +130,7 @@ class Influence(Record):
         return f"{who} the held-out loss of {k} from {one.without:.3g} to {one.loss:.4g}."
 
 
-def find_influence(tables: Tables, goal: Goal, names: Sequence[str]) -> Influence:
+def find_influence(tables: Tables, goal: LearningSettings, names: Sequence[str]) -> Influence:
     """Find z anew without the rows of each site, and without each source; compare the losses."""
     p = len(tables.log_masses)
     _check_number(p)
@@ -151,7 +151,7 @@ def find_influence(tables: Tables, goal: Goal, names: Sequence[str]) -> Influenc
     return Influence(tuple(map(str, names)), *_at_home(few, base, goal), *rows, *sources)
 
 
-def _at_home(tables: Tables, base: FloatArray, goal: Goal) -> tuple[FloatArray, ...]:
+def _at_home(tables: Tables, base: FloatArray, goal: LearningSettings) -> tuple[FloatArray, ...]:
     """L_k, ε_k, and how likely the rows of each source are its own."""
     domain = np.asarray(tables.sample_domain)
     own = domain, np.arange(domain.size)
@@ -178,7 +178,7 @@ def _thinned(tables: Tables) -> Tables:
     return tables.taken(np.concatenate(kept))
 
 
-def _losses(tables: Tables, goal: Goal) -> FloatArray:
+def _losses(tables: Tables, goal: LearningSettings) -> FloatArray:
     """ℓ(h_z, y) at points sorted by site, for a z that is found quickly: (m,).
 
     The calibration is the one that serves best where all sources weigh alike.

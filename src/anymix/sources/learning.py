@@ -11,22 +11,22 @@ import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix.core import (
-    Averaged,
     Calibration,
     Certificate,
     Combination,
+    CrossFittedCombination,
     Objective,
     Problem,
     SetAside,
     Solution,
     automatic_shrinkage,
-    check_number,
+    check_n_sources,
     simplex,
     solve,
 )
 from anymix.densities import CalibrationReport
-from anymix.sources.consulting import Advice
-from anymix.sources.lessons import Goal as Goal
+from anymix.sources.consulting import ConsultingGain
+from anymix.sources.lessons import LearningSettings as LearningSettings
 from anymix.sources.lessons import Lesson, Part, Rows
 from anymix.sources.novelty import Novelty
 from anymix.sources.parts import HeldOut, joined, mean_report
@@ -51,17 +51,17 @@ class Learned(NamedTuple):
     advice what hearing each other has brought to the sources.
     """
 
-    combination: Averaged
+    combination: CrossFittedCombination
     certificate: Certificate
     solution: Solution
     calibration_report: CalibrationReport | None
     novelty: Novelty | None
     cross_losses: tuple[FloatArray, FloatArray]
     held_out: HeldOut
-    advice: Advice | None
+    advice: ConsultingGain | None
 
 
-def learn(tables: Tables, goal: Goal) -> Learned:
+def learn(tables: Tables, goal: LearningSettings) -> Learned:
     """Learn a combination without each part of the rows; certify their average by these parts.
 
     Examples
@@ -71,7 +71,7 @@ def learn(tables: Tables, goal: Goal) -> Learned:
     >>> y, domain = np.array([0.0, 0.1, 1.0, 1.1]), np.array([0, 0, 1, 1])
     >>> log_masses = np.array([[0.0, 0.0, -9.0, -9.0], [-9.0, -9.0, 0.0, 0.0]])
     >>> tables = Tables(log_masses, np.array([[0.0] * 4, [1.0] * 4]), y, domain)
-    >>> learned = learn(tables, Goal())
+    >>> learned = learn(tables, LearningSettings())
     >>> learned.combination.predict(log_masses, tables.predictions).round(1)
     array([0., 0., 1., 1.])
     """
@@ -87,22 +87,22 @@ class Taught(NamedTuple):
     sketched says, in sentences, what was learned from a sample or a sketch of the rows.
     """
 
-    combination: Averaged
+    combination: CrossFittedCombination
     certificate: Certificate
     solution: Solution
     calibration_report: CalibrationReport | None
     novelty: Novelty | None
     cross_losses: tuple[FloatArray, FloatArray]
-    advice: Advice | None
+    advice: ConsultingGain | None
     sketched: tuple[str, ...] = ()
 
 
-def learn_rows(rows: Rows, goal: Goal) -> Taught:
+def learn_rows(rows: Rows, goal: LearningSettings) -> Taught:
     """Learn from rows that are at hand, or from rows that only answer questions."""
-    check_number(rows.n_sources)
+    check_n_sources(rows.n_sources)
     rows.check_loss(goal.loss, goal.rule)
     parts = list(rows.together(partial(learn_part, goal=goal), rows.lessons()))
-    used = Averaged(tuple(part.combination for part in parts))
+    used = CrossFittedCombination(tuple(part.combination for part in parts))
     certificate = rows.certified(parts, used, goal)
     judged = certificate.source_losses, certificate.own_losses
     return Taught(
@@ -117,7 +117,7 @@ def learn_rows(rows: Rows, goal: Goal) -> Taught:
     )
 
 
-def learn_part(rows: Tables | Lesson, goal: Goal) -> Part:
+def learn_part(rows: Tables | Lesson, goal: LearningSettings) -> Part:
     """Consult, find z for every calibration, and keep what serves the goal best on these rows."""
     lesson: Lesson = TableLesson(rows) if isinstance(rows, Tables) else rows
     consulted = lesson.consulted(goal)
@@ -137,7 +137,7 @@ def learn_part(rows: Tables | Lesson, goal: Goal) -> Part:
     return Part(used, solution, report, said)
 
 
-def find_z(problem: Problem, goal: Goal, **options: Any) -> Solution:
+def find_z(problem: Problem, goal: LearningSettings, **options: Any) -> Solution:
     """Solve for z, by the rows of all sources but those that are set aside."""
     objective = cast(Objective, goal.objective)
     shrinkage = 0.0 if objective == "gamma" else goal.shrinkage
@@ -164,14 +164,14 @@ def find_z(problem: Problem, goal: Goal, **options: Any) -> Solution:
 
 
 def calibrations(
-    tables: Tables, goal: Goal
+    tables: Tables, goal: LearningSettings
 ) -> Iterator[tuple[Calibration | None, CalibrationReport | None]]:
     """Yield what is tried: own and shared temperatures, each at several sharpnesses."""
     yield from _calibrations(TableLesson(tables), goal)
 
 
 def _calibrations(
-    lesson: Lesson, goal: Goal
+    lesson: Lesson, goal: LearningSettings
 ) -> Iterator[tuple[Calibration | None, CalibrationReport | None]]:
     if not goal.calibrate:
         yield None, None

@@ -9,17 +9,17 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix.core import Averaged, Certificate, Combination, Loss, Solution
+from anymix.core import Certificate, Combination, CrossFittedCombination, Loss, Solution
 from anymix.densities import CalibrationReport, TemperatureScaling
 from anymix.sources.certifying import Grounds
-from anymix.sources.consulting import Advice, Consulted
+from anymix.sources.consulting import Consulted, ConsultingGain
 from anymix.sources.novelty import Novelty
 
 Together = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
 @dataclass(frozen=True)
-class Goal:
+class LearningSettings:
     """What z is to achieve, and how it is learned; the parameters are those of the estimators.
 
     set_aside are the sources, by number, whose rows choose neither z nor a calibration; `ways` is
@@ -67,7 +67,7 @@ class Lesson(Protocol):
     def together(self) -> Together:
         """Like Python's map: for questions, of which none needs the answer to another."""
 
-    def consulted(self, goal: Goal) -> Consulted:
+    def consulted(self, goal: LearningSettings) -> Consulted:
         """Let the sources hear each other if the goal says so.
 
         The tables after it are asked for `weighed(calibration).problem(loss, eta, rule)` alone.
@@ -107,18 +107,20 @@ class Rows(Protocol):
     def together(self) -> Together:
         """Like Python's map: for lessons, of which none needs another."""
 
-    def certified(self, parts: Sequence[Part], used: Averaged, goal: Goal) -> Certificate:
+    def certified(
+        self, parts: Sequence[Part], used: CrossFittedCombination, goal: LearningSettings
+    ) -> Certificate:
         """Certify an average by what each part says at rows that it was learned without."""
 
     def novelty(self) -> Novelty | None:
         """What is usual at home, where there are densities."""
 
-    def cross_losses(self, goal: Goal) -> tuple[FloatArray, FloatArray]:
+    def cross_losses(self, goal: LearningSettings) -> tuple[FloatArray, FloatArray]:
         """Losses of each source's model on each domain, and their standard errors, (p, p)."""
 
     @property
     def sketched(self) -> tuple[str, ...]:
         """What was learned from a sample or a sketch of the rows, in sentences."""
 
-    def advice(self, used: Averaged, goal: Goal) -> Advice | None:
+    def advice(self, used: CrossFittedCombination, goal: LearningSettings) -> ConsultingGain | None:
         """What hearing each other has brought to the sources."""

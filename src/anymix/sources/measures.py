@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix._errors import ParameterError
 from anymix._parameters import Words, did_you_mean, either
 from anymix.core import LOSSES, Loss, Unit, get_loss, loss_name, losses_at, unit_of
+from anymix.exceptions import ParameterError
 from anymix.sources.source import PROBABILITY_FLOOR
 
 Labels = NDArray[np.intp] | FloatArray
@@ -128,7 +128,7 @@ def check_measure(measure: str) -> str:
     >>> check_measure("acuracy")
     Traceback (most recent call last):
     ...
-    anymix._errors.ParameterError: there is no measure 'acuracy'; did you mean 'accuracy'?
+    anymix.exceptions.ParameterError: there is no measure 'acuracy'; did you mean 'accuracy'?
     """
     found = ALIASES.get(measure, measure)
     if found in LOSSES or found in (*OF_LABELS, *OF_NUMBERS):
@@ -148,7 +148,7 @@ def check_learnable(loss: str | Loss, labels: bool) -> None:
     >>> check_learnable("accuracy", True)
     Traceback (most recent call last):
     ...
-    anymix._errors.ParameterError: loss 'accuracy' cannot be learned with; learn with
+    anymix.exceptions.ParameterError: loss 'accuracy' cannot be learned with; learn with
     'cross_entropy' and ask compare and certify for measure='accuracy'.
     """
     usual = "cross_entropy" if labels else "squared"

@@ -9,10 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.core import Averaged, Combination, Loss, Moments, Solution, losses_at, simplex
+from anymix.core import (
+    Combination,
+    CrossFittedCombination,
+    Loss,
+    Moments,
+    Solution,
+    losses_at,
+    simplex,
+)
 from anymix.core import gap as gap_of
 from anymix.densities import CalibrationReport
-from anymix.sources.consulting import Advice
+from anymix.sources.consulting import ConsultingGain
 from anymix.sources.tables import Tables
 
 # Each combination learns from four fifths of the rows: with three parts, from two thirds, sources
@@ -93,7 +101,7 @@ def _groups(tables: Tables, k: int) -> IntArray:
     return found
 
 
-def answers(tables: Tables, combination: Averaged) -> FloatArray:
+def answers(tables: Tables, combination: CrossFittedCombination) -> FloatArray:
     """What an average of combinations says at new points, (m,) or (m, c)."""
     said = [_answer(tables, part) for part in combination.parts]
     return np.asarray(np.mean(said, axis=0)) if len(said) > 1 else said[0]
@@ -104,7 +112,9 @@ def _answer(tables: Tables, part: Combination) -> FloatArray:
     return replace(part, consulting=None).predict(tables.log_masses, heard)
 
 
-def crossed_answers(tables: Tables, combination: Averaged, fold: IntArray) -> FloatArray:
+def crossed_answers(
+    tables: Tables, combination: CrossFittedCombination, fold: IntArray
+) -> FloatArray:
     """What each part says at the rows that it was learned without, (m,) or (m, c)."""
     found: FloatArray | None = None
     for t, part in enumerate(combination.parts):
@@ -124,8 +134,8 @@ def own_losses(tables: Tables, loss: str | Loss) -> FloatArray:
 
 
 def advice(
-    tables: Tables, combination: Averaged, fold: IntArray, loss: str | Loss
-) -> Advice | None:
+    tables: Tables, combination: CrossFittedCombination, fold: IntArray, loss: str | Loss
+) -> ConsultingGain | None:
     """What consulting has brought to each source at home, by rows that did not teach it."""
     if not combination.consults:
         return None
@@ -134,7 +144,7 @@ def advice(
 
 
 def brought(
-    tables: Tables, combination: Averaged, fold: IntArray, loss: str | Loss
+    tables: Tables, combination: CrossFittedCombination, fold: IntArray, loss: str | Loss
 ) -> tuple[FloatArray, FloatArray]:
     """The own model's loss at each row, and how much less the source loses that hears others."""
     own, heard = own_losses(tables, loss), np.empty(tables.n_points)
@@ -153,14 +163,17 @@ def by_home(values: FloatArray, tables: Tables) -> list[Moments]:
     return [Moments.of(values[home], w[home]) for home in homes]
 
 
-def advice_of(own: Sequence[Moments], gains: Sequence[Moments]) -> Advice:
+def advice_of(own: Sequence[Moments], gains: Sequence[Moments]) -> ConsultingGain:
     """Say what the own models lose at home, and what hearing others has brought there."""
     told = [(a.mean, b.mean, b.standard_error) for a, b in zip(own, gains, strict=True)]
-    return Advice(*np.array(told).T)
+    return ConsultingGain(*np.array(told).T)
 
 
 def joined(
-    found: Sequence[Solution], combination: Averaged, losses: FloatArray, own: FloatArray
+    found: Sequence[Solution],
+    combination: CrossFittedCombination,
+    losses: FloatArray,
+    own: FloatArray,
 ) -> Solution:
     """One answer for all parts: losses (p,) as judged without the rows, and what was spent."""
     first = found[0]

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix._hashing import content_of
 from anymix.core import Fingerprints, FingerprintSketch, Record
 from anymix.sources.tables import Tables
+from anymix.storage import content_of
 
 # Digits after the point: more than chance can match, fewer than two machines differ in.
 DIGITS = 6

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, n_rows
-from anymix._columns import Columns
 from anymix.sources.second_round import Heard, SecondRound
 from anymix.sources.torch_predictor import torch_predictor
+from anymix.tables import Columns
 
 # What a source gives to a class that it never saw, and the least it may give to any class.
 # The cross-entropy then never exceeds 13.8.

@@ -10,17 +10,17 @@ from typing import NamedTuple
 import numpy as np
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.core import Averaged, Certificate
+from anymix.core import Certificate, CrossFittedCombination
 from anymix.densities import TemperatureScaling, fit_temperatures
 from anymix.sources.certifying import certify_learned
-from anymix.sources.consulting import Advice, Consulted, consult
-from anymix.sources.lessons import Goal, Part, Together
+from anymix.sources.consulting import Consulted, ConsultingGain, consult
+from anymix.sources.lessons import LearningSettings, Part, Together
 from anymix.sources.novelty import Novelty
 from anymix.sources.parts import HeldOut, advice, crossed_answers, deal
 from anymix.sources.tables import Tables
 
 
-def consulted_for(tables: Tables, goal: Goal) -> Consulted:
+def consulted_for(tables: Tables, goal: LearningSettings) -> Consulted:
     """Let the sources hear each other if the goal says so."""
     if not goal.consult:
         return Consulted(None, tables)
@@ -42,7 +42,7 @@ class TableLesson(NamedTuple):
         """One after the other."""
         return map
 
-    def consulted(self, goal: Goal) -> Consulted:
+    def consulted(self, goal: LearningSettings) -> Consulted:
         """Let the sources hear each other if the goal says so."""
         return consulted_for(self.tables, goal)
 
@@ -81,7 +81,9 @@ class TableRows:
         """One after the other."""
         return map
 
-    def certified(self, parts: Sequence[Part], used: Averaged, goal: Goal) -> Certificate:
+    def certified(
+        self, parts: Sequence[Part], used: CrossFittedCombination, goal: LearningSettings
+    ) -> Certificate:
         """Certify an average by what each part says at rows that it was learned without."""
         tables = self.tables
         if len(parts) > 1:
@@ -98,10 +100,10 @@ class TableRows:
         """What is usual at home, where there are densities."""
         return Novelty.from_tables(self.tables) if self.tables.has_densities else None
 
-    def cross_losses(self, goal: Goal) -> tuple[FloatArray, FloatArray]:
+    def cross_losses(self, goal: LearningSettings) -> tuple[FloatArray, FloatArray]:
         """Losses of each source's model on each domain, and their standard errors, (p, p)."""
         return self.tables.judgement(goal.loss, goal.eta).cross_losses()
 
-    def advice(self, used: Averaged, goal: Goal) -> Advice | None:
+    def advice(self, used: CrossFittedCombination, goal: LearningSettings) -> ConsultingGain | None:
         """What hearing each other has brought to the sources."""
         return advice(self.tables, used, self.fold, goal.loss)

@@ -13,7 +13,7 @@ from anymix._arrays import FloatArray, positions
 from anymix.core import (
     Calibration,
     Consulting,
-    Judgement,
+    EvaluatedPoints,
     Loss,
     NormalisedRule,
     Problem,
@@ -152,7 +152,7 @@ class Tables:
         eta: float,
         rule: str = "marginal",
         totals: FloatArray | None = None,
-    ) -> Judgement:
+    ) -> EvaluatedPoints:
         """Build what judges the rule's own predictions at these points: a problem, or Thm 3's."""
         self.check_loss(loss, rule)
         if rule != "normalised":

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix._errors import InputError, not_installed
+from anymix.exceptions import InputError, not_installed
 
 OUTPUTS = ("logits", "probabilities", "number")
 # Rows, and numbers, that are asked about at once.

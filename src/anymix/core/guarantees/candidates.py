@@ -33,10 +33,10 @@ def rounded(z: FloatArray) -> FloatArray:
 MOST_SOURCES = 150
 
 
-def check_number(p: int) -> None:
+def check_n_sources(p: int) -> None:
     """Refuse more sources than a z can be certified for on the points that it is fitted on.
 
-    >>> check_number(200)
+    >>> check_n_sources(200)
     Traceback (most recent call last):
     ...
     ValueError: 200 sources are too many: z can be certified on the points it is learned from for
@@ -55,5 +55,5 @@ def n_rounded(p: int) -> float:
 
     p choices of the largest entry, and 51 levels or zero for each of the others.
     """
-    check_number(p)
+    check_n_sources(p)
     return p * float(N_LEVELS + 1) ** (p - 1)

@@ -19,7 +19,7 @@ FEW_ROWS = 200
 BLIND = ("chance", "a constant")
 
 
-class Beside(NamedTuple):
+class ReferenceLoss(NamedTuple):
     """What another way loses on its worst source, on the same rows; `clipped` as the bound is."""
 
     name: str
@@ -101,7 +101,7 @@ class Certificate(Record):
     n_parts: int = 1
     covers: str = ""
     seen: tuple[str, ...] = ()
-    beside: tuple[Beside, ...] = ()
+    beside: tuple[ReferenceLoss, ...] = ()
     sentence: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,7 +123,7 @@ class Certificate(Record):
         return any((self.robust_loss if bound is None else bound) >= loss for loss in blind)
 
     @property
-    def _blind(self) -> list[Beside]:
+    def _blind(self) -> list[ReferenceLoss]:
         return [one for one in self.beside if one.name in BLIND]
 
     def _sentence(self) -> str:

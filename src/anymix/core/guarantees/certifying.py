@@ -21,15 +21,15 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray
 from anymix.core import simplex
+from anymix.core.evaluated_points import EvaluatedPoints, gap
 from anymix.core.guarantees.bounds import paper_bounds
 from anymix.core.guarantees.candidates import n_rounded, rounded
 from anymix.core.guarantees.certificate import Certificate
 from anymix.core.guarantees.confidence import Method
-from anymix.core.guarantees.evidence import Evidence, Testimony
+from anymix.core.guarantees.evidence import Evidence, LossSummary
 from anymix.core.guarantees.facts import gather, rule_loss_bound
 from anymix.core.guarantees.premises import Assumptions
-from anymix.core.guarantees.statements import Statement, Terms, lower_ends, state
-from anymix.core.judgement import Judgement, gap
+from anymix.core.guarantees.statements import BoundOptions, Statement, lower_ends, state
 from anymix.core.losses import loss_name
 from anymix.core.measures import OwnMeasure
 from anymix.core.records import Solution
@@ -38,7 +38,7 @@ METHODS = ("auto", "betting", "bernstein", "hoeffding", "student")
 
 
 def certify(
-    problem: Judgement,
+    problem: EvaluatedPoints,
     z: ArrayLike | Solution,
     *,
     confidence: float | None = 0.95,
@@ -105,7 +105,7 @@ def certify(
     if estimated and confidence is not None:
         chosen = _chosen(method, given, clip)
         M = None if given.loss_bound is None else rule_loss_bound(problem, given)
-        terms = Terms.at(confidence, n_candidates, method=chosen, loss_bound=M, clip=clip)
+        terms = BoundOptions.at(confidence, n_candidates, method=chosen, loss_bound=M, clip=clip)
         lower = lower_ends(evidence, terms.delta)
     name = loss_name(problem.loss)
     found = certify_rows(evidence, terms, z=weights, eta=problem.eta, loss=name, assumptions=given)
@@ -124,8 +124,8 @@ def certify(
 
 
 def certify_rows(
-    evidence: Testimony,
-    terms: Terms | None,
+    evidence: LossSummary,
+    terms: BoundOptions | None,
     *,
     z: FloatArray,
     eta: float,
@@ -178,12 +178,12 @@ def _chosen(method: str, given: Assumptions, clip: float | None) -> Method | Lit
     return cast("Method | Literal['auto']", method)
 
 
-def _is_estimate(problem: Judgement, method: str) -> bool:
+def _is_estimate(problem: EvaluatedPoints, method: str) -> bool:
     """Whether the points are draws; with the pooled measure they are the distributions."""
     return method != "auto" or isinstance(problem.measure, OwnMeasure)
 
 
-def _is_held_out(problem: Judgement, z: ArrayLike | Solution, held_out: bool | None) -> bool:
+def _is_held_out(problem: EvaluatedPoints, z: ArrayLike | Solution, held_out: bool | None) -> bool:
     """Unless told, look whether a Solution was found on some of these points.
 
     Of points that repeat each other only the losses tell, where all of them are the same.

@@ -1,7 +1,7 @@
 """What rows say of a predictor, source by source: its losses there, and those of the own model.
 
-A statement asks for a few numbers of them: `Testimony`.  Rows at hand are `Evidence`; rows in parts
-answer the same questions, since each source's numbers need that source's rows alone.
+A statement asks for a few numbers of them: `LossSummary`.  Rows at hand are `Evidence`; rows in
+parts answer the same questions, since each source's numbers need that source's rows alone.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, IntArray
+from anymix.core.evaluated_points import EvaluatedPoints
 from anymix.core.guarantees.confidence import Method, mean_upper_bound
 from anymix.core.guarantees.moments import Moments
-from anymix.core.judgement import Judgement
 
 
-class Testimony(Protocol):
+class LossSummary(Protocol):
     """What a statement asks of rows, wherever they are; see `Evidence`."""
 
     @property
@@ -58,7 +58,7 @@ class Testimony(Protocol):
         """The largest over sources of the bound that holds as rows become many."""
 
 
-class Home(NamedTuple):
+class SourceSample(NamedTuple):
     """The rows of one source: losses of what is judged and of the own model, and weights.
 
     fold says which part of what is judged speaks at each row: the part that was learned without it.
@@ -105,11 +105,11 @@ class Home(NamedTuple):
 class Evidence(NamedTuple):
     """The homes of all sources, and in how many parts their rows are."""
 
-    homes: tuple[Home, ...]
+    homes: tuple[SourceSample, ...]
     n_folds: int = 1
 
     @classmethod
-    def at(cls, problem: Judgement, z: FloatArray) -> Self:
+    def at(cls, problem: EvaluatedPoints, z: FloatArray) -> Self:
         """Return what the points of a problem say of h_z; all of them are one part."""
         h, homes = problem.ratio(z)[0], []
         for k in range(problem.n_sources):
@@ -117,7 +117,7 @@ class Evidence(NamedTuple):
             y, there = problem.targets[points], w > 0
             losses = problem.loss.value(h[points], y)[there]
             own = problem.loss.value(problem.predictions[k, points], y)[there]
-            homes.append(Home(losses, own, w[there], np.zeros(losses.size, dtype=np.intp)))
+            homes.append(SourceSample(losses, own, w[there], np.zeros(losses.size, dtype=np.intp)))
         return cls(tuple(homes))
 
     @classmethod
@@ -138,7 +138,9 @@ class Evidence(NamedTuple):
             rows = np.flatnonzero((domain == k) & (w > 0))
             if not rows.size:
                 raise ValueError(f"there are no rows of source {k} to judge by.")
-            homes.append(Home(losses[rows], own[rows], w[rows] / w[rows].sum(), parts[rows]))
+            homes.append(
+                SourceSample(losses[rows], own[rows], w[rows] / w[rows].sum(), parts[rows])
+            )
         return cls(tuple(homes), int(parts.max()) + 1)
 
     @property

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from anymix._arrays import FloatArray
+from anymix.core.evaluated_points import EvaluatedPoints, gap
 from anymix.core.guarantees.premises import Assumptions, Facts, Measured
-from anymix.core.judgement import Judgement, gap
 from anymix.core.normalised import NormalisedRule
 
 
@@ -39,7 +39,7 @@ class Points(NamedTuple):
     disagreement: float | None = None
 
     @classmethod
-    def of(cls, problem: Judgement, z: FloatArray, asked: bool = False) -> Self:
+    def of(cls, problem: EvaluatedPoints, z: FloatArray, asked: bool = False) -> Self:
         """Measure them; floor and disagreement only where they are asked for."""
         here = problem.loss.value(problem.ratio(z)[0], problem.targets)
         L = problem.source_losses(z)
@@ -82,7 +82,7 @@ def _of_both(
     return None if one is None or other is None else how(one, other)
 
 
-def gather(problem: Judgement, z: FloatArray, given: Assumptions, **known: Any) -> Facts:
+def gather(problem: EvaluatedPoints, z: FloatArray, given: Assumptions, **known: Any) -> Facts:
     """Measure what `paper_bounds` needs; see `facts_of` for what else may be known."""
     # Thm 3 alone asks for a floor and one conditional.
     points = Points.of(problem, z, asked=given.mass_floor is not None)
@@ -144,7 +144,7 @@ def facts_of(
     )
 
 
-def rule_loss_bound(problem: Judgement, given: Assumptions) -> float | None:
+def rule_loss_bound(problem: EvaluatedPoints, given: Assumptions) -> float | None:
     """Return the stated M as a bound on the loss of the rule itself; None where none is stated.
 
     Of a convex combination of the h_k it is the same M; the normalised rule may lose as much more
@@ -162,7 +162,7 @@ def rule_loss_bound(problem: Judgement, given: Assumptions) -> float | None:
     return float(given.loss_bound) + more
 
 
-def _means(problem: Judgement, here: FloatArray, L: FloatArray) -> tuple[float | None, float]:
+def _means(problem: EvaluatedPoints, here: FloatArray, L: FloatArray) -> tuple[float | None, float]:
     """(1/p) Σ_k L(U, h_k) and L(U, h_z), or None where U is no mean of what is measured.
 
     With U the mean density L(U, h) is the mean of the L(D_j, h), and the first is that of the
@@ -178,7 +178,7 @@ def _means(problem: Judgement, here: FloatArray, L: FloatArray) -> tuple[float |
     return None, 0.0
 
 
-def _averages(problem: Judgement, h: FloatArray) -> FloatArray:
+def _averages(problem: EvaluatedPoints, h: FloatArray) -> FloatArray:
     """L(D_j, h) for every j, (p,), block by block."""
     out = np.zeros(problem.n_sources)
     for block in problem.measure.blocks():
@@ -187,7 +187,7 @@ def _averages(problem: Judgement, h: FloatArray) -> FloatArray:
     return out
 
 
-def _reference_mass(problem: Judgement) -> float:
+def _reference_mass(problem: EvaluatedPoints) -> float:
     """ΣU; with the own measure the masses are known up to a factor per point, and U is a mean."""
     return float(problem.reference.sum()) if problem.pooled else 1.0
 
@@ -209,7 +209,7 @@ def _price(problem: NormalisedRule, z: FloatArray) -> float:
     return float(z @ problem.masses @ problem.log_totals(z))
 
 
-def _floor(problem: Judgement) -> float:
+def _floor(problem: EvaluatedPoints) -> float:
     """Return the least D_k/U at the points; no factor per point changes it."""
     if isinstance(problem, NormalisedRule):
         return problem.mass_floor()

@@ -9,7 +9,7 @@ Both count rows as they are where a bound M on the loss serves.
     asymptotic    holds as rows become many; claimed where each source has at least `MANY` of them
     measured      no confidence is claimed
 
-h may be an average of K parts, each judged on rows that are new to it (`Averaged`).  Then
+h may be an average of K parts, each judged on rows new to it (`CrossFittedCombination`).  Then
 L_k(h) ≤ (1/K) Σ_t L_k(h_t), and
 
   * exact: a bound at δ/K on each fold, which is fresh for h_t given all other rows; their mean.
@@ -29,7 +29,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from anymix.core.guarantees.confidence import Method, mean_upper_bound
-from anymix.core.guarantees.evidence import Evidence, Testimony
+from anymix.core.guarantees.evidence import Evidence, LossSummary
 
 Ground = Literal["exact", "asymptotic", "measured"]
 
@@ -43,14 +43,14 @@ ROWS_ABOVE_CLIP, LOWEST_QUANTILE = 10, 0.9
 ROWS_FOR_BOUND = 50
 
 
-class Half(NamedTuple):
+class UpperBound(NamedTuple):
     """One statement: a number, or None where no confidence is claimed, and its ground."""
 
     upper: float | None = None
     ground: Ground = "measured"
 
 
-class Terms(NamedTuple):
+class BoundOptions(NamedTuple):
     """How bounds are found.
 
     delta is what both halves together may fail with; loss_bound a bound M on the loss that the user
@@ -76,7 +76,7 @@ class Terms(NamedTuple):
             raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}.")
         return cls((1.0 - confidence) / ways, **known)
 
-    def can_be_exact(self, evidence: Testimony) -> bool:
+    def can_be_exact(self, evidence: LossSummary) -> bool:
         """Whether rows are fresh and count alike, and no loss is negative."""
         return self.fresh and evidence.alike and evidence.least > -1e-9
 
@@ -84,8 +84,8 @@ class Terms(NamedTuple):
 class Statement(NamedTuple):
     """Both halves; c, above which no row counts, or None where losses count as they are."""
 
-    loss: Half = Half()
-    regret: Half = Half()
+    loss: UpperBound = UpperBound()
+    regret: UpperBound = UpperBound()
     clip: float | None = None
     method: str | None = None
 
@@ -95,17 +95,17 @@ class Statement(NamedTuple):
         return self.loss.upper is not None or self.regret.upper is not None
 
 
-def state(evidence: Testimony, terms: Terms) -> Statement:
+def state(evidence: LossSummary, terms: BoundOptions) -> Statement:
     """State both halves, each with half of the error probability.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> losses, domain = rng.random((2, 1000)), np.repeat([0, 1], 500)
-    >>> found = state(Evidence.of_rows(*losses, domain), Terms(0.05, loss_bound=1.0))
+    >>> found = state(Evidence.of_rows(*losses, domain), BoundOptions(0.05, loss_bound=1.0))
     >>> found.loss.ground, found.regret.ground, found.clip
     ('exact', 'exact', None)
-    >>> found = state(Evidence.of_rows(*losses, domain), Terms(0.05))
+    >>> found = state(Evidence.of_rows(*losses, domain), BoundOptions(0.05))
     >>> found.loss.ground, found.regret.ground, round(found.clip, 2)
     ('asymptotic', 'asymptotic', 0.98)
     """
@@ -132,13 +132,13 @@ def state(evidence: Testimony, terms: Terms) -> Statement:
     return _capped(evidence, found) if found.earned else Statement()
 
 
-def _many(evidence: Testimony, terms: Terms) -> bool:
+def _many(evidence: LossSummary, terms: BoundOptions) -> bool:
     """Whether an asymptotic bound may be claimed; who asks for one by name knows its limits."""
     # Weights of n equal rows need not multiply out to n in the last digit.
     return terms.method == "student" or evidence.n_rows >= MANY - 1e-6
 
 
-def _bound_in_use(evidence: Testimony, terms: Terms) -> float | None:
+def _bound_in_use(evidence: LossSummary, terms: BoundOptions) -> float | None:
     """M, where it is stated, or known and small for this many rows, and an exact bound can be."""
     if not terms.can_be_exact(evidence):
         return None
@@ -149,36 +149,38 @@ def _bound_in_use(evidence: Testimony, terms: Terms) -> float | None:
     return terms.loss_bound
 
 
-def _exact(evidence: Testimony, terms: Terms, method: Method, M: float, paired: bool) -> Half:
+def _exact(
+    evidence: LossSummary, terms: BoundOptions, method: Method, M: float, paired: bool
+) -> UpperBound:
     """max_k of the mean over folds of bounds on E min(ℓ, M), or on E (ℓ(h) − ℓ(h_k))."""
     method = "binomial" if terms.binary and not paired else method
-    return Half(evidence.exact_upper(M, paired, terms.delta, method), "exact")
+    return UpperBound(evidence.exact_upper(M, paired, terms.delta, method), "exact")
 
 
-def _asymptotic(evidence: Testimony, terms: Terms, c: float, paired: bool) -> Half:
+def _asymptotic(evidence: LossSummary, terms: BoundOptions, c: float, paired: bool) -> UpperBound:
     """max_k of the bound on E min(ℓ(h), c), or on that less E min(ℓ(h_k), c).
 
     Where all rows of a source tell the same, nothing is known of those that differ.
     """
     worst = evidence.normal_upper(c, paired, terms.delta)
     if not np.isfinite(worst):
-        return Half()
-    return Half(worst if paired else min(worst, c), "asymptotic")
+        return UpperBound()
+    return UpperBound(worst if paired else min(worst, c), "asymptotic")
 
 
-def clip_of(evidence: Testimony, without: int | None = None) -> float:
+def clip_of(evidence: LossSummary, without: int | None = None) -> float:
     """c: the quantile of own models' losses that about ten rows of the smallest source exceed."""
     q = max(LOWEST_QUANTILE, 1.0 - ROWS_ABOVE_CLIP / evidence.n_rows)
     return evidence.own_quantile(q, without)
 
 
-def _clip(evidence: Testimony, terms: Terms, without: int | None = None) -> float:
+def _clip(evidence: LossSummary, terms: BoundOptions, without: int | None = None) -> float:
     """c, at most the bound that the loss has."""
     c = clip_of(evidence, without)
     return c if terms.known_bound is None else min(c, terms.known_bound)
 
 
-def _exact_clipped(evidence: Testimony, terms: Terms) -> Statement:
+def _exact_clipped(evidence: LossSummary, terms: BoundOptions) -> Statement:
     """Bet on losses clipped by other rows; say nothing where that is no better than c itself."""
     K = evidence.n_folds
     if not terms.can_be_exact(evidence) or (K == 1 and terms.clip is None):
@@ -191,7 +193,7 @@ def _exact_clipped(evidence: Testimony, terms: Terms) -> Statement:
     loss = _exact(evidence, terms, "betting", c * K, paired=False)
     if loss.upper is None or not loss.upper < c:
         return Statement()
-    regret = _exact(evidence, terms, "betting", c, paired=True) if K == 1 else Half()
+    regret = _exact(evidence, terms, "betting", c, paired=True) if K == 1 else UpperBound()
     return Statement(loss, regret, _shown(c, terms), "betting")
 
 
@@ -206,12 +208,12 @@ def lower_ends(evidence: Evidence, delta: float) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def _shown(c: float, terms: Terms) -> float | None:
+def _shown(c: float, terms: BoundOptions) -> float | None:
     """c, unless no loss can be above it."""
     return None if terms.known_bound is not None and c >= terms.known_bound else c
 
 
-def _capped(evidence: Testimony, found: Statement) -> Statement:
+def _capped(evidence: LossSummary, found: Statement) -> Statement:
     """Where no loss is negative L_k − ε_k ≤ L_k, so that the regret is at most the loss."""
     loss, regret = found.loss, found.regret
     if loss.upper is None or regret.upper is None:

@@ -22,8 +22,8 @@ from __future__ import annotations
 import numpy as np
 
 from anymix._arrays import FloatArray
+from anymix.core.solvers.descents import DescentBatch, Points
 from anymix.core.solvers.found import TINY, TOL, Found
-from anymix.core.solvers.lanes import Lanes, Points
 from anymix.core.solvers.oracle import Oracle
 from anymix.core.solvers.penalty import Penalty
 
@@ -50,7 +50,7 @@ def descend(
     z = starts if penalty.rho == 0.0 else (1 - INWARD) * starts + INWARD * penalty.prior
     at = _ask(oracle, z, np.full(z.shape, 1.0 / p), penalty)
     losses = np.abs(at.f - penalty.values(z)[:, None] + oracle.baseline)
-    lanes = Lanes(at, penalty, max(float(losses.max(axis=1).min()), TINY))
+    lanes = DescentBatch(at, penalty, max(float(losses.max(axis=1).min()), TINY))
     lanes.slack = slack
     for _ in range(MAX_ROUNDS):
         if not _advance(lanes, oracle, penalty, tol):
@@ -61,7 +61,7 @@ def descend(
     return lanes.ends(tol)
 
 
-def _advance(lanes: Lanes, oracle: Oracle, penalty: Penalty, tol: float) -> bool:
+def _advance(lanes: DescentBatch, oracle: Oracle, penalty: Penalty, tol: float) -> bool:
     """Go one round further; tell whether anybody does."""
     if not lanes.active.size:
         return False

@@ -1,0 +1,280 @@
+"""Files that strangers made, read once and safely; files that we make, whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+
+from anymix.exceptions import AuditError, InputError, MissingError
+
+# What a run that was killed may leave beside a file that it was writing.
+TEMPORARY = re.compile(r"\.(.{1,80})-([0-9a-f]{16}|[a-z0-9_]{8})\.tmp(\.\w+)?")
+A_SOURCE = "give a source folder, as anymix source pack writes"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+STREAM = re.compile("/dev/(stdin|stdout|stderr)|/(?:dev|proc/self)/fd/([0-9]{1,6})")
+
+
+def read_folder(folder: str | Path, limits: Mapping[str, int]) -> dict[str, bytes]:
+    """Return the content of exactly the named files, each a plain file within its limit.
+
+    A file is opened once and what was read is what is used, so nothing can be changed between
+    the check and the use.
+    """
+    folder = Path(folder)
+    if not folder.exists():
+        raise MissingError(folder, "does not exist; give a folder that is there")
+    if not folder.is_dir():
+        raise AuditError(folder, f"is not a folder; {A_SOURCE}, unpacked")
+    with os.scandir(folder) as entries:
+        names = {entry.name for entry in islice(entries, len(limits) + 1)}
+    if "model.json" in names:
+        raise AuditError(folder, f"is a model folder; {A_SOURCE}")
+    strange = sorted(names - set(limits))
+    if strange:
+        raise AuditError(
+            folder,
+            f"holds {strange[0]!r}, which does not belong there; remove it if your own computer "
+            "put it there, or ask for the folder again",
+        )
+    missing = sorted(set(limits) - names)
+    if missing:
+        raise AuditError(folder, f"has no {missing[0]}; ask for the whole folder again")
+    return {name: read_file(folder / name, limit) for name, limit in limits.items()}
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """Read a plain file of at most `limit` bytes; links, pipes and devices are refused."""
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        raise AuditError(path, "is not a plain file")
+    # Another thing may have been put there since: it is neither followed nor waited for.
+    flags = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | flags)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise AuditError(path, "is not a plain file") from error
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise AuditError(path, "is not a plain file")
+        content = b"" if found.st_size > limit else file.read(limit + 1)
+    if found.st_size > limit or len(content) > limit:
+        raise AuditError(path, f"is larger than the {limit} bytes that are allowed")
+    return content
+
+
+@contextmanager
+def replacing(path: str | Path, new: bool = False, suffix: str = "") -> Iterator[Path]:
+    """Yield a temporary name beside `path`; move it into place when the block ends well.
+
+    The file that it replaces keeps its mode and owner; with `new` there must be none.  Folders and
+    links are never replaced, nor a file that changed since the block began.  Pipes and devices are
+    written to, once all is there; `suffix` is that of the temporary name where they have none.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder) / "a.txt") as temporary:
+    ...         _ = temporary.write_text("whole")
+    ...     (Path(folder) / "a.txt").read_text()
+    'whole'
+    """
+    path = Path(path)
+    if is_stream(path):
+        with _streaming(path, path.suffix or suffix) as temporary:
+            yield temporary
+        return
+    before = _replaceable(path, new)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary(path, path.stem, path.suffix)
+    # A file that others may not read is not readable for them while it is written, either.
+    mode = 0o666 if before is None else 0o600
+    with _faults_of(path, temporary):
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+        try:
+            yield temporary
+            _to_disk(temporary)
+            _publish(temporary, path, before)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _faults_of(path: Path, temporary: Path) -> Iterator[None]:
+    """Let faults of a temporary file name the one that it stands for."""
+    try:
+        yield
+    except OSError as error:
+        # To write to an open file that is full is a fault without a name.
+        full = error.filename is None and error.errno in FULL
+        if full or str(error.filename) == str(temporary):
+            error.filename = str(path)
+        raise
+
+
+def is_stream(path: str | Path) -> bool:
+    """Whether a pipe, a terminal or the like has this name, which is written to, not replaced."""
+    if _descriptor(path) is not None:
+        return True
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+
+
+def is_standard_output(path: str | Path) -> bool:
+    """Whether what is written to this stream comes out where standard output does."""
+    number = _descriptor(path)
+    try:
+        found = os.stat(path) if number is None else os.fstat(number)
+        return is_stream(path) and os.path.samestat(found, os.fstat(1))
+    except OSError:
+        return False
+
+
+def check_open(word: str) -> None:
+    """Refuse a word of the command line that names a descriptor which is not open.
+
+    Later a file of the command itself may have its number.
+    """
+    number = _descriptor(word.rpartition("=")[2])
+    if number is None:
+        return
+    try:
+        os.fstat(number)
+    except OSError as error:
+        raise InputError(
+            word, f"is not open; give a file, or open it in the shell by {number}>file"
+        ) from error
+
+
+def _descriptor(path: str | Path) -> int | None:
+    """Return the number of a stream that this process has open, such as 1 for /dev/stdout."""
+    found = STREAM.fullmatch(str(path))
+    if found is None:
+        return None
+    named = {"stdin": 0, "stdout": 1, "stderr": 2}
+    return named[found[1]] if found[1] else int(found[2])
+
+
+@contextmanager
+def _streaming(path: Path, suffix: str) -> Iterator[Path]:
+    number = _descriptor(path)
+    with tempfile.TemporaryDirectory() as folder:
+        temporary = Path(folder, f"output{suffix}")
+        temporary.touch()
+        yield temporary
+        with (
+            _faults_of(path, temporary),
+            open(path if number is None else os.dup(number), "wb") as stream,
+            open(temporary, "rb") as file,
+        ):
+            shutil.copyfileobj(file, stream)
+
+
+def _replaceable(path: Path, new: bool) -> os.stat_result | None:
+    """Return what is known of the file that is to be replaced, if any; refuse all else."""
+    found = _look(path)
+    if found is None:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise InputError(path, "is a folder; give the name of a file")
+    if stat.S_ISLNK(found.st_mode):
+        raise InputError(path, "is a link, through which nothing is written; give the file itself")
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(path, "is not a plain file; choose another name")
+    if new:
+        raise InputError(path, "exists already; choose another name or remove it first")
+    return found
+
+
+def _look(path: Path) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _publish(temporary: Path, path: Path, before: os.stat_result | None) -> None:
+    now = _look(path)
+    if now is not None and _identity(now) != (before and _identity(before)):
+        raise InputError(path, "was changed by others meanwhile and is left as it is; run again")
+    if before is not None and now is not None:
+        _take_after(temporary, before)
+        temporary.replace(path)
+        return
+    try:
+        # Unlike a rename, this fails if a file of that name has come into being.
+        os.link(temporary, path)
+    except FileExistsError as error:
+        raise InputError(
+            path, "was made by others meanwhile and is left as it is; choose another name"
+        ) from error
+    except OSError:  # a disk without hard links
+        temporary.rename(path)
+
+
+def _identity(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _take_after(temporary: Path, before: os.stat_result) -> None:
+    """Give a file the owner and the mode of the one that it replaces, as far as one may."""
+    now = os.stat(temporary)
+    if hasattr(os, "chown") and (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        with suppress(PermissionError):
+            os.chown(temporary, before.st_uid, before.st_gid)
+    temporary.chmod(stat.S_IMODE(before.st_mode))
+
+
+def _temporary(path: Path, stem: str, suffix: str) -> Path:
+    """Name a file beside another as no other file is named; TEMPORARY knows such names."""
+    return path.with_name(f".{stem[:40]}-{secrets.token_hex(8)}.tmp{suffix}")
+
+
+def _to_disk(path: Path) -> None:
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def check_new(folder: str | Path) -> None:
+    """Refuse a name that is taken."""
+    folder = Path(folder)
+    if os.path.lexists(folder):
+        raise InputError(
+            folder.absolute(), "exists already; choose another name or remove it first"
+        )
+
+
+def write_folder(folder: str | Path, files: Mapping[str, bytes], replace: bool = False) -> None:
+    """Write a new folder under a temporary name and move it into place; never over another.
+
+    With `replace` the folder that is there, and that the caller has looked into, makes way.
+    """
+    folder = Path(folder)
+    if not replace:
+        check_new(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary, old = (_temporary(folder, folder.name, "") for _ in range(2))
+    temporary.mkdir()
+    try:
+        for name, content in files.items():
+            (temporary / name).write_bytes(content)
+            _to_disk(temporary / name)
+        if replace and folder.is_dir():
+            folder.rename(old)
+        temporary.rename(folder)
+    finally:
+        for done in (temporary, old):
+            shutil.rmtree(done, ignore_errors=True)

@@ -1,0 +1,134 @@
+"""One writer at a time: a lock that the system gives up for a process that dies."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from anymix.exceptions import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+LOCK = ".lock"
+
+
+@contextmanager
+def locked(folder: str | Path) -> Iterator[None]:
+    """Hold a folder, which is made if need be, for one writer; the second one is told at once.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place, locked(place):
+    ...     with locked(place):
+    ...         pass
+    Traceback (most recent call last):
+    ...
+    anymix.exceptions.InputError: ... is being written by another anymix; wait until that has ended.
+    """
+    folder = Path(folder)
+    try:
+        made = _make(folder)
+        lock = _lock_in(folder, made)
+    except OSError as error:
+        raise InputError(folder, f"cannot be written: {error.strerror}") from error
+    if lock is None:
+        raise InputError(folder, "is being written by another anymix; wait until that has ended")
+    try:
+        yield
+    finally:
+        # Before the lock is given up, so that nobody holds a file that is about to go.
+        _remove(folder / LOCK, lock)
+        os.close(lock)
+        with suppress(OSError):  # a folder that holds something stays
+            _end(folder, made)
+
+
+def _make(folder: Path) -> bool:
+    if folder.is_dir():
+        return False
+    folder.mkdir(parents=True, exist_ok=True)
+    return True
+
+
+def _end(folder: Path, made: bool) -> None:
+    lock = folder / LOCK
+    if fcntl is None and lock.exists() and not lock.stat().st_size:
+        lock.unlink()  # Windows removes no file that is open
+    if made:
+        folder.rmdir()
+
+
+def _lock_in(folder: Path, made: bool) -> int | None:
+    """Lock a folder; one that was made for it goes again if it cannot be locked."""
+    try:
+        return _open(folder / LOCK)
+    except (OSError, InputError):
+        with suppress(OSError):
+            _end(folder, made)
+        raise
+
+
+def _open(path: Path) -> int | None:
+    """Open and lock a file; None if another process has done so."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    while True:
+        descriptor = os.open(path, flags, 0o666)
+        try:
+            held = _take(path, descriptor)
+        except (OSError, InputError):
+            os.close(descriptor)
+            raise
+        if held and _is_there(path, descriptor):
+            return descriptor
+        os.close(descriptor)
+        if not held:
+            return None
+
+
+def _is_there(path: Path, descriptor: int) -> bool:
+    """Whether the file is still the one of that name: the writer before us may have removed it."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _is_empty(descriptor: int) -> bool:
+    """Whether this is an empty file, as every lock of ours is."""
+    found = os.fstat(descriptor)
+    return stat.S_ISREG(found.st_mode) and found.st_size == 0
+
+
+def _remove(path: Path, descriptor: int) -> None:
+    """Remove the lock, unless something else has that name by now, or was written into it."""
+    with suppress(OSError):
+        if _is_empty(descriptor) and _is_there(path, descriptor):
+            path.unlink()
+
+
+def _take(path: Path, descriptor: int) -> bool:
+    if not _is_empty(descriptor):
+        raise InputError(path, "is not a lock of anymix; move it, or choose another folder")
+    try:
+        if fcntl is None:
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if isinstance(error, BlockingIOError | PermissionError):
+            return False
+        # Nobody can hold it, so that nobody misses it.
+        _remove(path, descriptor)
+        raise InputError(
+            path.parent, f"lies on a disk that knows no locks ({error.strerror}); use a local one"
+        ) from error
+    return True

@@ -1,6 +1,0 @@
-"""The paper's experiments: seeds in, records out, and from these tables and pictures."""
-
-from anymix.studies.runner import STUDIES, ProgressLine, Result, rehearse_study, run_study
-from anymix.studies.tables import render
-
-__all__ = ["STUDIES", "ProgressLine", "Result", "rehearse_study", "render", "run_study"]

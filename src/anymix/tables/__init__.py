@@ -1,0 +1,12 @@
+"""Data in: column types, categories and missing values."""
+
+from anymix.tables.columns import (
+    MOST_CATEGORIES,
+    Column,
+    Columns,
+    is_gap,
+    numbers_of,
+    words_of,
+)
+
+__all__ = ["MOST_CATEGORIES", "Column", "Columns", "is_gap", "numbers_of", "words_of"]
