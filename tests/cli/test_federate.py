@@ -5,10 +5,10 @@ import json
 import numpy as np
 
 from anymix.cli import main
-from anymix.core import Solution
+from anymix.engines import PartitionedTables, learn_in_parts
 from anymix.exchange import read_alike
 from anymix.models import reserved, write_taught
-from anymix.sources import LearningSettings
+from anymix.sources import LearningSettings, Tables
 
 
 def test_it_writes_an_app_and_never_over_another(world, tmp_path, capsys):
@@ -35,10 +35,12 @@ def test_what_cannot_be_is_said_in_a_sentence(world, tmp_path, capsys):
 
 
 def test_a_model_of_sites_says_that_its_rows_are_not_there(world, tmp_path, capsys):
-    z, ones = np.full(3, 1 / 3), np.ones(3)
-    found = Solution(z, "gamma", "auto", 0.0, 1.0, 0.0, ones, ones, "converged", 0.0, 1.0)
+    goal, rng = LearningSettings(loss="cross_entropy"), np.random.default_rng(0)
+    said = rng.dirichlet(np.ones(2), size=(3, 60))
+    tables = Tables(rng.normal(size=(3, 60)), said, classes=np.arange(2))
+    tables = tables.labelled(rng.integers(2, size=60), np.arange(60) % 3)
+    found = learn_in_parts(PartitionedTables([tables]), goal)
     with reserved(tmp_path / "model") as place:
-        goal = LearningSettings(loss="cross_entropy")
         write_taught(place, read_alike(world.sources), goal, found, {"rounds": 1})
     model = str(tmp_path / "model")
     capsys.readouterr()

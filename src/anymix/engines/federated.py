@@ -6,12 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from anymix.core import Solution
 from anymix.engines.checks import Checks
 from anymix.engines.journal import Journal
 from anymix.engines.ledger import total
-from anymix.engines.lessons import LessonInParts, SaidInParts
-from anymix.engines.noisy import solve_noisily
 from anymix.engines.site import read_expected
 from anymix.engines.sites import PATIENCE, SiteError, Sites
 from anymix.engines.tables import PartitionedTables, learn_in_parts
@@ -25,11 +22,7 @@ LOSSES = {"regression": "squared", "classification": "cross_entropy"}
 
 @dataclass(frozen=True)
 class Settings:
-    """What the server is told: where things are, what z is to achieve, how long to wait.
-
-    With `noise` the sites add noise to what they say, so that little may be asked: z alone is
-    learned, in as many rounds as `releases`, and nothing is calibrated, consulted or certified.
-    """
+    """What the server is told: where things are, what z is to achieve, how long to wait."""
 
     out: str = "model"
     sources: str = "sources"
@@ -40,8 +33,6 @@ class Settings:
     consult: bool = True
     resume: bool = False
     patience: float = PATIENCE
-    noise: bool = False
-    releases: int = 20
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Settings:
@@ -51,7 +42,7 @@ class Settings:
         Traceback (most recent call last):
         ...
         anymix.exceptions.InputError: the setting 'objektive' is unknown; there are calibrate,
-        confidence, consult, eta, noise, objective, out, patience, releases, resume, sources.
+        confidence, consult, eta, objective, out, patience, resume, sources.
         """
         known = cls.__dataclass_fields__
         for name in config:
@@ -75,10 +66,9 @@ class Settings:
 
 
 class Federated(NamedTuple):
-    """What sites have taught, with noise the solution alone; and the sites, as they were asked."""
+    """What sites have taught, and the sites, as they were asked."""
 
-    taught: Taught | None
-    solution: Solution
+    taught: Taught
     sites: Sites
 
 
@@ -97,31 +87,22 @@ def federate(
         say(f"resumes after {journal.resume()} rounds that were answered")
     else:
         journal.clear()
-    checks = Checks(list(expected), settings.noise)
+    checks = Checks(list(expected))
     sites = Sites(grid, list(expected), checks, journal, settings.patience)
     with reserved(settings.out) as place:
         try:
             rows = sites.connect()
             say(", ".join(f"{name} has {n} rows" for name, n in rows.items()))
-            found = learn(sites, goal, settings)
+            tables = PartitionedTables(sites.names, map=sites, together=sites.together)
+            taught = learn_in_parts(tables, goal)
         except SiteError as error:
             journal.note({"z": sites.last_z(), "why": str(error)})
             raise
         say(what_left(sites))
         told = {"rounds": sites.n_rounds, "rows": rows, "left": sites.left}
-        write_taught(place, received, goal, found.taught or found.solution, told)
+        write_taught(place, received, goal, taught, told)
     journal.clear()
-    return found
-
-
-def learn(sites: Sites, goal: LearningSettings, settings: Settings) -> Federated:
-    """Learn all that is learned of rows at hand; with noise z alone."""
-    tables = PartitionedTables(sites.names, map=sites, together=sites.together)
-    if not settings.noise:
-        taught = learn_in_parts(tables, goal)
-        return Federated(taught, taught.solution, sites)
-    problem = SaidInParts(LessonInParts(tables, -1), None).problem(goal.loss, goal.eta)
-    return Federated(None, solve_noisily(problem, goal.objective, settings.releases), sites)
+    return Federated(taught, sites)
 
 
 def what_left(sites: Sites) -> str:

@@ -10,13 +10,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from anymix.engines.answering import RECORDS, answer
 from anymix.engines.federated import Settings, federate
 from anymix.engines.ledger import Ledger, counted, total
 from anymix.engines.messages import need_flower, read_questions, refusal_records, reply_records
-from anymix.engines.noise import releases_in
 from anymix.engines.site import ReadRows, Site
 from anymix.engines.wire import pack, unpack
 from anymix.exceptions import InputError
@@ -84,20 +81,12 @@ def _answers(content: Any, context: Any, expected: Mapping[str, str], read_rows:
     site = Site.of(context.node_config, expected)
     part, ledger = site.part(read_rows), Ledger(site.ledger)
     questions = [unpack(arrays, RECORDS) for arrays in read_questions(content)]
-    releases, spent = 0, ""
-    if site.noise is None:
-        answers = [answer(question, part) for question in questions]
-    else:
-        releases = sum(releases_in(question) for question in questions)
-        site.noise.check(ever := ledger.releases() + releases)
-        rng = np.random.default_rng()
-        answers = [site.noise.answer(question, part, rng) for question in questions]
-        spent = f"; with noise, epsilon {site.noise.spent(ever):.3g} is spent"
+    answers = [answer(question, part) for question in questions]
     left = counted(questions, answers)
-    n, run, all_runs = ledger.add(context.run_id, left, releases)
+    n, run, all_runs = ledger.add(context.run_id, left)
     what = ", ".join(f"{numbers} of {verb}" for verb, (_, numbers) in left.items())
     LOG.info(
-        "site %s, round %d: %d numbers leave (%s), of %d rows; %d in this run, %d ever%s",
-        *(site.name, n, total(left), what, part.tables.n_points, run, all_runs, spent),
+        "site %s, round %d: %d numbers leave (%s), of %d rows; %d in this run, %d ever",
+        *(site.name, n, total(left), what, part.tables.n_points, run, all_runs),
     )
     return reply_records(site.name, [pack(one, RECORDS) for one in answers])

@@ -47,9 +47,6 @@ calibrate = true
 consult = true
 resume = false
 patience = 600.0
-# With noise at the sites: z alone is learned, by so many releases.
-noise = false
-releases = 20
 """
 
 SOURCES = '''\

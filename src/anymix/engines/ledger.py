@@ -50,19 +50,11 @@ class Ledger:
         found = plain_json(self.path.read_bytes())
         return dict(found)
 
-    def releases(self) -> int:
-        """Return how many releases with noise there were, in all runs."""
-        return sum(int(entry["releases"]) for entry in self.read().values())
-
-    def add(self, run: int, left: Counts, releases: int = 0) -> tuple[int, int, int]:
+    def add(self, run: int, left: Counts) -> tuple[int, int, int]:
         """Write down one round; return its number in this run, and numbers of the run and ever."""
         account = self.read()
-        old = account.get(str(run), {"rounds": 0, "left": {}, "releases": 0})
-        account[str(run)] = {
-            "rounds": old["rounds"] + 1,
-            "left": added(old["left"], left),
-            "releases": old["releases"] + releases,
-        }
+        old = account.get(str(run), {"rounds": 0, "left": {}})
+        account[str(run)] = {"rounds": old["rounds"] + 1, "left": added(old["left"], left)}
         with replacing(self.path) as temporary:
             temporary.write_text(json.dumps(account, indent=1), "utf-8")
         ever = sum(total(entry["left"]) for entry in account.values())

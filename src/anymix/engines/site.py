@@ -14,7 +14,6 @@ import numpy as np
 
 from anymix._version import __version__
 from anymix.engines.answering import part_of_site
-from anymix.engines.noise import Noise
 from anymix.engines.table_part import TablePart
 from anymix.exceptions import InputError, MissingError
 from anymix.exchange import MIN_ROWS, ReceivedSource, dump, evaluate_site, load, read_alike
@@ -31,8 +30,7 @@ class Site:
     """Whose rows, where they are, and where this site keeps what it needs between messages.
 
     `expected` names all sources, in order, with the SHA-256 of their manifests; `sources` is the
-    folder in which their folders lie.  min_rows and noise are the site's own to say, and nobody
-    else's.
+    folder in which their folders lie.  min_rows is the site's own to say, and nobody else's.
     """
 
     name: str
@@ -42,7 +40,6 @@ class Site:
     state: str
     target: str = "y"
     min_rows: int = MIN_ROWS
-    noise: Noise | None = None
 
     @classmethod
     def of(cls, config: Mapping[str, Any], expected: Mapping[str, str]) -> Site:
@@ -72,7 +69,6 @@ class Site:
             str(config.get("state", f"{rows}.anymix")),
             str(config.get("target", "y")),
             int(config.get("min-rows", MIN_ROWS)),
-            _noise(config),
         )
 
     @property
@@ -112,15 +108,6 @@ def read_expected(folder: str | Path, expected: Mapping[str, str]) -> list[Recei
                 one.folder, f"is not the source {name!r} that the others have; ask for it again"
             )
     return received
-
-
-def _noise(config: Mapping[str, Any]) -> Noise | None:
-    """Read `noise` (σ), `clip`, `epsilon` and `delta`; no noise unless it is asked for."""
-    if not config.get("noise"):
-        return None
-    names = {"clip": "clip", "epsilon": "most", "delta": "delta"}
-    given = {field: float(config[name]) for name, field in names.items() if name in config}
-    return Noise(float(config["noise"]), **given)
 
 
 def _named(there: Mapping[str, Path], expected: Mapping[str, str], where: str) -> list[Path]:

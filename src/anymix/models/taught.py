@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from anymix.core import Combination, CrossFittedCombination, Solution, plain
+from anymix.core import plain
 from anymix.estimators import take_up
 from anymix.exchange import ReceivedSource, all_classes
 from anymix.models.place import Place
@@ -30,23 +30,21 @@ def write_taught(
     place: Place,
     received: Sequence[ReceivedSource],
     goal: LearningSettings,
-    taught: Taught | Solution,
+    taught: Taught,
     told: Mapping[str, Any],
 ) -> Any:
     """Write a model that rows elsewhere have taught, and beside its folder what is known of them.
 
-    Of a `Solution` the densities are used as they are, and nothing is certified.  `told` is what
-    left the sites.  Returns the model.
+    `told` is what left the sites.  Returns the model.
     """
     model = taught_model(received, goal, taught)
     write_model(place, model, received)
-    certificate = taught.certificate if isinstance(taught, Taught) else None
     found = {
         **told,
         "z": model.combination_.z,
         "solution": model.solution_,
-        "certificate": certificate,
-        "sentence": None if certificate is None else certificate.sentence,
+        "certificate": taught.certificate,
+        "sentence": taught.certificate.sentence,
     }
     path = Path(place.folder)
     with replacing(path.with_name(path.name + BESIDE)) as temporary:
@@ -54,9 +52,7 @@ def write_taught(
     return model
 
 
-def taught_model(
-    received: Sequence[ReceivedSource], goal: LearningSettings, taught: Taught | Solution
-) -> Any:
+def taught_model(received: Sequence[ReceivedSource], goal: LearningSettings, taught: Taught) -> Any:
     """Return an estimator as if it was fitted, without the tables of a fit."""
     kind = TASKS[received[0].manifest.task]
     names = ("loss", "eta", "objective", "calibrate", "confidence", "consult", "shrinkage")
@@ -68,13 +64,6 @@ def taught_model(
     classes = all_classes(received)
     if classes is not None:
         model.classes_ = classes
-    take_up(model, taught if isinstance(taught, Taught) else _z_alone(taught, goal))
+    take_up(model, taught)
     model.set_aside_, model.certificate_, model.novelty_ = (), None, None
     return model
-
-
-def _z_alone(found: Solution, goal: LearningSettings) -> Any:
-    """What z alone teaches: densities as they are, and nothing of how models do elsewhere."""
-    used = CrossFittedCombination.of(Combination(found.z, goal.eta, None, goal.rule))
-    unknown = np.diag(found.own_losses), np.zeros((found.z.size,) * 2)
-    return Taught(used, cast(Any, None), found, None, None, unknown, None)
