@@ -27,6 +27,8 @@ ROOMS = (
     "anymix.models",
     "anymix.engines",
     "anymix.report",
+    "anymix.tables",
+    "anymix.storage",
 )
 LISTED = ("Parameters", "Attributes", "Returns", "Yields", "Raises")
 HEAD = """# API reference
@@ -69,11 +71,24 @@ def _room(room: ModuleType, described: dict[Any, str]) -> str:
 def _entry(room: ModuleType, name: str, described: dict[Any, str]) -> str:
     thing = getattr(room, name)
     head = f"### {name}\n\n"
-    if isinstance(thing, dict):
-        return head + f"By name: {', '.join(f'`{key}`' for key in thing)}.\n\n"
+    if is_constant(thing):
+        return head + constant(thing)
     body = "".join(_sections(inspect.getdoc(thing) or "", room, name))
     methods = _methods(thing, described) if inspect.isclass(thing) else ""
     return f"{head}```python\n{name}{_signature(thing)}\n```\n\n{body}{methods}"
+
+
+def is_constant(thing: Any) -> bool:
+    """Return whether a public name is neither a class nor a function: it has no docstring."""
+    return not inspect.isclass(thing) and not inspect.isroutine(thing)
+
+
+def constant(thing: Any) -> str:
+    """Return what a constant holds: the keys of a dictionary, or its value if that is short."""
+    if isinstance(thing, dict):
+        return f"By name: {', '.join(f'`{key}`' for key in thing)}.\n\n"
+    value = repr(thing)
+    return f"A constant: `{value}`.\n\n" if len(value) <= 80 else "A constant.\n\n"
 
 
 def _signature(thing: Any) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LIBRARY = ROOT / "src" / "anymix"
+PACKAGES = (ROOT / "src" / "anymix", ROOT / "experiments")
 PAGE = ROOT / "docs" / "paper_map.md"
 CLAIM = re.compile(r"(?:\A|\n)\s*Paper:\s(.+?)\.\s*\Z", re.DOTALL)
 NO_CODE = "to come"
@@ -28,10 +28,11 @@ def claimed(docstring: str) -> list[str]:
     return [" ".join(item.split()) for item in found[1].split(",")] if found else []
 
 
-def documented(path: Path) -> Iterator[tuple[str, str]]:
+def documented(path: Path, package: Path) -> Iterator[tuple[str, str]]:
     """Yield the dotted name, without "anymix.", and the docstring of everything in a file."""
-    parts = path.relative_to(LIBRARY).with_suffix("").parts
-    module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    parts = path.relative_to(package.parent).with_suffix("").parts
+    parts = parts[:-1] if parts[-1] == "__init__" else parts
+    module = ".".join(parts[1:] if parts[0] == "anymix" else parts)
 
     def walk(node: ast.AST, name: str) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
@@ -46,10 +47,11 @@ def documented(path: Path) -> Iterator[tuple[str, str]]:
 def carriers() -> dict[str, list[tuple[str, Path]]]:
     """Return for each item the names that claim it, each with its file, in order."""
     found: dict[str, list[tuple[str, Path]]] = {}
-    for path in sorted(LIBRARY.rglob("*.py")):
-        for name, docstring in documented(path):
-            for item in claimed(docstring):
-                found.setdefault(item, []).append((name, path))
+    for package in PACKAGES:
+        for path in sorted(package.rglob("*.py")):
+            for name, docstring in documented(path, package):
+                for item in claimed(docstring):
+                    found.setdefault(item, []).append((name, path))
     return found
 
 
@@ -71,7 +73,7 @@ def _row(line: str, known: dict[str, list[tuple[str, Path]]]) -> str:
 
 
 def _words(cell: str) -> str:
-    return cell if cell and "](../src" not in cell else NO_CODE
+    return cell if cell and ".py)" not in cell else NO_CODE
 
 
 def _link(name: str, path: Path) -> str:

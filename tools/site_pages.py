@@ -96,8 +96,8 @@ def _room_page(name: str) -> str:
 def _entries(room: Any) -> Iterator[str]:
     for name in api_page.public(room):
         thing = getattr(room, name)
-        if isinstance(thing, dict):
-            yield f"## {name}\n\nBy name: {', '.join(f'`{key}`' for key in thing)}.\n\n"
+        if api_page.is_constant(thing):
+            yield f"## {name}\n\n{api_page.constant(thing)}"
         else:
             inherited = "true" if name in WHOLE else "false"
             yield f"::: {_place(thing)}\n    options:\n      inherited_members: {inherited}\n\n"
@@ -110,8 +110,9 @@ def _place(thing: Any) -> str:
 def _summaries(room: Any, path: str) -> Iterator[str]:
     for name in api_page.public(room):
         thing = getattr(room, name)
-        anchor = name.lower() if isinstance(thing, dict) else _place(thing)
-        summary = "" if isinstance(thing, dict) else (inspect.getdoc(thing) or "").split("\n\n")[0]
+        constant = api_page.is_constant(thing)
+        anchor = name.lower() if constant else _place(thing)
+        summary = "" if constant else (inspect.getdoc(thing) or "").split("\n\n")[0]
         yield f"- [`{name}`]({path}#{anchor}): {' '.join(summary.split())}\n"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "src" / "anymix"
+STUDIES = ROOT / "experiments"
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITION = (*FUNCTION, ast.ClassDef)
 
@@ -62,14 +63,15 @@ class Module:
         return ".".join([*up, *([node.module] if node.module else [])])
 
 
-def read_module(path: Path) -> Module:
-    parts = path.relative_to(LIBRARY.parent).with_suffix("").parts
+def read_module(path: Path, root: Path = LIBRARY.parent) -> Module:
+    parts = path.relative_to(root).with_suffix("").parts
     is_package = parts[-1] == "__init__"
     name = ".".join(parts[:-1] if is_package else parts)
     return Module(name, path.read_text(encoding="utf-8"), is_package)
 
 
 MODULES = [read_module(path) for path in sorted(LIBRARY.rglob("*.py"))]
+EXPERIMENTS = [read_module(path, ROOT) for path in sorted(STUDIES.rglob("*.py"))]
 
 
 def made_up(text: str, name: str = "anymix.sources.made_up") -> Module:

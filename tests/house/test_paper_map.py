@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.house.source_tree import MODULES, ROOT
+from tests.house.source_tree import EXPERIMENTS, MODULES, ROOT
 from tools import paper_map
 
 ITEMS = [
@@ -25,7 +25,7 @@ def _claims() -> dict[str, set[str]]:
     """Name and items of everything with a `Paper:` line, read apart from the generator."""
     found: dict[str, set[str]] = {}
     documented = ast.Module | ast.ClassDef | ast.FunctionDef
-    for module in MODULES:
+    for module in [*MODULES, *EXPERIMENTS]:
         stack = [(module.tree, module.name.removeprefix("anymix."))]
         while stack:
             node, name = stack.pop()
