@@ -21,10 +21,15 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from anymix.monitor import estimate_mixture, expected_loss
-from anymix.monitor._intervals import exact_interval, worth
-from anymix.monitor._moments import confusion_matrix, posterior
-from anymix.monitor._resample import resampled_means, resampled_source_means
-from anymix.monitor.estimate import invert, whitener
+from anymix.monitor.mixture import invert, whitener
+from anymix.monitor.uncertainty import (
+    confusion_matrix,
+    exact_interval,
+    posterior,
+    resampled_means,
+    resampled_source_means,
+    worth,
+)
 
 Array = NDArray[np.float64]
 CONFIDENCE = 0.95

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from anymix.core import Problem, combine, simplex
 from anymix.monitor import Alarm, MixtureEstimate, adapt_labelled, adapt_z, estimate_mixture
-from anymix.monitor.adapt import label_noise
+from anymix.monitor.adaptation import label_noise
 
 shares = st.lists(st.floats(0.01, 1), min_size=3, max_size=3).map(lambda v: np.array(v) / sum(v))
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import binomtest
 
 from anymix.monitor import Monitor, adapt_z, estimate_mixture
-from anymix.monitor._intervals import exact_interval, worth
-from anymix.monitor.estimate import confusion_matrix
+from anymix.monitor.mixture import confusion_matrix
+from anymix.monitor.uncertainty import exact_interval, worth
 
 DOMAIN = np.repeat([0, 1, 2], 60)
 

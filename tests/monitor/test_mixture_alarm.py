@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from anymix.monitor import Scores, alarm, mixture_alarm, novelty_scores
-from anymix.monitor.estimate import confusion_matrix, invert, whitener
+from anymix.monitor.mixture import confusion_matrix, invert, whitener
 
 DOMAIN = np.repeat([0, 1, 2], 60)
 

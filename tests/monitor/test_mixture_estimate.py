@@ -8,12 +8,13 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize, minimize_scalar
 
 from anymix.core import simplex
-from anymix.monitor import _resample, estimate_mixture
-from anymix.monitor._least_squares import nearest_to_origin, simplex_least_squares
-from anymix.monitor.estimate import (
+from anymix.monitor import estimate_mixture, uncertainty
+from anymix.monitor.mixture import (
     confusion_matrix,
     expectation_maximisation,
+    nearest_to_origin,
     posterior,
+    simplex_least_squares,
     whitener,
 )
 
@@ -225,22 +226,22 @@ def test_a_single_source_is_the_whole_traffic():
     assert (e.mixture, e.lower, e.upper) == ([1.0], [1.0], [1.0])
 
 
-@pytest.mark.parametrize("n", [50, _resample.MANY_ROWS])
+@pytest.mark.parametrize("n", [50, uncertainty.MANY_ROWS])
 def test_resampled_means_have_the_spread_of_means(n):
     rng = np.random.default_rng(0)
     table = rng.random((2, n))
     table[1] += table[0]
-    means = _resample.resampled_means(table, 3000, rng)
+    means = uncertainty.resampled_means(table, 3000, rng)
     se = np.sqrt(table.var(axis=1) / n)
     assert np.all(np.abs(means.mean(axis=0) - table.mean(axis=1)) < 5 * se / np.sqrt(3000))
     np.testing.assert_allclose(np.cov(means.T) * n, np.cov(table), rtol=0.15)
 
 
-@pytest.mark.parametrize("n", [60, _resample.MANY_ROWS])
+@pytest.mark.parametrize("n", [60, uncertainty.MANY_ROWS])
 def test_rows_are_drawn_with_their_chances(n):
     rng = np.random.default_rng(0)
     table, share = rng.random((2, 30)), rng.dirichlet(np.ones(30))
-    means = _resample.resampled_means(table, 3000, rng, share, n)
+    means = uncertainty.resampled_means(table, 3000, rng, share, n)
     np.testing.assert_allclose(means.mean(axis=0), table @ share, atol=5e-3)
     spread = np.cov(table, aweights=share, ddof=0)
     np.testing.assert_allclose(np.cov(means.T) * n, spread, rtol=0.2, atol=5e-3)
@@ -248,7 +249,7 @@ def test_rows_are_drawn_with_their_chances(n):
 
 def test_row_counts_are_draws_of_n_rows_that_have_a_chance():
     share = np.array([0.0, 0.5, 0.0, 0.5, 0.0])
-    counts = _resample.row_counts(5, 7, 11, np.random.default_rng(0), share)
+    counts = uncertainty.row_counts(5, 7, 11, np.random.default_rng(0), share)
     assert counts.shape == (11, 5)
     assert (counts.sum(axis=1) == 7).all()
     assert not counts[:, share == 0].any()

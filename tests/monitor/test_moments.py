@@ -7,16 +7,18 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import multivariate_normal, norm, skew, t
 
-from anymix.monitor._intervals import joint_confidence, skewed_interval, student_interval
-from anymix.monitor._moments import (
+from anymix.monitor.uncertainty import (
     POWERS,
-    Evidence,
     Spread,
+    TrafficSample,
     confusion_matrix,
+    joint_confidence,
     less_sure,
     mean_moments,
     posterior,
+    skewed_interval,
     spread,
+    student_interval,
 )
 
 DOMAIN = np.repeat([0, 1, 2], [40, 30, 50])
@@ -27,7 +29,7 @@ def evidence(planar, rng, n=200, mixture=(0.5, 0.3, 0.2), domain=DOMAIN):
         np.exp(planar.log_responsibilities(planar.rows(rows, rng)))
         for rows in (rng.choice(3, n, p=mixture), domain)
     ]
-    return Evidence(*tables, domain, np.array(mixture))
+    return TrafficSample(*tables, domain, np.array(mixture))
 
 
 def weighted_value(given, f, v, w):
@@ -78,7 +80,7 @@ def test_rows_that_name_their_source_give_the_textbooks_error():
     eye, domain = np.eye(3), np.repeat([0, 1, 2], 100)
     traffic, reference = eye[:, np.repeat([0, 1, 2], counts)], eye[:, domain]
     f = rng.normal(domain, 1.0 + domain)
-    found = spread(Evidence(traffic, reference, domain, counts / 1000), f[None])
+    found = spread(TrafficSample(traffic, reference, domain, counts / 1000), f[None])
     L = np.array([f[domain == k].mean() for k in range(3)])
     v = np.array([f[domain == k].var(ddof=1) for k in range(3)])
     share = counts / 1000
@@ -92,9 +94,11 @@ def test_welch_counts_the_degrees_of_freedom():
     domain, rng = np.repeat([0, 1], [9, 400]), np.random.default_rng(0)
     eye = np.eye(2)
     f = np.where(domain == 0, 100 * rng.normal(size=409), 0.0)
-    found = spread(Evidence(eye[:, domain], eye[:, domain], domain, np.array([0.5, 0.5])), f[None])
+    found = spread(
+        TrafficSample(eye[:, domain], eye[:, domain], domain, np.array([0.5, 0.5])), f[None]
+    )
     assert found.freedom[0] > 8
-    sure = Evidence(eye[:, np.zeros(5000, int)], eye[:, domain], domain, np.array([1.0, 0.0]))
+    sure = TrafficSample(eye[:, np.zeros(5000, int)], eye[:, domain], domain, np.array([1.0, 0.0]))
     assert spread(sure, f[None]).freedom[0] == pytest.approx(8.0, rel=0.02)
 
 
@@ -105,7 +109,7 @@ def test_values_and_errors_follow_the_unit(seed, p, scale, shift):
     domain = np.repeat(np.arange(p), 12)
     r = rng.dirichlet(np.ones(p), 12 * p).T + 3 * np.eye(p)[:, domain]
     t_ = rng.dirichlet(np.ones(p), 40).T
-    given_ = Evidence(t_, r / r.sum(axis=0), domain, rng.dirichlet(np.ones(p)))
+    given_ = TrafficSample(t_, r / r.sum(axis=0), domain, rng.dirichlet(np.ones(p)))
     f = rng.normal(size=12 * p)
     one, other = (spread(given_, x[None]) for x in (f, scale * f + shift))
     np.testing.assert_allclose(other.value, scale * one.value + shift, rtol=1e-6, atol=1e-6)
@@ -118,7 +122,7 @@ def test_values_and_errors_follow_the_unit(seed, p, scale, shift):
 
 def test_what_cannot_be_told_apart_has_no_finite_error():
     r, domain = np.full((2, 8), 0.5), np.repeat([0, 1], 4)
-    found = spread(Evidence(r, r, domain, np.array([0.4, 0.6])), np.arange(8.0)[None])
+    found = spread(TrafficSample(r, r, domain, np.array([0.4, 0.6])), np.arange(8.0)[None])
     assert np.isinf(found.error[0])
     assert np.isneginf(skewed_interval(found, 0.9)[0][0])
 

@@ -29,7 +29,14 @@ from anymix.core import (
 from anymix.estimators import Comparison, Verdict
 from anymix.exceptions import AuditError, InputError
 from anymix.exchange import facts_of, parse_json
-from anymix.monitor import Alarm, ExpectedLoss, MixtureEstimate, TrafficReport, describe, spoken
+from anymix.monitor import (
+    Alarm,
+    ExpectedLoss,
+    MixtureEstimate,
+    TrafficReport,
+    describe_traffic,
+    with_sentence,
+)
 from anymix.sources import WRONG, is_of_labels
 from anymix.storage import read_file, replacing
 
@@ -258,9 +265,9 @@ def _check_traffic(found: TrafficReport, model: Any) -> TrafficReport:
     lost = found.expected_loss
     if lost is not None:
         _check_expected_loss(lost, estimate, alarm, loss_name(get_loss(model.loss)))
-        lost = spoken(lost)
+        lost = with_sentence(lost)
     # Sentences are made anew, never read.
-    return TrafficReport(estimate, alarm, names, describe(estimate, alarm, names), lost)
+    return TrafficReport(estimate, alarm, names, describe_traffic(estimate, alarm, names), lost)
 
 
 def _check_expected_loss(

@@ -21,10 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 from anymix._arrays import FloatArray, source_numbers
 from anymix.core import Record
 from anymix.exceptions import ParameterError
-from anymix.monitor import _inputs
-from anymix.monitor._moments import confusion_matrix
-from anymix.monitor._resample import CHUNK, resampled_means, resampled_source_means
-from anymix.monitor.estimate import invert, whitener
+from anymix.monitor.mixture import invert, whitener
+from anymix.monitor.scores import shares
+from anymix.monitor.uncertainty import (
+    CHUNK,
+    confusion_matrix,
+    resampled_means,
+    resampled_source_means,
+)
 
 N_THRESHOLDS = 30
 # Held-out rows of a source beyond these add cost but no power that matters.
@@ -127,7 +131,7 @@ def check_level(level: float, n_bootstrap: int) -> None:
 
 def _scores(evidence: Scores, name: str, n_sources: int | None = None) -> FloatArray:
     """Stack responsibilities and novelty: shape (p + 1, n)."""
-    r = _inputs.shares(evidence.log_r, f"log_r of {name}", n_sources)
+    r = shares(evidence.log_r, f"log_r of {name}", n_sources)
     novelty = np.asarray(evidence.novelty, dtype=float)
     if novelty.shape != r.shape[1:] or not np.isfinite(novelty).all():
         raise ValueError(

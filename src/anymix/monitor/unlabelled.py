@@ -12,10 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from anymix._arrays import FloatArray, source_numbers
 from anymix.core import Record
-from anymix.monitor import _inputs
-from anymix.monitor._intervals import skewed_interval
-from anymix.monitor._moments import Evidence, Spread, confusion_matrix, mean_moments, spread
-from anymix.monitor.estimate import MixtureEstimate
+from anymix.monitor.mixture import MixtureEstimate
+from anymix.monitor.scores import shares
+from anymix.monitor.uncertainty import (
+    Spread,
+    TrafficSample,
+    confusion_matrix,
+    mean_moments,
+    skewed_interval,
+    spread,
+)
 
 
 @dataclass(frozen=True)
@@ -101,12 +107,12 @@ def expected_loss(
     >>> found.lower < 0.7 * 1.0 + 0.3 * 2.0 < found.upper
     True
     """
-    reference = _inputs.shares(log_r_reference, "log_r_reference")
+    reference = shares(log_r_reference, "log_r_reference")
     p, m = reference.shape
-    traffic = _inputs.shares(log_r_traffic, "log_r_traffic", p)
+    traffic = shares(log_r_traffic, "log_r_traffic", p)
     domain = source_numbers(sample_domain, p, m, least=2)
     values = checked_losses(losses, m)
-    evidence = Evidence(traffic, reference, domain, estimate.mixture)
+    evidence = TrafficSample(traffic, reference, domain, estimate.mixture)
     L = confusion_matrix(values[None], domain)[0]
     value = float(estimate.mixture @ L)
     lower, upper = _interval(evidence, values, estimate.confidence)
@@ -124,7 +130,7 @@ def expected_loss(
         trusted=trusted,
         sentence="",
     )
-    return spoken(found)
+    return with_sentence(found)
 
 
 def checked_losses(losses: ArrayLike, m: int) -> FloatArray:
@@ -139,7 +145,9 @@ def checked_losses(losses: ArrayLike, m: int) -> FloatArray:
     return values
 
 
-def _interval(evidence: Evidence, losses: FloatArray, confidence: float) -> tuple[float, float]:
+def _interval(
+    evidence: TrafficSample, losses: FloatArray, confidence: float
+) -> tuple[float, float]:
     """The interval of Σ_k λ_k L_k, within what the L_k can be."""
     lower, upper = skewed_interval(spread(evidence, losses[None]), confidence)
     # The ends of all L_k hold more surely, as they only cut.
@@ -160,7 +168,7 @@ def _at_home(losses: FloatArray, domain: NDArray[np.intp]) -> Spread:
     return Spread(L, np.sqrt(variance), sizes.astype(float) - 1.0, skewness, np.diag(variance))
 
 
-def spoken(found: ExpectedLoss) -> ExpectedLoss:
+def with_sentence(found: ExpectedLoss) -> ExpectedLoss:
     """Give an expected loss its sentence."""
     return replace(found, sentence=describe_loss(found))
 

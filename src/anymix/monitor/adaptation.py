@@ -12,9 +12,9 @@ from scipy.special import softmax
 
 from anymix._arrays import FloatArray
 from anymix.core import Loss, Penalty, Problem, SolverWarning, simplex
-from anymix.monitor import _inputs
 from anymix.monitor.alarm import Alarm
-from anymix.monitor.estimate import MixtureEstimate
+from anymix.monitor.mixture import MixtureEstimate
+from anymix.monitor.scores import log_table
 
 # A share below e^-50 cannot be seen beside η; its square must not be a denormal number.
 LOWEST = -50.0
@@ -96,7 +96,7 @@ def adapt_labelled(
     >>> bool(z[0] > 0.8)
     True
     """
-    table = np.maximum(_inputs.log_table(log_r, "log_r"), LOWEST)
+    table = np.maximum(log_table(log_r, "log_r"), LOWEST)
     p, n = table.shape
     prior = simplex.check(z_prior, p, "z_prior")
     problem = Problem(

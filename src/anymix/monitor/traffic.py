@@ -6,20 +6,19 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, IntArray, n_rows, named_sources
 from anymix._parameters import Share, check
-from anymix.core import Record
-from anymix.monitor import _losses
-from anymix.monitor.adapt import adapt_labelled, adapt_z
+from anymix.core import CrossFittedCombination, Record, get_loss, loss_name, losses_at
+from anymix.monitor.adaptation import adapt_labelled, adapt_z
 from anymix.monitor.alarm import Alarm, Scores, check_level, mixture_alarm
-from anymix.monitor.estimate import SETTINGS, MixtureEstimate, estimate_mixture
-from anymix.monitor.unlabelled import ExpectedLoss, checked_losses, expected_loss, spoken
-from anymix.sources import Tables
+from anymix.monitor.mixture import SETTINGS, MixtureEstimate, estimate_mixture
+from anymix.monitor.unlabelled import ExpectedLoss, checked_losses, expected_loss, with_sentence
+from anymix.sources import HeldOut, Tables, crossed_answers
 
 
 class Watched(Protocol):
@@ -161,9 +160,7 @@ class Monitor:
         )
         if monitor.losses is None and (others is None or others.targets is not None):
             monitor.reference_losses = (
-                _losses.losses_held_out(model)
-                if others is None
-                else _losses.losses_of_tables(model, others)
+                losses_held_out(model) if others is None else losses_of_tables(model, others)
             )
         return monitor
 
@@ -182,13 +179,13 @@ class Monitor:
         return named_sources(self.sample_domain, self.model.source_names_)
 
     @cached_property
-    def reference_losses(self) -> _losses.Losses | None:
+    def reference_losses(self) -> Losses | None:
         """The model's losses at the held-out rows and their name, if they can be known."""
         if self.losses is not None:
-            return _losses.Losses(checked_losses(self.losses, len(self.domain)))
+            return Losses(checked_losses(self.losses, len(self.domain)))
         if self.y_reference is None:
             return None
-        return _losses.losses_of_rows(self.model, self.X_reference, self.y_reference, self.domain)
+        return losses_of_rows(self.model, self.X_reference, self.y_reference, self.domain)
 
     def estimate(self, X: Any, rng: int | np.random.Generator = 0) -> TrafficReport:
         """Return the mixture of the rows X, the alarm, a sentence and, if known, the loss."""
@@ -206,7 +203,7 @@ class Monitor:
             rng=rng,
         )
         alarm = mixture_alarm(traffic, self.reference, domain, self.level, self.n_bootstrap, rng)
-        said = describe(estimate, alarm, names)
+        said = describe_traffic(estimate, alarm, names)
         return TrafficReport(estimate, alarm, names, said, self._lost(traffic, estimate, alarm))
 
     def _lost(
@@ -218,7 +215,7 @@ class Monitor:
         tables = traffic.log_r, self.reference.log_r, self.domain
         rings = alarm.rings
         found = expected_loss(estimate, *tables, known.values, known.loss, trusted=not rings)
-        return spoken(replace(found, fresh=known.fresh))
+        return with_sentence(replace(found, fresh=known.fresh))
 
     def expected_loss(self, X: Any, rng: int | np.random.Generator = 0) -> ExpectedLoss:
         """Return what the deployed model loses on the rows X, without their labels.
@@ -227,9 +224,7 @@ class Monitor:
         """
         found = self.estimate(X, rng).expected_loss
         if found is None:
-            raise ValueError(
-                f"the model's losses at the held-out rows are not known; {_losses.REMEDY}."
-            )
+            raise ValueError(f"the model's losses at the held-out rows are not known; {REMEDY}.")
         return found
 
     def adapt(self, X: Any, y: ArrayLike | None = None, rng: int | np.random.Generator = 0) -> Any:
@@ -252,11 +247,11 @@ class Monitor:
         adapted.combination_ = model.combination_.with_z(z)
         adapted.certificate_ = None
         if getattr(model, "held_out_", None) is not None:
-            adapted.held_out_ = _losses.answered_again(model, adapted.combination_)
+            adapted.held_out_ = answered_again(model, adapted.combination_)
         return adapted
 
 
-def describe(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[str]) -> str:
+def describe_traffic(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[str]) -> str:
     """Say in one sentence what the traffic is.
 
     Examples
@@ -264,7 +259,7 @@ def describe(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[str]) -> s
     >>> estimate = MixtureEstimate(
     ...     mixture=np.array([0.9, 0.1]), lower=np.array([0.8, 0.0]), upper=np.array([1.0, 0.2]),
     ...     condition_number=1.5, method="inversion", n=200, confidence=0.95)
-    >>> print(describe(estimate, Alarm(False, 0.4, 0.01, 0.05), ["a", "b"]))
+    >>> print(describe_traffic(estimate, Alarm(False, 0.4, 0.01, 0.05), ["a", "b"]))
     These 200 rows are a mixture of 90 % a (80 to 100), 10 % b (0 to 20), each range by itself with
     95 % confidence; nothing strange (p = 0.4).
     """
@@ -283,3 +278,53 @@ def describe(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[str]) -> s
         f"These {estimate.n} rows are a mixture of {shares}, each range by itself with "
         f"{100 * estimate.confidence:g} % confidence; nothing strange (p = {alarm.p_value:.2g})."
     )
+
+
+# What to do where there are none.
+REMEDY = (
+    "give losses, the deployed model's loss at each held-out row, or y_reference, the labels of "
+    "X_reference, to Monitor(model, X_reference, sample_domain)"
+)
+
+
+class Losses(NamedTuple):
+    """Losses at the held-out rows (m,), the name of the loss, whether z never saw these rows."""
+
+    values: FloatArray
+    loss: str = ""
+    fresh: bool = True
+
+
+def losses_of_rows(model: Any, X: Any, y: Any, domain: IntArray) -> Losses:
+    """ℓ(h(x_i), y_i) of the model's own predictions at labelled rows."""
+    if not hasattr(model, "evaluate"):
+        raise ValueError(f"y_reference is of use only to models that evaluate rows; {REMEDY}.")
+    names = np.array([str(name) for name in model.source_names_], dtype=object)
+    return losses_of_tables(model, model.evaluate(X, y, names[domain]))
+
+
+def losses_of_tables(model: Any, tables: Tables) -> Losses:
+    """The same at rows that all sources have answered."""
+    h = model.combination_.predict(tables.log_masses, tables.predictions)
+    return _model_losses(h, tables, model)
+
+
+def losses_held_out(model: Any) -> Losses | None:
+    """Losses at the rows that z was learned from, each predicted by what had not seen it."""
+    held_out = getattr(model, "held_out_", None)
+    if held_out is None:
+        return None
+    found = _model_losses(held_out.predictions, model.tables_, model)
+    return found._replace(fresh=getattr(held_out, "crossed", True))
+
+
+def answered_again(model: Any, combination: CrossFittedCombination) -> HeldOut:
+    """What another combination of the same parts says at the rows that z was learned from."""
+    held_out: HeldOut = model.held_out_
+    answers = crossed_answers(model.tables_, combination, held_out.fold)
+    return replace(held_out, predictions=answers)
+
+
+def _model_losses(h: FloatArray, tables: Tables, model: Any) -> Losses:
+    values = losses_at(np.asarray(h), np.asarray(tables.targets), model.loss)
+    return Losses(np.asarray(values), loss_name(get_loss(model.loss)))

@@ -18,21 +18,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import nnls
 
 from anymix._arrays import FloatArray, source_numbers
 from anymix._parameters import Number, Rule, Share, Words, check
 from anymix.core import Record, simplex
-from anymix.monitor import _inputs
-from anymix.monitor._intervals import (
+from anymix.monitor.scores import shares
+from anymix.monitor.uncertainty import (
     Ends,
+    TrafficSample,
+    confusion_matrix,
     exact_interval,
     joint_confidence,
+    posterior,
+    resampled_means,
+    spread,
     student_interval,
     worth,
 )
-from anymix.monitor._least_squares import simplex_least_squares
-from anymix.monitor._moments import Evidence, confusion_matrix, posterior, spread
-from anymix.monitor._resample import resampled_means
 
 
 @dataclass(frozen=True)
@@ -118,9 +121,9 @@ def estimate_mixture(
     >>> estimate_mixture(log_r(traffic), log_r(domain), domain).mixture.round(1)
     array([0.7, 0.3])
     """
-    reference = _inputs.shares(log_r_reference, "log_r_reference")
+    reference = shares(log_r_reference, "log_r_reference")
     p, m = reference.shape
-    traffic = _inputs.shares(log_r_traffic, "log_r_traffic", p)
+    traffic = shares(log_r_traffic, "log_r_traffic", p)
     domain = source_numbers(sample_domain, p, m, least=2)
     _check_settings(method, n_bootstrap, confidence)
     rng = np.random.default_rng(rng)
@@ -143,7 +146,7 @@ def estimate_mixture(
     )
 
 
-class Found(NamedTuple):
+class MixtureFit(NamedTuple):
     """λ̂, the covariance of its errors, and what gives intervals for a confidence."""
 
     mixture: FloatArray
@@ -151,7 +154,7 @@ class Found(NamedTuple):
     ends: Callable[[float], Ends]
 
 
-def _interval(found: Found, n: FloatArray, confidence: float) -> Ends:
+def _interval(found: MixtureFit, n: FloatArray, confidence: float) -> Ends:
     """Cut the interval to [0, 1]; it holds λ̂ and the exact interval for n rows of known source.
 
     Few rows that look alike are alike in every resample too, which would leave no width at all.
@@ -221,16 +224,16 @@ def _invert(
     domain: NDArray[np.intp],
     size: int,
     rng: np.random.Generator,
-) -> Found:
+) -> MixtureFit:
     """Solve C λ = mean r by weighted least squares, again with posteriors; errors by `spread`."""
     mixture = simplex.uniform(len(reference))
     for _ in range(3):
         t, r = posterior(traffic, mixture), posterior(reference, mixture)
         W = whitener(t, r, domain)
         mixture = invert(W, confusion_matrix(r, domain), t.mean(axis=1))
-    evidence = Evidence(traffic, reference, domain, mixture)
+    evidence = TrafficSample(traffic, reference, domain, mixture)
     found = spread(evidence, np.eye(mixture.size)[:, domain])
-    return Found(mixture, found.covariance, partial(student_interval, found))
+    return MixtureFit(mixture, found.covariance, partial(student_interval, found))
 
 
 def expectation_maximisation(r: FloatArray, max_iter: int = 10_000) -> FloatArray:
@@ -261,7 +264,7 @@ def _most_likely(
     domain: NDArray[np.intp],
     size: int,
     rng: np.random.Generator,
-) -> Found:
+) -> MixtureFit:
     """EM on the traffic; resamples move one Newton step from its answer, exactly on the simplex.
 
     With D = r / Σ_j λ̂_j r_j, g* a resampled mean of D and H = mean DD', the resampled
@@ -279,4 +282,69 @@ def _most_likely(
         lower, upper = np.percentile(draws, [tail, 100.0 - tail], axis=0)
         return lower, upper
 
-    return Found(mixture, np.atleast_2d(np.cov(draws.T)), percentiles)
+    return MixtureFit(mixture, np.atleast_2d(np.cov(draws.T)), percentiles)
+
+
+# Of x'g − min g with entries of M up to 1: rounding leaves 1e-15, broken answers left 1e-2.
+TOLERANCE = 1e-12
+
+
+def simplex_least_squares(A: FloatArray, b: FloatArray) -> FloatArray:
+    """argmin ‖Aλ − b‖² over the simplex, exactly, by one problem of non-negative least squares.
+
+    On the simplex Aλ − b = (A − b1')λ =: Mλ.  For x = tλ the function ‖Mx‖² + (1'x − 1)² is
+    t²f + (t − 1)² with f = ‖Mλ‖²; its least value over t is f/(1 + f), increasing in f.  So its
+    minimiser over x ≥ 0, divided by its sum, is the answer.
+
+    Examples
+    --------
+    >>> simplex_least_squares(np.eye(3), np.array([0.9, 0.5, -0.4])).round(3)
+    array([0.7, 0.3, 0. ])
+    """
+    M = A - b[:, None]
+    scale = np.abs(M).max()
+    M = M / scale if scale > 0 else M
+    p = A.shape[1]
+    x = simplex.clean(nnls(np.vstack([M, np.ones(p)]), np.append(np.zeros(len(b)), 1.0))[0])
+    # scipy's factorisation can break when a dependent column enters whose slope is zero but for
+    # rounding; the answer then still lies on the simplex, somewhere.
+    return x if _excess(M, x) <= TOLERANCE else nearest_to_origin(M)
+
+
+def _excess(M: FloatArray, x: FloatArray) -> float:
+    """x'g − min_k g_k with g = M'Mx: zero at the minimum and nowhere else."""
+    g = (M @ x) @ M
+    return float(x @ g - g.min())
+
+
+def nearest_to_origin(M: FloatArray, max_iter: int = 1000) -> FloatArray:
+    """argmin ‖Mx‖² over the simplex by Wolfe's method: one column joins, others may leave.
+
+    The column of least slope joins those in use; then x goes to the point of their flat that is
+    nearest to the origin, and drops every column whose share reaches zero on the way.
+
+    Examples
+    --------
+    >>> nearest_to_origin(np.array([[-1.0, 3.0, 3.0]])).round(3)
+    array([0.75, 0.25, 0.  ])
+    """
+    first = int(np.sum(M * M, axis=0).argmin())
+    x, used = np.eye(M.shape[1])[first], [first]
+    for _ in range(max_iter):
+        if _excess(M, x) <= TOLERANCE:
+            break
+        used.append(int(((M @ x) @ M).argmin()))
+        while (aim := _nearest_of_flat(M[:, used])).min() < 0.0:
+            here = x[used]
+            steps = np.where(aim < 0.0, here / np.maximum(here - aim, 1e-300), np.inf)
+            x[used] = here + steps.min() * (aim - here)
+            x[used[int(steps.argmin())]] = 0.0  # exactly, so that the loop ends
+            used = [k for k in used if x[k] > 0.0]
+        x[used] = aim
+    return simplex.clean(x)
+
+
+def _nearest_of_flat(M: FloatArray) -> FloatArray:
+    """argmin ‖Mx‖² over Σx = 1 alone."""
+    rest = np.linalg.lstsq(M[:, 1:] - M[:, :1], -M[:, 0])[0]
+    return np.append(1.0 - rest.sum(), rest)
