@@ -1,8 +1,8 @@
-"""What one call goes through: functions, files and changes of room: `python tools/trace.py [-v]`.
+"""Functions and files that one call runs, per package: `python tools/trace.py [-v [PACKAGE]]`.
 
-A change of room is a pair of functions of ours, caller and callee, in different rooms; a pair
-counts once, however often it is called.  Functions of other libraries between them are skipped, and
-so is what stands below all rooms as numpy does: `_arrays`, `_errors`, `_files`.
+With -v it lists the calls from one package into another, or every function of one package that ran.
+Functions of other libraries in between are skipped.  Modules at the top of the library, such as
+`_errors`, belong to no package.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import csv
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -25,15 +26,17 @@ LIBRARY = str(Path(anymix.__file__).parent)
 Called = tuple[str, str]
 
 
-def room(file: str) -> str:
-    """Return the room that a file of ours is in; "door" for what all share."""
+def package(file: str) -> str:
+    """Return the package that a file of the library is in; "top" for a module at its top."""
     parts = Path(file).relative_to(LIBRARY).parts
-    return parts[0] if len(parts) > 1 else "door"
+    return parts[0] if len(parts) > 1 else "top"
 
 
 @dataclass
 class Trace:
-    """Every function of ours that runs inside the `with`, as (file, name), and who called whom.
+    """Every function of the library that runs inside the `with`, as (file, qualified name).
+
+    `crossings` are the pairs of caller and callee in different packages.
 
     Examples
     --------
@@ -46,7 +49,7 @@ class Trace:
     """
 
     functions: set[Called] = field(default_factory=set)
-    changes: set[tuple[Called, Called]] = field(default_factory=set)
+    crossings: set[tuple[Called, Called]] = field(default_factory=set)
 
     def __enter__(self) -> Self:
         sys.setprofile(self._see)
@@ -63,19 +66,24 @@ class Trace:
         caller = next(filter(_is_ours, _callers(frame)), None)
         if caller is None:
             return
-        rooms = {room(_named(caller)[0]), room(here[0])}
-        if len(rooms) == 2 and "door" not in rooms:
-            self.changes.add((_named(caller), here))
+        packages = {package(_named(caller)[0]), package(here[0])}
+        if len(packages) == 2 and "top" not in packages:
+            self.crossings.add((_named(caller), here))
+
+    @property
+    def files(self) -> set[str]:
+        """The files of these functions."""
+        return {file for file, _ in self.functions}
 
     def names(self, name: str) -> set[str]:
-        """Return the qualified names of the functions that ran in a room, or in one file of it."""
-        inside = {f for f in self.functions if f[0].startswith(f"{LIBRARY}/{name}")}
-        return {called for _, called in inside}
+        """Return the qualified names of the functions that ran in a package, or in one file."""
+        return {called for file, called in self.functions if file.startswith(f"{LIBRARY}/{name}")}
 
     def __str__(self) -> str:
-        files = {file for file, _ in self.functions}
-        n = [len(self.functions), len(files), len(self.changes)]
-        return "{:4d} functions, {:3d} files, {:3d} changes of room".format(*n)
+        functions = Counter(package(file) for file, _ in self.functions)
+        files = Counter(map(package, self.files))
+        each = ", ".join(f"{name} {n}/{files[name]}" for name, n in functions.most_common())
+        return f"{len(self.functions)} functions in {len(self.files)} files: {each}"
 
 
 def _is_ours(frame: FrameType) -> bool:
@@ -106,20 +114,18 @@ def of_the_library() -> dict[str, Trace]:
     rng = np.random.default_rng(0)
     X = np.concatenate([rows(rng, centre)[0] for centre in (-2.0, 2.0)])
     y, domain = np.where(np.abs(X[:, 0]) > 2, "far", "near"), np.repeat(["north", "south"], 200)
-    found = {}
+    traces = {}
     for _ in range(2):
         model = anymix.DistributionWeightedClassifier(random_state=0)
-        with Trace() as found["fit"]:
+        with Trace() as traces["fit"]:
             model.fit(X, y, sample_domain=domain)
-        with Trace() as found["predict_proba"]:
+        with Trace() as traces["predict_proba"]:
             model.predict_proba(X)
-    return found
+    return traces
 
 
 def of_the_command(folder: Path) -> dict[str, Trace]:
     """Trace `anymix fit` and `anymix predict` on two packed sources."""
-    from anymix.cli import main
-
     rng, paths = np.random.default_rng(0), [folder / "north", folder / "south"]
     for centre, path in zip((-2.0, 2.0), paths, strict=True):
         for part in ("train", "held"):
@@ -128,32 +134,51 @@ def of_the_command(folder: Path) -> dict[str, Trace]:
                 table = [[*row, label] for row, label in zip(X.tolist(), y, strict=True)]
                 csv.writer(file).writerows([["a", "b", "y"], *table])
         pack = ["source", "pack", str(path), "--name", path.name, "--rows", f"{path}_train.csv"]
-        main([*pack, "--task", "classification", "--quiet"])
+        _run([*pack, "--task", "classification", "--quiet"])
     held = [f"{path.name}={path}_held.csv" for path in paths]
     fit = ["fit", *map(str, paths), "--held-out", *held, "--out", str(folder / "model"), "--quiet"]
     predict = ["predict", str(folder / "model"), f"{paths[0]}_held.csv", "--weights", "--quiet"]
     predict += ["--out", str(folder / "predictions.csv")]
-    return {"anymix fit": _second(main, fit), "anymix predict": _second(main, predict)}
+    return {"anymix fit": _second(fit), "anymix predict": _second(predict)}
 
 
-def _second(main: Callable[[list[str]], int], words: list[str]) -> Trace:
-    """Trace a run after a first one, which imports all it needs."""
-    main(words)
+def _run(arguments: list[str]) -> None:
+    """Run a command; a refusal must not be taken for the work that it refuses."""
+    from anymix.cli import main
+
+    status = main(arguments)
+    if status:
+        raise RuntimeError(f"anymix {' '.join(arguments)} ended with exit code {status}")
+
+
+def _second(arguments: list[str]) -> Trace:
+    """Trace a run after a first one, which imports all it needs and whose output it overwrites."""
+    _run(arguments)
     with Trace() as trace:
-        main(words)
+        _run([*arguments, "--force"])
     return trace
 
 
-def main() -> None:
-    """Print the numbers and, with -v, every change of room."""
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print the numbers and, with -v, crossings or the functions of one package."""
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
-        found = of_the_library() | of_the_command(Path(folder))
-    for name, trace in found.items():
-        sys.stdout.write(f"{name:15} {trace}\n")
-        for (above, caller), (below, callee) in sorted(trace.changes if "-v" in sys.argv else ()):
-            sys.stdout.write(f"    {room(above)} {caller} -> {room(below)} {callee}\n")
+        traces = of_the_library() | of_the_command(Path(folder))
+    for name, trace in traces.items():
+        sys.stdout.write(f"{name}: {trace}\n")
+        for line in _details(trace, *arguments[1:]) if "-v" in arguments else ():
+            sys.stdout.write(f"    {line}\n")
+
+
+def _details(trace: Trace, of: str = "") -> list[str]:
+    if of:
+        inside = sorted(called for called in trace.functions if package(called[0]) == of)
+        return [f"{Path(file).relative_to(LIBRARY)} {called}" for file, called in inside]
+    return [
+        f"{package(above)} {caller} -> {package(below)} {callee}"
+        for (above, caller), (below, callee) in sorted(trace.crossings)
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
