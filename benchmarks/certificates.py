@@ -27,7 +27,7 @@ from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.core import Evidence, mean_upper_bound, n_rounded
 from anymix.core.guarantees.candidates import rounded
 from anymix.densities import GaussianMixtureDensity
-from anymix.sources import LearningSettings, answers, learn, learn_part
+from anymix.sources import LearningSettings, combined_predictions, learn, learn_fold
 from benchmarks.worlds import LABELS, NOISES, World
 
 WAYS, SIZES, ROWS = ("given", "trained"), (3, 10), (20, 40, 200, 1000)
@@ -64,7 +64,10 @@ def run(cell: Cell, seed: int) -> Outcome:
     loss = "cross_entropy" if world.labels else "squared"
     if cell.way == "given":
         found = learn(world.tables(X, y, domain), LearningSettings(loss=loss, consult=True))
-        certificate, said = found.certificate, answers(world.tables(new), found.combination)
+        certificate, said = (
+            found.certificate,
+            combined_predictions(world.tables(new), found.combination),
+        )
         own = world.tables(new).predictions[home, np.arange(home.size)]
     else:
         certificate, said, own = trained(world, X, y, domain, new, home)
@@ -101,7 +104,7 @@ def trained(world: World, X: Any, y: Any, domain: Any, new: Any, home: Any) -> t
     model.fit(X, y, sample_domain=domain)
     tables = model.evaluate(new)
     own = tables.predictions[home, np.arange(home.size)]
-    return model.certificate_, answers(tables, model.combination_), own
+    return model.certificate_, combined_predictions(tables, model.combination_), own
 
 
 def as_before(
@@ -110,7 +113,7 @@ def as_before(
     """The rule of version 0.2: one z on all rows, rounded, and Student's bound over all of them."""
     loss = "cross_entropy" if world.labels else "squared"
     tables, p = world.tables(X, y, domain), world.p
-    part = learn_part(tables, LearningSettings(loss=loss, consult=True))
+    part = learn_fold(tables, LearningSettings(loss=loss, consult=True))
     used = part.combination
     z = rounded(used.z)
     judged = part.said.weighed(used.calibration).problem(loss, used.eta)

@@ -32,16 +32,15 @@ from scipy.interpolate import AAA
 from scipy.signal import find_peaks
 from scipy.special import expit
 
-from anymix.engines import TablePart
 from anymix.engines.answering import LEAST_WIDTH, home_of, own_sums, part_of_site
-from anymix.sources import Tables
+from anymix.sources import Block, Tables
 
 WORDS = {"loss": "squared", "rule": "marginal"}
 FOLD = {"folds": np.array(1), "without": np.array(-1), "homes": np.ones(2)}
 NEAR = 0.05
 
 
-def site(m: int, seed: int) -> tuple[TablePart, Any]:
+def site(m: int, seed: int) -> tuple[Block, Any]:
     """A site of m rows that two sources see: its part, and the log-odds of its rows."""
     rng = np.random.default_rng(seed)
     odds, errors = rng.normal(0.0, 2.0, m), rng.normal(size=(2, m))
@@ -49,14 +48,14 @@ def site(m: int, seed: int) -> tuple[TablePart, Any]:
     return part_of_site(tables), np.sort(odds)
 
 
-def losses(part: TablePart, m: int, Z: Any, **arrays: Any) -> Any:
+def losses(part: Block, m: int, Z: Any, **arrays: Any) -> Any:
     """What the site answers, without its checks."""
     given = {"eta": np.array(1e-9), "totals": np.full(2, float(m)), "Z": Z, **FOLD, **arrays}
     found = part.answer("evaluate", WORDS, given)
     return own_sums(found, home_of(part))["losses"]
 
 
-def poles(part: TablePart, m: int) -> Any:
+def poles(part: Block, m: int) -> Any:
     """Log-odds that a rational function through 1000 losses has its poles at."""
     b = np.linspace(-12, 12, 1000)
     z = 1.0 / (1.0 + np.exp(-b))
@@ -68,7 +67,7 @@ def poles(part: TablePart, m: int) -> Any:
     return -np.log(-real)
 
 
-def calibrated(part: TablePart, m: int, width: float, offset: float) -> float:
+def calibrated(part: Block, m: int, width: float, offset: float) -> float:
     """What the site answers under one calibration."""
     given = {
         "temperature": np.full(2, width),
@@ -79,7 +78,7 @@ def calibrated(part: TablePart, m: int, width: float, offset: float) -> float:
     return float(losses(part, m, np.full((1, 2), 0.5), **given)[0])
 
 
-def peaks(part: TablePart, m: int, width: float) -> Any:
+def peaks(part: Block, m: int, width: float) -> Any:
     """Log-odds at which the loss changes fastest when an offset passes them."""
     b = np.linspace(-12, 12, int(120 / width) + 1)
     tables = part.tables
@@ -105,7 +104,7 @@ def recovered(found: Any, odds: Any) -> float:
 
 
 def attacks(sizes: tuple[int, ...], trials: int) -> None:
-    ways: dict[str, Callable[[TablePart, int], Any]] = {"poles, from z alone": poles}
+    ways: dict[str, Callable[[Block, int], Any]] = {"poles, from z alone": poles}
     for width in (0.01, 0.05, LEAST_WIDTH, 0.25, 1.0):
         ways[f"peaks, calibrations of width {width:g}"] = partial(peaks, width=width)
     print("| share of rows recovered, m rows | " + " | ".join(map(str, sizes)) + " |")

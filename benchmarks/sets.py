@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 
 from anymix.core import Calibration, Combination, CrossFittedCombination, ErrorScale, simplex
 from anymix.estimators._judging import Judges, cross_fitted, split
-from anymix.sources import Tables, answers, deal
+from anymix.sources import Tables, assign_folds, combined_predictions
 
 Array = NDArray[np.float64]
 ALPHA, N_CLASSES, N_WORLDS, N_MIXTURES = 0.1, 4, 8, 20
@@ -93,7 +93,7 @@ def learn(tables: Tables, kind: str) -> CrossFittedCombination:
     To be quick, the temperature is one of three, z takes some steps of a map that raises whoever
     is let down, and nothing else is tried.
     """
-    fold, parts, p = deal(tables, 3), [], len(tables.log_masses)
+    fold, parts, p = assign_folds(tables, 3), [], len(tables.log_masses)
     for t in range(3):
         rows = tables.taken(np.flatnonzero(fold != t))
         # For one number, two thousand rows are enough.
@@ -130,7 +130,7 @@ def sets_of(judges: Judges, said: Any, test: Tables) -> tuple[Array, Array]:
 
 def oracle(judges: Judges, test: Tables) -> tuple[Array, Array]:
     """Take the quantile of source k's fresh errors for the rows of source k."""
-    h, rows = answers(test, judges.parts[0]), judges.rows
+    h, rows = combined_predictions(test, judges.parts[0]), judges.rows
     limit = np.empty(test.n_points)
     for k in range(len(test.log_masses)):
         known = np.sort(rows.errors[rows.domain == k])

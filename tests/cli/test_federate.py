@@ -5,10 +5,9 @@ import json
 import numpy as np
 
 from anymix.cli import main
-from anymix.engines import PartitionedTables, learn_in_parts
 from anymix.exchange import read_alike
 from anymix.models import reserved, write_taught
-from anymix.sources import LearningSettings, Tables
+from anymix.sources import LearningSettings, Tables, learn
 
 
 def test_it_writes_an_app_and_never_over_another(world, tmp_path, capsys):
@@ -39,7 +38,7 @@ def test_a_model_of_sites_says_that_its_rows_are_not_there(world, tmp_path, caps
     said = rng.dirichlet(np.ones(2), size=(3, 60))
     tables = Tables(rng.normal(size=(3, 60)), said, classes=np.arange(2))
     tables = tables.labelled(rng.integers(2, size=60), np.arange(60) % 3)
-    found = learn_in_parts(PartitionedTables([tables]), goal)
+    found = learn(tables, goal)
     with reserved(tmp_path / "model") as place:
         write_taught(place, read_alike(world.sources), goal, found, {"rounds": 1})
     model = str(tmp_path / "model")

@@ -15,10 +15,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source, evaluate
 from anymix.densities import GaussianMixtureDensity
-from anymix.engines import PartitionedTables, learn_in_parts
 from anymix.engines.dask import ask, fit, predict
 from anymix.exceptions import InputError
-from anymix.sources import LearningSettings
+from anymix.sources import Blocks, LearningSettings, learn
 from benchmarks import dask_overhead
 from tests.engines.cluster_cases import WRITTEN, Counted, Slow, killing_one
 from tests.estimators.several_sources import classification, regression
@@ -262,14 +261,14 @@ def test_what_stays_on_the_workers_teaches_the_same(current, sources):
     known, (X, y, d) = sources
     goal = LearningSettings("cross_entropy", consult=True, names=("a", "b", "c"))
     frame = pd.DataFrame(X).assign(y=y, d=d)
-    found = learn_in_parts(ask(known, dd.from_pandas(frame, npartitions=4), "y", "d"), goal)
+    found = learn(ask(known, dd.from_pandas(frame, npartitions=4), "y", "d"), goal)
     parts = []
     for part in dd.from_pandas(frame, npartitions=4).partitions:
         rows = part.compute()
         codes = np.searchsorted(["a", "b", "c"], rows.pop("d"))
         y = rows.pop("y")
         parts.append(evaluate(known, rows.to_numpy(), ["far", "near"]).labelled(y, codes))
-    due = learn_in_parts(PartitionedTables(parts), goal)
+    due = learn(Blocks(parts), goal)
     for part, other in zip(found.combination.parts, due.combination.parts, strict=True):
         np.testing.assert_allclose(part.z, other.z, atol=1e-10)
     assert found.certificate.sentence == due.certificate.sentence

@@ -14,7 +14,6 @@ from flwr.app import Context, RecordDict
 
 from anymix import load
 from anymix.cli.federate import read_rows
-from anymix.engines import PartitionedTables, Question, learn_in_parts
 from anymix.engines.answering import RECORDS, answer, part_of_site
 from anymix.engines.checks import Checks
 from anymix.engines.federated import Settings, federate
@@ -25,6 +24,7 @@ from anymix.engines.messages import reply_records
 from anymix.engines.sites import SiteError, Sites
 from anymix.engines.wire import pack, unpack
 from anymix.exceptions import InputError
+from anymix.sources import Blocks, Query
 from anymix.sources import learn as learn_at_hand
 from tests.engines.flower_world import build, heart, quiet
 
@@ -142,7 +142,7 @@ def test_folds_share_rounds(numbers, tmp_path):
     alone = Sites(grid_of(numbers), numbers.names, Checks(numbers.names))
     alone.connect()
     goal = settings_of(numbers, "", **QUICK).goal("regression", numbers.names)
-    learn_in_parts(PartitionedTables(numbers.names, map=alone), goal)
+    learn_at_hand(Blocks(numbers.names, map=alone), goal)
     assert shared.left == alone.left
     lessons = 5 * 5
     assert alone.n_rounds - shared.n_rounds >= lessons - lessons // 5
@@ -221,7 +221,7 @@ def changed(verb, change):
                 unpack({k: a.numpy() for k, a in one.content[str(i)].items()}, RECORDS)
                 for one in (message, reply)
             )
-            told.append(pack(change(said) if asked.verb == verb else said, RECORDS))
+            told.append(pack(change(said) if asked.name == verb else said, RECORDS))
         reply.content = reply_records("south", told)
         return reply
 
@@ -366,7 +366,7 @@ def test_two_nodes_of_one_site_and_strangers_are_refused(numbers, tmp_path):
 def test_sites_answer_no_other_verb(numbers, verb):
     part = part_of_site(numbers.tables().taken(np.arange(40)))
     with pytest.raises(InputError, match="is not answered by sites"):
-        answer(Question(verb, {}, {}), part)
+        answer(Query(verb, {}, {}), part)
 
 
 def test_sites_refuse_questions_that_are_not_sound(numbers):
@@ -374,7 +374,7 @@ def test_sites_refuse_questions_that_are_not_sound(numbers):
     words = {"loss": "squared", "rule": "marginal"}
     fold = {"folds": np.array(1), "without": np.array(-1), "homes": np.ones(3)}
     sound = {"eta": np.array(1e-3), "totals": np.full(3, 40.0), "Z": np.full((1, 3), 1 / 3), **fold}
-    assert answer(Question("evaluate", words, sound), part)["slopes"].shape == (1, 3)
+    assert answer(Query("evaluate", words, sound), part)["slopes"].shape == (1, 3)
     wrong = {
         "shape": {"Z": np.full((1, 4), 0.25)},
         "off the simplex": {"Z": np.array([[2.0, -1.0, 0.0]])},
@@ -384,9 +384,9 @@ def test_sites_refuse_questions_that_are_not_sound(numbers):
     }
     for said, change in wrong.items():
         with pytest.raises(InputError, match=said):
-            answer(Question("evaluate", words, sound | change), part)
+            answer(Query("evaluate", words, sound | change), part)
     with pytest.raises(InputError, match="is incomplete"):
-        answer(Question("evaluate", words, {"Z": sound["Z"]}), part)
+        answer(Query("evaluate", words, {"Z": sound["Z"]}), part)
 
 
 def test_without_flower_one_sentence_says_how_to_install_it():

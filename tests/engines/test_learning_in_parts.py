@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 
 from anymix.core import Assumptions, CrossFittedCombination
-from anymix.engines import (
-    PartitionedTables,
-    TablePart,
-    certify_in_parts,
+from anymix.sources import (
+    Block,
+    Blocks,
+    LearningSettings,
+    Tables,
+    certify_tables,
+    find_z,
     in_threads,
-    learn_in_parts,
+    learn,
+    learn_fold,
     numbers_in,
-    usual_clip_in_parts,
+    usual_clip,
 )
-from anymix.sources import LearningSettings, Tables, certify_tables, learn, learn_part, usual_clip
-from anymix.sources.learning import find_z
 from tests.engines.worlds import at_home, in_chunks, labels, numbers
 
 
@@ -84,7 +86,7 @@ def test_sites_teach_what_all_rows_teach(case):
     world, goal = CASES[case]
     tables = world()
     due = learn(tables, goal)
-    found = learn_in_parts(PartitionedTables(at_home(tables)), goal)
+    found = learn(Blocks(at_home(tables)), goal)
     assert_same_average(found.combination, due.combination)
     assert_same_certificate(found.certificate, due.certificate)
     np.testing.assert_allclose(found.solution.z, due.solution.z, atol=1e-8)
@@ -106,7 +108,7 @@ def test_several_sources_at_one_site_and_threads():
     first, second, third = at_home(tables)
     with ThreadPoolExecutor(2) as pool:
         sites = [Tables.concatenate([first, third]), second]
-        found = learn_in_parts(PartitionedTables(sites, pool.map, in_threads), goal)
+        found = learn(Blocks(sites, pool.map, in_threads), goal)
     due = learn(tables, goal)
     assert_same_average(found.combination, due.combination)
     assert_same_certificate(found.certificate, due.certificate)
@@ -121,8 +123,8 @@ def test_chunks_teach_nearly_the_same(world, goal):
     """Rows are dealt out in each chunk, so that folds differ, and little else."""
     tables = world(700)
     due = learn(tables, goal)
-    chunks = PartitionedTables(in_chunks(tables, 3))
-    found = learn_in_parts(chunks, goal)
+    chunks = Blocks(in_chunks(tables, 3))
+    found = learn(chunks, goal)
     assert not chunks.whole.any()
     np.testing.assert_allclose(found.combination.z, due.combination.z, atol=0.02)
     assert found.certificate.robust_loss == pytest.approx(due.certificate.robust_loss, rel=0.01)
@@ -134,13 +136,13 @@ def test_chunks_teach_nearly_the_same(world, goal):
 def test_chunks_find_the_z_of_their_folds():
     """By brute force: the same folds, the same calibration, one problem of all rows."""
     tables, goal = numbers(500), LearningSettings()
-    parts = [TablePart(chunk) for chunk in in_chunks(tables, 5)]
-    found = learn_in_parts(PartitionedTables(parts), goal)
+    parts = [Block(chunk) for chunk in in_chunks(tables, 5)]
+    found = learn(Blocks(parts), goal)
     joined = Tables.concatenate([part.tables for part in parts])
     fold = np.concatenate([part.fold({"folds": 5, "spread": np.ones(3)}) for part in parts])
     for t, part in enumerate(found.combination.parts):
         some = joined.taken(np.flatnonzero(fold != t))
-        due = learn_part(some, goal).combination
+        due = learn_fold(some, goal).combination
         assert_same_record(part.calibration, due.calibration)
         z = find_z(some.weighed(part.calibration).problem(goal.loss, goal.eta), goal).z
         np.testing.assert_allclose(part.z, z, atol=1e-8)
@@ -148,7 +150,7 @@ def test_chunks_find_the_z_of_their_folds():
 
 def test_rows_are_dealt_out_evenly_though_parts_are_small():
     tables = numbers(400)
-    rows = PartitionedTables(in_chunks(tables, 300))
+    rows = Blocks(in_chunks(tables, 300))
     assert rows.n_folds == 5
     sizes = rows.by_fold["weights"]
     np.testing.assert_array_equal(sizes.sum(axis=0), np.bincount(tables.sample_domain))
@@ -157,22 +159,20 @@ def test_rows_are_dealt_out_evenly_though_parts_are_small():
 
 def test_pools_of_spread_rows_learn_from_a_sample_and_say_so():
     tables, goal = labels(350), LearningSettings(loss="cross_entropy", consult=True)
-    few = PartitionedTables(in_chunks(tables, 2), most_rows=300)
-    found = learn_in_parts(few, goal)
+    few = Blocks(in_chunks(tables, 2), most_rows=300)
+    found = learn(few, goal)
     assert any("from 300 rows each" in sentence for sentence in found.sketched)
-    all_rows = learn_in_parts(PartitionedTables(in_chunks(tables, 2)), goal)
+    all_rows = learn(Blocks(in_chunks(tables, 2)), goal)
     assert not any("rows each" in sentence for sentence in all_rows.sketched)
 
 
 def test_a_part_that_keeps_its_rows_gives_none():
-    parts = [TablePart(chunk, shares_rows=False) for chunk in in_chunks(numbers(), 3)]
-    learn_in_parts(PartitionedTables(parts), LearningSettings())
+    parts = [Block(chunk, shares_rows=False) for chunk in in_chunks(numbers(), 3)]
+    learn(Blocks(parts), LearningSettings())
     with pytest.raises(ValueError, match="keep each source's rows in one part"):
-        learn_in_parts(PartitionedTables(parts), LearningSettings(consult=True))
-    sites = [TablePart(site, shares_rows=False) for site in at_home(numbers())]
-    assert learn_in_parts(
-        PartitionedTables(sites), LearningSettings(consult=True)
-    ).combination.consults
+        learn(Blocks(parts), LearningSettings(consult=True))
+    sites = [Block(site, shares_rows=False) for site in at_home(numbers())]
+    assert learn(Blocks(sites), LearningSettings(consult=True)).combination.consults
 
 
 @pytest.mark.parametrize("measure", [None, "accuracy", "brier"])
@@ -180,13 +180,9 @@ def test_new_rows_in_parts_certify(measure):
     used = learn(labels(), LearningSettings(loss="cross_entropy", consult=True)).combination
     new = labels(300, seed=1)
     due = certify_tables(new, used, "cross_entropy", measure=measure)
-    found = certify_in_parts(
-        PartitionedTables(at_home(new)), used, "cross_entropy", measure=measure
-    )
+    found = certify_tables(Blocks(at_home(new)), used, "cross_entropy", measure=measure)
     assert_same_certificate(found, due)
-    spread = certify_in_parts(
-        PartitionedTables(in_chunks(new, 4)), used, "cross_entropy", measure=measure
-    )
+    spread = certify_tables(Blocks(in_chunks(new, 4)), used, "cross_entropy", measure=measure)
     np.testing.assert_allclose(spread.source_losses, due.source_losses, atol=1e-10)
 
 
@@ -205,17 +201,14 @@ def test_new_rows_in_parts_certify_on_the_same_terms(given):
     goal = LearningSettings(loss="cross_entropy", rule="normalised")
     used, new = learn(labels(), goal).combination, labels(60, seed=1)
     due = certify_tables(new, used, goal.loss, **given)
-    assert_same_certificate(
-        certify_in_parts(PartitionedTables(at_home(new)), used, goal.loss, **given), due
-    )
+    assert_same_certificate(certify_tables(Blocks(at_home(new)), used, goal.loss, **given), due)
 
 
 @pytest.mark.parametrize("parts", [at_home, lambda tables: in_chunks(tables, 5)])
 @pytest.mark.parametrize("measure", [None, "mae"])
 def test_the_usual_clip_is_found_by_counts(parts, measure):
     tables = numbers(150, weight=True)
-    used = learn(tables, LearningSettings()).combination
-    found = usual_clip_in_parts(PartitionedTables(parts(tables)), used, "squared", measure)
+    found = usual_clip(Blocks(parts(tables)), "squared", measure)
     assert found == pytest.approx(usual_clip(tables, "squared", measure), rel=1e-12)
 
 
@@ -228,11 +221,11 @@ def test_questions_travel_and_few_numbers_leave():
         assert all(isinstance(array, np.ndarray) for array in question.arrays.values())
         found = [question(part) for part in parts]
         assert all(array.dtype == float for one in found for array in one.values())
-        left[question.verb] = max(left.get(question.verb, 0), *map(numbers_in, found))
-        order.append(question.verb)
+        left[question.name] = max(left.get(question.name, 0), *map(numbers_in, found))
+        order.append(question.name)
         return found
 
-    found = learn_in_parts(PartitionedTables(at_home(tables), sent), LearningSettings(consult=True))
+    found = learn(Blocks(at_home(tables), sent), LearningSettings(consult=True))
     due = learn(tables, LearningSettings(consult=True))
     assert_same_average(found.combination, due.combination)
     p = 3
@@ -252,8 +245,8 @@ def test_parts_that_were_lost_answer_again():
     def forgetful(question, parts):
         return [question(pickle.loads(pickle.dumps(part))) for part in parts]  # noqa: S301
 
-    due = learn_in_parts(PartitionedTables(at_home(tables)), goal)
-    found = learn_in_parts(PartitionedTables(at_home(tables), forgetful), goal)
+    due = learn(Blocks(at_home(tables)), goal)
+    found = learn(Blocks(at_home(tables), forgetful), goal)
     np.testing.assert_array_equal(found.combination.z, due.combination.z)
     assert found.certificate.sentence == due.certificate.sentence
 
@@ -265,27 +258,25 @@ def test_float32_tables_teach_nearly_the_same():
         log_masses=tables.log_masses.astype(np.float32),
         predictions=tables.predictions.astype(np.float32),
     )
-    due = learn_in_parts(PartitionedTables(at_home(tables)), LearningSettings())
-    found = learn_in_parts(PartitionedTables(at_home(small)), LearningSettings())
+    due = learn(Blocks(at_home(tables)), LearningSettings())
+    found = learn(Blocks(at_home(small)), LearningSettings())
     np.testing.assert_allclose(found.combination.z, due.combination.z, atol=1e-4)
 
 
 def test_parts_that_do_not_agree_are_refused():
     with pytest.raises(ValueError, match="agree in classes"):
-        learn_in_parts(PartitionedTables([numbers(), labels()]), LearningSettings())
+        learn(Blocks([numbers(), labels()]), LearningSettings())
     with pytest.raises(ValueError, match="the same sources"):
-        learn_in_parts(PartitionedTables([numbers(), numbers(p=2)]), LearningSettings())
+        learn(Blocks([numbers(), numbers(p=2)]), LearningSettings())
     with pytest.raises(ValueError, match="a loss of numbers"):
-        learn_in_parts(PartitionedTables([numbers()]), LearningSettings(loss="cross_entropy"))
-    with pytest.raises(ValueError, match="one part at least"):
-        PartitionedTables([])
+        learn(Blocks([numbers()]), LearningSettings(loss="cross_entropy"))
+    with pytest.raises(ValueError, match="one block at least"):
+        Blocks([])
     with pytest.raises(ValueError, match="is not one of"):
-        TablePart(numbers()).answer("hurry", {}, {})
+        Block(numbers()).answer("hurry", {}, {})
     used = learn(numbers(), LearningSettings()).combination
     with pytest.raises(ValueError, match="no rows of source 2"):
-        certify_in_parts(
-            PartitionedTables(at_home(numbers())[:2]), CrossFittedCombination.of(used), "squared"
-        )
+        certify_tables(Blocks(at_home(numbers())[:2]), CrossFittedCombination.of(used), "squared")
 
 
 def test_novelty_is_nearly_that_of_all_rows():
@@ -293,5 +284,5 @@ def test_novelty_is_nearly_that_of_all_rows():
     due = learn(tables, LearningSettings()).novelty
     new = np.linspace(-30.0, 0.0, 50)[None].repeat(3, axis=0)
     for parts in (at_home(tables), in_chunks(tables, 6)):
-        found = PartitionedTables(parts).novelty()
+        found = Blocks(parts).novelty()
         np.testing.assert_allclose(found.score(new), due.score(new), atol=0.01)

@@ -11,7 +11,7 @@ from anymix.core import errors_at
 from anymix.densities import GaussianKDE
 from anymix.estimators import _sets, summarise
 from anymix.monitor import Monitor
-from anymix.sources import answers
+from anymix.sources import combined_predictions
 from tests.estimators.several_sources import classification, regression
 
 KDE = GaussianKDE(bandwidth=0.8)
@@ -93,7 +93,7 @@ def test_crossed_sets_are_those_of_the_definition(labels):
                 by, part = judges.yardsticks[t], used.parts[t]
                 at_j = part.log_responsibilities(tables.log_masses[:, [j]])[:, 0]
                 at_x = part.log_responsibilities(new.log_masses[:, [i]])[:, 0]
-                h = answers(new.taken(np.array([i])), judges.parts[t])[0, c]
+                h = combined_predictions(new.taken(np.array([i])), judges.parts[t])[0, c]
                 theirs = own[j] / (by.spread @ np.exp(at_j)) - by.tilt * at_j[k]
                 count += theirs >= (1 - h) / (by.spread @ np.exp(at_x)) - by.tilt * at_x[k]
             found[i, c] |= (1 + count) / (rows.size + 1) > alpha
@@ -104,11 +104,11 @@ def test_crossed_sets_are_those_of_the_definition(labels):
 def test_no_yardstick_has_seen_the_rows_that_it_measures(numbers):
     """Other targets in one fold change the yardsticks of the other parts, and not its own."""
     from anymix.estimators._judging import cross_fitted
-    from anymix.sources import deal
+    from anymix.sources import assign_folds
 
     tables, used = numbers.tables_, numbers.combination_
     K = len(used.parts)
-    fold = deal(tables, K)
+    fold = assign_folds(tables, K)
     before = cross_fitted(tables, used, 0.1).yardsticks
 
     def moved(t):

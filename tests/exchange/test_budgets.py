@@ -1,6 +1,7 @@
 """What strangers write is weighed before it is built: JSON, manifests, site files, tables."""
 
 import json
+import sys
 import tracemalloc
 
 import numpy as np
@@ -14,7 +15,7 @@ from anymix.exchange import check_name, read_alike, read_site
 from anymix.exchange.manifest import MOST_CLASSES, parse_manifest
 from anymix.exchange.site_checks import FEWEST_ROWS
 from anymix.exchange.tensors import TextDensity, dump
-from anymix.sources import LearningSettings, asking, learn, learning
+from anymix.sources import LearningSettings, learn, learning
 from anymix.storage import DEEPEST, plain_json
 
 
@@ -147,7 +148,7 @@ def test_sources_of_many_classes_are_asked_about_few_rows_at_a_time(monkeypatch)
         asked.append(len(X))
         return np.full((len(X), 4), 0.25)
 
-    monkeypatch.setattr(asking, "CHUNK_NUMBERS", 40)
+    monkeypatch.setattr(sys.modules[evaluate.__module__], "CHUNK_NUMBERS", 40)
     sources = [Source("a", uniform, lambda X: np.zeros(len(X)), classes=[0, 1, 2, 3])]
     found = evaluate(sources, np.zeros((25, 1)), np.arange(4))
     assert asked == [10, 10, 5]

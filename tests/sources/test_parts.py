@@ -5,9 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from anymix.sources import LearningSettings, Seen, Tables, answers, certify_tables, deal, learn
+from anymix.sources import (
+    LearningSettings,
+    Seen,
+    Tables,
+    assign_folds,
+    certify_tables,
+    combined_predictions,
+    learn,
+)
+from anymix.sources.cross_fitting import FEWEST_ROWS, N_FOLDS
 from anymix.sources.measures import measure_of
-from anymix.sources.parts import FEWEST_ROWS, N_PARTS
 
 
 def numbers(n=200, seed=0, p=3):
@@ -21,13 +29,13 @@ def numbers(n=200, seed=0, p=3):
 
 def test_rows_are_dealt_out_evenly_whatever_their_order_and_last_digits():
     tables = numbers()
-    fold = deal(tables)
+    fold = assign_folds(tables)
     for k in range(3):
-        assert np.ptp(np.bincount(fold[tables.sample_domain == k], minlength=N_PARTS)) <= 1
+        assert np.ptp(np.bincount(fold[tables.sample_domain == k], minlength=N_FOLDS)) <= 1
     order = np.random.default_rng(1).permutation(tables.n_points)
-    np.testing.assert_array_equal(deal(tables.taken(order)), fold[order])
+    np.testing.assert_array_equal(assign_folds(tables.taken(order)), fold[order])
     blurred = replace(tables, predictions=tables.predictions * (1 + 1e-13))
-    np.testing.assert_array_equal(deal(blurred), fold)
+    np.testing.assert_array_equal(assign_folds(blurred), fold)
     # Chance, not the values, decides: each part has the mean of all, up to noise.
     means = [np.mean(tables.targets[(fold == t) & (tables.sample_domain == 1)]) for t in range(5)]
     assert np.std(means) > 0
@@ -36,9 +44,9 @@ def test_rows_are_dealt_out_evenly_whatever_their_order_and_last_digits():
 def test_copies_stay_together_and_few_rows_are_not_torn():
     tables = numbers(60)
     twice = tables.taken(np.repeat(np.arange(tables.n_points), 2))
-    fold = deal(twice)
+    fold = assign_folds(twice)
     np.testing.assert_array_equal(fold[::2], fold[1::2])
-    assert not deal(numbers(FEWEST_ROWS - 1)).any()
+    assert not assign_folds(numbers(FEWEST_ROWS - 1)).any()
 
 
 def test_each_row_is_judged_by_what_was_learned_without_it():
@@ -69,7 +77,7 @@ def test_few_rows_teach_one_part_and_certify_nothing():
 def test_new_rows_certify_the_average_and_another_measure():
     found, new = learn(numbers(), LearningSettings()), numbers(seed=1)
     certificate = certify_tables(new, found.combination, "squared", clip=found.certificate.clip)
-    errors = answers(new, found.combination) - new.targets
+    errors = combined_predictions(new, found.combination) - new.targets
     due = [np.mean(errors[new.sample_domain == k] ** 2) for k in range(3)]
     np.testing.assert_allclose(certificate.source_losses, due)
     assert (certificate.loss_ground, certificate.regret_ground) == ("exact", "asymptotic")

@@ -8,7 +8,7 @@ from anymix.core import Fingerprints, FingerprintSketch
 from anymix.core.records import Record
 from anymix.densities import GaussianKDE
 from anymix.sources import Seen
-from anymix.sources.stated import far_below, rows_of_others, training_rows
+from anymix.sources.suspicious_rows import far_below, rows_of_others, training_rows
 
 
 def rounded(n, levels, rng):

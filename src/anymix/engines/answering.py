@@ -1,4 +1,4 @@
-"""How a site answers: verbs that are sums over its rows, of questions that are sound; no others."""
+"""How a site answers: queries that are sums over its rows, if they are sound; no others."""
 
 from __future__ import annotations
 
@@ -8,44 +8,41 @@ from typing import Any
 import numpy as np
 
 from anymix.core import Sums
-from anymix.engines.questions import Arrays, Question
-from anymix.engines.table_part import TablePart
-from anymix.engines.verbs import VERBS
 from anymix.exceptions import InputError
-from anymix.sources import N_PARTS, Tables
+from anymix.sources import N_FOLDS, QUERIES, Arrays, Block, Query, Tables
 
 # "sample" is rows, and "novelty" the log-densities of single rows.
-ANSWERED = frozenset(VERBS) - {"sample", "novelty"}
+ANSWERED = frozenset(QUERIES) - {"sample", "novelty"}
 # A sum over few rows tells of them; these would ask for one.
 NEVER = {"share", "seed", "shares"}
 MAY_BE_INFINITE = {"clip"}
 LARGEST = 10**6
 # Temperature by sharpness of a calibration: benchmarks/federated.py shows what sharper ones tell.
 LEAST_WIDTH = 0.1
-RECORDS = {"Question": Question}
+RECORDS = {"Query": Query}
 
 
-def part_of_site(tables: Tables) -> TablePart:
+def part_of_site(tables: Tables) -> Block:
     """Return a part that answers for a site; how likely its rows are stays there."""
-    return TablePart(replace(tables, has_densities=False), shares_rows=False)
+    return Block(replace(tables, has_densities=False), shares_rows=False)
 
 
-def answer(question: Any, part: TablePart) -> Arrays:
+def answer(question: Any, part: Block) -> Arrays:
     """Answer, or refuse in one sentence."""
-    check_question(question, len(part.tables.log_masses))
+    check_question(question, part.tables.n_sources)
     try:
-        found = part.answer(question.verb, question.words, dict(question.arrays))
+        found = part.answer(question.name, question.options, dict(question.arrays))
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise InputError(f"the question {question.verb!r}", f"is incomplete: {error}") from error
-    return own_sums(found, home_of(part)) if question.verb == "evaluate" else found
+        raise InputError(f"the question {question.name!r}", f"is incomplete: {error}") from error
+    return own_sums(found, home_of(part)) if question.name == "evaluate" else found
 
 
 def check_question(question: Any, p: int) -> None:
-    """Refuse verbs that are not answered, and arrays of wrong shapes or odd numbers."""
-    if not isinstance(question, Question) or question.verb not in ANSWERED:
-        verb = getattr(question, "verb", type(question).__name__)
-        raise InputError(f"the question {verb!r:.60}", "is not answered by sites")
-    where = f"the question {question.verb!r}"
+    """Refuse queries that are not answered, and arrays of wrong shapes or odd numbers."""
+    if not isinstance(question, Query) or question.name not in ANSWERED:
+        name = getattr(question, "name", type(question).__name__)
+        raise InputError(f"the question {name!r:.60}", "is not answered by sites")
+    where = f"the question {question.name!r}"
     for name, array in question.arrays.items():
         if name in NEVER:
             raise InputError(where, "is about some of the rows; sites answer for all or a fold")
@@ -60,8 +57,8 @@ def check_question(question: Any, p: int) -> None:
 
 def _check_folds(where: str, arrays: Arrays) -> None:
     """All rows, or all but a fold of the usual ones: differences of smaller ones tell of rows."""
-    if int(arrays.get("folds", np.array(1))) not in (1, N_PARTS):
-        raise InputError(where, f"deals the rows out to {arrays['folds']} folds, not to {N_PARTS}")
+    if int(arrays.get("folds", np.array(1))) not in (1, N_FOLDS):
+        raise InputError(where, f"deals the rows out to {arrays['folds']} folds, not to {N_FOLDS}")
 
 
 def _check_calibrations(where: str, arrays: Arrays) -> None:
@@ -83,7 +80,7 @@ def _check_weights(where: str, arrays: Arrays, p: int) -> None:
             raise InputError(where, f"has {name} off the simplex")
 
 
-def home_of(part: TablePart) -> int:
+def home_of(part: Block) -> int:
     """The source that all rows of a site are of."""
     return int(np.asarray(part.tables.sample_domain)[0])
 

@@ -14,9 +14,8 @@ import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix.core import Loss, get_loss
-from anymix.engines.questions import Arrays, Question
 from anymix.engines.sites import SiteError
-from anymix.sources import PROBABILITY_FLOOR
+from anymix.sources import PROBABILITY_FLOOR, Arrays, Query
 
 # Sums of many rows may miss a bound by rounding.
 SLACK = 1e-9
@@ -44,27 +43,27 @@ class Checks:
         self.names = list(names)
         self.rows: dict[str, int] = {}
 
-    def __call__(self, question: Question, site: str, answer: Any) -> None:
+    def __call__(self, question: Query, site: str, answer: Any) -> None:
         """Raise `SiteError` for what cannot be."""
         arrays = self._arrays(question, site, answer)
-        if question.verb == "count":
+        if question.name == "count":
             self._check_rows(site, arrays)
-        if question.verb == "evaluate":
+        if question.name == "evaluate":
             self._check_sums(question, site, arrays)
-        name = LOSSES.get(question.verb)
+        name = LOSSES.get(question.name)
         if name is not None:
             _check_losses(question, site, arrays[name])
 
     @staticmethod
-    def _arrays(question: Question, site: str, answer: Any) -> Arrays:
+    def _arrays(question: Query, site: str, answer: Any) -> Arrays:
         """An answer is arrays of finite numbers, by name."""
         told = answer.values() if isinstance(answer, dict) else [None]
         if not all(isinstance(array, np.ndarray) for array in told):
-            fail(site, f"sent no arrays when it was asked for {question.verb}")
-        may = MAY_BE_INFINITE.get(question.verb, set())
+            fail(site, f"sent no arrays when it was asked for {question.name}")
+        may = MAY_BE_INFINITE.get(question.name, set())
         for name, array in answer.items():
             if np.isnan(array).any() or (name not in may and not np.isfinite(array).all()):
-                fail(site, f"sent {name} that are not finite when it was asked for {question.verb}")
+                fail(site, f"sent {name} that are not finite when it was asked for {question.name}")
         return answer
 
     def _check_rows(self, site: str, arrays: Mapping[str, Any]) -> None:
@@ -79,7 +78,7 @@ class Checks:
             fail(site, f"has {n} rows where it had {self.rows[site]} before")
 
     @staticmethod
-    def _check_sums(question: Question, site: str, arrays: Mapping[str, Any]) -> None:
+    def _check_sums(question: Query, site: str, arrays: Mapping[str, Any]) -> None:
         s, p = question.arrays["Z"].shape
         expected = {"losses": (s,), "slopes": (s, p)}
         if "multipliers" in question.arrays:
@@ -91,9 +90,9 @@ class Checks:
                 fail(site, f"sent {name} of shape {arrays[name].shape} where {shape} is expected")
 
 
-def _check_losses(question: Question, site: str, losses: FloatArray) -> None:
+def _check_losses(question: Query, site: str, losses: FloatArray) -> None:
     """0 ≤ L_k ≤ M, where the loss has such bounds."""
-    low, high = bounds(get_loss(question.words["loss"]))
+    low, high = bounds(get_loss(question.options["loss"]))
     if np.min(losses) < low - SLACK:
         fail(site, f"sent a loss of {np.min(losses):.3g}, below the least one, {low:.3g}")
     if np.max(losses) > high * (1 + SLACK):

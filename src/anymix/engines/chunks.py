@@ -20,12 +20,11 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, source_numbers
 from anymix.core import Loss
-from anymix.engines.partitioned import PartitionedProblem
 from anymix.engines.store import Store
 from anymix.engines.stored import Prepared, StoredProblem, StoredTables, joined
 from anymix.exceptions import InputError
 from anymix.exchange import need
-from anymix.sources import CHUNK_ROWS, Source, Tables, evaluate
+from anymix.sources import CHUNK_ROWS, PartitionedProblem, Source, Tables, evaluate
 
 Map = Callable[..., Iterable[Any]]
 # Of a thinned problem, which is in memory: 160 MB; and points that a source has there at least.

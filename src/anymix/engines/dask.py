@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from anymix.engines.cluster import connected, current, dask, keeping, sent
 from anymix.engines.dask_rows import Asking, as_known, collection, names_of, tables_on
 from anymix.engines.dask_teaching import dealt_out
-from anymix.engines.tables import PartitionedTables
 from anymix.estimators import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.exceptions import InputError
 from anymix.exchange import need
 from anymix.models import rows_that_fit
-from anymix.sources import Tables
+from anymix.sources import Blocks, Tables
 
 
 def predict(model: Any, X: Any, *, proba: bool = False, client: Any = None) -> Any:
@@ -115,13 +114,12 @@ def fit(
     found = _of_sources(model)
     with connected(client) as opened:
         parts = tables_on(opened, *_questions(found, X, y, sample_domain, sample_weight))
-        n_classes = 1 if parts.classes is None else parts.classes.size
-        most = rows_that_fit(parts.n_sources, n_classes)
+        most = rows_that_fit(parts.n_sources, parts.n_classes or 1)
         if parts.n_points > most:
             judging, teaching = dealt_out(parts, most, keeping(opened))
             del parts  # the workers need not hold the rows twice
             return found.fit_tables(judging, teaching)
-        here = parts.map(attrgetter("tables"), parts.parts)
+        here = parts.map(attrgetter("tables"), parts.blocks)
         return found.fit_tables(Tables.concatenate(list(here)))
 
 
@@ -133,10 +131,10 @@ def ask(
     sample_weight: Any = None,
     *,
     client: Any = None,
-) -> PartitionedTables:
+) -> Blocks:
     """Ask the sources where the rows are, and leave what they say there: labelled rows in parts.
 
-    `learn_in_parts` and `certify_in_parts` then send questions, and no table moves at all.
+    `anymix.sources.learn` and `certify_tables` then send queries, and no table moves at all.
 
     Parameters
     ----------

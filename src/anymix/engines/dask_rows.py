@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from anymix._arrays import named_sources
 from anymix.engines.cluster import dask, mapping, sent
-from anymix.engines.table_part import TablePart
-from anymix.engines.tables import PartitionedTables, in_threads
 from anymix.exceptions import InputError
-from anymix.sources import Source, Tables, evaluate
+from anymix.sources import Block, Blocks, Source, Tables, evaluate, in_threads
 
 
 def collection(X: Any, names: list[str] | None = None) -> Any:
@@ -72,7 +70,7 @@ class Asking:
         return evaluate(self.sources, block, self.classes).labelled(y, d, *weight)
 
 
-def tables_on(client: Any, asking: Asking, X: Any, *columns: Any) -> PartitionedTables:
+def tables_on(client: Any, asking: Asking, X: Any, *columns: Any) -> Blocks:
     """Ask the sources where the rows are; the parts are futures, and none of them is empty.
 
     X is a collection, or one for each source by its name, whose domain need not be told then.
@@ -90,7 +88,7 @@ def tables_on(client: Any, asking: Asking, X: Any, *columns: Any) -> Partitioned
     parts, asked = client.compute(tasks), mapping(client)
     sizes = asked(attrgetter("tables.n_points"), parts)
     some = [part for part, n in zip(parts, sizes, strict=True) if n]
-    return PartitionedTables(some, asked, in_threads)
+    return Blocks(some, asked, in_threads)
 
 
 def _asked(whole: Any, X: Any, features: Sequence[str] | None, *columns: Any) -> list[Any]:
@@ -114,5 +112,5 @@ def _blocks(rows: Any) -> list[Any]:
     return list(np.ravel(rows.to_delayed()))
 
 
-def _part(asking: Asking, *given: Any) -> TablePart:
-    return TablePart(asking(*given))
+def _part(asking: Asking, *given: Any) -> Block:
+    return Block(asking(*given))

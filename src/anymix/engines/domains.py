@@ -23,9 +23,8 @@ from scipy.special import log_softmax
 
 from anymix._arrays import FloatArray, source_numbers
 from anymix.densities import DomainClassifier, newton
-from anymix.engines.partitioned import Map
-from anymix.engines.questions import Arrays, Question, Words
 from anymix.exceptions import InputError
+from anymix.sources import Arrays, Map, Options, Query
 
 # Coefficients up to which Newton's method is used; more are found by gradients alone.
 MOST_COEFFICIENTS = 600
@@ -64,7 +63,7 @@ class FeaturePart:
         w = np.ones(len(X)) if self.weight is None else np.asarray(self.weight, dtype=float)
         return X, np.eye(self.n_sources)[domain], w
 
-    def answer(self, verb: str, words: Words, arrays: Arrays) -> Arrays:
+    def answer(self, verb: str, words: Options, arrays: Arrays) -> Arrays:
         """Answer "columns" or "domain_likelihood"."""
         if verb == "columns":
             return columns(*self.rows())
@@ -147,13 +146,13 @@ def fit_domain_classifier(
     if not C > 0:
         raise ValueError(f"C must be positive; got {C}.")
     parts = list(parts)
-    weights, mean, scale = _standard(list(map(Question("columns"), parts)))
+    weights, mean, scale = _standard(list(map(Query("columns"), parts)))
     shape = (1 if weights.size == 2 else weights.size, mean.size + 1)
 
     def summed(theta: FloatArray, hessian: bool) -> Arrays:
         arrays = {"mean": mean, "scale": scale, "theta": theta.reshape(shape)}
         words = {"hessian": "yes" if hessian else "no"}
-        found = list(map(Question("domain_likelihood", words, arrays), parts))
+        found = list(map(Query("domain_likelihood", words, arrays), parts))
         return {n: reduce(np.add, [one[n] for one in found]) for n in found[0]}
 
     theta = _fitted(summed, shape, C, float(weights.sum())).reshape(shape)

@@ -11,10 +11,9 @@ from anymix.engines.journal import Journal
 from anymix.engines.ledger import total
 from anymix.engines.site import read_expected
 from anymix.engines.sites import PATIENCE, SiteError, Sites
-from anymix.engines.tables import PartitionedTables, learn_in_parts
 from anymix.exceptions import InputError
 from anymix.models import reserved, write_taught
-from anymix.sources import LearningSettings, Taught
+from anymix.sources import Blocks, Learned, LearningSettings, learn
 
 # The loss of each task, as everywhere where sources come in folders.
 LOSSES = {"regression": "squared", "classification": "cross_entropy"}
@@ -68,7 +67,7 @@ class Settings:
 class Federated(NamedTuple):
     """What sites have taught, and the sites, as they were asked."""
 
-    taught: Taught
+    taught: Learned
     sites: Sites
 
 
@@ -93,8 +92,8 @@ def federate(
         try:
             rows = sites.connect()
             say(", ".join(f"{name} has {n} rows" for name, n in rows.items()))
-            tables = PartitionedTables(sites.names, map=sites, together=sites.together)
-            taught = learn_in_parts(tables, goal)
+            tables = Blocks(sites.names, map=sites, together=sites.together)
+            taught = learn(tables, goal)
         except SiteError as error:
             journal.note({"z": sites.last_z(), "why": str(error)})
             raise

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anymix.engines.questions import Question, numbers_in
+from anymix.sources import Query, numbers_in
 from anymix.storage import plain_json, replacing
 
 Counts = dict[str, list[int]]
 
 
-def counted(questions: Sequence[Question], answers: Sequence[Any]) -> Counts:
+def counted(questions: Sequence[Query], answers: Sequence[Any]) -> Counts:
     """Count the answers, and the numbers in them, by verb."""
     found: Counts = {}
     for question, answer in zip(questions, answers, strict=True):
-        answered = found.setdefault(question.verb, [0, 0])
+        answered = found.setdefault(question.name, [0, 0])
         answered[0] += 1
         answered[1] += numbers_in(answer) if isinstance(answer, Mapping) else 0
     return found

@@ -17,7 +17,7 @@ from anymix.engines.wire import Arrays
 from anymix.exceptions import InputError, not_installed, one_line
 
 # Of the form of messages: sites and server of different forms must not talk past each other.
-FORM = 1
+FORM = 2
 MOST_QUESTIONS = 1000
 LONGEST_REASON = 500
 

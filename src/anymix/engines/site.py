@@ -14,10 +14,9 @@ import numpy as np
 
 from anymix._version import __version__
 from anymix.engines.answering import part_of_site
-from anymix.engines.table_part import TablePart
 from anymix.exceptions import InputError, MissingError
 from anymix.exchange import MIN_ROWS, ReceivedSource, dump, evaluate_site, load, read_alike
-from anymix.sources import Tables
+from anymix.sources import Block, Tables
 from anymix.storage import plain_json, replacing
 
 # Reads the features and the target of a table, as the manifests of the sources describe them.
@@ -76,7 +75,7 @@ class Site:
         """The file in which the site counts what has left it."""
         return Path(self.state) / "left.json"
 
-    def part(self, read_rows: ReadRows) -> TablePart:
+    def part(self, read_rows: ReadRows) -> Block:
         """Return the part that the site's rows are; sources are asked of them once, never again."""
         return _part(self, self._key(), read_rows)
 
@@ -126,7 +125,7 @@ def _named(there: Mapping[str, Path], expected: Mapping[str, str], where: str) -
 
 # A process serves one site, but for tests, which have several in one.
 @lru_cache(maxsize=16)
-def _part(site: Site, key: str, read_rows: ReadRows) -> TablePart:
+def _part(site: Site, key: str, read_rows: ReadRows) -> Block:
     return part_of_site(_tables(site, key, read_rows))
 
 

@@ -18,15 +18,15 @@ from anymix.engines.answering import NEVER, RECORDS, spread
 from anymix.engines.journal import Journal, key_of
 from anymix.engines.ledger import Counts, added, counted
 from anymix.engines.messages import Refusal, ask_records, need_flower, read_reply
-from anymix.engines.questions import Arrays, Question
 from anymix.engines.rounds import Rounds
 from anymix.engines.wire import pack, unpack
 from anymix.exceptions import InputError, one_line
+from anymix.sources import Arrays, Query
 
 # Seconds: a site that has not answered by then is taken for dead.
 PATIENCE = 600.0
-HELLO = Question("count", {}, {"folds": np.array(1)})
-Check = Callable[[Question, str, Any], None]
+HELLO = Query("count", {}, {"folds": np.array(1)})
+Check = Callable[[Query, str, Any], None]
 Packed = Mapping[str, Any]
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class Sites:
         self.grid, self.names, self.check = grid, list(names), check
         self.journal = Journal(None, names) if journal is None else journal
         self.patience = patience
-        self.rounds: Rounds[Question, list[Arrays]] = Rounds(self._send)
+        self.rounds: Rounds[Query, list[Arrays]] = Rounds(self._send)
         self.n_rounds = 0
         self.left: dict[str, Counts] = {name: {} for name in names}
         self._nodes: dict[int, str] = {}
@@ -69,7 +69,7 @@ class Sites:
         # Few rows take a round as all of them do, and no site answers for few.
         asked = {name: a for name, a in question.arrays.items() if name not in NEVER}
         found = self.rounds.ask(replace(question, arrays=asked))
-        if question.verb != "evaluate":
+        if question.name != "evaluate":
             return found
         return [spread(one, k) for k, one in enumerate(found)]
 
@@ -123,7 +123,7 @@ class Sites:
             )
         self._nodes = {node: f"node {node}" for node in nodes}
 
-    def _send(self, questions: list[Question]) -> list[list[Arrays]]:
+    def _send(self, questions: list[Query]) -> list[list[Arrays]]:
         """Send one round of what is not known yet; answer all of it."""
         packed = [pack(question, RECORDS) for question in questions]
         keys = [key_of(arrays) for arrays in packed]
@@ -135,7 +135,7 @@ class Sites:
         known = self.journal.known
         return [[unpack(arrays, RECORDS) for arrays in known[key]] for key in keys]
 
-    def _round(self, asked: Mapping[str, Question], packed: list[Packed]) -> Any:
+    def _round(self, asked: Mapping[str, Query], packed: list[Packed]) -> Any:
         replies = self._replies(packed, lambda node: f"site {self._nodes[node]!r}")
         by_site = {}
         for node, reply in replies.items():
@@ -148,7 +148,7 @@ class Sites:
         self.n_rounds += 1
         return {key: [by_site[name][i] for name in self.names] for i, key in enumerate(asked)}
 
-    def _take(self, asked: list[Question], name: str, answers: list[Packed]) -> list[Any]:
+    def _take(self, asked: list[Query], name: str, answers: list[Packed]) -> list[Any]:
         """Count what has left the site, whatever becomes of it; then look whether it can be."""
         values = []
         for arrays in answers:

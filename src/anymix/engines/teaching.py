@@ -15,7 +15,7 @@ from anymix.engines.chunks import Map, problem_in_chunks
 from anymix.engines.store import Store
 from anymix.engines.stored import StoredTables
 from anymix.exceptions import InputError
-from anymix.sources import LearningSettings, Part, Seeing, Seen, Tables, find_z, learn_part
+from anymix.sources import FoldResult, LearningSettings, Seeing, Seen, Tables, find_z, learn_fold
 from anymix.storage import mixed
 
 # A fifth of the rows judges, as where they are dealt out to five parts, or as many as may.
@@ -95,9 +95,9 @@ class TeachingInChunks:
         """Remember which rows have taught."""
         return self.seeing.seen()
 
-    def learned(self, goal: LearningSettings) -> Part:
+    def learned(self, goal: LearningSettings) -> FoldResult:
         """Choose calibration and pools by the sample, and find z by all rows."""
-        chosen = learn_part(Tables.concatenate(self.sample), goal)
+        chosen = learn_fold(Tables.concatenate(self.sample), goal)
         used = chosen.combination
         said = (
             part.tables().heard(used.consulting).weighed(used.calibration) for part in self.parts
@@ -105,4 +105,4 @@ class TeachingInChunks:
         given = goal.loss, goal.eta, goal.rule
         problem: Any = problem_in_chunks(said, self.store, *given, map=self.map)
         found = find_z(problem, goal)
-        return Part(replace(used, z=found.z), found, chosen.report, None)
+        return FoldResult(replace(used, z=found.z), found, chosen.report)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
 from anymix.core import Conformal, CrossFittedCombination, ErrorScale, errors_at, learn_yardstick
-from anymix.sources import Tables, answers, crossed_answers, deal
+from anymix.sources import Tables, assign_folds, combined_predictions, held_out_predictions
 
 # h_t(x), (n,) or (n, c), and log r_kt(x), (p, n), of each part.
 Said = tuple[list[FloatArray], list[FloatArray]]
@@ -67,7 +67,7 @@ class Judges:
     def said(self, tables: Tables) -> Said:
         """h_t(x) and log r_kt(x) of each part at new points."""
         logs = [part.log_responsibilities(tables.log_masses) for part in self.parts]
-        return [answers(tables, part) for part in self.parts], logs
+        return [combined_predictions(tables, part) for part in self.parts], logs
 
 
 def cross_fitted(
@@ -79,9 +79,9 @@ def cross_fitted(
     all rows; `said` is then what it says of each by pools that were learned without it, if known.
     """
     K, m = len(used.parts), tables.n_points
-    fold = deal(tables, K) if K > 1 else np.zeros(m, dtype=np.intp)
+    fold = assign_folds(tables, K) if K > 1 else np.zeros(m, dtype=np.intp)
     y, domain = np.asarray(tables.targets), np.asarray(tables.sample_domain)
-    h = said if K == 1 and said is not None else crossed_answers(tables, used, fold)
+    h = said if K == 1 and said is not None else held_out_predictions(tables, used, fold)
     log_r = np.empty_like(tables.log_masses)
     parts, yardsticks = [CrossFittedCombination((part,)) for part in used.parts], []
     for t, part in enumerate(parts):
@@ -107,4 +107,6 @@ def plain_judges(h: FloatArray, tables: Tables, fold: IntArray) -> Judges:
 def _judged(tables: Tables, used: CrossFittedCombination) -> Judged:
     y, domain = np.asarray(tables.targets), np.asarray(tables.sample_domain)
     log_r = used.log_responsibilities(tables.log_masses)
-    return Judged(answers(tables, used), log_r, y, domain, np.zeros(y.size, dtype=np.intp))
+    return Judged(
+        combined_predictions(tables, used), log_r, y, domain, np.zeros(y.size, dtype=np.intp)
+    )

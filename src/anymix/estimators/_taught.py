@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from anymix.estimators.cross_loss import make_cross_loss
-from anymix.sources import Learned, Taught
+from anymix.sources import Learned
 
 
-def take_up(model: Any, learned: Learned | Taught) -> None:
+def take_up(model: Any, learned: Learned) -> None:
     """Set all that was learned but what only rows at hand can show."""
     model.combination_, model.certificate_ = learned.combination, learned.certificate
     model.solution_, model.calibration_report_ = learned.solution, learned.calibration_report

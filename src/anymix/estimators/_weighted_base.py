@@ -26,10 +26,9 @@ from anymix.sources import (
     Seen,
     Source,
     Tables,
-    Teaching,
+    TrainingRows,
     evaluate,
     learn,
-    learn_apart,
     log_reference,
     warn_of_training_rows,
 )
@@ -164,7 +163,7 @@ class DistributionWeighting(Checked):
         if strange is not None:
             self.novelty_ = novelty_of(tables, strange + log_reference(self.sources_, rows.X))
 
-    def fit_tables(self, tables: Tables, teaching: Teaching | None = None) -> Self:
+    def fit_tables(self, tables: Tables, teaching: TrainingRows | None = None) -> Self:
         """Learn z from tables alone, when no rows may travel; the sources must have been given.
 
         Each site evaluates all sources on its own held-out rows, and sends the tables.  Where
@@ -193,7 +192,7 @@ class DistributionWeighting(Checked):
         return bool(trainer.sources) and trainer.weighed and not self._chooses()
 
     def _learn_from(
-        self, tables: Tables, fresh: bool = True, teaching: Teaching | None = None
+        self, tables: Tables, fresh: bool = True, teaching: TrainingRows | None = None
     ) -> None:
         """Calibrate, learn z, certify, all on rows that no source has seen."""
         check_every_source(tables, self.source_names_, LEARNED_FROM_ALL)
@@ -205,10 +204,11 @@ class DistributionWeighting(Checked):
         if teaching is None:
             learned, self.taught_ = learn(tables, goal), None
         else:
-            learned, self.taught_ = learn_apart(tables, teaching, goal), teaching.n_points
+            learned, self.taught_ = learn(tables, goal, teaching), teaching.n_points
         self.__dict__.pop("influence_", None)
         self.tables_ = tables
         self.set_aside_ = tuple(str(self.source_names_[j]) for j in goal.set_aside)
+        assert learned.held_out is not None
         self.held_out_ = learned.held_out
         take_up(self, learned)
 

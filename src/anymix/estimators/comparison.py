@@ -30,9 +30,8 @@ from anymix.sources import (
     NEEDS_LABELS,
     Measure,
     Tables,
-    answers,
+    combined_predictions,
     judge_of,
-    n_classes_of,
 )
 
 
@@ -225,7 +224,7 @@ def compare_tables(
         raise ValueError("tables need targets and sample_domain to be compared on.")
     for method in methods.values():
         tables.check_loss(loss, getattr(method, "rule", "marginal"))
-    judge = judge_of(measure, loss, n_classes_of(tables))
+    judge = judge_of(measure, loss, tables.n_classes)
     if judge.kind == "auc" and tables.at_label:
         raise ValueError(NEEDS_LABELS)
     targets = np.asarray(tables.targets)
@@ -251,7 +250,7 @@ def _predicted(method: Method, tables: Tables) -> FloatArray:
     if isinstance(method, Answers):
         return method.values
     if isinstance(method, Combination | CrossFittedCombination):
-        return answers(tables, CrossFittedCombination.of(method))
+        return combined_predictions(tables, CrossFittedCombination.of(method))
     if isinstance(method, int):
         return np.asarray(tables.predictions[method])
     return mix(np.asarray(method, dtype=float), tables.predictions)

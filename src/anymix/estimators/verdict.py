@@ -21,7 +21,6 @@ from anymix.sources import (
     blind_values,
     judge_of,
     measure_of,
-    n_classes_of,
     own_values,
 )
 
@@ -106,7 +105,7 @@ def verdicts(
     >>> {rival.name: rival.difference.round(4).tolist() for rival in found.rivals}
     {'average': [-0.25, -0.25, -0.25], 'own': [0.0, 0.0, 0.0], 'constant': [-0.25, -0.25, -0.25]}
     """
-    c = n_classes_of(tables)
+    c = tables.n_classes
     judges = [measure_of(None, loss, c)]
     if c is not None and said.ndim == 2 and said.shape[1] > 1:
         judges.insert(0, measure_of("accuracy", loss, c))
@@ -167,7 +166,7 @@ def _best_constant(tables: Tables, judge: Measure) -> FloatArray:
     weight = np.ones(y.size) if tables.sample_weight is None else tables.sample_weight
     share = balanced_weights(np.asarray(tables.sample_domain), weight, p)
     share /= share.sum()
-    c = n_classes_of(tables)
+    c = tables.n_classes
     if c is not None:
         return judge.value(np.tile(np.bincount(y, share, c), (y.size, 1)), y)
 

@@ -34,13 +34,13 @@ from anymix.sources import (
     Grounds,
     HeldOut,
     Tables,
-    advice,
-    by_source,
+    assign_folds,
     certify_learned,
     consult,
-    crossed_answers,
-    deal,
+    consulting_gain,
+    held_out_predictions,
     own_losses,
+    predictions_after,
 )
 
 # Sums in another order, on another machine, differ by less; a lie within it changes nothing.
@@ -95,7 +95,9 @@ def _dealt(model: Any) -> IntArray:
     n_parts, tables = len(model.combination_.parts), model.tables_
     if model.taught_ and n_parts > 1:
         raise ValueError("rows that teach apart from those that judge teach one part")
-    fold = deal(tables, n_parts) if n_parts > 1 else np.zeros(tables.n_points, dtype=np.intp)
+    fold = (
+        assign_folds(tables, n_parts) if n_parts > 1 else np.zeros(tables.n_points, dtype=np.intp)
+    )
     if int(fold.max()) + 1 != n_parts:
         raise ValueError("the rows of the tables do not teach as many parts")
     return fold
@@ -129,12 +131,11 @@ def _check_consulting(model: Any, fold: IntArray, ours: bool) -> Tables:
 def _restore_held_out(model: Any, fold: IntArray, said: Tables) -> None:
     used, tables = model.combination_, model.tables_
     if model.taught_ or len(used.parts) > 1:
-        model.held_out_ = HeldOut(crossed_answers(tables, used, fold), fold)
+        model.held_out_ = HeldOut(held_out_predictions(tables, used, fold), fold)
     else:
-        alone = replace(used.parts[0], consulting=None)
-        answers = alone.predict(tables.log_masses, said.predictions)
+        answers = predictions_after(tables, used.parts[0], said.predictions)
         model.held_out_ = HeldOut(answers, fold, crossed=False)
-    model.advice_ = advice(tables, used, fold, model.loss)
+    model.advice_ = consulting_gain(tables, used, fold, model.loss)
 
 
 def _check_same(what: str, told: Any, found: Any, whole: bool = True) -> None:
@@ -163,8 +164,8 @@ def _check_solution(model: Any, said: Tables) -> None:
     first = used.parts[0]
     if model.held_out_.crossed:
         tables, loss = model.tables_, model.loss
-        L = by_source(model.held_out_.losses(tables, loss), tables)
-        own = by_source(own_losses(tables, loss), tables)
+        L = tables.by_source(model.held_out_.losses(tables, loss))
+        own = tables.by_source(own_losses(tables, loss))
         gamma = gap(L, simplex.clean(used.z))
         if not np.allclose(told.z, used.z, atol=1e-9):
             raise ValueError("the solution is of another z than the model's")

@@ -16,10 +16,10 @@ from anymix.models.seen_rows import seen_sources
 from anymix.models.writing import write_model
 from anymix.sources import (
     Tables,
-    Teaching,
-    answers,
+    TrainingRows,
     certify_tables,
     check_measure,
+    combined_predictions,
     usual_clip,
     warn_of_training_rows,
     without_confidence,
@@ -29,7 +29,7 @@ from anymix.sources import (
 def fit_sites(
     received: Sequence[ReceivedSource],
     sites: Sequence[SiteTable],
-    teaching: Teaching | None = None,
+    teaching: TrainingRows | None = None,
     **settings: Any,
 ) -> Any:
     """Learn one model of sources that were received; `settings` are those of the estimators.
@@ -72,7 +72,7 @@ def compare_sites(
     methods = usual_methods(tables, model.combination_, names)
     by: dict[str, Any] = {"confidence": confidence, "measure": measure}
     found = compare_tables(tables, methods, names, model.loss, **by)
-    said = answers(tables, model.combination_)
+    said = combined_predictions(tables, model.combination_)
     told = verdicts(tables, said, model.loss, fresh=not seen, **by)
     return replace(found, verdicts=told), seen
 

@@ -20,7 +20,7 @@ from anymix.exchange import ReceivedSource, all_classes
 from anymix.models.place import Place
 from anymix.models.record import TASKS
 from anymix.models.writing import write_model
-from anymix.sources import LearningSettings, Taught
+from anymix.sources import Learned, LearningSettings
 from anymix.storage import replacing
 
 BESIDE = ".sites.json"
@@ -30,7 +30,7 @@ def write_taught(
     place: Place,
     received: Sequence[ReceivedSource],
     goal: LearningSettings,
-    taught: Taught,
+    taught: Learned,
     told: Mapping[str, Any],
 ) -> Any:
     """Write a model that rows elsewhere have taught, and beside its folder what is known of them.
@@ -52,7 +52,9 @@ def write_taught(
     return model
 
 
-def taught_model(received: Sequence[ReceivedSource], goal: LearningSettings, taught: Taught) -> Any:
+def taught_model(
+    received: Sequence[ReceivedSource], goal: LearningSettings, taught: Learned
+) -> Any:
     """Return an estimator as if it was fitted, without the tables of a fit."""
     kind = TASKS[received[0].manifest.task]
     names = ("loss", "eta", "objective", "calibrate", "confidence", "consult", "shrinkage")

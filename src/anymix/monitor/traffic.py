@@ -18,7 +18,7 @@ from anymix.monitor.adaptation import adapt_labelled, adapt_z
 from anymix.monitor.alarm import Alarm, Scores, check_level, mixture_alarm
 from anymix.monitor.mixture import SETTINGS, MixtureEstimate, estimate_mixture
 from anymix.monitor.unlabelled import ExpectedLoss, checked_losses, expected_loss, with_sentence
-from anymix.sources import HeldOut, Tables, crossed_answers
+from anymix.sources import HeldOut, Tables, held_out_predictions
 
 
 class Watched(Protocol):
@@ -321,7 +321,7 @@ def losses_held_out(model: Any) -> Losses | None:
 def answered_again(model: Any, combination: CrossFittedCombination) -> HeldOut:
     """What another combination of the same parts says at the rows that z was learned from."""
     held_out: HeldOut = model.held_out_
-    answers = crossed_answers(model.tables_, combination, held_out.fold)
+    answers = held_out_predictions(model.tables_, combination, held_out.fold)
     return replace(held_out, predictions=answers)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix.core import Consulting, Loss, Pool, Record, get_loss, learn_pool
+from anymix.core import Consulting, Loss, Moments, Pool, Record, get_loss, learn_pool
 from anymix.sources.tables import Tables
 
 
@@ -23,6 +24,13 @@ class ConsultingGain(Record):
     own_losses: FloatArray
     gains: FloatArray
     errors: FloatArray
+
+    @classmethod
+    def of(cls, moments: FloatArray) -> Self:
+        """Gather it from moments (2, p, 7) of the own losses at home, and of the gains there."""
+        own, gains = ([Moments(*row) for row in rows] for rows in moments.tolist())
+        told = [(a.mean, b.mean, b.standard_error) for a, b in zip(own, gains, strict=True)]
+        return cls(*np.array(told).T)
 
     def sentences(self, names: Sequence[str]) -> list[str]:
         """Say who hears others, and what for.

@@ -1,11 +1,11 @@
-"""Learn from tables alone: calibrate, find z, certify; no model and no row is asked again."""
+"""The learner: pool, calibrate, find z without each fold, certify; over blocks of tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -15,23 +15,24 @@ from anymix.core import (
     Certificate,
     Combination,
     CrossFittedCombination,
+    Loss,
     Objective,
     Problem,
     SetAside,
     Solution,
     automatic_shrinkage,
     check_n_sources,
+    gap,
     simplex,
     solve,
 )
 from anymix.densities import CalibrationReport
-from anymix.sources.consulting import ConsultingGain
-from anymix.sources.lessons import LearningSettings as LearningSettings
-from anymix.sources.lessons import Lesson, Part, Rows
+from anymix.sources.blocks import Blocks, TrainingFold, joined_moments
+from anymix.sources.certification import Grounds, JudgedAverage, certify_average
+from anymix.sources.consulting import Consulted, ConsultingGain, consult
+from anymix.sources.cross_fitting import HeldOut, joined_solution, mean_report
 from anymix.sources.novelty import Novelty
-from anymix.sources.parts import HeldOut, joined, mean_report
-from anymix.sources.table_rows import TableLesson, TableRows
-from anymix.sources.table_rows import consulted_for as consulted_for
+from anymix.sources.seen import Seen
 from anymix.sources.tables import Tables
 
 # Powers of calibrated responsibilities that are tried.  The temperature that tells domains apart
@@ -43,12 +44,51 @@ FINALISTS = 2
 TOL = 1e-7
 
 
+@dataclass(frozen=True)
+class LearningSettings:
+    """What z is to achieve, and how it is learned; the parameters are those of the estimators.
+
+    set_aside are the sources, by number, whose rows choose neither z nor a calibration; `ways` is
+    from how many such choices the rows themselves have chosen, which the certificate pays for.
+    With `consult` the sources consult each other first.  `fresh` says that neither sources nor
+    densities were trained on rows of the tables, be it on other folds; names are the sources'.
+    """
+
+    loss: str | Loss = "squared"
+    eta: float = 1e-3
+    rule: str = "marginal"
+    objective: str = "regret"
+    shrinkage: float | str = "auto"
+    calibrate: bool = True
+    confidence: float = 0.95
+    set_aside: tuple[int, ...] = ()
+    ways: int = 1
+    consult: bool = False
+    fresh: bool = True
+    names: tuple[str, ...] = ()
+
+    @property
+    def grounds(self) -> Grounds:
+        """What a certificate of these settings stands on."""
+        return Grounds(self.confidence, self.fresh, self.ways, self.names)
+
+    def value(self, losses: FloatArray) -> float:
+        """Return what a calibration is judged by: the mean loss over sources, or the worst loss.
+
+        For a given z the mean of the regrets is the mean loss up to a constant, and the mean is far
+        less noisy than the largest, which picked a worse calibration on held-out real rows.
+        """
+        kept = np.delete(losses, list(self.set_aside))
+        return float(kept.max() if self.objective == "robust" else kept.mean())
+
+
 class Learned(NamedTuple):
-    """What tables have taught: how to combine, what that guarantees, and how it was found.
+    """What rows have taught: how to combine, what that guarantees, and how it was found.
 
     cross_losses are those of each source's model on each domain, and their standard errors;
-    held_out is what is said at the rows of the tables by what was learned without them, and
-    advice what hearing each other has brought to the sources.
+    held_out is what is predicted for the rows of tables in memory by what was learned without them,
+    and advice what consulting has brought to the sources.  sketched says, in sentences, what was
+    learned from a sample or a sketch of the rows.
     """
 
     combination: CrossFittedCombination
@@ -57,12 +97,40 @@ class Learned(NamedTuple):
     calibration_report: CalibrationReport | None
     novelty: Novelty | None
     cross_losses: tuple[FloatArray, FloatArray]
-    held_out: HeldOut
+    held_out: HeldOut | None
     advice: ConsultingGain | None
+    sketched: tuple[str, ...] = ()
 
 
-def learn(tables: Tables, goal: LearningSettings) -> Learned:
-    """Learn a combination without each part of the rows; certify their average by these parts.
+class FoldResult(NamedTuple):
+    """What some of the rows have taught: a combination, and how it was found."""
+
+    combination: Combination
+    solution: Solution
+    report: CalibrationReport | None
+
+
+class TrainingRows(Protocol):
+    """Rows that only teach, wherever they are: an engine's."""
+
+    @property
+    def n_points(self) -> int:
+        """How many there are."""
+
+    def learned(self, settings: LearningSettings) -> FoldResult:
+        """Learn one combination from all of them."""
+
+    def seen(self) -> Seen:
+        """Remember which rows they are."""
+
+
+def learn(
+    rows: Tables | Blocks, settings: LearningSettings, training: TrainingRows | None = None
+) -> Learned:
+    """Learn a combination without each fold of the rows; certify their average by these folds.
+
+    Where there are so many rows that none needs to do both, `training` are those that teach, and
+    `rows` judge what they have taught.
 
     Examples
     --------
@@ -75,84 +143,103 @@ def learn(tables: Tables, goal: LearningSettings) -> Learned:
     >>> learned.combination.predict(log_masses, tables.predictions).round(1)
     array([0., 0., 1., 1.])
     """
-    rows = TableRows(tables)
-    found = learn_rows(rows, goal)
-    assert rows.held_out is not None
-    return Learned(*found[:6], rows.held_out, found.advice)
-
-
-class Taught(NamedTuple):
-    """What rows have taught, wherever they are; see `Learned`.
-
-    sketched says, in sentences, what was learned from a sample or a sketch of the rows.
-    """
-
-    combination: CrossFittedCombination
-    certificate: Certificate
-    solution: Solution
-    calibration_report: CalibrationReport | None
-    novelty: Novelty | None
-    cross_losses: tuple[FloatArray, FloatArray]
-    advice: ConsultingGain | None
-    sketched: tuple[str, ...] = ()
-
-
-def learn_rows(rows: Rows, goal: LearningSettings) -> Taught:
-    """Learn from rows that are at hand, or from rows that only answer questions."""
-    check_n_sources(rows.n_sources)
-    rows.check_loss(goal.loss, goal.rule)
-    parts = list(rows.together(partial(learn_part, goal=goal), rows.lessons()))
-    used = CrossFittedCombination(tuple(part.combination for part in parts))
-    certificate = rows.certified(parts, used, goal)
-    judged = certificate.source_losses, certificate.own_losses
-    return Taught(
+    blocks = Blocks.of(rows)
+    check_n_sources(blocks.n_sources)
+    blocks.ask("check", {"loss": settings.loss, "rule": settings.rule}, {})
+    if training is None:
+        learn_one = partial(learn_fold, settings=settings)
+        results = list(blocks.together(learn_one, blocks.training_folds()))
+        judged = "folds" if len(results) > 1 else "alone"
+    else:
+        results, judged = [training.learned(settings)], "new"
+    used = CrossFittedCombination(tuple(one.combination for one in results))
+    average = JudgedAverage(blocks, used, settings.loss, judged, set_aside=settings.set_aside)
+    certificate = certify_average(average, settings.grounds)
+    return Learned(
         combination=used,
         certificate=certificate,
-        solution=joined([part.solution for part in parts], used, *judged),
-        calibration_report=mean_report([part.report for part in parts], rows.n_points),
-        novelty=rows.novelty(),
-        cross_losses=rows.cross_losses(goal),
-        advice=rows.advice(used, goal),
-        sketched=rows.sketched,
+        solution=_solution([one.solution for one in results], used, certificate, training),
+        calibration_report=mean_report(
+            [one.report for one in results], (training or blocks).n_points
+        ),
+        novelty=blocks.novelty(),
+        cross_losses=blocks.cross_losses(settings.loss),
+        held_out=average.held_out,
+        advice=_consulting_gain(average),
+        sketched=blocks.sketched,
     )
 
 
-def learn_part(rows: Tables | Lesson, goal: LearningSettings) -> Part:
-    """Consult, find z for every calibration, and keep what serves the goal best on these rows."""
-    lesson: Lesson = TableLesson(rows) if isinstance(rows, Tables) else rows
-    consulted = lesson.consulted(goal)
-    said, equal = consulted.tables, simplex.uniform(lesson.n_sources)
-    problems, tried = [], list(_calibrations(lesson, goal))
-    for calibration, _ in tried:
-        weighed = said.weighed(calibration)
-        problems.append(weighed.problem(goal.loss, goal.eta, goal.rule))
+def _solution(
+    solutions: list[Solution],
+    used: CrossFittedCombination,
+    certificate: Certificate,
+    training: TrainingRows | None,
+) -> Solution:
+    """One solution for all folds, with the losses that rows new to it measure."""
+    L, own = certificate.source_losses, certificate.own_losses
+    solution = joined_solution(solutions, used, L, own)
+    if training is None:
+        return solution
+    return replace(
+        solution,
+        gamma=gap(L, solution.z),
+        robust_loss=float(L.max()),
+        regret=float((L - own).max()),
+        source_losses=L,
+        own_losses=own,
+        seen=None,
+    )
+
+
+def _consulting_gain(average: JudgedAverage) -> ConsultingGain | None:
+    """What consulting has brought to the sources, by rows that did not teach it."""
+    if not average.used.consults:
+        return None
+    responses = average.blocks.ask("advice", average.options, average.arrays)
+    both = [np.stack([one["own"], one["gains"]]) for one in responses]
+    return ConsultingGain.of(joined_moments(both))
+
+
+def learn_fold(rows: Tables | TrainingFold, settings: LearningSettings) -> FoldResult:
+    """Consult, find z for every calibration, and keep what serves best on these rows."""
+    fold = TrainingFold(Blocks.of(rows)) if isinstance(rows, Tables) else rows
+    loss, aside, together = settings.loss, settings.set_aside, fold.blocks.together
+    consulting = fold.consult(loss, aside) if settings.consult else None
+    options = {"loss": loss, "rule": settings.rule}
+    tried = list(_calibrations(fold, settings))
+    problems = [
+        fold.problem(options, settings.eta, consulting, calibration, aside)
+        for calibration, _ in tried
+    ]
     # What is good with equal weights is good with better ones: z is sought for the best of them.
-    even = lesson.together(lambda problem: problem.source_losses(equal), problems)
-    finalists = np.argsort([goal.value(losses) for losses in even])[:FINALISTS].tolist()
-    solved = lesson.together(lambda i: find_z(problems[i], goal), finalists)
-    found = dict(zip(finalists, solved, strict=True))
-    best = min(found, key=lambda i: goal.value(found[i].source_losses))
-    (calibration, report), solution = tried[best], found[best]
-    used = Combination(solution.z, goal.eta, calibration, goal.rule, consulted.consulting)
-    return Part(used, solution, report, said)
+    equal = simplex.uniform(fold.blocks.n_sources)
+    even = together(lambda problem: problem.source_losses(equal), problems)
+    finalists = np.argsort([settings.value(losses) for losses in even])[:FINALISTS].tolist()
+    solved = together(lambda i: find_z(problems[i], settings), finalists)
+    solutions = dict(zip(finalists, solved, strict=True))
+    best = min(solutions, key=lambda i: settings.value(solutions[i].source_losses))
+    (calibration, report), solution = tried[best], solutions[best]
+    used = Combination(solution.z, settings.eta, calibration, settings.rule, consulting)
+    return FoldResult(used, solution, report)
 
 
-def find_z(problem: Problem, goal: LearningSettings, **options: Any) -> Solution:
+def find_z(problem: Problem, settings: LearningSettings, **options: Any) -> Solution:
     """Solve for z, by the rows of all sources but those that are set aside."""
-    objective = cast(Objective, goal.objective)
-    shrinkage = 0.0 if objective == "gamma" else goal.shrinkage
+    objective = cast(Objective, settings.objective)
+    shrinkage = 0.0 if objective == "gamma" else settings.shrinkage
     if shrinkage == "auto":
         # Held that near to the prior, z has one valley: on 432 problems a dozen starts found none
         # lower, by 1e-9 of the losses.
         options = {"n_starts": 1, "tol": TOL, **options}
     options = {"remember": False, **options}
-    if not goal.set_aside:
+    if not settings.set_aside:
         return solve(problem, objective, shrinkage=shrinkage, **options)
     if shrinkage == "auto":
         uniform = simplex.uniform(problem.n_sources)
-        shrinkage = automatic_shrinkage(problem, uniform, goal.set_aside)
-    heard = SetAside(problem, goal.set_aside)
-    z = (found := solve(heard, objective, shrinkage=shrinkage, **options)).z
+        shrinkage = automatic_shrinkage(problem, uniform, settings.set_aside)
+    kept = SetAside(problem, settings.set_aside)
+    z = (found := solve(kept, objective, shrinkage=shrinkage, **options)).z
     return replace(
         found,
         gamma=problem.gamma(z),
@@ -164,24 +251,32 @@ def find_z(problem: Problem, goal: LearningSettings, **options: Any) -> Solution
 
 
 def calibrations(
-    tables: Tables, goal: LearningSettings
+    tables: Tables, settings: LearningSettings
 ) -> Iterator[tuple[Calibration | None, CalibrationReport | None]]:
     """Yield what is tried: own and shared temperatures, each at several sharpnesses."""
-    yield from _calibrations(TableLesson(tables), goal)
+    yield from _calibrations(TrainingFold(Blocks.of(tables)), settings)
 
 
 def _calibrations(
-    lesson: Lesson, goal: LearningSettings
+    fold: TrainingFold, settings: LearningSettings
 ) -> Iterator[tuple[Calibration | None, CalibrationReport | None]]:
-    if not goal.calibrate:
+    if not settings.calibrate:
         yield None, None
         return
-    scalings = lesson.scalings(goal.set_aside)
+    aside = settings.set_aside
+    scalings = fold.scalings(aside)
     # Nobody speaks for a source that is set aside: it has what all share, and no offset.
-    places = np.array(goal.set_aside, dtype=np.intp) - np.arange(len(goal.set_aside))
+    places = np.array(aside, dtype=np.intp) - np.arange(len(aside))
     common = float(scalings[-1].temperature_[0])
     for scaling in scalings:
         temperature = np.insert(scaling.temperature_, places, common)
         offset = np.insert(scaling.offset_, places, 0.0)
         parts = temperature, offset, scaling.floor_
         yield from ((Calibration(*parts, power), scaling.report_) for power in SHARPNESS)
+
+
+def consulted_for(tables: Tables, settings: LearningSettings) -> Consulted:
+    """Let the sources consult each other if the settings say so."""
+    if not settings.consult:
+        return Consulted(None, tables)
+    return consult(tables, settings.loss, settings.set_aside)

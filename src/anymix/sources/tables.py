@@ -58,6 +58,41 @@ class Tables:
         """m."""
         return int(self.log_masses.shape[1])
 
+    @property
+    def n_sources(self) -> int:
+        """p."""
+        return len(self.log_masses)
+
+    @property
+    def n_classes(self) -> int | None:
+        """How many classes there are, or None for numbers."""
+        return None if self.classes is None else len(self.classes)
+
+    @property
+    def domain(self) -> NDArray[np.intp]:
+        """The source of each point, (m,), where it is known."""
+        return np.asarray(self.sample_domain)
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weight of each point, (m,): ones where none were given."""
+        if self.sample_weight is None:
+            return np.ones(self.n_points)
+        return np.asarray(self.sample_weight, dtype=float)
+
+    def own_predictions(self) -> FloatArray:
+        """What the own model of each point's source predicts there, (m,) or (m, c)."""
+        return np.asarray(self.predictions[self.domain, np.arange(self.n_points)])
+
+    def rows_of(self, k: int) -> NDArray[np.intp]:
+        """The points that were drawn from source k."""
+        return np.flatnonzero(self.sample_domain == k)
+
+    def by_source(self, values: FloatArray) -> FloatArray:
+        """Average values (m,) over the rows of each source, (p,)."""
+        domain, weight, p = self.domain, self.weights, self.n_sources
+        return np.bincount(domain, weight * values, p) / np.bincount(domain, weight, p)
+
     def labelled(
         self, y: ArrayLike, sample_domain: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Tables:
@@ -83,7 +118,7 @@ class Tables:
         """
         if not sources:
             return self
-        kept, domain = np.setdiff1d(np.arange(len(self.log_masses)), sources), self.sample_domain
+        kept, domain = np.setdiff1d(np.arange(self.n_sources), sources), self.sample_domain
         if domain is None:
             raise ValueError("tables need sample_domain to leave a source out.")
         points = np.flatnonzero(np.isin(domain, kept))

@@ -1,15 +1,16 @@
-"""Questions to parts: a verb, a few words and small arrays go in, small arrays come out.
+"""Queries to blocks: a name, a few options and small arrays go in, small arrays come out.
 
-A question can be pickled, or sent as it is: words are strings (the loss may also be a `Loss`),
-arrays are numbers.  The same question goes to every part, and no answer depends on one that was
-given before, so that a part that was lost can be asked again.
+A query can be pickled, or sent as it is: options are strings (the loss may also be a `Loss`),
+arrays are numbers.  The same query goes to every block, and no response depends on an earlier one,
+so that a block that was lost can be asked again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,25 +18,44 @@ from numpy.typing import NDArray
 from anymix.core import Calibration, Combination, Consulting, CrossFittedCombination, Loss, get_loss
 
 Arrays = dict[str, NDArray[Any]]
-Words = dict[str, Any]
+Options = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked of every part."""
+class Query:
+    """What every block is asked."""
 
-    verb: str
-    words: Words = field(default_factory=dict)
+    name: str
+    options: Options = field(default_factory=dict)
     arrays: Arrays = field(default_factory=dict)
 
-    def __call__(self, part: Any) -> Arrays:
-        """Let a part answer."""
-        found: Arrays = part.answer(self.verb, self.words, self.arrays)
-        return found
+    def __call__(self, block: Any) -> Arrays:
+        """Let a block respond."""
+        response: Arrays = block.answer(self.name, self.options, self.arrays)
+        return response
+
+
+if TYPE_CHECKING:
+    once = cached_property
+else:
+
+    class once(cached_property):
+        """A property that is computed once; unlike Python's own up to 3.11 it holds no lock.
+
+        Several learners may ask at the same time, and a response comes when all of them wait for
+        one: a lock that all instances of a class share would keep them from it for ever.
+        """
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            """Compute it; from then on it stands before this in the instance."""
+            if instance is None:
+                return self
+            value = instance.__dict__[self.attrname] = self.func(instance)
+            return value
 
 
 def numbers_in(arrays: Mapping[str, Any]) -> int:
-    """Count the numbers of an answer: what leaves a part.
+    """Count the numbers of a response: what leaves a block.
 
     >>> numbers_in({"losses": np.zeros((2, 3)), "rows": np.zeros(2)})
     8
@@ -105,20 +125,20 @@ def pack_average(used: CrossFittedCombination) -> Arrays:
     return found
 
 
-def read_average(words: Mapping[str, Any], arrays: Mapping[str, Any]) -> CrossFittedCombination:
-    """Read what `pack_average` wrote, beside the words "rule" and "loss".
+def read_average(options: Mapping[str, Any], arrays: Mapping[str, Any]) -> CrossFittedCombination:
+    """Read what `pack_average` wrote, beside the options "rule" and "loss".
 
     >>> one = CrossFittedCombination((Combination(np.array([0.5, 0.5]), 0.1),))
     >>> read_average({"rule": "marginal", "loss": "squared"}, pack_average(one)).z
     array([0.5, 0.5])
     """
-    parts: Sequence[Combination] = [
+    parts = [
         Combination(
             each["z"],
             float(arrays["eta"]),
             read_calibration(each),
-            words["rule"],
-            read_consulting(each, words["loss"]),
+            options["rule"],
+            read_consulting(each, options["loss"]),
         )
         for each in (_of_part(arrays, t) for t in range(int(arrays["parts"])))
     ]

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray
 from anymix.core import Loss, Sums, add_sums, gap
-from anymix.engines.once import once
+from anymix.sources.queries import once
 
 Step = tuple[str, tuple[Any, ...]]
 

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix.sources.beside import n_classes_of
-from anymix.sources.certifying import own_values
 from anymix.sources.measures import measure_of
+from anymix.sources.reference_losses import own_values
 from anymix.sources.source import Source
 from anymix.sources.tables import Tables
 
@@ -52,7 +51,7 @@ def training_rows(tables: Tables, sources: Sequence[Source]) -> list[str]:
 
     Own losses are stated in the cross-entropy of labels, and in the squared error of numbers.
     """
-    c, domain = n_classes_of(tables), np.asarray(tables.sample_domain)
+    c, domain = tables.n_classes, np.asarray(tables.sample_domain)
     judge = measure_of(None, "squared" if c is None else "cross_entropy", c)
     if all(source.own_loss is None for source in sources):
         return []
@@ -92,7 +91,7 @@ def rows_of_others(tables: Tables, sources: Sequence[Source]) -> list[str]:
 def _beside_others(tables: Tables) -> tuple[FloatArray, NDArray[np.bool_], NDArray[np.intp]]:
     """Shares of rows of k that are likelier at j, whether j's model is better there, and rows."""
     outcomes, masses = tables.outcomes(), tables.log_masses
-    losses = outcomes**2 if n_classes_of(tables) is None else -np.log(np.maximum(outcomes, 1e-300))
+    losses = outcomes**2 if tables.n_classes is None else -np.log(np.maximum(outcomes, 1e-300))
     domain, p = np.asarray(tables.sample_domain), len(masses)
     shares, better = np.zeros((p, p)), np.zeros((p, p), dtype=bool)
     for k in np.unique(domain):

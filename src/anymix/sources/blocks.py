@@ -1,0 +1,417 @@
+"""Labelled rows in blocks, wherever they are: what learning asks of them is answered by queries.
+
+Every query goes to all blocks at once, and responses are small; `Block` lists the queries.  Tables
+in memory are one block, whose rows are used directly.  Where each source's rows lie in one block (a
+site, say) all numbers are those of the rows of all in one table.  Where the rows of a source are
+spread over blocks (chunks of a file) sums are still sums, and three things differ:
+
+    folds       are drawn within each block, where copies of a row are not known from others
+    pools       are learned from a sample of `most_rows` rows of the source, not from all of them
+    bounds      are asymptotic: a bet on rows one after the other needs them in one place
+"""
+
+from __future__ import annotations
+
+from builtins import map as builtin_map
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anymix._arrays import FloatArray, IntArray
+from anymix.core import Calibration, Consulting, Loss, Moments, Sums, get_loss
+from anymix.densities import KINDS, TemperatureScaling, fit_temperatures
+from anymix.sources.block import Block
+from anymix.sources.consulting import consulting_of, learn_pools
+from anymix.sources.cross_fitting import FEWEST_ROWS, N_FOLDS
+from anymix.sources.novelty import Novelty
+from anymix.sources.partitioned import Map, SummedProblem
+from anymix.sources.queries import (
+    Arrays,
+    Options,
+    Query,
+    form_of,
+    once,
+    pack_calibration,
+    pack_consulting,
+)
+from anymix.sources.tables import Tables
+
+# Of each source, for pools where its rows are spread over blocks.
+MOST_ROWS = 20_000
+# Of the log-densities at home, for novelty.
+QUANTILES = 201
+# Tables that one block in memory keeps: the rows of a fold, its pools, and what they make of them.
+KEPT_IN_MEMORY = 4
+Flags = NDArray[np.bool_]
+
+
+class Blocks:
+    """Labelled rows in blocks.
+
+    Parameters
+    ----------
+    blocks : iterable of Tables, Block, or what stands for a Block
+        Each has targets and the source of each row; all have the same sources and classes.
+    map : callable
+        map(query, blocks) gives the responses in the order of the blocks; see `PartitionedProblem`.
+        A query can be pickled, and has a name, options and arrays, should the map send these.
+    together : callable
+        Like map, for what can be learned at the same time: one combination for each fold, and z for
+        each calibration of it.  Python's own learns one after the other; with `in_threads` their
+        queries can share rounds.  It is called from within itself: a pool of so many threads
+        would wait for ever.
+    most_rows : int
+        Rows of a source that its pool is learned from where they are spread over blocks.
+
+    Examples
+    --------
+    >>> from anymix.sources import LearningSettings, learn
+    >>> rng = np.random.default_rng(0)
+    >>> y, said = rng.normal(size=60), rng.normal(size=(2, 60))
+    >>> blocks = [
+    ...     Tables(rng.normal(size=(2, 30)), said[:, :30]).labelled(y[:30], 0),
+    ...     Tables(rng.normal(size=(2, 30)), said[:, 30:]).labelled(y[30:], 1),
+    ... ]
+    >>> found = learn(Blocks(blocks), LearningSettings())
+    >>> len(found.combination.parts), found.certificate.n_rows
+    (5, 30.0)
+    """
+
+    def __init__(
+        self,
+        blocks: Iterable[Any],
+        map: Map = builtin_map,
+        together: Map = builtin_map,
+        most_rows: int = MOST_ROWS,
+    ):
+        self.blocks = [Block(block) if isinstance(block, Tables) else block for block in blocks]
+        self.map, self.together, self.most_rows = map, together, most_rows
+        self.in_memory: Block | None = None
+        self._sketched: dict[str, None] = {}
+        if not self.blocks:
+            raise ValueError("rows in blocks need one block at least; got none.")
+
+    @classmethod
+    def of(cls, rows: Tables | Blocks) -> Blocks:
+        """Take tables in memory as one block, whose rows are used directly."""
+        if isinstance(rows, Blocks):
+            return rows
+        blocks = cls([Block(rows, kept=KEPT_IN_MEMORY)])
+        blocks.in_memory = blocks.blocks[0]
+        return blocks
+
+    def ask(self, name: str, options: Options, arrays: Mapping[str, Any]) -> list[Arrays]:
+        """Query every block, and return the responses in the order of the blocks."""
+        given = {key: np.asarray(array) for key, array in arrays.items()}
+        return list(self.map(Query(name, options, given), self.blocks))
+
+    def total(self, name: str, options: Options, arrays: Mapping[str, Any]) -> Arrays:
+        """Query every block, and add the responses up, array by array."""
+        responses = self.ask(name, options, arrays)
+        return {key: reduce(add, (one[key] for one in responses)) for key in responses[0]}
+
+    @once
+    def _counted(self) -> list[Arrays]:
+        counts = self.ask("count", {}, {"folds": 1})
+        for name in ("classes", "at_label", "has_densities"):
+            if len({float(one[name]) for one in counts}) > 1:
+                raise ValueError(f"blocks must agree in {name.replace('_', ' ')}; these do not.")
+        if len({one["rows"].shape for one in counts}) > 1:
+            raise ValueError("blocks must have the same sources; these have more or fewer.")
+        return counts
+
+    @once
+    def rows(self) -> IntArray:
+        """The rows of each source in each block, (blocks, p)."""
+        return np.array([one["rows"][0] for one in self._counted], dtype=np.intp)
+
+    @property
+    def n_sources(self) -> int:
+        """p."""
+        return int(self.rows.shape[1])
+
+    @property
+    def n_points(self) -> int:
+        """m."""
+        return int(self.rows.sum())
+
+    @property
+    def n_classes(self) -> int | None:
+        """How many classes there are, or None for numbers."""
+        return int(self._counted[0]["classes"]) or None
+
+    @property
+    def blind_references(self) -> list[str]:
+        """What predicts without a look at any row; see `blind_values`."""
+        if self.n_classes:
+            return ["chance"]
+        return [] if self._counted[0]["at_label"] else ["a constant"]
+
+    @property
+    def mean_target(self) -> float:
+        """The mean of all targets, where they are numbers."""
+        return float(sum(one["target_sum"] for one in self._counted)) / self.n_points
+
+    @property
+    def whole(self) -> Flags:
+        """Which sources have all their rows in one block, (p,)."""
+        return np.asarray((self.rows > 0).sum(axis=0) <= 1)
+
+    @property
+    def alike(self) -> bool:
+        """Whether the rows of each source lie in one block, and have equal weights there."""
+        light = np.min([one["lightest"] for one in self._counted], axis=0)
+        heavy = np.max([one["heaviest"] for one in self._counted], axis=0)
+        return bool(self.whole.all() and (heavy - light <= 1e-9 * heavy).all())
+
+    @once
+    def n_folds(self) -> int:
+        """How many folds the rows are assigned to: one where a source has too few."""
+        return N_FOLDS if self.rows.sum(axis=0).min() >= FEWEST_ROWS else 1
+
+    @property
+    def folds(self) -> Arrays:
+        """How folds are drawn: how many, and which sources are in several blocks."""
+        return {"folds": np.array(self.n_folds), "spread": ~self.whole}
+
+    @once
+    def by_fold(self) -> Arrays:
+        """Rows with weight and weights of each source in each fold, (K, p)."""
+        counts = self.total("count", {}, self.folds)
+        return {name: counts[name] for name in ("weighed", "weights")}
+
+    def sketch(self, sentence: str) -> None:
+        """Note that something was learned from a sample or a sketch."""
+        self._sketched[sentence] = None
+
+    @property
+    def sketched(self) -> tuple[str, ...]:
+        """What was learned from a sample or a sketch of the rows, in sentences."""
+        return tuple(self._sketched)
+
+    def training_folds(self) -> list[TrainingFold]:
+        """All rows but those of each fold; all of them where there is one."""
+        # Counted before folds are learned together, lest each of them ask.
+        K = len(self.by_fold["weights"])
+        return [TrainingFold(self, t if K > 1 else -1) for t in range(K)]
+
+    def novelty(self) -> Novelty | None:
+        """What is usual at home, where there are densities: all of it, or quantiles."""
+        if not self._counted[0]["has_densities"]:
+            return None
+        if self.in_memory is not None:
+            return Novelty.from_tables(self.in_memory.tables)
+        found = self.ask("novelty", {}, {"quantiles": QUANTILES})
+        self.sketch(f"Novelty knows {QUANTILES} quantiles of each source's log-densities at home.")
+        return Novelty(tuple(_joined_quantiles(found, k) for k in range(self.n_sources)))
+
+    def cross_losses(self, loss: str | Loss) -> tuple[FloatArray, FloatArray]:
+        """Losses of each source's model on each domain, and their standard errors, (p, p)."""
+        added = joined_moments([one["moments"] for one in self.ask("cross", {"loss": loss}, {})])
+        told = np.array([(one.mean, one.standard_error) for one in map_moments(added)])
+        means, errors = told.reshape(self.n_sources, self.n_sources, 2).transpose(2, 0, 1)
+        return means, errors
+
+
+def map_moments(array: FloatArray) -> Iterator[Moments]:
+    """Yield the moments of an array (..., 7)."""
+    return (Moments(*row) for row in array.reshape(-1, len(Moments._fields)).tolist())
+
+
+def joined_moments(arrays: Sequence[FloatArray]) -> FloatArray:
+    """The moments (..., 7) of all blocks together."""
+    if len(arrays) == 1:
+        return arrays[0]
+    same = zip(*(map_moments(array) for array in arrays), strict=True)
+    return np.array([reduce(Moments.plus, each) for each in same]).reshape(arrays[0].shape)
+
+
+def _joined_quantiles(found: Sequence[Arrays], k: int) -> FloatArray:
+    """Join the quantiles of a source over the blocks, each as often as its rows ask for."""
+    most = max(float(one["rows"][k]) for one in found)
+    kept = []
+    for one in found:
+        n = round(QUANTILES * float(one["rows"][k]) / most)
+        kept.append(one["quantiles"][k][np.linspace(0, QUANTILES - 1, n).round().astype(np.intp)])
+    return np.sort(np.concatenate(kept))
+
+
+def in_threads(function: Callable[[Any], Any], given: Iterable[Any], /) -> list[Any]:
+    """Apply a function to each in a thread of its own, and return the results in order.
+
+    >>> in_threads(lambda x: 2 * x, [1, 2, 3])
+    [2, 4, 6]
+    """
+    things = list(given)
+    if not things:
+        return []
+    with ThreadPoolExecutor(len(things)) as pool:
+        return list(pool.map(function, things))
+
+
+class TrainingFold(NamedTuple):
+    """All rows but those of one fold, or all of them where that is -1: one combination's lesson."""
+
+    blocks: Blocks
+    without: int = -1
+
+    @property
+    def arrays(self) -> Arrays:
+        """Which rows a query is about."""
+        return self.blocks.folds | {"without": np.array(self.without)}
+
+    def counted(self, name: str) -> FloatArray:
+        """Rows with weight ("weighed"), or "weights", of each source in this fold, (p,)."""
+        by_fold = self.blocks.by_fold[name]
+        left_out = by_fold[self.without] if self.without >= 0 else 0.0
+        return np.asarray(by_fold.sum(axis=0) - left_out)
+
+    def scalings(self, set_aside: Sequence[int]) -> list[TemperatureScaling]:
+        """Fit own temperatures, and one that all share, by rows of all sources but some."""
+        if self.blocks.in_memory is not None:
+            rows = self.blocks.in_memory.training_rows(self.arrays).without(set_aside)
+            return fit_temperatures(rows.log_masses, rows.domain, rows.sample_weight)
+        sums = BlockDomainSums(self, set_aside)
+        return [TemperatureScaling(kind).fit_sums(sums) for kind in KINDS]
+
+    def homes(self, set_aside: Sequence[int]) -> Flags:
+        """Which sources learn their pools in the block that has all their rows, (p,)."""
+        homes = self.blocks.whole.copy()
+        homes[list(set_aside)] = False
+        return homes
+
+    def consult(self, loss: str | Loss, set_aside: Sequence[int]) -> Consulting | None:
+        """Let each source learn from the others at home, or by a sample of its rows."""
+        homes = {"homes": self.homes(set_aside)}
+        found = self.blocks.total("pools", {"loss": loss}, homes | self.arrays)
+        spread = ~self.blocks.whole
+        spread[list(set_aside)] = False
+        learned = found["learned"] > 0
+        weights = np.where(learned[:, None], found["ears"], np.eye(self.blocks.n_sources))
+        consulting = Consulting(weights, found["ear_offset"], found["reach"], form_of(loss))
+        if spread.any():
+            learned |= self._learn_from_sample(consulting, spread, loss)
+        return consulting if learned.any() else None
+
+    def _learn_from_sample(self, consulting: Consulting, spread: Flags, loss: str | Loss) -> Flags:
+        """Learn pools of sources whose rows are spread from some of them; say which learned."""
+        few = self._sample(spread)
+        pools = learn_pools(few, get_loss(loss))
+        found = consulting_of(few, pools, get_loss(loss))
+        for k in pools:
+            consulting.weights[k], consulting.offset[k] = found.weights[k], found.offset[k]
+            consulting.reach[k] = found.reach[k]
+        return np.isin(np.arange(self.blocks.n_sources), list(pools))
+
+    def _sample(self, spread: Flags) -> Tables:
+        blocks, most = self.blocks, self.blocks.most_rows
+        shares = np.where(spread, np.minimum(1.0, most / self.counted("weighed")), 0.0)
+        given = {"shares": shares, "seed": np.array(max(self.without, 0))}
+        found = blocks.ask("sample", {}, given | self.arrays)
+        if (shares[spread] < 1).any():
+            blocks.sketch(
+                f"Pools of sources whose rows are spread over blocks learned from {most} rows each."
+            )
+        joined = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
+        predictions = np.ascontiguousarray(np.moveaxis(joined["predictions"], 0, 1))
+        y, classes = joined["targets"], blocks.n_classes
+        return Tables(
+            np.zeros(predictions.shape[:2]),
+            predictions,
+            y if classes is None else y.astype(np.intp),
+            joined["domain"].astype(np.intp),
+            joined["weight"],
+            None if classes is None else np.arange(classes),
+            at_label=bool(blocks._counted[0]["at_label"]),
+        )
+
+    def problem(
+        self,
+        options: Options,
+        eta: float,
+        consulting: Consulting | None,
+        calibration: Calibration | None,
+        set_aside: Sequence[int],
+    ) -> Any:
+        """The problem of z after consulting, under a calibration; options are loss and rule."""
+        given = pack_calibration(calibration) | pack_consulting(consulting) | self.arrays
+        given |= {"eta": np.array(eta), "homes": self.homes(set_aside)}
+        if self.blocks.in_memory is not None:
+            return self.blocks.in_memory.make_problem(options, given)
+        return BlocksProblem(self.blocks, options, given | {"totals": self.counted("weights")})
+
+
+class BlockDomainSums:
+    """What a calibration asks of points, from sums over blocks; each is asked for once."""
+
+    def __init__(self, fold: TrainingFold, set_aside: Sequence[int]):
+        p = fold.blocks.n_sources
+        kept = np.setdiff1d(np.arange(p), list(set_aside))
+        self.fold, self.n_sources = fold, kept.size
+        self.counts, self.totals = fold.counted("weighed")[kept], fold.counted("weights")[kept]
+        self.n_points = int(self.counts.sum())
+        self.aside = ~np.isin(np.arange(p), kept)
+        self._known: dict[bytes, tuple[float, FloatArray, FloatArray]] = {}
+
+    @once
+    def floor(self) -> float:
+        """The lowest log-responsibility of all blocks."""
+        found = self.fold.blocks.ask("floor", {}, {"aside": self.aside} | self.fold.arrays)
+        return min(float(one["floor"]) for one in found)
+
+    def _given(self) -> Arrays:
+        known = {"counts": self.counts, "totals": self.totals, "floor": np.array(self.floor)}
+        doubt = np.array(TemperatureScaling().doubt)
+        return {"aside": self.aside, "doubt": doubt} | known | self.fold.arrays
+
+    def likelihood(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Value, gradient and Hessian at theta."""
+        key = theta.tobytes()
+        if key not in self._known:
+            found = self.fold.blocks.total("calibrate", {}, self._given() | {"theta": theta})
+            self._known[key] = float(found["value"]), found["gradient"], found["hessian"]
+        return self._known[key]
+
+    def tally(self, temperature: FloatArray, offset: FloatArray) -> FloatArray:
+        """What a report is made of."""
+        given = self._given() | {"temperature": temperature, "offset": offset}
+        tally: FloatArray = self.fold.blocks.total("tally", {}, given)["tally"]
+        return tally
+
+
+class BlocksProblem(SummedProblem):
+    """The problem of z on rows in blocks, by queries."""
+
+    def __init__(self, blocks: Blocks, options: Options, arrays: Arrays):
+        self.blocks, self.options, self.arrays = blocks, options, arrays
+
+    def answers(self, question: str, *given: Any) -> Iterator[Any]:
+        """Ask every block; see `SummedProblem`."""
+        if question == "loss":
+            return iter([get_loss(self.options["loss"])])
+        if question == "counted":
+            found = self.blocks.ask("baseline", self.options, self.arrays)
+            return iter([(int(one["n_points"]), one["own_losses"]) for one in found])
+        if question == "paired_moments":
+            found = self.blocks.ask("paired", self.options, self.arrays | {"z": given[0]})
+            return iter([one["moments"] for one in found])
+        Z, multipliers = given
+        asked = {"Z": Z} if multipliers is None else {"Z": Z, "multipliers": multipliers}
+        found = self.blocks.ask("evaluate", self.options, self.arrays | asked)
+        return iter([Sums(one["losses"], one["jacobians"], one.get("hessians")) for one in found])
+
+    def viewed(self, step: str, *given: Any) -> Self:
+        """Return the same rows seen through one step more."""
+        seen = dict(self.arrays)
+        if step == "smoothed":
+            seen["width"] = np.array(given[0])
+        else:
+            share, seed = given
+            seen["share"] = share * self.arrays.get("share", np.array(1.0))
+            seen["seed"] = np.array(seed)
+        return type(self)(self.blocks, self.options, seen)

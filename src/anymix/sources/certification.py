@@ -1,0 +1,414 @@
+"""Certify by rows in blocks: a fit, by the rows that each part never saw; or new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anymix._arrays import FloatArray, IntArray
+from anymix.core import (
+    FOLD_MODELS,
+    Assumptions,
+    Bound,
+    BoundOptions,
+    Certificate,
+    Combination,
+    CrossFittedCombination,
+    Evidence,
+    Loss,
+    LossSummary,
+    Method,
+    Points,
+    ReferenceLoss,
+    certify_rows,
+    check_stated,
+    clip_of,
+    facts_of,
+    get_loss,
+    paper_bounds,
+    simplex,
+)
+from anymix.sources.blocks import Blocks, joined_moments, map_moments
+from anymix.sources.cross_fitting import HeldOut
+from anymix.sources.measures import Measure, measure_of
+from anymix.sources.queries import Arrays, once, pack_average
+from anymix.sources.reference_losses import own_values, reference_table
+from anymix.sources.tables import Tables
+
+# Thresholds of a round that counts losses below them; how near two of them end, of their size.
+THRESHOLDS, NEAR = 256, 1e-13
+
+
+class Grounds(NamedTuple):
+    """What a certificate of a fit stands on.
+
+    Without `fresh` the sources, or what weighs them, were trained on folds of the rows that judge;
+    what is judged are those fold models.  Where all rows together have chosen one of several ways
+    to learn, the error is shared by these.  names are those of the sources.
+    """
+
+    confidence: float = 0.95
+    fresh: bool = True
+    ways: int = 1
+    names: Sequence[str] = ()
+
+
+class JudgedAverage:
+    """An average of combinations, and the rows in blocks that judge it.
+
+    judged says by what each row is judged: "folds" by the part of the average that never saw it,
+    "new" by all of it, "alone" by the one part that there is.
+    """
+
+    def __init__(
+        self,
+        rows: Tables | Blocks,
+        used: CrossFittedCombination,
+        loss: str | Loss,
+        judged: str,
+        measure: str | Loss | None = None,
+        set_aside: Sequence[int] = (),
+    ):
+        self.blocks, self.used, self.judged = Blocks.of(rows), used, judged
+        self.options: dict[str, Any] = {"rule": used.rule, "loss": loss, "judged": judged}
+        self.options |= {} if measure is None else {"measure": measure}
+        self.judge = measure_of(measure, loss, self.blocks.n_classes)
+        self.n_folds = len(used.parts) if judged == "folds" else 1
+        homes = self.blocks.whole.copy()
+        homes[list(set_aside)] = False
+        self.folds = self.blocks.folds | {"folds": np.array(self.n_folds)}
+        self.arrays: Arrays = pack_average(used) | self.folds | {"homes": homes}
+
+    @once
+    def held_out(self) -> HeldOut | None:
+        """The predictions that are judged, where the rows are in memory."""
+        block = self.blocks.in_memory
+        return None if block is None else block.held_out(self.options, self.arrays)
+
+    @once
+    def summary(self) -> LossSummary:
+        """What a certificate asks of the rows."""
+        if self.blocks.in_memory is None or self.held_out is None:
+            return BlockLossSummary(self)
+        return evidence_of(self.blocks.in_memory.tables, self.judge, self.held_out)
+
+    def price(self) -> float:
+        """What normalising may add to a loss: the sum over labels is at most min(p, |Y|)."""
+        if self.used.rule != "normalised" or self.blocks.n_classes is None:
+            return 0.0
+        return float(np.log(min(self.used.z.size, self.blocks.n_classes)))
+
+    def theorems(self, given: Assumptions) -> tuple[Bound, ...]:
+        """The theorems for each part on the rows that it was learned without, averaged (Jensen).
+
+        A bound that is refuted for a part is refuted.
+        """
+        totals = self.blocks.total("count", {}, self.folds)["weights"]
+        totals = np.broadcast_to(totals, (len(self.used.parts), totals.shape[1]))
+        asked = given.mass_floor is not None
+        extra = {"totals": totals, "asked": asked}
+        responses = self.blocks.ask("theorems", self.options, self.arrays | extra)
+        each = []
+        for t, part in enumerate(self.used.parts):
+            points = reduce(Points.plus, [self._points(one, t, asked) for one in responses])
+            each.append(paper_bounds(facts_of(points, part.z, given), given))
+        return tuple(_mean_bound(same) for same in zip(*each, strict=True))
+
+    def _points(self, response: Arrays, t: int, asked: bool) -> Points:
+        normalised = self.used.rule == "normalised"
+        names = ["largest", "lowest", "away", "spared"] + ["floor"] * asked
+        names += ["disagreement"] * (asked and normalised)
+        told: dict[str, Any] = {name: float(response[name][t]) for name in names}
+        return Points(
+            losses=response["losses"][t],
+            own=response["own"][t],
+            eta=self.used.eta,
+            logarithmic=get_loss(self.options["loss"]).logarithmic,
+            log_total=self.price() if normalised else None,
+            price=self.price(),
+            **told,
+        )
+
+    def references(self, clip: float | None, names: Sequence[str]) -> tuple[ReferenceLoss, ...]:
+        """What others lose on the rows of the source where they are worst."""
+        return references(self.blocks, self.options, clip, names)
+
+
+def references(
+    blocks: Blocks, options: dict[str, Any], clip: float | None, names: Sequence[str] = ()
+) -> tuple[ReferenceLoss, ...]:
+    """What chance or a constant, the plain average and each source alone lose where they are worst.
+
+    Where a bound is on clipped losses they are told clipped alike, too.
+    """
+    given = {"clip": np.inf if clip is None else clip}
+    given["constant"] = blocks.mean_target if blocks.n_classes is None else 0.0
+    sums = blocks.total("beside", options, given)
+    total = blocks.by_fold["weights"].sum(axis=0)
+    means = sums["plain"] / total, sums["clipped"] / total
+    return reference_table(blocks.blind_references, *means, names)
+
+
+def _mean_bound(same: Sequence[Bound]) -> Bound:
+    refuted = next((one for one in same if one.contradicted), same[0])
+    value = float(np.mean([one.value for one in same]))
+    return replace(refuted, value=value, checked=all(one.checked for one in same))
+
+
+class BlockLossSummary:
+    """What a statement asks of rows, from queries to blocks: see `anymix.core.LossSummary`."""
+
+    def __init__(self, average: JudgedAverage):
+        self.blocks, self.n_folds = average.blocks, average.n_folds
+        self.options, self.arrays = average.options, average.arrays
+        self._quantiles: dict[float, FloatArray] = {}
+
+    def _ask(self, name: str, **arrays: Any) -> list[Arrays]:
+        return self.blocks.ask(name, self.options, self.arrays | arrays)
+
+    @once
+    def _summed(self) -> Arrays:
+        responses = self._ask("evidence")
+        how: dict[str, Any] = {"least": np.minimum, "largest": np.maximum}
+        how |= {"own_least": np.minimum, "own_largest": np.maximum}
+        joined = {
+            n: reduce(how.get(n, np.add), [one[n] for one in responses]) for n in responses[0]
+        }
+        empty = np.flatnonzero(joined["weight"] == 0)
+        if empty.size:
+            raise ValueError(f"there are no rows of source {empty[0]} to judge by.")
+        return joined
+
+    @property
+    def n_rows(self) -> float:
+        """Of the source that has the fewest."""
+        return float((self._summed["weight"] ** 2 / self._summed["squares"]).min())
+
+    @property
+    def least(self) -> float:
+        """The least loss."""
+        return float(self._summed["least"].min())
+
+    @property
+    def largest(self) -> float:
+        """The largest loss."""
+        return float(self._summed["largest"].max())
+
+    @property
+    def alike(self) -> bool:
+        """Whether the rows of each source are in one place, and count alike."""
+        return self.blocks.alike
+
+    @property
+    def source_losses(self) -> FloatArray:
+        """L_k, (p,)."""
+        return np.asarray(self._summed["losses"] / self._summed["weight"])
+
+    @property
+    def own_losses(self) -> FloatArray:
+        """ε_k, (p,)."""
+        return np.asarray(self._summed["own"] / self._summed["weight"])
+
+    def own_quantile(self, q: float, without: int | None = None) -> float:
+        """The q-quantile of the own models' losses at home, over the rows of all folds but one."""
+        if q not in self._quantiles:
+            # One search for all folds: a round for one of them is a round for all.
+            self._quantiles[q] = self._search(q)
+        return float(self._quantiles[q][0 if without is None else without + 1])
+
+    def _search(self, q: float) -> FloatArray:
+        """Find the quantiles of all rows and of all folds but one, by counts, to 1e-13."""
+        folds = np.arange(-1, self.n_folds if self.n_folds > 1 else 0)
+        each = np.repeat(folds, 2)
+        low = np.full(each.size, np.nextafter(self._summed["own_least"].min(), -np.inf))
+        high = np.full(each.size, self._summed["own_largest"].max())
+        place, part = np.zeros(each.size), np.zeros(folds.size)
+        for turn in range(40):
+            steps = np.linspace(low, high, THRESHOLDS + 1, axis=1)
+            found = self._counts(each, steps)
+            if not turn:
+                where = q * (found["totals"][::2] - 1)
+                first = np.floor(where)
+                part = where - first
+                last = np.minimum(first + 1, found["totals"][::2] - 1)
+                place = np.column_stack([first, last]).ravel()
+            # The first threshold that more than `place` rows do not exceed.
+            at = (found["counts"] <= place[:, None]).sum(axis=1).clip(1, THRESHOLDS)
+            rows = np.arange(each.size)
+            low, high = steps[rows, at - 1], steps[rows, at]
+            if (high - low <= NEAR * np.abs(high)).all():
+                break
+        a, b = high.reshape(-1, 2).T
+        return np.asarray(a + (b - a) * part)
+
+    def _counts(self, without: IntArray, thresholds: FloatArray) -> Arrays:
+        given = {"without": without, "thresholds": thresholds}
+        return self.blocks.total("below", self.options, self.arrays | given)
+
+    def exact_upper(self, c: float, paired: bool, delta: float, method: Method) -> float:
+        """The largest of the bounds of all sources."""
+        given: dict[str, Any] = {"c": c, "paired": paired, "delta": delta}
+        options = self.options | {"method": method}
+        responses = self.blocks.ask("exact_upper", options, self.arrays | given)
+        return max(float(one["upper"]) for one in responses)
+
+    def normal_upper(self, c: float, paired: bool, delta: float) -> float:
+        """The largest over sources of the bound that holds as rows become many."""
+        responses = self._ask("moments", c=c, paired=paired)
+        added = joined_moments([one["moments"] for one in responses])
+        return max(one.upper(delta) for one in map_moments(added))
+
+
+def evidence_of(tables: Tables, judge: Measure, held_out: HeldOut) -> Evidence:
+    """What rows in memory say of predictions for them, and of the own models."""
+    losses = judge.value(held_out.predictions, np.asarray(tables.targets))
+    rows = losses, own_values(tables, judge), tables.domain, tables.sample_weight
+    return Evidence.of_rows(*rows, held_out.fold, tables.n_sources)
+
+
+def certify_average(average: JudgedAverage, grounds: Grounds | None = None) -> Certificate:
+    """State what the rows of a fit guarantee for the average it has learned.
+
+    Each part is judged by the rows that it was learned without, so that everything is covered that
+    was learned from tables: calibration, sharpness, consulting and z.
+    """
+    grounds, used = grounds or Grounds(), average.used
+    crossed, price = average.judged != "alone", average.price()
+    certificate = _of_fit(average.summary, average.judge, grounds, crossed, used, price)
+    return replace(
+        certificate,
+        beside=average.references(certificate.clip, grounds.names),
+        bounds=average.theorems(Assumptions()),
+        n_candidates=float(grounds.ways),
+        covers="" if grounds.fresh else FOLD_MODELS,
+    )
+
+
+def _of_fit(
+    summary: LossSummary,
+    judge: Measure,
+    grounds: Grounds,
+    crossed: bool,
+    used: Combination | CrossFittedCombination,
+    price: float = 0.0,
+) -> Certificate:
+    """Bound what a fit has learned; without `crossed` one part has seen all rows.
+
+    price is what the rule may add to a bound on the sources' loss.
+    """
+    known = None if judge.bound is None else judge.bound + price
+    extra: dict[str, Any] = {"known_bound": known, "fresh": grounds.fresh, "claims": crossed}
+    options = BoundOptions.at(grounds.confidence, grounds.ways, **extra)
+    found = certify_rows(summary, options, z=used.z, eta=used.eta, loss=judge.name)
+    return replace(found, confidence=None if found.confidence is None else grounds.confidence)
+
+
+def certify_learned(
+    tables: Tables,
+    combination: CrossFittedCombination,
+    held_out: HeldOut,
+    loss: str | Loss,
+    grounds: Grounds | None = None,
+) -> Certificate:
+    """State again what the rows of a fit guarantee, by the predictions that were held out then."""
+    several = "folds" if len(combination.parts) > 1 else "new"
+    average = JudgedAverage(tables, combination, loss, several if held_out.crossed else "alone")
+    average.held_out = held_out
+    return certify_average(average, grounds)
+
+
+def certify_predictions(
+    tables: Tables, held_out: HeldOut, loss: str | Loss, z: FloatArray, eta: float, grounds: Grounds
+) -> Certificate:
+    """State what rows guarantee for predictions of which each was made without its row."""
+    judge = measure_of(None, loss, tables.n_classes)
+    evidence = evidence_of(tables, judge, held_out)
+    found = _of_fit(evidence, judge, grounds, held_out.crossed, Combination(z, eta))
+    beside = references(Blocks.of(tables), {"loss": loss}, found.clip, grounds.names)
+    return replace(found, beside=beside)
+
+
+def certify_tables(
+    rows: Tables | Blocks,
+    combination: Combination | CrossFittedCombination,
+    loss: str | Loss,
+    *,
+    confidence: float | None = 0.95,
+    measure: str | Loss | None = None,
+    clip: float | None = None,
+    assumptions: Assumptions | None = None,
+) -> Certificate:
+    """State what new rows guarantee for a combination, from what the sources say of them.
+
+    Parameters
+    ----------
+    rows : Tables or Blocks
+        With targets and the source of each row; rows that the combination was not learned from.
+    combination : Combination or CrossFittedCombination
+    loss : str or Loss
+        That it was learned with.
+    confidence, clip, assumptions : see `anymix.core.certify`
+    measure : str or Loss, optional
+        What is certified in place of the loss: "accuracy" for the share of wrong labels, "mae",
+        "brier", or any other loss of labels, or of numbers.
+    """
+    given, used = assumptions or Assumptions(), CrossFittedCombination.of(combination)
+    given.check()
+    average = JudgedAverage(rows, used, loss, "new", measure)
+    check_stated(given, average.summary.largest)
+    price = average.price() if measure is None else 0.0
+    options = _bound_options(average.judge, confidence, given, clip, price)
+    known: dict[str, Any] = {"z": used.z, "eta": used.eta, "loss": average.judge.name}
+    found = certify_rows(average.summary, options, **known, assumptions=given)
+    bounds = average.theorems(given) if measure is None else ()
+    return replace(found, bounds=bounds, beside=average.references(found.clip, ()))
+
+
+def _bound_options(
+    judge: Measure, confidence: float | None, given: Assumptions, clip: float | None, price: float
+) -> BoundOptions | None:
+    """How new rows are to bound what they judge; None where no confidence is asked for."""
+    if confidence is None:
+        return None
+    stated = 1.0 if judge.binary and given.loss_bound is None else given.loss_bound
+    M, known = (None if one is None else one + price for one in (stated, judge.bound))
+    return BoundOptions.at(
+        confidence, loss_bound=M, known_bound=known, clip=clip, binary=judge.binary
+    )
+
+
+def usual_clip(rows: Tables | Blocks, loss: str | Loss, measure: str | Loss | None = None) -> float:
+    """c for new rows, by rows that taught the model: where few own models lose more at home."""
+    blocks = Blocks.of(rows)
+    judge = measure_of(measure, loss, blocks.n_classes)
+    if judge.binary:
+        return 1.0
+    if blocks.in_memory is not None:
+        tables = blocks.in_memory.tables
+        own = own_values(tables, judge)
+        known = own, own, tables.domain, tables.sample_weight, None, tables.n_sources
+        return clip_of(Evidence.of_rows(*known))
+    # Own losses alone are asked for, whatever is judged beside them.
+    even = CrossFittedCombination.of(Combination(simplex.uniform(blocks.n_sources), 1e-3))
+    return clip_of(JudgedAverage(blocks, even, loss, "new", measure).summary)
+
+
+def without_confidence(certificate: Certificate, seen: Sequence[str]) -> Certificate:
+    """Take every claim back: the rows of some sources have taught what they judge."""
+    if not seen:
+        return certificate
+    return replace(
+        certificate,
+        confidence=None,
+        method=None,
+        loss_upper=None,
+        regret_upper=None,
+        loss_ground="measured",
+        regret_ground="measured",
+        clip=None,
+        seen=tuple(seen),
+    )
