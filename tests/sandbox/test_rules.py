@@ -10,7 +10,7 @@ pytest.importorskip("onnxruntime")
 from anymix.sandbox.graph import rewritten
 from anymix.sandbox.session import open_session
 from anymix.sandbox.shapes import Refused
-from anymix.sandbox.trial import check_shapes, in_company
+from anymix.sandbox.worker import check_shapes, in_company
 from tests.sandbox.random_graphs import N_FEATURES, random_graph
 
 ROWS = np.random.default_rng(0).normal(size=(40, N_FEATURES)).astype(np.float32)

@@ -4,9 +4,8 @@ from collections import Counter
 
 import numpy as np
 
-from anymix.sandbox.classical import trees
-from anymix.sandbox.node import Node
-from anymix.sandbox.shapes import N, Refused, Value
+from anymix.sandbox.operators import trees
+from anymix.sandbox.shapes import N, Node, Refused, Value
 
 MODES = ["LEAF", "BRANCH_LEQ", "BRANCH_EQ"]
 

@@ -13,9 +13,11 @@ the longest document of a batch.  Whatever has no N is the same for all rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 N, W = "n", "words"
@@ -145,3 +147,123 @@ def _filled(target: list[Size], total: int) -> Shape:
         others = fixed([size for size in target if size != -1])
         target = [total // max(others, 1) if size == -1 else size for size in target]
     return tuple(target)
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator, its attributes as Python values, its inputs (None where one is left out)."""
+
+    operator: str
+    attributes: Mapping[str, Any]
+    inputs: tuple[Value | None, ...]
+    n_outputs: int
+    opset: int
+
+    @property
+    def first(self) -> Value:
+        """The first input."""
+        return self.given(0)
+
+    def given(self, i: int) -> Value:
+        """Return an input that must be there."""
+        value = self.inputs[i] if i < len(self.inputs) else None
+        if value is None:
+            raise Refused(f"{self.operator} lacks an input")
+        return value
+
+    def there(self) -> list[Value]:
+        """Return all inputs that are there."""
+        return [value for value in self.inputs if value is not None]
+
+    def option(self, name: str, i: int | None = None, default: Any = None) -> Any:
+        """Return a setting: an attribute, or, since later opsets, an input that is constant."""
+        if i is not None and i < len(self.inputs) and self.inputs[i] is not None:
+            array = self.given(i).array
+            if array is None:
+                raise Refused(f"{self.operator} takes its {name} from the rows")
+            return array.tolist()
+        found = self.attributes.get(name, default)
+        return found.tolist() if isinstance(found, np.ndarray) else found
+
+    def axis(self, default: int, rank: int | None = None) -> int:
+        """Return the attribute `axis`, counted from the front."""
+        rank = len(self.first.shape) if rank is None else rank
+        return place(self.attributes.get("axis", default), rank)
+
+
+Rule = Callable[[Node], list[Shape]]
+
+
+def place(axis: int, rank: int) -> int:
+    """Count an axis from the front."""
+    if not -rank <= axis < rank:
+        raise Refused("an operator names an axis that is not there")
+    return axis % rank
+
+
+def along(shape: Shape, axis: int) -> int:
+    """Refuse to work along the rows."""
+    if shape[axis] in (N, W):
+        raise Refused("an operator works along the rows, so that one would change another")
+    return axis
+
+
+def sizes_of(value: Value) -> tuple[Size, ...]:
+    """Return sizes that are known before a row is there."""
+    found = value.array if value.sizes is None else value.sizes
+    if found is None or found.ndim != 1:
+        raise Refused("a shape depends on the values of the rows")
+    return tuple(found.tolist())
+
+
+Sizes = NDArray[Any]
+# As onnx numbers its types: int32 and int64.
+WHOLE = (6, 7)
+
+
+def sizes_after(node: Node) -> Sizes:
+    """Return the sizes that a node makes of sizes, or of the shape of a value.
+
+    Examples
+    --------
+    >>> whole = sizes_after(Node("Shape", {}, (Value(("n", 4)),), 1, 17))
+    >>> whole.tolist()
+    ['n', 4]
+    >>> one = Value((1,), np.array([0]))
+    >>> sizes_after(Node("Gather", {}, (Value((2,), None, whole), one), 1, 17)).tolist()
+    ['n']
+    """
+    if node.operator == "Shape":
+        return _shape(node)
+    known = [_known(value) for value in node.there()]
+    if node.operator == "Concat":
+        return np.concatenate(known)
+    if node.operator == "Gather" and node.given(1).sizes is None:
+        return np.asarray(np.take(known[0], known[1].astype(int)), dtype=object)
+    if node.operator == "Identity" or (node.operator == "Cast" and node.attributes["to"] in WHOLE):
+        return known[0]
+    if node.operator in ("Squeeze", "Unsqueeze", "Reshape") and known[0].size == 1:
+        return known[0].reshape(()) if node.operator == "Squeeze" else known[0].reshape(1)
+    if node.operator == "Slice":
+        return _slice(node, known[0])
+    raise Refused(f"{node.operator} computes with the number of rows")
+
+
+def _shape(node: Node) -> Sizes:
+    shape = node.first.shape
+    if W in shape:
+        raise Refused("Shape of words depends on the rows")
+    found = np.array(shape, dtype=object)
+    return found[node.attributes.get("start", 0) : node.attributes.get("end", len(shape))]
+
+
+def _known(value: Value) -> Sizes:
+    found = value.array if value.sizes is None else value.sizes
+    if found is None:
+        raise Refused("a shape depends on the values of the rows")
+    return found.astype(object)
+
+
+def _slice(node: Node, sizes: Sizes) -> Sizes:
+    (start,), (end,) = node.option("starts", 1), node.option("ends", 2)
+    return sizes[start : end : (node.option("steps", 4) or [1])[0]]
