@@ -118,7 +118,7 @@ def test_no_yardstick_has_seen_the_rows_that_it_measures(numbers):
 
     for t in range(K):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("anymix.estimators._judging.deal", lambda *_: fold)
+            patch.setattr("anymix.estimators._judging.assign_folds", lambda *_: fold)
             after = cross_fitted(moved(t), used, 0.1).yardsticks
         same = [np.array_equal(a.spread, b.spread) for a, b in zip(before, after, strict=True)]
         assert same == [u == t for u in range(K)]

@@ -18,7 +18,7 @@ from anymix._arrays import FloatArray, IntArray, positions
 from anymix.estimators._choices import Choices
 from anymix.estimators._rows import Rows, folds_of
 from anymix.estimators.cross_loss import make_cross_loss
-from anymix.sources import PROBABILITY_FLOOR, Grounds, HeldOut, Tables, certify_predictions
+from anymix.sources import PROBABILITY_FLOOR, Blocks, Grounds, HeldOut, Tables, certify_predictions
 
 
 class Members(Choices):
@@ -69,7 +69,7 @@ class Members(Choices):
         z, grounds = self.z_, Grounds(self.confidence, names=names)
         judged = tables, self.held_out_, self.loss
         self.certificate_ = certify_predictions(*judged, z, self.eta, grounds)
-        crossed = tables.judgement(self.loss, self.eta).cross_losses()
+        crossed = Blocks.of(tables).cross_losses(self.loss)
         self.cross_loss_ = make_cross_loss(*crossed, self.source_names_, self.confidence, self.loss)
 
     def _told(self, member: Any, X: Any) -> FloatArray:

@@ -18,7 +18,6 @@ from anymix._version import __version__
 from anymix.core import (
     FOLD_MODELS,
     Certificate,
-    EvaluatedPoints,
     gap,
     get_loss,
     plain,
@@ -30,6 +29,7 @@ from anymix.estimators import Comparison, CrossLoss, make_cross_loss
 from anymix.exchange import ReceivedSource
 from anymix.models.parts import described, nameless
 from anymix.sources import (
+    Blocks,
     Consulted,
     Grounds,
     HeldOut,
@@ -72,8 +72,8 @@ def check_learned(model: Any, record: dict[str, Any]) -> None:
         # What was adapted has the search's answer no longer.
         if comparable and model.certificate_ is not None:
             _check_solution(model, said)
-        alone = model.tables_.judgement(model.loss, model.combination_.eta)
-        _check_cross_loss(model, alone, ours)
+        model.tables_.check_loss(model.loss)
+        _check_cross_loss(model, ours)
         told = restored(Comparison, record["comparison"])
         told = replace(told, confidence=told.confidence or model.confidence)
         if comparable:
@@ -192,10 +192,10 @@ def _check_solution(model: Any, said: Tables) -> None:
         raise ValueError("the trace of the solution goes back in time")
 
 
-def _check_cross_loss(model: Any, judged: EvaluatedPoints, ours: bool) -> None:
+def _check_cross_loss(model: Any, ours: bool) -> None:
     told: CrossLoss = model.cross_loss_
     _check_confidence(told.confidence)
-    mean, error = judged.cross_losses()
+    mean, error = Blocks.of(model.tables_).cross_losses(model.loss)
     found = make_cross_loss(mean, error, model.source_names_, told.confidence, model.loss)
     # Older records do not name what they measure.
     told = replace(told, measure=told.measure or found.measure)
