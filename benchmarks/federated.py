@@ -32,7 +32,7 @@ from scipy.interpolate import AAA
 from scipy.signal import find_peaks
 from scipy.special import expit
 
-from anymix.engines.answering import LEAST_WIDTH, home_of, own_sums, part_of_site
+from anymix.engines.flower_site import LEAST_WIDTH, home_of, own_sums, part_of_site
 from anymix.sources import Block, Tables
 
 WORDS = {"loss": "squared", "rule": "marginal"}

@@ -28,9 +28,8 @@ import pyarrow.parquet as pq
 
 from anymix import Source
 from anymix.core import Combination, solve
-from anymix.engines.chunks import ask_in_chunks, problem_in_chunks
+from anymix.engines.chunks import ThreadMap, ask_in_chunks, problem_in_chunks
 from anymix.engines.store import Store
-from anymix.engines.threads import ThreadMap
 from anymix.sources import Tables, evaluate
 
 P, ETA, NOISE = 10, 1e-3, 0.2

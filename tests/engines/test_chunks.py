@@ -14,13 +14,13 @@ from anymix import Source, evaluate
 from anymix.core import solve
 from anymix.engines import chunks
 from anymix.engines.chunks import (
+    ThreadMap,
     ask_in_chunks,
     parquet_tables,
     problem_in_chunks,
     tables_in_chunks,
 )
 from anymix.engines.store import Store
-from anymix.engines.threads import ThreadMap
 from anymix.exceptions import InputError
 
 # So few that no search begins on some of them, which chunks draw in another way.
@@ -263,7 +263,7 @@ def test_memory_does_not_grow_with_the_rows():
         from anymix import Tables
         from anymix.engines.chunks import problem_in_chunks
         from anymix.engines.store import Store
-        from anymix.engines.threads import ThreadMap
+        from anymix.engines.chunks import ThreadMap
 
         def part(seed, p=10, n=50_000):
             rng = np.random.default_rng(seed)

@@ -14,19 +14,15 @@ from flwr.app import Context, RecordDict
 
 from anymix import load
 from anymix.cli.federate import read_rows
-from anymix.engines.answering import RECORDS, answer, part_of_site
-from anymix.engines.checks import Checks
-from anymix.engines.federated import Settings, federate
 from anymix.engines.flower import client_app, server_app
-from anymix.engines.in_process import in_process_grid
-from anymix.engines.ledger import total
-from anymix.engines.messages import reply_records
-from anymix.engines.sites import SiteError, Sites
-from anymix.engines.wire import pack, unpack
+from anymix.engines.flower_messages import pack, reply_records, total, unpack
+from anymix.engines.flower_server import Checks, Settings, SiteError, Sites, federate
+from anymix.engines.flower_site import RECORDS, answer, part_of_site
 from anymix.exceptions import InputError
 from anymix.sources import Blocks, Query
 from anymix.sources import learn as learn_at_hand
 from tests.engines.flower_world import build, heart, quiet
+from tests.engines.in_process_grid import in_process_grid
 
 QUICK = {"calibrate": False, "consult": False, "objective": "gamma"}
 

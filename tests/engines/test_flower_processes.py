@@ -15,7 +15,7 @@ import pytest
 
 from anymix import load
 from anymix.cli import main
-from anymix.engines.federated import Settings
+from anymix.engines.flower_server import Settings
 from anymix.sources import learn
 from tests.engines.flower_world import build
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from anymix.core import Calibration, get_loss
-from anymix.engines.wire import pack, unpack
+from anymix.engines.flower_messages import pack, unpack
 from anymix.exceptions import InputError
 
 RECORDS = {"Calibration": Calibration}

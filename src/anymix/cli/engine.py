@@ -16,7 +16,7 @@ from anymix.cli.console import Console
 from anymix.cli.engine_option import DASK, asked
 from anymix.cli.held_out import ask_sources, pairs
 from anymix.cli.table_reader import CHUNK_ROWS, Chunk, count_rows, read_chunks
-from anymix.engines import Deal, Store, TeachingInChunks, ThreadMap
+from anymix.engines import ChunkedTrainingRows, RowSplit, Store, ThreadMap
 from anymix.exceptions import InputError
 from anymix.exchange import MOST_NUMBERS, ReceivedSource, SiteTable, all_classes
 from anymix.models import rows_that_fit
@@ -65,11 +65,11 @@ class HeldOutInChunks:
         self.names = [one.manifest.name for one in received]
         self.counts = {name: count_rows(path) for name, path in self.given.items()}
 
-    def split(self, store: Store) -> tuple[list[SiteTable], TeachingInChunks]:
+    def split(self, store: Store) -> tuple[list[SiteTable], ChunkedTrainingRows]:
         """Return what the sources say of the rows that judge, and all others to learn from."""
         deal = self._deal()
         judges: dict[str, list[SiteTable]] = {name: [] for name in self.given}
-        teaching = TeachingInChunks(store, ThreadMap(progress=self._passes()))
+        teaching = ChunkedTrainingRows(store, ThreadMap(progress=self._passes()))
         for name, first, given in self._asked():
             # What sites tell is enough to learn from; all that the sources say takes twice as much.
             site = replace(given, whole=None, content=None)
@@ -90,13 +90,13 @@ class HeldOutInChunks:
     def _tables(self, site: SiteTable) -> Tables:
         return replace(site.tables(), classes=all_classes(self.received))
 
-    def _deal(self) -> Deal:
+    def _deal(self) -> RowSplit:
         """Share the rows out to those that judge and those that teach."""
         most = ROOM * rows_that_fit(len(self.received), _n_told(self.received))
         if sorted(self.names) != sorted(self.given):
             names, given = ", ".join(self.names), ", ".join(self.given)
             raise InputError(f"held-out rows of {names}", f"are needed, once each; got {given}")
-        return Deal.of([self.counts[name] for name in self.names], int(most))
+        return RowSplit.of([self.counts[name] for name in self.names], int(most))
 
     def _asked(self, drawn: Drawn | None = None) -> Iterator[tuple[str, int, SiteTable]]:
         """Yield the site, how many rows came before, and what the sources say of some rows.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple
 
-from anymix.engines import answering
+from anymix.engines import ENGINES, map_here
 
 
 class Engine(NamedTuple):
@@ -32,7 +32,7 @@ def engine(text: str, names: tuple[str, ...]) -> Engine:
     name, equals, address = text.partition("=")
     if name not in names:
         raise ArgumentTypeError(f"it must be {' or '.join(names)}, but is {text!r}")
-    if equals and (name != "dask" or not address):
+    if equals and not (ENGINES[name].takes_address and address):
         raise ArgumentTypeError(
             f"an address is that of a scheduler, as in dask=HOST:8786: {text!r}"
         )
@@ -55,11 +55,6 @@ def add_engine(parser: ArgumentParser, meanings: dict[str, str]) -> None:
 
 def asked(engine: Engine | None, whom: Any) -> AbstractContextManager[Callable[..., Iterator[Any]]]:
     """Return what asks a model, or sources, about items: here, or by the workers of a cluster."""
-    if engine is None or engine.name != "dask":
-        return _asked_here(whom)
-    return answering(whom, engine.address)
-
-
-@contextmanager
-def _asked_here(whom: Any) -> Iterator[Callable[..., Iterator[Any]]]:
-    yield lambda ask, items: (ask(whom, item) for item in items)
+    if engine is None:
+        return map_here(whom)
+    return ENGINES[engine.name].evaluate(whom, engine.address)

@@ -9,26 +9,42 @@ than a few of them are in memory at a time.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import ThreadpoolController
 
 from anymix._arrays import FloatArray, source_numbers
 from anymix.core import Loss
-from anymix.engines.store import Store
-from anymix.engines.stored import Prepared, StoredProblem, StoredTables, joined
+from anymix.engines.store import Prepared, Store, StoredProblem, StoredTables, joined
 from anymix.exceptions import InputError
 from anymix.exchange import need
-from anymix.sources import CHUNK_ROWS, PartitionedProblem, Source, Tables, evaluate
+from anymix.sources import (
+    CHUNK_ROWS,
+    FoldResult,
+    LearningSettings,
+    PartitionedProblem,
+    Seeing,
+    Seen,
+    Source,
+    Tables,
+    evaluate,
+    find_z,
+    learn_fold,
+)
+from anymix.storage import mixed
 
 Map = Callable[..., Iterable[Any]]
 # Of a thinned problem, which is in memory: 160 MB; and points that a source has there at least.
-MOST_NUMBERS, FEWEST = 2 * 10**7, 1000
+MOST_NUMBERS, FEWEST_POINTS = 2 * 10**7, 1000
 # Of a table of a part, as of a block of the core; and rows that are worth a question.
 PIECE_NUMBERS, LEAST_ROWS = 120_000, 1000
 # X, the targets or labels, and which source each row is from: 0..p−1, or one number for all.
@@ -82,7 +98,7 @@ class ChunkedProblem(PartitionedProblem):
         """Return the problem on about n of the points, or on as many as memory is spent on."""
         counts = np.sum([np.diff(part.bounds) for part in self.parts], axis=0)
         share = min(n, MOST_NUMBERS // (2 * counts.size)) / counts.sum()
-        shares = np.minimum(np.maximum(share, FEWEST / counts), 1.0)
+        shares = np.minimum(np.maximum(share, FEWEST_POINTS / counts), 1.0)
         seeds = rng.integers(2**31, size=len(self.parts)).tolist()
         given = [(part, shares, seed) for part, seed in zip(self.parts, seeds, strict=True)]
         first = self.parts[0]
@@ -203,3 +219,161 @@ def _tables(
     # Without a target they are probabilities of the label that occurred.
     said = said if targets else said[:, :, None]
     return Tables(rows(log_masses).astype(float), said, y, d, at_label=not targets)
+
+
+# A fifth of the rows judges, as where they are dealt out to five parts, or as many as may.
+MOST_JUDGING = 0.2
+# Of the sample that chooses a calibration and pools; it is tried in six ways at once.
+MOST_ANSWERS = 2 * 10**6
+# That a source has at least, where it has so many; and that it must have on either side.
+FEWEST_DRAWN, FEWEST_OF_SOURCE = 1000, 15
+
+
+class RowSplit(NamedTuple):
+    """Which rows judge, which teach, and which of these choose a calibration and pools as well.
+
+    Shares (p,) of the rows of each source.  A row is drawn by its source and number, so that
+    neither the size of chunks nor their order decides.
+    """
+
+    judging: FloatArray
+    choosing: FloatArray
+
+    @classmethod
+    def of(cls, counts: Sequence[int], most: int) -> RowSplit:
+        """Share out rows, so many of each source; `most` may judge, about.
+
+        >>> RowSplit.of([1000, 3000], 400).judging
+        array([0.2, 0.2])
+        """
+        n = np.asarray(counts, dtype=float)
+        if n.min() < FEWEST_OF_SOURCE / MOST_JUDGING:
+            raise InputError(
+                f"{int(n.min())} rows of a source",
+                "are too few to be dealt out to those that judge and those that teach; hold them "
+                "in memory with --engine memory",
+            )
+        judging, choosing = (
+            np.maximum(some / n.sum(), FEWEST_DRAWN / n) for some in (most, MOST_ANSWERS / n.size)
+        )
+        judging = np.minimum(judging, MOST_JUDGING)
+        return cls(judging, np.minimum(choosing, 1.0 - judging))
+
+    def drawn(self, k: int, first: int, n: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Say which of n rows of source k judge, and which choose; the first has number `first`."""
+        numbers = np.stack([np.full(n, k), first + np.arange(n)], axis=1).astype(np.uint64)
+        share = mixed(numbers) / 2.0**64
+        judges = share < self.judging[k]
+        return judges, ~judges & (share < self.judging[k] + self.choosing[k])
+
+
+class ChunkedTrainingRows:
+    """Rows on disk that teach z; some of them, in memory, choose how it is used.
+
+    z is found by all rows: sums over points.  How sources hear each other and how densities are
+    calibrated is chosen by the sample, where no sum will do, or one would change nothing.
+    """
+
+    def __init__(self, store: Store, map: Map = builtins.map):
+        self.store = store
+        self.map = map
+        self.parts: list[StoredTables] = []
+        self.sample: list[Tables] = []
+        self.seeing = Seeing()
+
+    @property
+    def n_points(self) -> int:
+        """How many rows teach."""
+        return sum(part.n_points for part in self.parts)
+
+    def add(self, tables: Tables, choosing: NDArray[np.bool_]) -> None:
+        """Keep rows that teach, and those among them that choose in memory."""
+        if tables.n_points:
+            self.parts.append(StoredTables.keep(tables, self.store))
+            self.seeing.add(tables)
+        if choosing.any():
+            self.sample.append(tables.taken(np.flatnonzero(choosing)))
+
+    def seen(self) -> Seen:
+        """Remember which rows have taught."""
+        return self.seeing.seen()
+
+    def learned(self, goal: LearningSettings) -> FoldResult:
+        """Choose calibration and pools by the sample, and find z by all rows."""
+        chosen = learn_fold(Tables.concatenate(self.sample), goal)
+        used = chosen.combination
+        said = (
+            part.tables().heard(used.consulting).weighed(used.calibration) for part in self.parts
+        )
+        given = goal.loss, goal.eta, goal.rule
+        problem: Any = problem_in_chunks(said, self.store, *given, map=self.map)
+        found = find_z(problem, goal)
+        return FoldResult(replace(used, z=found.z), found, chosen.report)
+
+
+# Parts that are begun before the result of the first is taken, beyond one a thread.
+AHEAD = 2
+
+
+def n_cores() -> int:
+    """How many cores this process may use, where the system tells; else, how many there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class ThreadMap:
+    """`map` by some threads, for the parts of a problem.
+
+    Parameters
+    ----------
+    n_threads : int, optional
+        By default as many as this process may use cores.
+    progress : callable, optional
+        Told after every part how many maps were begun, this one included, and the share of this
+        one that is done, 0 to 1; of an iterable without a length it is told nothing.
+
+    Examples
+    --------
+    >>> list(ThreadMap(2)(abs, [-1, -2, 3]))
+    [1, 2, 3]
+    """
+
+    def __init__(
+        self, n_threads: int | None = None, progress: Callable[[int, float], None] | None = None
+    ):
+        self.n_threads = n_threads
+        self.progress = progress
+        self.passes = 0
+
+    def __call__(self, function: Callable[..., Any], *parts: Iterable[Any]) -> Iterator[Any]:
+        """Yield function(part) for each part; the next ones are under way meanwhile."""
+        self.passes += 1
+        total = next((len(each) for each in parts if isinstance(each, Sized)), 0)
+        with self._libraries.limit(limits=1, user_api="blas"):
+            for done, found in enumerate(self._results(function, parts), 1):
+                if self.progress is not None and total:
+                    self.progress(self.passes, done / total)
+                yield found
+
+    @cached_property
+    def _libraries(self) -> ThreadpoolController:
+        # To look for them takes as long as a small problem does.
+        return ThreadpoolController()
+
+    def _results(
+        self, function: Callable[..., Any], parts: tuple[Iterable[Any], ...]
+    ) -> Iterator[Any]:
+        n = self.n_threads or n_cores()
+        waiting: deque[Future[Any]] = deque()
+        with ThreadPoolExecutor(n) as pool:
+            try:
+                for given in zip(*parts, strict=True):
+                    waiting.append(pool.submit(function, *given))
+                    if len(waiting) >= n + AHEAD:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()

@@ -6,8 +6,8 @@ import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any, NamedTuple
 
 from anymix.exceptions import InputError
 from anymix.exchange import need
@@ -92,10 +92,10 @@ def keeping(client: Any) -> Callable[..., list[Any]]:
 
 
 @contextmanager
-def answering(model: Any, client: Any = None) -> Iterator[Callable[..., Iterator[Any]]]:
-    """Yield a map of questions to one model: ask(model, item), in order and few items at a time.
+def map_on_cluster(model: Any, client: Any = None) -> Iterator[Callable[..., Iterator[Any]]]:
+    """Yield map(ask, items), which calls ask(model, item) on workers, in order and few at a time.
 
-    What a worker warns of is said here.
+    Warnings of a worker are raised here.
     """
     with connected(client) as opened:
         whole = sent(model, opened)
@@ -104,23 +104,45 @@ def answering(model: Any, client: Any = None) -> Iterator[Callable[..., Iterator
             most = AHEAD * sum(opened.nthreads().values())
             waiting: deque[Any] = deque()
             for item in items:
-                waiting.append(submit(opened, _heedful, ask, whole, item))
+                waiting.append(submit(opened, _with_warnings, ask, whole, item))
                 if len(waiting) > most:
-                    yield _told(*waiting.popleft().result())
+                    yield _warned(*waiting.popleft().result())
             while waiting:
-                yield _told(*waiting.popleft().result())
+                yield _warned(*waiting.popleft().result())
 
         yield ask_all
 
 
-def _heedful(ask: Callable[..., Any], model: Any, item: Any) -> tuple[Any, list[Warning]]:
+def _with_warnings(ask: Callable[..., Any], model: Any, item: Any) -> tuple[Any, list[Warning]]:
     """Answer, and return what was warned of."""
     with warnings.catch_warnings(record=True, action="default") as seen:
-        found = ask(model, item)
-    return found, [one.message for one in seen if isinstance(one.message, Warning)]
+        answer = ask(model, item)
+    return answer, [one.message for one in seen if isinstance(one.message, Warning)]
 
 
-def _told(found: Any, warned: list[Warning]) -> Any:
-    for message in warned:
+def _warned(answer: Any, messages: list[Warning]) -> Any:
+    for message in messages:
         warnings.warn(message, stacklevel=3)
-    return found
+    return answer
+
+
+@contextmanager
+def map_here(model: Any, address: str | None = None) -> Iterator[Callable[..., Iterator[Any]]]:
+    """Yield map(ask, items), which calls ask(model, item) in this process."""
+    yield lambda ask, items: (ask(model, item) for item in items)
+
+
+class Evaluator(NamedTuple):
+    """How an engine evaluates a model on many items, and whether it takes a cluster's address."""
+
+    evaluate: Callable[..., AbstractContextManager[Callable[..., Iterator[Any]]]]
+    takes_address: bool = False
+
+
+# Every engine that a command knows by name.
+ENGINES = {
+    "auto": Evaluator(map_here),
+    "memory": Evaluator(map_here),
+    "chunks": Evaluator(map_here),
+    "dask": Evaluator(map_on_cluster, takes_address=True),
+}

@@ -10,12 +10,19 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from anymix.engines.answering import RECORDS, answer
-from anymix.engines.federated import Settings, federate
-from anymix.engines.ledger import Ledger, counted, total
-from anymix.engines.messages import need_flower, read_questions, refusal_records, reply_records
-from anymix.engines.site import ReadRows, Site
-from anymix.engines.wire import pack, unpack
+from anymix.engines.flower_messages import (
+    Ledger,
+    counted,
+    need_flower,
+    pack,
+    read_questions,
+    refusal_records,
+    reply_records,
+    total,
+    unpack,
+)
+from anymix.engines.flower_server import Settings, federate
+from anymix.engines.flower_site import RECORDS, ReadRows, Site, answer
 from anymix.exceptions import InputError
 
 # Flower's own logger, which the processes of its apps show.

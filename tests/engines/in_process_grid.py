@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from anymix.engines.messages import need_flower
+from anymix.engines.flower_messages import need_flower
 
 RUN, SERVER = 1, 1
 

@@ -1,0 +1,404 @@
+"""The server's side: connect, learn by rounds, write the model and what left each site."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+
+from anymix._arrays import FloatArray
+from anymix.core import Loss, get_loss
+from anymix.engines.flower_messages import (
+    Counts,
+    Refusal,
+    added,
+    ask_records,
+    counted,
+    need_flower,
+    pack,
+    read_reply,
+    total,
+    unpack,
+)
+from anymix.engines.flower_site import NEVER, RECORDS, read_expected, spread
+from anymix.engines.rounds import Journal, Rounds, key_of
+from anymix.exceptions import InputError, one_line
+from anymix.models import reserved, write_taught
+from anymix.sources import (
+    PROBABILITY_FLOOR,
+    Arrays,
+    Blocks,
+    Learned,
+    LearningSettings,
+    Query,
+    learn,
+)
+
+# Seconds: a site that has not answered by then is taken for dead.
+PATIENCE = 600.0
+HELLO = Query("count", {}, {"folds": np.array(1)})
+Check = Callable[[Query, str, Any], None]
+Packed = Mapping[str, Any]
+T = TypeVar("T")
+
+
+class SiteError(InputError):
+    """A site that failed, or whose answer cannot be used; `where` names it."""
+
+
+class Sites:
+    """One round for each question, or for the questions of several learners at once.
+
+    Parameters
+    ----------
+    grid : flwr.serverapp.Grid
+    names : the sites, each with the rows of the source of that name, in order
+    check : called with question, site, answer; raises `SiteError` for what cannot be
+    journal : answers that are known already
+    patience : seconds that a site is waited for
+    """
+
+    def __init__(
+        self,
+        grid: Any,
+        names: Sequence[str],
+        check: Check,
+        journal: Journal | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.grid, self.names, self.check = grid, list(names), check
+        self.journal = Journal(None, names) if journal is None else journal
+        self.patience = patience
+        self.rounds: Rounds[Query, list[Arrays]] = Rounds(self._send)
+        self.n_rounds = 0
+        self.left: dict[str, Counts] = {name: {} for name in names}
+        self._nodes: dict[int, str] = {}
+        self._last: list[Any] = []
+
+    def __call__(self, question: Any, parts: Iterable[Any], /) -> list[Arrays]:
+        """Ask every site, about all of its rows; the answers come in the order of the sites."""
+        # Few rows take a round as all of them do, and no site answers for few.
+        asked = {name: a for name, a in question.arrays.items() if name not in NEVER}
+        found = self.rounds.ask(replace(question, arrays=asked))
+        if question.name != "evaluate":
+            return found
+        return [spread(one, k) for k, one in enumerate(found)]
+
+    def together(self, function: Callable[[Any], T], given: Iterable[Any], /) -> list[T]:
+        """Learn several things at once: what all of them ask is one round."""
+        return self.rounds.together([partial(function, one) for one in given])
+
+    def connect(self) -> dict[str, int]:
+        """Wait until as many nodes as sites are there, and ask who they are; return their rows."""
+        self._wait_for_nodes()
+        found: dict[str, int] = {}
+        told: dict[str, Packed] = {}
+        hello = pack(HELLO, RECORDS)
+        for node, reply in self._replies([hello], "node {}".format).items():
+            name, answers = _read(reply, f"node {node}", 1)
+            if name not in self.names:
+                raise SiteError(f"node {node}", f"says that it is the site {name!r:.60}, unknown")
+            if name in found:
+                raise SiteError(f"site {name!r}", "is served by two nodes; stop one of them")
+            self._nodes[node] = name
+            (said,) = self._take([HELLO], name, answers)
+            found[name], told[name] = int(said["rows"].sum()), answers[0]
+        self.n_rounds += 1
+        self._check_resumed(hello)
+        if key_of(hello) not in self.journal.known:
+            self.journal.add({key_of(hello): [told[name] for name in self.names]})
+        return {name: found[name] for name in self.names}
+
+    def _check_resumed(self, hello: Packed) -> None:
+        """Rows that have changed since an earlier run cannot go on where it stopped."""
+        known = self.journal.known.get(key_of(hello), [])
+        for name, arrays in zip(self.names, known, strict=False):
+            self.check(HELLO, name, unpack(arrays, RECORDS))
+
+    def last_z(self) -> list[Any]:
+        """Return the stacks of z that the last answered round was about."""
+        return [np.asarray(Z).tolist() for Z in self._last]
+
+    def _wait_for_nodes(self) -> None:
+        end = time.monotonic() + self.patience
+        while len(nodes := list(self.grid.get_node_ids())) < len(self.names):
+            if time.monotonic() > end:
+                raise SiteError(
+                    f"{len(nodes)} of {len(self.names)} sites",
+                    f"have connected within {self.patience:g} s; start the others' SuperNodes",
+                )
+            time.sleep(0.2)
+        if len(nodes) > len(self.names):
+            raise SiteError(
+                f"{len(nodes)} nodes", f"are connected where {len(self.names)} sites are expected"
+            )
+        self._nodes = {node: f"node {node}" for node in nodes}
+
+    def _send(self, questions: list[Query]) -> list[list[Arrays]]:
+        """Send one round of what is not known yet; answer all of it."""
+        packed = [pack(question, RECORDS) for question in questions]
+        keys = [key_of(arrays) for arrays in packed]
+        new = {k: i for i, k in enumerate(keys) if k not in self.journal.known}
+        if new:
+            asked = {key: questions[i] for key, i in new.items()}
+            self.journal.add(self._round(asked, [packed[i] for i in new.values()]))
+            self._last = [q.arrays["Z"] for q in asked.values() if "Z" in q.arrays] or self._last
+        known = self.journal.known
+        return [[unpack(arrays, RECORDS) for arrays in known[key]] for key in keys]
+
+    def _round(self, asked: Mapping[str, Query], packed: list[Packed]) -> Any:
+        replies = self._replies(packed, lambda node: f"site {self._nodes[node]!r}")
+        by_site = {}
+        for node, reply in replies.items():
+            name = self._nodes[node]
+            said, answers = _read(reply, f"site {name!r}", len(packed))
+            if said != name:
+                raise SiteError(f"site {name!r}", f"now says that it is {said!r:.60}")
+            by_site[name] = answers
+            self._take(list(asked.values()), name, answers)
+        self.n_rounds += 1
+        return {key: [by_site[name][i] for name in self.names] for i, key in enumerate(asked)}
+
+    def _take(self, asked: list[Query], name: str, answers: list[Packed]) -> list[Any]:
+        """Count what has left the site, whatever becomes of it; then look whether it can be."""
+        values = []
+        for arrays in answers:
+            try:
+                values.append(unpack(arrays, RECORDS))
+            except InputError as error:
+                raise SiteError(f"site {name!r}", f"sent what {error.cause}") from error
+        self.left[name] = added(self.left[name], counted(asked, values))
+        for question, value in zip(asked, values, strict=True):
+            self.check(question, name, value)
+        return values
+
+    def _replies(self, packed: list[Packed], called: Callable[[int], str]) -> dict[int, Any]:
+        """Send the questions to all nodes, and wait for all of them."""
+        app = need_flower()
+        messages = [app.Message(ask_records(packed), node, "query") for node in self._nodes]
+        found = {
+            reply.metadata.src_node_id: reply
+            for reply in self.grid.send_and_receive(messages, timeout=self.patience)
+        }
+        for node in self._nodes:
+            if node not in found:
+                raise SiteError(
+                    called(node),
+                    f"has not answered within {self.patience:g} s; start it again, then resume",
+                )
+        return found
+
+
+def _read(reply: Any, who: str, n: int) -> tuple[str, list[Packed]]:
+    """Return the name of a site and its answers; whatever else it sent is said in a sentence."""
+    if reply.has_error():
+        why = one_line(reply.error.reason or f"error {reply.error.code}")[:300].rstrip(".")
+        raise SiteError(who, f"failed: {why}; mend it there, then resume")
+    try:
+        return read_reply(reply.content, n)
+    except Refusal as refusal:
+        raise SiteError(who, f"refuses to answer: {str(refusal).rstrip('.')}") from refusal
+    except (InputError, ValueError, TypeError) as error:
+        raise SiteError(who, f"sent what cannot be read: {str(error).rstrip('.')}") from error
+
+
+# Sums of many rows may miss a bound by rounding.
+SLACK = 1e-9
+# What no rows give: of sources without rows at a site, and of theorems that nobody asked for.
+MAY_BE_INFINITE = {
+    "count": {"lightest"},
+    "evidence": {"least", "largest", "own_least", "own_largest"},
+    "theorems": {"lowest", "largest", "floor", "disagreement"},
+}
+LOSSES = {"evaluate": "losses", "baseline": "own_losses"}
+
+
+def fail(site: str, what: str) -> NoReturn:
+    """Name the site."""
+    raise SiteError(f"site {site!r}", f"{what}; nothing was learned from this round")
+
+
+class Checks:
+    """Remembers what each site has said of itself; a call looks at all answers to one question.
+
+    `names` are the sites, each with the rows of the source of that name, in order.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+        self.rows: dict[str, int] = {}
+
+    def __call__(self, question: Query, site: str, answer: Any) -> None:
+        """Raise `SiteError` for what cannot be."""
+        arrays = self._arrays(question, site, answer)
+        if question.name == "count":
+            self._check_rows(site, arrays)
+        if question.name == "evaluate":
+            self._check_sums(question, site, arrays)
+        name = LOSSES.get(question.name)
+        if name is not None:
+            _check_losses(question, site, arrays[name])
+
+    @staticmethod
+    def _arrays(question: Query, site: str, answer: Any) -> Arrays:
+        """An answer is arrays of finite numbers, by name."""
+        told = answer.values() if isinstance(answer, dict) else [None]
+        if not all(isinstance(array, np.ndarray) for array in told):
+            fail(site, f"sent no arrays when it was asked for {question.name}")
+        may = MAY_BE_INFINITE.get(question.name, set())
+        for name, array in answer.items():
+            if np.isnan(array).any() or (name not in may and not np.isfinite(array).all()):
+                fail(site, f"sent {name} that are not finite when it was asked for {question.name}")
+        return answer
+
+    def _check_rows(self, site: str, arrays: Mapping[str, Any]) -> None:
+        """A site's rows are all of its own source, and as many as they were."""
+        rows = arrays["rows"].sum(axis=0) if "rows" in arrays else np.zeros(0)
+        if rows.shape != (len(self.names),):
+            fail(site, f"counts rows of {rows.size} sources where there are {len(self.names)}")
+        n, own = int(rows.sum()), int(rows[self.names.index(site)])
+        if n != own or n < 1:
+            fail(site, f"says that it has {n} rows, {own} of its own source")
+        if self.rows.setdefault(site, n) != n:
+            fail(site, f"has {n} rows where it had {self.rows[site]} before")
+
+    @staticmethod
+    def _check_sums(question: Query, site: str, arrays: Mapping[str, Any]) -> None:
+        s, p = question.arrays["Z"].shape
+        expected = {"losses": (s,), "slopes": (s, p)}
+        if "multipliers" in question.arrays:
+            expected["hessians"] = (s, p, p)
+        if set(arrays) != set(expected):
+            fail(site, f"sent {', '.join(sorted(arrays))} where {', '.join(expected)} are expected")
+        for name, shape in expected.items():
+            if arrays[name].shape != shape:
+                fail(site, f"sent {name} of shape {arrays[name].shape} where {shape} is expected")
+
+
+def _check_losses(question: Query, site: str, losses: FloatArray) -> None:
+    """0 ≤ L_k ≤ M, where the loss has such bounds."""
+    low, high = bounds(get_loss(question.options["loss"]))
+    if np.min(losses) < low - SLACK:
+        fail(site, f"sent a loss of {np.min(losses):.3g}, below the least one, {low:.3g}")
+    if np.max(losses) > high * (1 + SLACK):
+        fail(site, f"sent a loss of {np.max(losses):.3g}, above the largest one, {high:.3g}")
+
+
+def bounds(loss: Loss) -> tuple[float, float]:
+    """The least and the largest loss that a mean over rows can have.
+
+    >>> bounds(get_loss("squared")), bounds(get_loss("brier"))
+    ((0.0, inf), (0.0, 2.0))
+    """
+    one, other = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+    if loss.takes == "vector":
+        return float(loss.value(one, one)[0]), float(loss.value(one, other)[0])
+    if loss.takes == "label":
+        h = np.array([1.0, PROBABILITY_FLOOR])
+        best, worst = loss.value(h, h)
+        return float(best), float(worst)
+    right = np.array([1.0, 2.0])
+    return (0.0 if not loss.value(right, right).any() else -np.inf), np.inf
+
+
+# The loss of each task, as everywhere where sources come in folders.
+TASK_LOSSES = {"regression": "squared", "classification": "cross_entropy"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the server is told: where things are, what z is to achieve, how long to wait."""
+
+    out: str = "model"
+    sources: str = "sources"
+    objective: str = "regret"
+    eta: float = 1e-3
+    confidence: float = 0.95
+    calibrate: bool = True
+    consult: bool = True
+    resume: bool = False
+    patience: float = PATIENCE
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Settings:
+        """Read the configuration of a run; what is not known is refused.
+
+        >>> Settings.of({"objektive": "gamma"})
+        Traceback (most recent call last):
+        ...
+        anymix.exceptions.InputError: the setting 'objektive' is unknown; there are calibrate,
+        confidence, consult, eta, objective, out, patience, resume, sources.
+        """
+        known = cls.__dataclass_fields__
+        for name in config:
+            if name not in known:
+                raise InputError(
+                    f"the setting {name!r:.60}", f"is unknown; there are {', '.join(sorted(known))}"
+                )
+        return cls(**config)
+
+    def goal(self, task: str, names: tuple[str, ...]) -> LearningSettings:
+        """What is learned of sources of a task."""
+        return LearningSettings(
+            loss=TASK_LOSSES[task],
+            eta=self.eta,
+            objective=self.objective,
+            confidence=self.confidence,
+            calibrate=self.calibrate,
+            consult=self.consult,
+            names=names,
+        )
+
+
+class Federated(NamedTuple):
+    """What sites have taught, and the sites, as they were asked."""
+
+    taught: Learned
+    sites: Sites
+
+
+def federate(
+    grid: Any, expected: Mapping[str, str], settings: Settings, say: Callable[[str], None]
+) -> Federated:
+    """Learn from the sites of a grid, and write the model folder.
+
+    What was answered is kept beside it until it is written, so that a fit which was broken off can
+    resume; sites are asked nothing twice.
+    """
+    received = read_expected(settings.sources, expected)
+    goal = settings.goal(received[0].manifest.task, tuple(expected))
+    journal = Journal(f"{settings.out}.rounds", list(expected))
+    if settings.resume:
+        say(f"resumes after {journal.resume()} rounds that were answered")
+    else:
+        journal.clear()
+    checks = Checks(list(expected))
+    sites = Sites(grid, list(expected), checks, journal, settings.patience)
+    with reserved(settings.out) as place:
+        try:
+            rows = sites.connect()
+            say(", ".join(f"{name} has {n} rows" for name, n in rows.items()))
+            tables = Blocks(sites.names, map=sites, together=sites.together)
+            taught = learn(tables, goal)
+        except SiteError as error:
+            journal.note({"z": sites.last_z(), "why": str(error)})
+            raise
+        say(what_left(sites))
+        told = {"rounds": sites.n_rounds, "rows": rows, "left": sites.left}
+        write_taught(place, received, goal, taught, told)
+    journal.clear()
+    return Federated(taught, sites)
+
+
+def what_left(sites: Sites) -> str:
+    """Say what left each site, as a table in Markdown."""
+    verbs = sorted({verb for left in sites.left.values() for verb in left})
+    lines = [f"| site | {' | '.join(verbs)} | all |", "|---" * (len(verbs) + 2) + "|"]
+    for name, left in sites.left.items():
+        cells = [str(left.get(verb, (0, 0))[1]) for verb in verbs]
+        lines.append(f"| {name} | {' | '.join(cells)} | {total(left)} |")
+    return "\n".join([f"numbers that left each site in {sites.n_rounds} rounds:", "", *lines])
