@@ -5,17 +5,17 @@ A density per source (`GaussianKDE`, `GaussianMixtureDensity`, `ContrastiveDensi
 both give log-responsibilities, which `TemperatureScaling` calibrates on held-out points.
 """
 
-from anymix.densities._domain_likelihood import lowest_responsibility as lowest_responsibility
-from anymix.densities._domain_likelihood import newton as newton
-from anymix.densities._domain_sums import AllPoints as AllPoints
-from anymix.densities._domain_sums import DomainRows as DomainRows
-from anymix.densities._scales import ScaleWarning as ScaleWarning
+from anymix.densities._domain_likelihood import lowest_responsibility, newton
+from anymix.densities._domain_sums import AllPoints, DomainRows
+from anymix.densities._scales import ScaleWarning
 from anymix.densities.bigram import BigramModel
-from anymix.densities.boosted_trees import BoostedTrees as BoostedTrees
-from anymix.densities.calibration import KINDS as KINDS
-from anymix.densities.calibration import CalibrationReport, TemperatureScaling
-from anymix.densities.calibration import balanced_weights as balanced_weights
-from anymix.densities.calibration import fit_temperatures as fit_temperatures
+from anymix.densities.boosted_trees import BoostedTrees
+from anymix.densities.calibration import (
+    CalibrationReport,
+    TemperatureScaling,
+    balanced_weights,
+    fit_temperatures,
+)
 from anymix.densities.contrastive import ContrastiveDensity
 from anymix.densities.domain_classifier import DomainClassifier
 from anymix.densities.gaussian_mixture import GaussianMixtureDensity
@@ -27,16 +27,24 @@ from anymix.densities.text import SharedVocabulary
 from anymix.densities.text_density import TextDensity
 
 __all__ = [
+    "AllPoints",
     "BigramModel",
+    "BoostedTrees",
     "CalibrationReport",
     "ContrastiveDensity",
     "DomainClassifier",
+    "DomainRows",
     "GaussianKDE",
     "GaussianMixtureDensity",
     "KnownDensity",
     "Reference",
+    "ScaleWarning",
     "SharedVocabulary",
     "Summary",
     "TemperatureScaling",
     "TextDensity",
+    "balanced_weights",
+    "fit_temperatures",
+    "lowest_responsibility",
+    "newton",
 ]

@@ -7,7 +7,7 @@ or 1 even where the likeliest source is wrong.  A temperature and an offset for 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +32,6 @@ from anymix.densities._domain_sums import domain_log_loss as domain_log_loss
 from anymix.densities._rules import TEMPERATURES
 
 MANY_POINTS = 10_000
-KINDS = ("own", "shared")
 
 
 class TemperatureScaling(BaseEstimator):
@@ -87,6 +86,7 @@ class TemperatureScaling(BaseEstimator):
            [0.02]])
     """
 
+    KINDS: ClassVar = ("own", "shared")
     _takes = TEMPERATURES
 
     def __init__(
@@ -187,7 +187,7 @@ def fit_temperatures(
 ) -> list[TemperatureScaling]:
     """Fit both kinds of calibration: own temperatures, and one that all sources share."""
     given = log_densities, sample_domain, sample_weight
-    return [TemperatureScaling(temperature).fit(*given) for temperature in KINDS]
+    return [TemperatureScaling(temperature).fit(*given) for temperature in TemperatureScaling.KINDS]
 
 
 def _checked_log_densities(log_densities: ArrayLike) -> FloatArray:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
 from anymix.core import Calibration, Consulting, Loss, Moments, Sums, get_loss
-from anymix.densities import KINDS, TemperatureScaling, fit_temperatures
+from anymix.densities import TemperatureScaling, fit_temperatures
 from anymix.sources.block import Block
 from anymix.sources.consulting import consulting_of, learn_pools
 from anymix.sources.cross_fitting import FEWEST_ROWS, N_FOLDS
@@ -277,7 +277,7 @@ class TrainingFold(NamedTuple):
             rows = self.blocks.in_memory.training_rows(self.arrays).without(set_aside)
             return fit_temperatures(rows.log_masses, rows.domain, rows.sample_weight)
         sums = BlockDomainSums(self, set_aside)
-        return [TemperatureScaling(kind).fit_sums(sums) for kind in KINDS]
+        return [TemperatureScaling(kind).fit_sums(sums) for kind in TemperatureScaling.KINDS]
 
     def homes(self, set_aside: Sequence[int]) -> Flags:
         """Which sources learn their pools in the block that has all their rows, (p,)."""
