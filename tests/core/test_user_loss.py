@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from anymix.core import Loss, Problem, simplex, solve
+from anymix.core import Loss, MetricUnit, Problem, loss_name, simplex, solve, unit_of
+from anymix.core.losses import Brier, Squared
 
 
 class LogCosh(Loss):
@@ -72,3 +73,28 @@ def test_a_users_slope_may_be_of_whole_numbers():
     z = [0.3, 0.7]
     for one, other in zip(mine.losses_and_jacobian(z), ours.losses_and_jacobian(z), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_a_loss_of_the_users_states_its_unit_and_bound():
+    class Capped(Squared):
+        unit = MetricUnit("capped error", "euros", "€")
+
+        def bound(self, n_classes=None, floor=0.0):
+            return 4.0
+
+    assert unit_of(loss_name(Capped())).head == "capped error in euros"
+    assert Capped().bound() == 4.0
+
+
+def test_a_loss_with_values_of_its_own_inherits_neither_unit_nor_bound():
+    class Half(Brier):
+        def value(self, h, y):
+            return super().value(h, y) / 2
+
+    class Same(Brier):
+        pass
+
+    assert Half.unit is None
+    assert Half().bound(2) is None
+    assert Same.unit == Brier.unit
+    assert Same().bound(2) == 2.0

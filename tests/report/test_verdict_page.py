@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anymix.core import UNITS
+from anymix.core import ALIASES, LOSSES, METRICS
 from anymix.report import render_html
 from anymix.report.standing import Stand
 from anymix.report.units import unit_of
@@ -160,7 +160,9 @@ def test_an_interval_that_is_not_known_asks_for_rows():
     assert "–" in render_html({"name": "Claims", "sources": NAMES, "verdict": [one]})
 
 
-@pytest.mark.parametrize("measure", sorted({*UNITS, "MyLoss"}))
+@pytest.mark.parametrize(
+    "measure", sorted({*LOSSES, *METRICS, *ALIASES, "cross-entropy", "MyLoss"})
+)
 def test_every_table_says_its_unit(measure):
     record = full_record()
     record["comparison"]["measure"] = record["certificate"]["loss"] = record["loss"] = measure

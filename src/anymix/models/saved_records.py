@@ -17,9 +17,9 @@ import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix.core import (
-    LOSSES,
     Certificate,
     Record,
+    canonical_name,
     get_loss,
     loss_name,
     plain,
@@ -37,7 +37,7 @@ from anymix.monitor import (
     describe_traffic,
     with_sentence,
 )
-from anymix.sources import WRONG, is_of_labels
+from anymix.sources import is_of_labels
 from anymix.storage import read_file, replacing
 
 # Parts of the report that a record of new rows replaces, and the file that keeps each.
@@ -210,11 +210,11 @@ def _check_comparison(found: Comparison, model: Any) -> Comparison:
 
 def _judges(measure: str, model: Any) -> bool:
     """Whether a model can be judged by what is called so: its loss, or a measure of its kind."""
-    if measure.replace("_", "-") == loss_name(get_loss(model.loss)):
+    name = canonical_name(measure)
+    if name == canonical_name(loss_name(get_loss(model.loss))):
         return True
-    words = {loss_name(get_loss(name)): name for name in LOSSES} | {WRONG: "accuracy"}
     try:
-        return is_of_labels(words.get(measure, measure)) == hasattr(model, "classes_")
+        return is_of_labels(name) == hasattr(model, "classes_")
     except ValueError:
         return False
 

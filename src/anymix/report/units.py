@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from anymix.core import Unit as Measured
+from anymix.core import MetricUnit
 from anymix.core import unit_of as measured
 from anymix.report.markup import decimals, number
 
 
-class Unit(Measured):
+class Unit(MetricUnit):
     """A unit that writes: shares are written as per cent, their gaps as points."""
 
     @property

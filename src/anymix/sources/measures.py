@@ -10,23 +10,21 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
 from anymix._parameters import Words, did_you_mean, either
-from anymix.core import LOSSES, Loss, Unit, get_loss, loss_name, losses_at, unit_of
+from anymix.core import (
+    ALIASES,
+    LOSSES,
+    Loss,
+    MetricUnit,
+    get_loss,
+    loss_name,
+    losses_at,
+    unit_of,
+)
 from anymix.exceptions import ParameterError
 from anymix.sources.source import PROBABILITY_FLOOR
 
 Labels = NDArray[np.intp] | FloatArray
 Kind = Literal["mean", "root", "auc"]
-# Names that people use, of scikit-learn and elsewhere, and the loss or measure that each is here.
-ALIASES = {
-    "mae": "absolute",
-    "mse": "squared",
-    "log_loss": "cross_entropy",
-    "mean_absolute_error": "absolute",
-    "mean_squared_error": "squared",
-    "root_mean_squared_error": "rmse",
-    "roc_auc": "auc",
-    "zero_one_loss": "accuracy",
-}
 # What may be asked for by a name that is no loss's, of labels and of numbers.
 OF_LABELS = ("accuracy", "auc", "log_loss", "brier")
 OF_NUMBERS = ("mae", "mse", "rmse")
@@ -52,7 +50,7 @@ class Measure(NamedTuple):
     floor: float = 0.0
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> MetricUnit:
         """What its values are in."""
         return unit_of(self.key or self.name)
 
@@ -114,7 +112,8 @@ def judge_of(measure: str | Loss | None, loss: str | Loss, n_classes: int | None
     def value(h: FloatArray, y: Labels) -> FloatArray:
         return losses_at(h, y, kind)
 
-    bound, floor = known_bound(kind, n_classes), PROBABILITY_FLOOR * (kind.takes == "label")
+    floor = PROBABILITY_FLOOR * (kind.takes == "label")
+    bound = kind.bound(n_classes, floor)
     return Measure(name, value, bound, False, key, how, kind.of_classes, floor)
 
 
@@ -203,20 +202,3 @@ def wrong_labels(h: FloatArray, y: Labels) -> FloatArray:
             "that of the label alone; evaluate the rows anew."
         )
     return np.asarray(h.argmax(axis=1) != y, dtype=float)
-
-
-def known_bound(loss: str | Loss, n_classes: int | None) -> float | None:
-    """M, where the loss has one: probabilities of labels have a floor, Brier's loss is below 2.
-
-    >>> known_bound("brier", 2), known_bound("squared", None)
-    (2.0, None)
-    >>> round(known_bound("cross_entropy", 2), 3)
-    13.816
-    """
-    kind = get_loss(loss)
-    # A loss of the user's own, be it derived from one of these, has a name and bound of its own.
-    if loss_name(kind) == "brier":
-        return 2.0
-    if loss_name(kind) == "cross-entropy" and n_classes is not None:
-        return float(np.log1p(n_classes * PROBABILITY_FLOOR) - np.log(PROBABILITY_FLOOR))
-    return None

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from anymix._arrays import FloatArray
 from anymix.core.guarantees.premises import Assumptions, Bound
+from anymix.core.losses import unit_of
 from anymix.core.records import Record
-from anymix.core.units import unit_of
 
 # What a certificate of a version that did not say it may claim, by its method.
 EXACT_METHODS = ("betting", "bernstein", "hoeffding")

@@ -1,16 +1,36 @@
 """Convex losses ℓ(h, y), each a small class that declares what it takes; by name, or the user's."""
 
-from anymix.core.losses.base import DCTerms, Loss
+from anymix.core.losses.base import DCTerms, Loss, MetricUnit
 from anymix.core.losses.checking import check_loss
-from anymix.core.losses.flat import Absolute, Hinge, Huber, Pinball
-from anymix.core.losses.names import LOSSES, get_loss, loss_name
-from anymix.core.losses.names import loss_from_dict as loss_from_dict
-from anymix.core.losses.names import loss_to_dict as loss_to_dict
-from anymix.core.losses.names import losses_at as losses_at
-from anymix.core.losses.smooth import Brier, CrossEntropy, Logistic, Poisson, PoissonLog, Squared
+from anymix.core.losses.library import (
+    LOSSES,
+    Absolute,
+    Brier,
+    CrossEntropy,
+    Hinge,
+    Huber,
+    Logistic,
+    Pinball,
+    Poisson,
+    PoissonLog,
+    Squared,
+)
+from anymix.core.losses.names import (
+    ALIASES,
+    METRICS,
+    canonical_name,
+    get_loss,
+    loss_from_dict,
+    loss_name,
+    loss_to_dict,
+    losses_at,
+    unit_of,
+)
 
 __all__ = [
+    "ALIASES",
     "LOSSES",
+    "METRICS",
     "Absolute",
     "Brier",
     "CrossEntropy",
@@ -19,11 +39,17 @@ __all__ = [
     "Huber",
     "Logistic",
     "Loss",
+    "MetricUnit",
     "Pinball",
     "Poisson",
     "PoissonLog",
     "Squared",
+    "canonical_name",
     "check_loss",
     "get_loss",
+    "loss_from_dict",
     "loss_name",
+    "loss_to_dict",
+    "losses_at",
+    "unit_of",
 ]

@@ -12,7 +12,7 @@ A new loss is one small class: subclass `Loss`, say what it takes, give `value`,
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,40 @@ class DCTerms(NamedTuple):
     centre: FloatArray
 
 
+class MetricUnit(NamedTuple):
+    """A loss or metric in words, and its unit.
+
+    `short` follows a number in a sentence, `unit` stands in the head of a table.  The values of a
+    `share` lie in [0, 1].  Smaller values are better unless `higher` is set.  What is no `mean`
+    over rows does not follow, on a mixture, from its values on the sources.
+    """
+
+    name: str
+    unit: str = ""
+    short: str = ""
+    share: bool = False
+    higher: bool = False
+    mean: bool = True
+
+    @property
+    def head(self) -> str:
+        """Return the name with the unit.
+
+        >>> MetricUnit("cross-entropy", "nats").head, MetricUnit("hinge loss").head
+        ('cross-entropy in nats', 'hinge loss')
+        """
+        return f"{self.name} in {self.unit}" if self.unit else self.name
+
+    @property
+    def direction(self) -> str:
+        """Say which values are better.
+
+        >>> MetricUnit("accuracy", higher=True).direction, MetricUnit("hinge loss").direction
+        ('higher is better', 'smaller is better')
+        """
+        return "higher is better" if self.higher else "smaller is better"
+
+
 class Loss:
     """A convex loss: subclass it, give value, slope, curvature and one of the two DC routes.
 
@@ -41,13 +75,33 @@ class Loss:
         Whether numbers h must be positive, so that they are pooled by their logarithms.
     kink : float
         By how much the slope jumps at h = y; 0 where the loss is smooth.
+    unit : MetricUnit or None
+        The loss in words, and its unit; None: the name of the class, without a unit.
+
+    A subclass with a `value` of its own inherits neither `unit` nor `bound`.
     """
 
     takes: ClassVar[Takes] = "number"
     of_error: ClassVar[bool] = False
     positive: ClassVar[bool] = False
     kink: ClassVar[float] = 0.0
+    unit: ClassVar[MetricUnit | None] = None
+    # By the names of classes: records hold the name of a loss, and not its class.
+    stated_units: ClassVar[dict[str, MetricUnit]] = {}
     lipschitz: float | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("unit", "bound"):
+            owner = next(kind for kind in cls.__mro__ if name in vars(kind))
+            if getattr(owner, "value", cls.value) is not cls.value and owner is not cls:
+                setattr(cls, name, vars(Loss)[name])
+        if cls.unit is not None:
+            Loss.stated_units[cls.__name__] = cls.unit
+
+    def bound(self, n_classes: int | None = None, floor: float = 0.0) -> float | None:
+        """Return M, if no loss is above it; probabilities of labels are at least about `floor`."""
+        return None
 
     @property
     def logarithmic(self) -> bool:

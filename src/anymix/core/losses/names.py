@@ -1,4 +1,4 @@
-"""Every loss by its name, and how one is written down."""
+"""Losses and metrics by name: how a name is read, what it is measured in, and how it is saved."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix.core.losses.base import Loss
-from anymix.core.losses.flat import Absolute, Hinge, Huber, Pinball
-from anymix.core.losses.smooth import Brier, CrossEntropy, Logistic, Poisson, PoissonLog, Squared
+from anymix.core.losses.base import Loss, MetricUnit
+from anymix.core.losses.library import LOSSES
 
-LOSSES: dict[str, type[Loss]] = {
-    "squared": Squared,
-    "cross_entropy": CrossEntropy,
-    "brier": Brier,
-    "logistic": Logistic,
-    "poisson": Poisson,
-    "poisson_log": PoissonLog,
-    "absolute": Absolute,
-    "pinball": Pinball,
-    "huber": Huber,
-    "hinge": Hinge,
+# Names that people use, of scikit-learn and elsewhere, and the loss or metric that each is here.
+ALIASES = {
+    "mae": "absolute",
+    "mse": "squared",
+    "log_loss": "cross_entropy",
+    "mean_absolute_error": "absolute",
+    "mean_squared_error": "squared",
+    "root_mean_squared_error": "rmse",
+    "roc_auc": "auc",
+    "zero_one_loss": "accuracy",
+}
+# What is measured and is no loss to learn with.
+METRICS = {
+    "accuracy": MetricUnit("share of wrong labels", share=True),
+    "auc": MetricUnit("area under the ROC curve", higher=True, mean=False),
+    "rmse": MetricUnit(
+        "root of the mean squared error", "units of the target", "units", mean=False
+    ),
 }
 
 
@@ -44,11 +50,42 @@ def get_loss(loss: str | Loss) -> Loss:
 def loss_name(loss: Loss) -> str:
     """Return a loss's name in words; that of its class if it is the user's own.
 
-    >>> loss_name(CrossEntropy())
+    >>> loss_name(get_loss("cross_entropy"))
     'cross-entropy'
     """
     known = (name for name, kind in LOSSES.items() if type(loss) is kind)
     return next(known, type(loss).__name__).replace("_", "-")
+
+
+def canonical_name(name: str) -> str:
+    """Return the key of `LOSSES` or `METRICS` that a name stands for; an unknown one as it is.
+
+    >>> canonical_name("cross-entropy"), canonical_name("log_loss"), canonical_name("MyLoss")
+    ('cross_entropy', 'cross_entropy', 'MyLoss')
+    >>> canonical_name("share of wrong labels")
+    'accuracy'
+    """
+    for key, unit in METRICS.items():
+        if name == unit.name:
+            return key
+    key = name.replace("-", "_")
+    key = ALIASES.get(key, key)
+    return key if key in LOSSES or key in METRICS else name
+
+
+def unit_of(name: str | None) -> MetricUnit:
+    """Return the unit of a loss or metric by its name; a user's loss states its own, or has none.
+
+    >>> unit_of("cross-entropy").head, unit_of("accuracy").head, unit_of("mae").head
+    ('cross-entropy in nats', 'share of wrong labels', 'absolute error in units of the target')
+    >>> unit_of("MyLoss").head, unit_of(None).head
+    ('MyLoss', 'loss')
+    """
+    if name is None:
+        return MetricUnit("loss")
+    key = canonical_name(str(name))
+    stated = LOSSES[key].unit if key in LOSSES else Loss.stated_units.get(key)
+    return METRICS.get(key) or stated or MetricUnit(str(name))
 
 
 def losses_at(h: FloatArray, y: NDArray[Any], loss: str | Loss) -> FloatArray:
@@ -68,7 +105,7 @@ def losses_at(h: FloatArray, y: NDArray[Any], loss: str | Loss) -> FloatArray:
 def loss_to_dict(loss: str | Loss) -> dict[str, Any]:
     """Write a loss of the library by its name and parameters; the user's own has no name here.
 
-    >>> loss_to_dict(Pinball(0.3))
+    >>> loss_to_dict(LOSSES["pinball"](0.3))
     {'name': 'pinball', 'quantile': 0.3}
     """
     known = get_loss(loss)

@@ -1,15 +1,22 @@
-"""Losses with curvature: squared, cross-entropy, Brier, logistic, Poisson."""
+"""The losses of the library: those with curvature, then those with flat pieces.
+
+`lipschitz` bounds the slope of the latter.  To add one, write its class here, give it a name in
+`LOSSES` and export it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit, xlogy
 
 from anymix._arrays import FloatArray
-from anymix.core.losses.base import DCTerms, Loss, Takes, lipschitz_terms
+from anymix.core.losses.base import DCTerms, Loss, MetricUnit, Takes, lipschitz_terms
+
+UNITS, SQUARED_UNITS = ("units of the target", "units"), ("squared units of the target", "units²")
+NATS = ("nats", "nats")
 
 
 def _ends(predictions: FloatArray) -> FloatArray:
@@ -24,6 +31,7 @@ class Squared(Loss):
     Paper: Prop. 5.
     """
 
+    unit: ClassVar[MetricUnit | None] = MetricUnit("squared error", *SQUARED_UNITS)
     of_error: ClassVar[bool] = True
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
@@ -51,12 +59,23 @@ class CrossEntropy(Loss):
     Paper: Prop. 6.
     """
 
+    unit: ClassVar[MetricUnit | None] = MetricUnit("cross-entropy", *NATS)
     takes: ClassVar[Takes] = "label"
 
     @property
     def logarithmic(self) -> bool:
         """Whether it is −log h itself: a subclass with a value of its own is not."""
         return type(self).value is CrossEntropy.value
+
+    def bound(self, n_classes: int | None = None, floor: float = 0.0) -> float | None:
+        """log((1 + cf)/f): no probability of c classes is below f before they are normalised.
+
+        >>> round(CrossEntropy().bound(2, 1e-6), 3)
+        13.816
+        """
+        if n_classes is None or not floor > 0:
+            return None
+        return float(np.log1p(n_classes * floor) - np.log(floor))
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """−log h."""
@@ -95,7 +114,12 @@ class CrossEntropy(Loss):
 class Brier(Loss):
     """‖h − y‖² for probability vectors h and one-hot (or soft) labels y, shape (m, c)."""
 
+    unit: ClassVar[MetricUnit | None] = MetricUnit("Brier score, 0 to 2")
     takes: ClassVar[Takes] = "vector"
+
+    def bound(self, n_classes: int | None = None, floor: float = 0.0) -> float | None:
+        """2, where all of h is given to one wrong class."""
+        return 2.0
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """Σ_c (h_c − y_c)²."""
@@ -119,6 +143,8 @@ class Brier(Loss):
 @dataclass(frozen=True)
 class Logistic(Loss):
     """log(1 + exp(−y h)) on margins h, labels y in {−1, 1}."""
+
+    unit: ClassVar[MetricUnit | None] = MetricUnit("logistic loss", *NATS)
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """log(1 + e^{−yh}), without overflow."""
@@ -155,6 +181,7 @@ def _check_counts(targets: FloatArray) -> None:
 class Poisson(Loss):
     """h − y log h − (y − y log y) for means h > 0: half the deviance, zero at h = y."""
 
+    unit: ClassVar[MetricUnit | None] = MetricUnit("half the Poisson deviance", *NATS)
     positive: ClassVar[bool] = True
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
@@ -190,6 +217,8 @@ class Poisson(Loss):
 class PoissonLog(Loss):
     """e^h − y h − (y − y log y): the Poisson loss of a prediction on the log scale."""
 
+    unit: ClassVar[MetricUnit | None] = MetricUnit("half the Poisson deviance", *NATS)
+
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """e^h − y h, less its least value."""
         return np.asarray(np.exp(h) - y * h - y + xlogy(y, y))
@@ -210,3 +239,121 @@ class PoissonLog(Loss):
     def check(self, predictions: FloatArray, targets: FloatArray) -> None:
         """Counts must not be negative."""
         _check_counts(targets)
+
+
+@dataclass(frozen=True)
+class Pinball(Loss):
+    """max(q(y − h), (q − 1)(y − h)): the loss of the q-th quantile."""
+
+    unit: ClassVar[MetricUnit | None] = MetricUnit("pinball loss", *UNITS)
+    of_error: ClassVar[bool] = True
+    kink: ClassVar[float] = 1.0
+    quantile: float = 0.5
+    lipschitz: float | None = field(init=False, default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.quantile < 1.0:
+            raise ValueError(f"quantile must lie in (0, 1); got {self.quantile}.")
+        object.__setattr__(self, "lipschitz", max(self.quantile, 1.0 - self.quantile))
+
+    def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """Tilted absolute error."""
+        return np.maximum(self.quantile * (y - h), (self.quantile - 1.0) * (y - h))
+
+    def slope(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """−q below the target, 1 − q above it, 0 upon it."""
+        return np.where(h < y, -self.quantile, np.where(h > y, 1.0 - self.quantile, 0.0))
+
+    def curvature(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """0."""
+        return np.zeros_like(h)
+
+
+@dataclass(frozen=True)
+class Absolute(Loss):
+    """|h − y|."""
+
+    unit: ClassVar[MetricUnit | None] = MetricUnit("absolute error", *UNITS)
+    of_error: ClassVar[bool] = True
+    kink: ClassVar[float] = 2.0
+    lipschitz: float | None = field(init=False, default=1.0, repr=False)
+
+    def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """|h − y|."""
+        return np.abs(h - y)
+
+    def slope(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """sign(h − y)."""
+        return np.sign(h - y)
+
+    def curvature(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """0."""
+        return np.zeros_like(h)
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """(h − y)²/2 up to |h − y| = δ, then δ(|h − y| − δ/2)."""
+
+    unit: ClassVar[MetricUnit | None] = MetricUnit("Huber loss", *SQUARED_UNITS)
+    of_error: ClassVar[bool] = True
+    delta: float = 1.0
+    lipschitz: float | None = field(init=False, default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.delta > 0:
+            raise ValueError(f"delta must be positive; got {self.delta}.")
+        object.__setattr__(self, "lipschitz", self.delta)
+
+    def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """Squared near the target, linear far from it."""
+        r = np.abs(h - y)
+        return np.where(r <= self.delta, 0.5 * r * r, self.delta * (r - 0.5 * self.delta))
+
+    def slope(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """h − y, cut at ±δ."""
+        return np.clip(h - y, -self.delta, self.delta)
+
+    def curvature(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """1 within δ, 0 beyond."""
+        return (np.abs(h - y) < self.delta).astype(float)
+
+
+@dataclass(frozen=True)
+class Hinge(Loss):
+    """max(0, 1 − y h) on margins h, labels y in {−1, 1}."""
+
+    unit: ClassVar[MetricUnit | None] = MetricUnit("hinge loss")
+    kink: ClassVar[float] = 1.0
+    lipschitz: float | None = field(init=False, default=1.0, repr=False)
+
+    def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """max(0, 1 − yh)."""
+        return np.maximum(0.0, 1.0 - y * h)
+
+    def slope(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """−y inside the margin, 0 outside."""
+        return np.where(y * h < 1.0, -y, 0.0)
+
+    def curvature(self, h: FloatArray, y: FloatArray) -> FloatArray:
+        """0."""
+        return np.zeros_like(h)
+
+    def check(self, predictions: FloatArray, targets: FloatArray) -> None:
+        """Labels must be −1 or 1."""
+        if not np.all(np.abs(targets) == 1.0):
+            raise ValueError("the hinge loss needs targets of −1 and 1; map the labels first.")
+
+
+LOSSES: dict[str, type[Loss]] = {
+    "squared": Squared,
+    "cross_entropy": CrossEntropy,
+    "brier": Brier,
+    "logistic": Logistic,
+    "poisson": Poisson,
+    "poisson_log": PoissonLog,
+    "absolute": Absolute,
+    "pinball": Pinball,
+    "huber": Huber,
+    "hinge": Hinge,
+}
