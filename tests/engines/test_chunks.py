@@ -139,7 +139,7 @@ def test_parts_of_one_source_each_and_far_from_the_others(whole):
 def test_some_points_are_taken_into_memory_with_every_sources_share(whole, monkeypatch):
     with Store() as store:
         problem = problem_in_chunks(parts_of(whole, 500), store, map=ThreadMap(2))
-        monkeypatch.setattr(chunks, "FEWEST", 10)
+        monkeypatch.setattr(chunks, "FEWEST_POINTS", 10)
         few = problem.thin(600, np.random.default_rng(0))
         assert 500 < few.n_points < 700
         np.testing.assert_allclose(few.own_losses, problem.own_losses, rtol=0.3)
