@@ -21,7 +21,7 @@ from anymix import (
 from anymix.core import Combination, NormalisedRule, combine, solve, source_weights
 from anymix.densities import BigramModel, DomainClassifier, GaussianKDE, SharedVocabulary
 from anymix.sources import consult
-from anymix.sources.novelty import Novelty
+from anymix.sources.tables import Novelty
 from tests.estimators.several_sources import classification, regression
 
 KDE = GaussianKDE(bandwidth=0.8)

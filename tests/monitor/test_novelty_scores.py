@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from anymix.monitor import novelty_scores
-from anymix.sources.novelty import tail_probabilities
+from anymix.sources.tables import tail_probabilities
 
 DOMAIN = np.repeat([0, 1], [5, 4])
 # Whole numbers: ties are common, and affine maps are exact.

@@ -10,7 +10,7 @@ from anymix.sources.certification import (
     usual_clip,
     without_confidence,
 )
-from anymix.sources.consulting import Consulted, ConsultingGain, consult
+from anymix.sources.consult import Consulted, ConsultingGain, consult
 from anymix.sources.cross_fitting import (
     N_FOLDS,
     HeldOut,
@@ -21,8 +21,20 @@ from anymix.sources.cross_fitting import (
     own_losses,
     predictions_after,
 )
+from anymix.sources.error_measures import (
+    NEEDS_LABELS,
+    NOT_CERTIFIED,
+    WRONG,
+    Measure,
+    blind_values,
+    check_learnable,
+    check_measure,
+    is_of_labels,
+    judge_of,
+    measure_of,
+    own_values,
+)
 from anymix.sources.evaluate import CHUNK_ROWS, evaluate, log_reference, masses_of
-from anymix.sources.influence import FEWEST_SITES, MOST_SOURCES, Influence, find_influence
 from anymix.sources.learning import (
     FoldResult,
     Learned,
@@ -33,26 +45,12 @@ from anymix.sources.learning import (
     learn,
     learn_fold,
 )
-from anymix.sources.measures import (
-    NEEDS_LABELS,
-    NOT_CERTIFIED,
-    WRONG,
-    Measure,
-    check_learnable,
-    check_measure,
-    is_of_labels,
-    judge_of,
-    measure_of,
-)
-from anymix.sources.novelty import Novelty
+from anymix.sources.model_source import PROBABILITY_FLOOR, SecondRound, Source, pool_of_others
 from anymix.sources.partitioned import Map, PartitionedProblem
 from anymix.sources.queries import Arrays, Options, Query, numbers_in
-from anymix.sources.reference_losses import blind_values, own_values
-from anymix.sources.second_round import SecondRound, pool_of_others
-from anymix.sources.seen import Seeing, Seen
-from anymix.sources.source import PROBABILITY_FLOOR, Source
-from anymix.sources.suspicious_rows import warn_of_training_rows
-from anymix.sources.tables import Tables
+from anymix.sources.source_influence import FEWEST_SITES, MOST_SOURCES, Influence, find_influence
+from anymix.sources.suspicious_rows import Seeing, Seen, warn_of_training_rows
+from anymix.sources.tables import Novelty, Tables
 from anymix.sources.torch_predictor import TorchPredictor, at_rest
 
 __all__ = [

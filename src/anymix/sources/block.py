@@ -44,7 +44,7 @@ from anymix._arrays import FloatArray, IntArray
 from anymix.core import Evidence, Moments, Points, Pool, Problem, SourceSample, get_loss
 from anymix.densities import AllPoints, DomainRows, lowest_responsibility
 from anymix.exceptions import InputError
-from anymix.sources.consulting import consulting_of, crossed, learn_pools
+from anymix.sources.consult import consulting_of, crossed, learn_pools
 from anymix.sources.cross_fitting import (
     HeldOut,
     combined_predictions,
@@ -54,10 +54,9 @@ from anymix.sources.cross_fitting import (
     moments_by_source,
     predictions_after,
 )
-from anymix.sources.measures import Measure, measure_of
+from anymix.sources.error_measures import Measure, measure_of, own_values, reference_point_losses
 from anymix.sources.partitioned import thinned
 from anymix.sources.queries import Arrays, Options, read_average, read_calibration, read_consulting
-from anymix.sources.reference_losses import own_values, reference_point_losses
 from anymix.sources.tables import Tables
 
 # Tables made for a query are kept for the next one: so many of them.

@@ -26,9 +26,8 @@ from anymix._arrays import FloatArray, IntArray
 from anymix.core import Calibration, Consulting, Loss, Moments, Sums, get_loss
 from anymix.densities import TemperatureScaling, fit_temperatures
 from anymix.sources.block import Block
-from anymix.sources.consulting import consulting_of, learn_pools
+from anymix.sources.consult import consulting_of, learn_pools
 from anymix.sources.cross_fitting import FEWEST_ROWS, N_FOLDS
-from anymix.sources.novelty import Novelty
 from anymix.sources.partitioned import Map, SummedProblem
 from anymix.sources.queries import (
     Arrays,
@@ -39,7 +38,7 @@ from anymix.sources.queries import (
     pack_calibration,
     pack_consulting,
 )
-from anymix.sources.tables import Tables
+from anymix.sources.tables import Novelty, Tables
 
 # Of each source, for pools where its rows are spread over blocks.
 MOST_ROWS = 20_000

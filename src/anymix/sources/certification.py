@@ -34,9 +34,8 @@ from anymix.core import (
 )
 from anymix.sources.blocks import Blocks, joined_moments, map_moments
 from anymix.sources.cross_fitting import HeldOut
-from anymix.sources.measures import Measure, measure_of
+from anymix.sources.error_measures import Measure, measure_of, own_values, reference_table
 from anymix.sources.queries import Arrays, once, pack_average
-from anymix.sources.reference_losses import own_values, reference_table
 from anymix.sources.tables import Tables
 
 # Thresholds of a round that counts losses below them; how near two of them end, of their size.

@@ -11,8 +11,7 @@ from sklearn.utils import _safe_indexing
 
 from anymix._arrays import FloatArray, n_rows
 from anymix.exceptions import InputError
-from anymix.sources.second_round import Heard
-from anymix.sources.source import Source
+from anymix.sources.model_source import Heard, Source
 from anymix.sources.tables import Tables
 
 # Of numbers that sources give: beyond, losses overflow.

@@ -29,11 +29,10 @@ from anymix.core import (
 from anymix.densities import CalibrationReport
 from anymix.sources.blocks import Blocks, TrainingFold, joined_moments
 from anymix.sources.certification import Grounds, JudgedAverage, certify_average
-from anymix.sources.consulting import Consulted, ConsultingGain, consult
+from anymix.sources.consult import Consulted, ConsultingGain, consult
 from anymix.sources.cross_fitting import HeldOut, joined_solution, mean_report
-from anymix.sources.novelty import Novelty
-from anymix.sources.seen import Seen
-from anymix.sources.tables import Tables
+from anymix.sources.suspicious_rows import Seen
+from anymix.sources.tables import Novelty, Tables
 
 # Powers of calibrated responsibilities that are tried.  The temperature that tells domains apart
 # best is often too high for predictions: a strange model costs more than a wrong domain does.

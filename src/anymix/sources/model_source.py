@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import RidgeCV
 
 from anymix._arrays import FloatArray, n_rows
-from anymix.sources.second_round import Heard, SecondRound
 from anymix.sources.torch_predictor import torch_predictor
 from anymix.tables import Columns
 
@@ -230,3 +230,63 @@ class Source:
                 f"source {self.name!r} expects the features {due}; X has {how}: {given}. "
                 f"Select them with X[{due}]."
             )
+
+
+# Strengths of the ridge that are tried, each row left out once.
+STRENGTHS = 10.0 ** np.arange(-2.0, 5.0)
+
+# What models have said of the rows at hand, by the id of the model.
+Heard = dict[int, FloatArray]
+
+
+def ask(model: Any, X: Any, heard: Heard | None = None) -> FloatArray:
+    """Ask a model about the rows, unless it was asked before."""
+    if heard is None:
+        return np.asarray(model.predict(X), dtype=float)
+    if id(model) not in heard:
+        heard[id(model)] = np.asarray(model.predict(X), dtype=float)
+    return heard[id(model)]
+
+
+class SecondRound:
+    """The predictor of a site after its second round.
+
+    Parameters
+    ----------
+    others : models of the other sources, of their first round
+    weights, offset : a (p − 1,) and b
+    rest : model
+        g_k.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyRegressor
+    >>> one, two = (DummyRegressor(strategy="constant", constant=c).fit([[0]], [0]) for c in (1, 2))
+    >>> SecondRound([one], np.array([3.0]), 0.5, two).predict([[0], [0]])
+    array([5.5, 5.5])
+    """
+
+    def __init__(self, others: Sequence[Any], weights: FloatArray, offset: float, rest: Any):
+        self.others, self.weights, self.offset, self.rest = tuple(others), weights, offset, rest
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(rest, name):
+                setattr(self, name, getattr(rest, name))
+
+    def predict(self, X: Any, heard: Heard | None = None) -> FloatArray:
+        """h'_k(x), (n,); `heard` holds what models have said of these rows before."""
+        said = np.stack([ask(other, X, heard) for other in self.others])
+        return np.asarray(self.weights @ said + self.offset + ask(self.rest, X, heard))
+
+
+def pool_of_others(
+    said: FloatArray, y: FloatArray, weight: FloatArray | None = None
+) -> tuple[FloatArray, float]:
+    """a and b of the ridge regression of y (n,) on what the others say (p − 1, n).
+
+    >>> said = np.random.default_rng(0).normal(size=(2, 300))
+    >>> a, b = pool_of_others(said, said.sum(axis=0) + 1)
+    >>> a.round(2), round(b, 2)
+    (array([1., 1.]), 1.0)
+    """
+    found = RidgeCV(STRENGTHS).fit(said.T, y, sample_weight=weight)
+    return np.asarray(found.coef_), float(found.intercept_)

@@ -15,7 +15,7 @@ from anymix.sources import (
     learn,
 )
 from anymix.sources.cross_fitting import FEWEST_ROWS, N_FOLDS
-from anymix.sources.measures import measure_of
+from anymix.sources.error_measures import measure_of
 
 
 def numbers(n=200, seed=0, p=3):
