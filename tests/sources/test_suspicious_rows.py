@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source, Tables
-from anymix.core import Fingerprints, FingerprintSketch
+from anymix.core import SeenRows, SeenRowsSketch
 from anymix.core.records import Record
 from anymix.densities import GaussianKDE
 from anymix.sources import Seen
@@ -21,7 +21,7 @@ def drawn_again(recorded, levels, n_new=50, repeats=40):
     said = []
     for seed in range(repeats):
         rng = np.random.default_rng(seed)
-        known = Fingerprints.of(rounded(recorded, levels, rng))
+        known = SeenRows.of(rounded(recorded, levels, rng))
         said.append(known.have_seen(rounded(n_new, levels, rng)))
     return sum(said)
 
@@ -36,7 +36,7 @@ def test_new_rows_of_few_values_are_not_called_seen(recorded, levels):
 def test_rows_that_were_seen_are_called_so(levels, share):
     rng = np.random.default_rng(0)
     rows = rounded(400, levels, rng)
-    known, half = Fingerprints.of(rows), int(100 * share)
+    known, half = SeenRows.of(rows), int(100 * share)
     given = np.concatenate([rows[:half], rounded(100 - half, levels, rng)])
     assert known.have_seen(given)
     assert not known.have_seen(rounded(100, levels, rng))
@@ -46,7 +46,7 @@ def test_a_site_of_few_values_has_a_chance_of_its_own():
     """Beside sites of real numbers the share of twins among all rows says nothing of it."""
     rng = np.random.default_rng(1)
     rows = np.concatenate([rounded(200, 6, rng), rng.normal(size=(1800, 2))])
-    known = Fingerprints.of(rows, np.repeat([0, 1], [200, 1800]))
+    known = SeenRows.of(rows, np.repeat([0, 1], [200, 1800]))
     new = rounded(50, 6, rng)
     assert known.have_seen(new)  # by all rows together: twins are rare
     assert not known.have_seen(new, 0)
@@ -56,13 +56,13 @@ def test_a_site_of_few_values_has_a_chance_of_its_own():
 def test_chunks_count_twins_as_the_whole_does():
     rng = np.random.default_rng(2)
     rows, group = rounded(600, 30, rng), rng.integers(3, size=600)
-    whole, first, second = Fingerprints.of(rows, group), FingerprintSketch(), FingerprintSketch()
+    whole, first, second = SeenRows.of(rows, group), SeenRowsSketch(), SeenRowsSketch()
     first.add(rows[:200], group[:200])
     second.salt = first.salt
     second.add(rows[200:500], group[200:500])
     first.join(second)
     first.add(rows[500:], group[500:])
-    found = first.fingerprints()
+    found = first.seen_rows()
     assert found.twins == whole.twins
     assert found.n_different == whole.n_different
     assert found.n_rows == 600
@@ -72,29 +72,29 @@ def test_chunks_count_twins_as_the_whole_does():
 def test_a_sample_of_digests_tells_the_share_of_twins():
     rng = np.random.default_rng(3)
     rows = rounded(40_000, 600, rng)
-    sketch = FingerprintSketch()
+    sketch = SeenRowsSketch()
     for some in np.array_split(rows, 7):
         sketch.add(some)
-    found = sketch.fingerprints()
+    found = sketch.seen_rows()
     assert len(found.digests) == 4096
-    assert found.twins[0].share == pytest.approx(Fingerprints.of(rows).twins[0].share, abs=0.03)
+    assert found.twins[0].share == pytest.approx(SeenRows.of(rows).twins[0].share, abs=0.03)
 
 
 def test_records_of_older_versions_are_read_and_accuse_nobody_by_chance():
     rng = np.random.default_rng(4)
     rows = rounded(200, 20, rng)
-    old = {k: v for k, v in Fingerprints.of(rows).to_dict().items() if k != "twins"}
-    known = Fingerprints.from_dict(old)
+    old = {k: v for k, v in SeenRows.of(rows).to_dict().items() if k != "twins"}
+    known = SeenRows.from_dict(old)
     assert known.twins == ()
     assert not known.have_seen(rounded(50, 20, rng))
     real = rng.normal(size=(200, 2))
-    old = {k: v for k, v in Fingerprints.of(real).to_dict().items() if k != "twins"}
-    assert Fingerprints.from_dict(old).have_seen(real[:50])
+    old = {k: v for k, v in SeenRows.of(real).to_dict().items() if k != "twins"}
+    assert SeenRows.from_dict(old).have_seen(real[:50])
 
 
 def test_twins_are_written_and_read():
-    known = Fingerprints.of(rounded(100, 6, np.random.default_rng(5)), np.arange(100) % 2)
-    again = Fingerprints.from_dict(known.to_dict())
+    known = SeenRows.of(rounded(100, 6, np.random.default_rng(5)), np.arange(100) % 2)
+    again = SeenRows.from_dict(known.to_dict())
     assert again.twins == known.twins
     assert isinstance(again, Record)
 

@@ -26,7 +26,7 @@ from anymix.cli.columns import quoted
 from anymix.cli.streams import caution
 from anymix.cli.table_kinds import LEAST_ROWS
 from anymix.cli.training_table import TrainingTable, read_training_rows
-from anymix.core import Fingerprints
+from anymix.core import SeenRows
 from anymix.densities import (
     ContrastiveDensity,
     GaussianKDE,
@@ -245,7 +245,7 @@ def read_held_out(
     if args.held_out is None:
         return None
     X, y = read_training_rows(args.held_out, table.names, args.target, args.task, table.coding)
-    if Fingerprints.of(content_of(table.X)).have_seen(content_of(X)):
+    if SeenRows.of(content_of(table.X)).have_seen(content_of(X)):
         raise InputError(
             args.held_out,
             f"holds rows of {args.rows}, on which a model loses less than on new ones; give "

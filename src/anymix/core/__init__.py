@@ -61,16 +61,16 @@ from anymix.core.normalised import NormalisedRule, joint_log_densities
 from anymix.core.pooling import Pool, learn_pool
 from anymix.core.problem import Problem
 from anymix.core.records import (
-    Fingerprints,
     Objective,
     Record,
+    SeenRows,
+    SeenRowsSketch,
     Solution,
     SolverWarning,
     plain,
     restored,
 )
 from anymix.core.set_aside import SetAside
-from anymix.core.sketch import FingerprintSketch
 from anymix.core.solvers import Budget, solve
 from anymix.core.solvers.dca import dca
 from anymix.core.solvers.penalty import Penalty
@@ -97,8 +97,6 @@ __all__ = [
     "ErrorScale",
     "EvaluatedPoints",
     "Evidence",
-    "FingerprintSketch",
-    "Fingerprints",
     "Loss",
     "LossSummary",
     "Method",
@@ -113,6 +111,8 @@ __all__ = [
     "Problem",
     "Record",
     "ReferenceLoss",
+    "SeenRows",
+    "SeenRowsSketch",
     "SetAside",
     "Solution",
     "SolverWarning",

@@ -165,7 +165,7 @@ class Record:
 
 
 @dataclass(frozen=True, eq=False)
-class Fingerprints(Record):
+class SeenRows(Record):
     """Salted digests of rows: whether a row was among them can be told, and nothing else of it.
 
     Attributes
@@ -183,7 +183,7 @@ class Fingerprints(Record):
     Examples
     --------
     >>> rows = np.random.default_rng(0).normal(size=(100, 2))
-    >>> known = Fingerprints.of(rows)
+    >>> known = SeenRows.of(rows)
     >>> known.have_seen(rows[::-1]), known.have_seen(rows + 1.0)
     (True, False)
     """
@@ -196,18 +196,14 @@ class Fingerprints(Record):
     twins: tuple[Twins, ...] = ()
 
     @classmethod
-    def of(cls, rows: NDArray[Any], group: NDArray[np.intp] | None = None) -> Self:
+    def of(cls, rows: NDArray[Any], group: NDArray[np.intp] | None = None) -> SeenRows:
         """Remember rows (n, q) of numbers; the salt comes from all of them together.
 
         group (n,) numbers what each row belongs to, such as its source.
         """
-        salt = f"{int(np.bitwise_xor.reduce(np.unique(mixed(rows)))):016x}"
-        numbers = mixed(rows, int(salt, 16))
-        different, first, where = np.unique(numbers, return_index=True, return_inverse=True)
-        limit = int(different[min(MOST_DIGESTS, different.size) - 1])
-        digests = tuple(sorted(digest(row, salt) for row in rows[first[:MOST_DIGESTS]]))
-        twins = count_twins(counts_by_group(where, group, different.size), group is not None)
-        return cls(salt, len(rows), different.size, limit, digests, twins)
+        sketch = SeenRowsSketch(most=None)
+        sketch.add(rows, group)
+        return sketch.seen_rows()
 
     def have_seen(self, rows: NDArray[Any], group: int | None = None) -> bool:
         """Whether more of the rows, all of one group if it is given, are known than by chance."""
@@ -228,25 +224,92 @@ class Fingerprints(Record):
         return own[0] if own and own[0].n_rows else self.twins[0]
 
 
-def counts_by_group(where: Any, group: Any, n: int) -> NDArray[np.intp]:
-    """Count how often each of n different rows occurs in each group: (n, groups).
+class SeenRowsSketch:
+    """Collect the `SeenRows` of rows that come in chunks.
 
-    >>> counts_by_group(np.array([0, 1, 0]), np.array([0, 0, 1]), 2)
-    array([[1, 1],
-           [1, 0]])
+    It keeps `most` different rows (None: all).  Of more than it keeps, how many are different is
+    estimated: k random numbers of which the largest is u come from about (k − 1)/u, u being a share
+    of all numbers.
+
+    Examples
+    --------
+    >>> rows, sketch = np.random.default_rng(0).normal(size=(10_000, 2)), SeenRowsSketch()
+    >>> sketch.add(rows[:3000]), sketch.add(rows[3000:])
+    (None, None)
+    >>> seen = sketch.seen_rows()
+    >>> seen.have_seen(rows[5000:]), seen.have_seen(rows + 1.0), len(seen.digests)
+    (True, False, 4096)
     """
-    of = np.zeros(len(where), dtype=np.intp) if group is None else np.asarray(group, dtype=np.intp)
-    counts = np.zeros((n, int(of.max(initial=0)) + 1), dtype=np.intp)
-    np.add.at(counts, (where, of), 1)
-    return counts
 
+    def __init__(self, salt: str = "", most: int | None = MOST_DIGESTS) -> None:
+        self.salt, self.most, self.n_rows = salt, most, 0
+        self._grouped = False
+        self._numbers: Any = None
+        self._rows: Any = None
+        # How often each row that is kept occurs in each group, (kept, groups): all of its kind are
+        # counted, as what is kept only ever loses its largest numbers.
+        self._counts: Any = None
 
-def count_twins(counts: NDArray[np.intp], grouped: bool) -> tuple[Twins, ...]:
-    """How many rows occur twice or more: of all and, where there are any, of each group."""
-    twice = counts[counts.sum(axis=1) > 1]
-    each = zip(counts.sum(axis=0).tolist(), twice.sum(axis=0).tolist(), strict=True)
-    whole = Twins(int(counts.sum()), int(twice.sum()))
-    return (whole, *(Twins(n, t) for n, t in each)) if grouped else (whole,)
+    def add(self, rows: NDArray[Any], group: NDArray[np.intp] | None = None) -> None:
+        """Remember rows (n, q) of numbers; without a salt it comes from the first ones.
+
+        group (n,) numbers what each row belongs to, such as its source.
+        """
+        if not len(rows):
+            return
+        self.n_rows += len(rows)
+        self.salt = self.salt or f"{int(np.bitwise_xor.reduce(np.unique(mixed(rows)))):016x}"
+        self._grouped = group is not None
+        numbers = mixed(rows, int(self.salt, 16))
+        if self._full:
+            # Most rows of later chunks are far above what is kept, and need not be sorted.
+            few = numbers <= self._numbers[-1]
+            numbers, rows, group = numbers[few], rows[few], None if group is None else group[few]
+        kept, first, where = np.unique(numbers, return_index=True, return_inverse=True)
+        column = np.zeros(len(where), dtype=np.intp) if group is None else np.asarray(group)
+        counts = np.zeros((kept.size, int(column.max(initial=0)) + 1), dtype=np.intp)
+        np.add.at(counts, (where, column), 1)
+        self._keep(kept, rows[first], counts)
+
+    def _keep(self, numbers: NDArray[Any], rows: NDArray[Any], counts: NDArray[np.intp]) -> None:
+        """Add different rows, with their counts in each group, to what is kept."""
+        if self._numbers is not None:
+            wide = max(counts.shape[1], self._counts.shape[1])
+            both = [np.pad(c, ((0, 0), (0, wide - c.shape[1]))) for c in (self._counts, counts)]
+            numbers = np.concatenate([self._numbers, numbers])
+            rows, counts = np.concatenate([self._rows, rows]), np.concatenate(both)
+        kept, first, where = np.unique(numbers, return_index=True, return_inverse=True)
+        total = np.zeros((kept.size, counts.shape[1]), dtype=np.intp)
+        np.add.at(total, where, counts)
+        self._numbers, self._rows = kept[: self.most], rows[first[: self.most]]
+        self._counts = total[: self.most]
+
+    def join(self, other: SeenRowsSketch) -> None:
+        """Remember what another sketch with the same salt remembers."""
+        if other._rows is not None:
+            self._keep(other._numbers, other._rows, other._counts)
+            self.n_rows += other.n_rows
+            self._grouped |= other._grouped
+
+    @property
+    def _full(self) -> bool:
+        return self._numbers is not None and self._numbers.size == self.most
+
+    def seen_rows(self) -> SeenRows:
+        """Return what is known of all rows so far."""
+        if self._numbers is None:
+            raise ValueError("there are no rows to remember.")
+        n_different = self._numbers.size
+        limit = int(self._numbers[min(MOST_DIGESTS, n_different) - 1])
+        if self._full:
+            n_different = min(self.n_rows, round((n_different - 1) * 2.0**64 / max(limit, 1)))
+        digests = tuple(sorted(digest(row, self.salt) for row in self._rows[:MOST_DIGESTS]))
+        twice = self._counts[self._counts.sum(axis=1) > 1]
+        twins = [Twins(int(self._counts.sum()), int(twice.sum()))]
+        if self._grouped:
+            sums = self._counts.sum(axis=0).tolist(), twice.sum(axis=0).tolist()
+            twins += map(Twins, *sums)
+        return SeenRows(self.salt, self.n_rows, int(n_different), limit, digests, tuple(twins))
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,5 +359,5 @@ class Solution(Record):
     shrinkage: float = 0.0
     # One entry a round, and thousands of digests: for those who ask, and not for `print`.
     trace: tuple[Step, ...] = dataclasses.field(default=(), repr=False)
-    seen: Fingerprints | None = dataclasses.field(default=None, repr=False)
+    seen: SeenRows | None = dataclasses.field(default=None, repr=False)
     n_rounds: int = 0

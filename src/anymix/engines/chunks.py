@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import ThreadpoolController
 
 from anymix._arrays import FloatArray, source_numbers
-from anymix.core import Loss
+from anymix.core import Loss, SeenRowsSketch
 from anymix.engines.store import Prepared, Store, StoredProblem, StoredTables, joined
 from anymix.exceptions import InputError
 from anymix.exchange import need
@@ -32,10 +32,10 @@ from anymix.sources import (
     FoldResult,
     LearningSettings,
     PartitionedProblem,
-    Seeing,
     Seen,
     Source,
     Tables,
+    add_to_sketch,
     evaluate,
     find_z,
     learn_fold,
@@ -279,7 +279,7 @@ class ChunkedTrainingRows:
         self.map = map
         self.parts: list[StoredTables] = []
         self.sample: list[Tables] = []
-        self.seeing = Seeing()
+        self.sketch = SeenRowsSketch()
 
     @property
     def n_points(self) -> int:
@@ -290,13 +290,13 @@ class ChunkedTrainingRows:
         """Keep rows that teach, and those among them that choose in memory."""
         if tables.n_points:
             self.parts.append(StoredTables.keep(tables, self.store))
-            self.seeing.add(tables)
+            add_to_sketch(self.sketch, tables)
         if choosing.any():
             self.sample.append(tables.taken(np.flatnonzero(choosing)))
 
     def seen(self) -> Seen:
         """Remember which rows have taught."""
-        return self.seeing.seen()
+        return Seen(None, self.sketch.seen_rows())
 
     def learned(self, goal: LearningSettings) -> FoldResult:
         """Choose calibration and pools by the sample, and find z by all rows."""

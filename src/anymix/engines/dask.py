@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import IntArray, named_sources
+from anymix.core import SeenRowsSketch
 from anymix.engines.chunks import RowSplit
 from anymix.engines.cluster import connected, current, dask, keeping, mapping, sent
 from anymix.estimators import DistributionWeightedClassifier, DistributionWeightedRegressor
@@ -24,11 +25,11 @@ from anymix.sources import (
     Blocks,
     FoldResult,
     LearningSettings,
-    Seeing,
     Seen,
     Source,
     Tables,
     TrainingFold,
+    add_to_sketch,
     evaluate,
     in_threads,
     learn_fold,
@@ -352,10 +353,10 @@ class BlockTrainingRows:
     def seen(self) -> Seen:
         """Remember which rows have taught: of each part those that the whole would remember."""
         first, *others = self.tables.blocks
-        (seeing,) = self.tables.map(partial(_seeing, salt=""), [first])
-        for one in self.tables.map(partial(_seeing, salt=seeing.known.salt), others):
-            seeing.known.join(one.known)
-        return seeing.seen()
+        (sketch,) = self.tables.map(partial(_sketch, salt=""), [first])
+        for other in self.tables.map(partial(_sketch, salt=sketch.salt), others):
+            sketch.join(other)
+        return Seen(None, sketch.seen_rows())
 
 
 def dealt_out(tables: Blocks, most: int, keep: Any) -> tuple[Tables, BlockTrainingRows]:
@@ -382,8 +383,7 @@ def _taught(part: Block, before: IntArray, deal: RowSplit) -> Block:
     return Block(_taken(part, before, deal, judge=False))
 
 
-def _seeing(part: Block, salt: str) -> Seeing:
-    found = Seeing()
-    found.known.salt = salt
-    found.add(part.tables)
-    return found
+def _sketch(part: Block, salt: str) -> SeenRowsSketch:
+    sketch = SeenRowsSketch(salt)
+    add_to_sketch(sketch, part.tables)
+    return sketch

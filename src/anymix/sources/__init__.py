@@ -49,7 +49,7 @@ from anymix.sources.model_source import PROBABILITY_FLOOR, SecondRound, Source, 
 from anymix.sources.partitioned import Map, PartitionedProblem
 from anymix.sources.queries import Arrays, Options, Query, numbers_in
 from anymix.sources.source_influence import FEWEST_SITES, MOST_SOURCES, Influence, find_influence
-from anymix.sources.suspicious_rows import Seeing, Seen, warn_of_training_rows
+from anymix.sources.suspicious_rows import Seen, add_to_sketch, warn_of_training_rows
 from anymix.sources.tables import Novelty, Tables
 from anymix.sources.torch_predictor import TorchPredictor, at_rest
 
@@ -81,13 +81,13 @@ __all__ = [
     "PartitionedProblem",
     "Query",
     "SecondRound",
-    "Seeing",
     "Seen",
     "Source",
     "Tables",
     "TorchPredictor",
     "TrainingFold",
     "TrainingRows",
+    "add_to_sketch",
     "assign_folds",
     "at_rest",
     "blind_values",

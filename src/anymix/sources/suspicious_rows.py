@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix.core import Fingerprints, FingerprintSketch, Record
+from anymix.core import Record, SeenRows, SeenRowsSketch
 from anymix.sources.error_measures import measure_of, own_values
 from anymix.sources.model_source import Source
 from anymix.sources.tables import Tables
@@ -131,15 +131,15 @@ class Seen(Record):
     [0]
     """
 
-    rows: Fingerprints | None
-    said: Fingerprints
+    rows: SeenRows | None
+    said: SeenRows
 
     @classmethod
     def of(cls, tables: Tables, X: Any = None) -> Self:
         """Remember rows by what sources say of them and, where they are given, by themselves."""
         domain = np.asarray(tables.sample_domain)
-        rows = None if X is None else Fingerprints.of(content_of(X), domain)
-        return cls(rows, Fingerprints.of(_said(tables), domain))
+        rows = None if X is None else SeenRows.of(content_of(X), domain)
+        return cls(rows, SeenRows.of(_said(tables), domain))
 
     def sources(self, tables: Tables, X: Any = None) -> list[int]:
         """Return the sources, by number, whose rows here have been seen."""
@@ -153,30 +153,20 @@ class Seen(Record):
         return sorted(found)
 
 
-class Seeing:
-    """Remember rows chunk by chunk, more than memory holds, by what the sources say of them.
+def add_to_sketch(sketch: SeenRowsSketch, tables: Tables) -> None:
+    """Remember rows that come in chunks by what the sources say of them.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> tables = Tables(np.zeros((2, 40)), rng.normal(size=(2, 40))).labelled(np.ones(40), 0)
-    >>> seeing = Seeing()
+    >>> sketch = SeenRowsSketch()
     >>> for rows in (np.arange(30), np.arange(30, 40)):
-    ...     seeing.add(tables.taken(rows))
-    >>> seeing.seen().sources(tables.taken(np.arange(20, 40)))
+    ...     add_to_sketch(sketch, tables.taken(rows))
+    >>> Seen(None, sketch.seen_rows()).sources(tables.taken(np.arange(20, 40)))
     [0]
     """
-
-    def __init__(self) -> None:
-        self.known = FingerprintSketch()
-
-    def add(self, tables: Tables) -> None:
-        """Remember some rows."""
-        self.known.add(_said(tables), np.asarray(tables.sample_domain))
-
-    def seen(self) -> Seen:
-        """Return what is remembered of all rows so far."""
-        return Seen(None, self.known.fingerprints())
+    sketch.add(_said(tables), np.asarray(tables.sample_domain))
 
 
 def _said(tables: Tables) -> FloatArray:

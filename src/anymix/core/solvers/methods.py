@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from anymix._arrays import FloatArray
 from anymix.core import simplex
 from anymix.core.problem import Problem, gap
-from anymix.core.records import Fingerprints, Objective, Solution, SolverWarning
+from anymix.core.records import Objective, SeenRows, Solution, SolverWarning
 from anymix.core.solvers.budget import Budget, Meter, SpentError
 from anymix.core.solvers.dca import dca
 from anymix.core.solvers.equilibrium import brouwer_map, find_equilibrium
@@ -123,7 +123,7 @@ def solve(
     solution = _solution(request, method, found)
     if not remember or not isinstance(problem, Problem):
         return solution
-    return replace(solution, seen=Fingerprints.of(problem.content()))
+    return replace(solution, seen=SeenRows.of(problem.content()))
 
 
 def _check_method(objective: str, method: str) -> None:
