@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.odd_tables import ask, fault_of
-from tests.hostile.strangers import Strangers
+from tests.hostile.untrusted_folders import UntrustedFolders
 
 SECONDS, MEGABYTES = 60, 1024
 
@@ -68,7 +68,7 @@ def main(n: int = 10_000, seed: int = 0) -> None:
         folder = Path(name)
         (folder / "home").mkdir()
         os.chdir(folder / "home")
-        strangers = Strangers(folder)
+        strangers = UntrustedFolders(folder)
         before = outside(folder)
         for i, case in enumerate(strangers.cases(n, seed)):
             had = peak()

@@ -22,6 +22,18 @@ def visible(text: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in found)
 
 
+def quoted(value: object) -> str:
+    """Quote an untrusted value, but not all of it.
+
+    Examples
+    --------
+    >>> quoted("age"), len(quoted("a" * 1000))
+    ("'age'", 60)
+    """
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def one_line(text: object) -> str:
     r"""Join the lines of a message, and write what cannot be seen as its escape.
 

@@ -12,8 +12,7 @@ from anymix.cli.mixed_cells import Encoder
 from anymix.cli.table_kinds import look_at
 from anymix.cli.table_reader import read_chunks, read_rows
 from anymix.exceptions import AuditError
-from anymix.exchange.features import Feature, MixedFeature
-from anymix.exchange.manifest import parse_manifest
+from anymix.exchange.manifest import Feature, MixedFeature, parse_manifest
 from anymix.tables import Column
 from anymix.tables import Columns as Coding
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from anymix.exchange import AuditError
-from anymix.exchange.site import read_site
-from anymix.exchange.tensors import dump, load
+from anymix.exchange.site_table import read_site
+from anymix.exchange.tensors import dump_arrays, load_arrays
 from tests.cli.organisations import NAMES
 
 
@@ -142,8 +142,8 @@ def test_damaged_site_files(world, run, tmp_path, change, words):
     path = tmp_path / "north.site"
     rows = world.held[0].split("=")[1]
     run("site", "evaluate", *world.sources, "--site", "north", "--rows", rows, "--out", path)
-    arrays = dict(load(path.read_bytes()))
+    arrays = dict(load_arrays(path.read_bytes()))
     change(arrays)
-    path.write_bytes(dump(arrays))
+    path.write_bytes(dump_arrays(arrays))
     with pytest.raises(AuditError, match=words):
         read_site(path)

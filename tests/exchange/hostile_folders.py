@@ -18,7 +18,7 @@ from anymix import Source
 from anymix.densities import GaussianKDE
 from anymix.exchange import AuditError, pack_source, read_source
 from anymix.exchange.manifest import facts_of
-from anymix.exchange.tensors import dump, load
+from anymix.exchange.tensors import dump_arrays, load_arrays
 
 FILES = ("manifest.json", "predictor.onnx", "density.safetensors")
 Rng = np.random.Generator
@@ -58,9 +58,9 @@ def edit_graph(folder: Path, change: Callable[[Any], Any]) -> None:
 
 def edit_arrays(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     path = folder / FILES[2]
-    arrays = {name: array.copy() for name, array in load(path.read_bytes()).items()}
+    arrays = {name: array.copy() for name, array in load_arrays(path.read_bytes()).items()}
     change(arrays)
-    path.write_bytes(dump(arrays))
+    path.write_bytes(dump_arrays(arrays))
     rehash(folder)
 
 

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from anymix import Source
 from anymix.core import Combination
 from anymix.densities import GaussianKDE
-from anymix.densities.boosted_checks import CATEGORY, GAPS_LEFT
+from anymix.densities.boosted_graph import CATEGORY, GAPS_LEFT, ensemble_attributes
 from anymix.densities.boosted_trees import BoostedTrees
 from anymix.exchange import export_onnx, pack_source, read_source, read_sources
 from anymix.exchange.contents import cells_of
@@ -194,7 +194,7 @@ def test_leaves_of_few_rows_are_counted():
 
 
 def test_a_graph_of_trees_has_one_parent_for_each_node_but_those_of_chains():
-    attributes = BoostedTrees.of(fitted("two classes")).ensemble_attributes()
+    attributes = ensemble_attributes(BoostedTrees.of(fitted("two classes")))
     modes = Counter(attributes["nodes_modes"])
     assert modes["BRANCH_EQ"] > modes["BRANCH_LEQ"] > 0
     assert len(attributes["target_ids"]) == modes["LEAF"]
@@ -237,3 +237,10 @@ def test_a_model_of_boosted_and_other_trees_is_exported(tmp_path):
     # The densities are the same, so that the weights are z.
     due = 0.7 * boosted.predict_proba(rows[:500]) + 0.3 * forest.predict_proba(rows[:500])
     np.testing.assert_allclose(found, due, atol=1e-5)
+
+
+def test_another_scikit_learn_is_refused_in_one_sentence(monkeypatch):
+    model = fitted("two classes")
+    monkeypatch.delattr(model, "_baseline_prediction")
+    with pytest.raises(ImportError, match="boosted trees can be read of scikit-learn"):
+        BoostedTrees.of(model)

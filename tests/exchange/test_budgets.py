@@ -13,8 +13,8 @@ from anymix import DistributionWeightedRegressor, Source, Tables, evaluate
 from anymix.exceptions import AuditError, InputError
 from anymix.exchange import check_name, read_alike, read_site
 from anymix.exchange.manifest import MOST_CLASSES, parse_manifest
-from anymix.exchange.site_checks import FEWEST_ROWS
-from anymix.exchange.tensors import TextDensity, dump
+from anymix.exchange.site_table import FEWEST_ROWS
+from anymix.exchange.tensors import DocumentDensity, dump_arrays
 from anymix.sources import LearningSettings, learn, learning
 from anymix.storage import DEEPEST, plain_json
 
@@ -182,7 +182,7 @@ def test_documents_are_cut_into_words_one_block_at_a_time():
             assert not isinstance(docs, list)
             return [len(doc) for doc in docs]
 
-    assert TextDensity(Model()).score_samples(["A b c", ""]).tolist() == [3, 0]
+    assert DocumentDensity(Model()).score_samples(["A b c", ""]).tolist() == [3, 0]
 
 
 HEAD = {
@@ -198,7 +198,7 @@ def site_file(path, head=None, raw=None, **arrays):
     text = json.dumps(HEAD | (head or {})).encode() if raw is None else raw
     half = np.full((2, 30), np.log(0.5))
     given = {"log_responsibilities": half, "outcomes": np.full((2, 30), 0.5)} | arrays
-    path.write_bytes(dump({"site": np.frombuffer(text, np.uint8), **given}))
+    path.write_bytes(dump_arrays({"site": np.frombuffer(text, np.uint8), **given}))
     return path
 
 

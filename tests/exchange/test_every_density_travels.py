@@ -22,12 +22,12 @@ from anymix.exchange import (
     AuditError,
     density_from_arrays,
     density_to_arrays,
-    dump,
-    load,
+    dump_arrays,
+    load_arrays,
     pack_source,
     read_sources,
 )
-from anymix.exchange.kinds import density_kinds
+from anymix.exchange.manifest import density_kinds
 from anymix.exchange.onnx_graph import Graph
 from tests.densities import density_checks
 from tests.densities.density_cases import cases, training_rows
@@ -68,7 +68,7 @@ def comes_back_from_a_folder(case, folder):
     assert density.reveals()
     kind, arrays = density_to_arrays(density)
     assert kind == manifest.density
-    np.testing.assert_equal(arrays, load((folder / "density.safetensors").read_bytes()))
+    np.testing.assert_equal(arrays, load_arrays((folder / "density.safetensors").read_bytes()))
 
 
 @pytest.mark.parametrize("case", **by_name(TRAVELLERS))
@@ -187,7 +187,7 @@ def test_routers_come_back_to_the_last_digit(p):
     X, codes = rng.normal(size=(90, 4)), np.arange(90) % p
     router = DomainClassifier().fit(X, codes)
     kind, arrays = density_to_arrays(router)
-    again = density_from_arrays(kind, load(dump(arrays)), 4, "router.safetensors")
+    again = density_from_arrays(kind, load_arrays(dump_arrays(arrays)), 4, "router.safetensors")
     assert kind == "domain_classifier"
     np.testing.assert_array_equal(again.log_responsibilities(X), router.log_responsibilities(X))
     with pytest.raises(AuditError) as caught:

@@ -11,11 +11,10 @@ from anymix import Source
 from anymix.densities import ContrastiveDensity, GaussianKDE, Reference
 from anymix.exceptions import AuditError, InputError
 from anymix.exchange import pack_source, read_source
-from anymix.exchange.categories import rare_categories
-from anymix.exchange.entries import shortened
-from anymix.exchange.manifest import parse_manifest
-from anymix.exchange.matches import rows_beyond_chance, rows_standing
+from anymix.exchange.leak_report import rare_categories
+from anymix.exchange.manifest import parse_manifest, shortened
 from anymix.exchange.read import check_alike, read_sources
+from anymix.exchange.row_leaks import contained_rows, rows_beyond_chance
 from anymix.tables import Column, Columns
 from tests.exchange.mixed_manifests import manifest_with
 
@@ -170,7 +169,7 @@ def test_predictor_and_density_must_be_coded_alike(tmp_path):
 def test_a_gap_stands_for_any_number():
     rows = np.array([[1.25, NAN, 7.5], [2.5, 3.75, NAN], [9.25, 9.5, 9.75], [NAN, NAN, NAN]])
     array = np.array([0.0, 1.25, 3.0, 7.5, 2.5, 3.75, 8.0, 0.0])
-    assert rows_standing(rows, [array]).tolist() == [True, True, False, False]
+    assert contained_rows(rows, [array]).tolist() == [True, True, False, False]
 
 
 def test_rows_with_gaps_are_found_as_brute_force_finds_them():
@@ -184,7 +183,7 @@ def test_rows_with_gaps_are_found_as_brute_force_finds_them():
         and not np.isnan(row).all()
         for row in rows
     ]
-    assert rows_standing(rows, [line]).tolist() == due
+    assert contained_rows(rows, [line]).tolist() == due
 
 
 def test_rows_of_many_patterns_are_looked_for_where_all_are_known():
@@ -192,8 +191,8 @@ def test_rows_of_many_patterns_are_looked_for_where_all_are_known():
     rows = rng.normal(size=(300, 8))
     rows[:, :6][rng.random((300, 6)) < 0.5] = NAN
     filled = np.where(np.isnan(rows), 0.0, rows)
-    assert rows_standing(rows, [filled]).all()
-    assert not rows_standing(rows, [filled + 0.1]).any()
+    assert contained_rows(rows, [filled]).all()
+    assert not contained_rows(rows, [filled + 0.1]).any()
 
 
 def test_packed_rows_with_gaps_count_and_rows_that_many_share_do_not():

@@ -27,7 +27,7 @@ from anymix.densities import (
     KnownDensity,
 )
 from anymix.exchange import OwnLoss, pack_source, read_source, read_sources
-from anymix.exchange.tensors import density_from_arrays, density_to_arrays, dump, load
+from anymix.exchange.tensors import density_from_arrays, density_to_arrays, dump_arrays, load_arrays
 from anymix.storage import replacing, write_folder
 
 RNG = np.random.default_rng(0)
@@ -98,7 +98,7 @@ def test_a_network_comes_back(tmp_path):
 def test_rows_are_not_handed_over_unless_asked(tmp_path):
     density = GaussianKDE(0.5).fit(X)
     pack_source(Source("a", Ridge().fit(X, X[:, 0]), density), tmp_path / "a")
-    centres = load((tmp_path / "a" / "density.safetensors").read_bytes())["centres"]
+    centres = load_arrays((tmp_path / "a" / "density.safetensors").read_bytes())["centres"]
     assert np.abs(centres[:, None] - X).max(axis=2).min() > 1e-6
     # the density stays close to the one that was chosen
     apart = read_source(tmp_path / "a").log_density(X) - density.score_samples(X)
@@ -109,7 +109,7 @@ def test_rows_are_not_handed_over_unless_asked(tmp_path):
 def test_mixtures_of_every_shape(kind):
     density = GaussianMixtureDensity(3, covariance_type=kind, random_state=0).fit(X)
     name, arrays = density_to_arrays(density)
-    again = density_from_arrays(name, load(dump(arrays)), 3)
+    again = density_from_arrays(name, load_arrays(dump_arrays(arrays)), 3)
     np.testing.assert_array_equal(again.score_samples(X), density.score_samples(X))
 
 
@@ -123,7 +123,7 @@ def test_kernels_are_what_the_arrays_say(n, d, seed):
         "variances": rng.random(n),
         "bandwidth": rng.random(1) + 0.1,
     }
-    density = density_from_arrays("gaussian_kernels", load(dump(arrays)), d)
+    density = density_from_arrays("gaussian_kernels", load_arrays(dump_arrays(arrays)), d)
     rows = rng.normal(size=(4, d))
     due = sum(
         w * multivariate_normal(c, (arrays["bandwidth"][0] ** 2 + v) * np.eye(d)).pdf(rows)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import load_model_from_string
 
-from anymix.exchange.tensors import dump
+from anymix.exchange.tensors import dump_arrays
 from tests.exchange.hostile_folders import FILES, edit_arrays, edit_manifest, rehash
 from tests.sandbox import trees
 from tests.sandbox.graphs import lies
@@ -109,14 +109,14 @@ def many_kernels(folder: Path, rng: Rng) -> None:
         "variances": np.linspace(1, 2, k),
         "bandwidth": np.ones(1),
     }
-    (folder / FILES[2]).write_bytes(dump(arrays))
+    (folder / FILES[2]).write_bytes(dump_arrays(arrays))
 
 
 def many_components(folder: Path, rng: Rng) -> None:
     k = int(rng.choice([2_000, 20_000, 100_000]))
     covariances = np.broadcast_to(np.eye(2), (k, 2, 2)).copy()
     arrays = {"weights": np.full(k, 1 / k), "means": rng.normal(size=(k, 2))}
-    (folder / FILES[2]).write_bytes(dump(arrays | {"covariances": covariances}))
+    (folder / FILES[2]).write_bytes(dump_arrays(arrays | {"covariances": covariances}))
     edit_manifest(folder, lambda m: m | {"density": "gaussian_mixture"})
 
 
@@ -153,7 +153,7 @@ def words_that_lie(folder: Path, rng: Rng) -> None:
     content = np.frombuffer(b'{"unknown":"drop","words":[' + words + b"]}", np.uint8)
     numbers = {name: np.zeros(1) for name in ("log_unigram", "log_backoff")}
     listed = {"keys": np.zeros(0, np.int64), "log_listed": np.zeros(0), "words": content}
-    (folder / FILES[2]).write_bytes(dump(numbers | listed))
+    (folder / FILES[2]).write_bytes(dump_arrays(numbers | listed))
     text = [{"name": "text", "dtype": "string"}]
     edit_manifest(folder, lambda m: m | {"density": "bigram", "features": text})
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from anymix.exchange import facts_of
-from anymix.exchange.tensors import dump, load
+from anymix.exchange.tensors import dump_arrays, load_arrays
 
 Rng = np.random.Generator
 ABSURD: list[Any] = [
@@ -91,9 +91,9 @@ def table_entry(folder: Path, rng: Rng) -> None:
     path = next(folder.glob("tables-*.safetensors"))
     record = folder / "model.json"
     data, old = json.loads(record.read_text()), path.name
-    arrays = {name: array.copy() for name, array in load(path.read_bytes()).items()}
+    arrays = {name: array.copy() for name, array in load_arrays(path.read_bytes()).items()}
     _change_arrays(arrays, rng)
-    content = dump(arrays)
+    content = dump_arrays(arrays)
     facts = facts_of(content)
     path.unlink()
     name = f"tables-{facts.sha256[:12]}.safetensors"
@@ -174,27 +174,27 @@ def site_bytes(path: Path, rng: Rng) -> None:
 
 
 def site_head(path: Path, rng: Rng) -> None:
-    arrays = dict(load(path.read_bytes()))
+    arrays = dict(load_arrays(path.read_bytes()))
     head = json.loads(arrays["site"].tobytes())
     _change(head, rng)
     written = json.dumps(head).encode()
     if rng.random() < 0.2:
         written = b'{"x":[' + b"[]," * int(rng.choice([1000, 2_000_000])) + b"1]}"
     arrays["site"] = np.frombuffer(written, np.uint8)
-    path.write_bytes(dump(arrays))
+    path.write_bytes(dump_arrays(arrays))
 
 
 def site_arrays(path: Path, rng: Rng) -> None:
-    arrays = {name: array.copy() for name, array in load(path.read_bytes()).items()}
+    arrays = {name: array.copy() for name, array in load_arrays(path.read_bytes()).items()}
     _change_arrays(arrays, rng)
-    path.write_bytes(dump(arrays))
+    path.write_bytes(dump_arrays(arrays))
 
 
 def site_lies(path: Path, rng: Rng) -> None:
     """Sound numbers that are not true."""
-    arrays = {name: array.copy() for name, array in load(path.read_bytes()).items()}
+    arrays = {name: array.copy() for name, array in load_arrays(path.read_bytes()).items()}
     arrays["outcomes"] *= float(rng.choice([1e-3, 0.5, 1.5, 1e3, 1e6, 1e12, -1.0]))
-    path.write_bytes(dump(arrays))
+    path.write_bytes(dump_arrays(arrays))
 
 
 SITES: tuple[Callable[[Path, Rng], None], ...] = (site_bytes, site_head, site_arrays, site_lies)

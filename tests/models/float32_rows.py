@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 import anymix
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.densities import GaussianKDE
-from anymix.exchange import narrowed
+from anymix.exchange import float32_difference
 from anymix.models import export_model, load
 from experiments import evidence_sets
 
@@ -45,7 +45,7 @@ def measured(data, case, place):
     wide, narrow = (export_model(place / "m", float32=yes) for yes in (False, True))
     columns = load(place / "m").columns_
     rows = np.asarray(test.X if columns is None else columns.encode(test.X), dtype=float)
-    return narrow.difference, narrowed(wide.content, narrow.content, rows)
+    return narrow.difference, float32_difference(wide.content, narrow.content, rows)
 
 
 if __name__ == "__main__":

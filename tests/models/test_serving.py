@@ -14,7 +14,7 @@ import anymix
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source
 from anymix.densities import DomainClassifier, GaussianKDE, GaussianMixtureDensity
 from anymix.exceptions import InputError
-from anymix.exchange import by_columns, describe_graph, narrowing
+from anymix.exchange import Float32Difference, by_columns, describe_graph, float32_difference
 from anymix.models import add_record, export_model, read_model
 from anymix.models.serving import Exported
 from tests.models.mixed_rows import clinics, strangers
@@ -164,7 +164,7 @@ def test_rows_at_a_threshold_of_boosted_trees_stay_on_their_side(tmp_path):
     assert (found.n_rows, found.largest < 1e-5) == (len(X), True)
     # As they were, half of the rows that meet a threshold would fall on the other side.
     exact = export_model(tmp_path / "m").content
-    apart = narrowing.narrowed(exact, as_float32(exact), X)
+    apart = float32_difference(exact, as_float32(exact), X)
     assert apart.largest > 0.01
 
 
@@ -192,8 +192,8 @@ def test_without_densities_nothing_is_compared_and_that_is_said(tmp_path):
 
 
 def test_what_is_not_finite_is_far():
-    assert not narrowing.Narrowed(np.inf, 0.0, 3).holds
-    assert str(narrowing.Narrowed(2e-4, 0.01, 100)) == (
+    assert not Float32Difference(np.inf, 0.0, 3).holds
+    assert str(Float32Difference(2e-4, 0.01, 100)) == (
         "at most 0.0002 from float64 at 100 rows, 1 % with another label"
     )
 

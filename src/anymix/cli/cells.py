@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.cli.columns import FILL_IN, GAPS, LONGEST_LABEL, TOO_LONG, Columns, fail, quoted
+from anymix.cli.columns import FILL_IN, GAPS, LONGEST_LABEL, TOO_LONG, Columns, fail
+from anymix.exceptions import quoted
 
 # Whole numbers up to here are float64 without loss.
 EXACT = 2**53

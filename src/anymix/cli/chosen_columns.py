@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from anymix.cli.columns import Columns, check_there, quoted
-from anymix.exceptions import InputError, UsageError
+from anymix.cli.columns import Columns, check_there
+from anymix.exceptions import InputError, UsageError, quoted
 from anymix.exchange import ReceivedSource
 
 # A few whole numbers may well differ by chance.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._parameters import did_you_mean
-from anymix.exceptions import InputError
+from anymix.exceptions import InputError, quoted
 from anymix.exchange import Manifest, gaps_of
 
 # How people write that there is no number.
@@ -87,18 +87,6 @@ class Rows(NamedTuple):
 def fail(path: Path, row: int, name: str, what: str) -> NoReturn:
     """Name the place of a fault."""
     raise InputError(f"{path}, row {row}: column {quoted(name)}", what)
-
-
-def quoted(value: Any) -> str:
-    """Quote a foreign value, but not all of it.
-
-    Examples
-    --------
-    >>> quoted("age"), len(quoted("a" * 1000))
-    ("'age'", 60)
-    """
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def check_there(

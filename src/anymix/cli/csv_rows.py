@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix.cli.cells import EXACT, numbers_of
-from anymix.cli.columns import FILL_IN, NOT_A_NUMBER, Columns, Rows, check_there, fail, quoted
+from anymix.cli.columns import FILL_IN, NOT_A_NUMBER, Columns, Rows, check_there, fail
 from anymix.cli.table_files import Text, open_text
-from anymix.exceptions import InputError
+from anymix.exceptions import InputError, quoted
 
 # A row of 100 000 numbers has 2 MB; a file without line breaks may have any number.
 LINE_BYTES = 2**24

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
 from anymix.cli.cells import INEXACT, number_of
-from anymix.cli.columns import FILL_IN, GAPS, NOT_A_NUMBER, Columns, fail, quoted
+from anymix.cli.columns import FILL_IN, GAPS, NOT_A_NUMBER, Columns, fail
 from anymix.cli.streams import caution
+from anymix.exceptions import quoted
 from anymix.tables import is_gap, words_of
 
 BOOLEANS = {"false": 0.0, "true": 1.0}

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from anymix.cli.chosen_columns import FEW
-from anymix.cli.columns import NO_ROWS, Columns, fail, quoted
+from anymix.cli.columns import NO_ROWS, Columns, fail
 from anymix.cli.mixed_cells import BOOLEANS, number_or_gap, texts_of
 from anymix.cli.table_files import kind_of
 from anymix.cli.table_reader import CHUNK_ROWS, READERS
-from anymix.exceptions import InputError
+from anymix.exceptions import InputError, quoted
 from anymix.exchange import is_text
 from anymix.tables import MOST_CATEGORIES, Column
 from anymix.tables import Columns as Coding

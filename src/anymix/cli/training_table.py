@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from anymix.cli.cells import whole_labels
 from anymix.cli.chosen_columns import Choice, look_like_ids, said_of_id
-from anymix.cli.columns import check_once, quoted
+from anymix.cli.columns import check_once
 from anymix.cli.csv_rows import read_header
 from anymix.cli.mixed_cells import Encoder
 from anymix.cli.npz_rows import npz_shape
@@ -22,7 +22,7 @@ from anymix.cli.streams import caution
 from anymix.cli.table_files import TEXTS, kind_of, open_text
 from anymix.cli.table_kinds import LEAST_ROWS, look_at, notes_on
 from anymix.cli.table_reader import Columns, check_kind, read_rows
-from anymix.exceptions import InputError
+from anymix.exceptions import InputError, quoted
 from anymix.exchange import is_label, is_text
 from anymix.tables import Column
 from anymix.tables import Columns as Coding

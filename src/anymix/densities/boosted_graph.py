@@ -11,44 +11,49 @@ asked about in further columns, x - 63, x - 126, ...: of the numbers meant there
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.densities.boosted_checks import CATEGORY, GAPS_ALONE, GAPS_LEFT, LEAF, refuse_unless
+from anymix.densities._base import refuse_unless
 
+# What a node is, as bits of its kind.  At a split of gaps from the rest there is no threshold.
+LEAF, CATEGORY, GAPS_LEFT, GAPS_ALONE = 1, 2, 4, 8
+DOUBLE = 11  # the number of float64 in ONNX
 MODES = np.array(["LEAF", "BRANCH_LEQ", "BRANCH_EQ"])
 MOST_NODES = 2**22  # of a graph
 AT_ONCE, BLOCKS = 63, 16
 HIGHEST = np.finfo(np.float64).max
 Whole = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
-class Questions(NamedTuple):
-    """All chains, one after the other: the node that a question is of, the column, the number."""
+def add_trees(trees: Any, graph: Any, rows: str) -> str:
+    """Add `BoostedTrees` to an ONNX graph, and return the name of the scores, float64 (n, k)."""
+    if (trees.kinds & GAPS_ALONE).any():
+        # Infinity, too, goes where all numbers go.
+        rows = graph.add("Min", rows, graph.constant(np.array([HIGHEST])))
+    column, less = shifted_columns(trees)
+    if column.size:
+        copies = graph.add("Gather", rows, graph.constant(column), axis=1)
+        shifted = graph.add("Sub", copies, graph.constant(less))
+        rows = graph.add("Concat", rows, shifted, axis=1)
+    attributes = ensemble_attributes(trees)
+    added = graph.add("TreeEnsembleRegressor", rows, domain="ai.onnx.ml", **attributes)
+    wide = graph.add("Cast", added, to=DOUBLE)
+    return str(graph.add("Add", wide, graph.constant(trees.baseline)))
 
-    node: Whole
-    column: Whole
-    number: NDArray[np.float64]
 
-
-class Shifted(NamedTuple):
-    """Further columns of the rows: copies of columns, less some numbers."""
-
-    column: Whole
-    less: NDArray[np.float64]
-
-
-def shifted_columns(trees: Any) -> Shifted:
-    """Return the columns that are added to the rows: each column's, for its large categories."""
+def shifted_columns(trees: Any) -> tuple[Whole, Floats]:
+    """Return the further columns of the rows: which are copied, and what is taken from each."""
     column = np.repeat(np.arange(trees.n_features), trees.n_categories)
     block = _block(trees.categories)
     pairs = np.unique(np.stack([column, block])[:, block > 0], axis=1)
-    return Shifted(pairs[0], AT_ONCE * pairs[1].astype(np.float64))
+    return pairs[0], AT_ONCE * pairs[1].astype(np.float64)
 
 
-def _block(numbers: NDArray[np.float64]) -> Whole:
+def _block(numbers: Floats) -> Whole:
     """How many times 63 is taken from a category, so that 1 .. 63 are left; 0 if it stays."""
     whole = (numbers == np.floor(numbers)) & (numbers > 0) & (numbers <= AT_ONCE * BLOCKS)
     return np.where(whole, (np.where(whole, numbers, 1).astype(np.int64) - 1) // AT_ONCE, 0)
@@ -59,9 +64,9 @@ def ensemble_attributes(trees: Any) -> dict[str, Any]:
 
     Columns from d on are those that `shifted_columns` lists.
     """
-    asked = _questions(trees)
+    asked_node, asked_column, asked_number = _questions(trees)
     category = (trees.kinds & CATEGORY) != 0
-    long = np.where(category, np.bincount(asked.node, minlength=category.size), 1)
+    long = np.where(category, np.bincount(asked_node, minlength=category.size), 1)
     node = np.repeat(np.arange(long.size), long)
     # Chains stand where their nodes stood; numbers of nodes start again in each tree.
     begin = np.cumsum(long) - long
@@ -75,7 +80,7 @@ def ensemble_attributes(trees: Any) -> dict[str, Any]:
     yes, otherwise = np.where(turned, right, left), np.where(turned, left, right)
     values = np.where((kinds & GAPS_ALONE) != 0, HIGHEST, trees.values[node])
     columns = trees.features[node]
-    values[category], columns[category] = asked.number, asked.column
+    values[category], columns[category] = asked_number, asked_column
     return {
         "n_targets": trees.n_scores,
         "nodes_treeids": tree.tolist(),
@@ -93,8 +98,8 @@ def ensemble_attributes(trees: Any) -> dict[str, Any]:
     }
 
 
-def _questions(trees: Any) -> Questions:
-    """Ask for every category that goes where gaps do not.
+def _questions(trees: Any) -> tuple[Whole, Whole, Floats]:
+    """Ask for every category that goes where gaps do not: node, column and number of each question.
 
     Where all go there, as scikit-learn lets it be, one is asked for that is never met.
     """
@@ -107,14 +112,14 @@ def _questions(trees: Any) -> Questions:
     first = np.cumsum(trees.n_categories) - trees.n_categories
     column = trees.features[node]
     number = trees.categories[first[column] + code]
-    block, shifted = _block(number), shifted_columns(trees)
+    block, (shifted, less) = _block(number), shifted_columns(trees)
     further = np.zeros((trees.n_features, BLOCKS), dtype=np.int64)
     further[:, 0] = np.arange(trees.n_features)
-    at = (shifted.column, (shifted.less / AT_ONCE).astype(np.int64))
-    further[at] = trees.n_features + np.arange(shifted.less.size)
+    at = (shifted, (less / AT_ONCE).astype(np.int64))
+    further[at] = trees.n_features + np.arange(less.size)
     idle = nodes[~chosen.any(axis=1)]
     node = np.append(node, idle)
     column = np.append(further[column, block], trees.features[idle])
     number = np.append(number - AT_ONCE * block, np.full(idle.size, HIGHEST))
     order = np.argsort(node, kind="stable")
-    return Questions(node[order], column[order], number[order])
+    return node[order], column[order], number[order]

@@ -1,9 +1,9 @@
-"""Boosted trees as plain arrays: made of scikit-learn's, stored, read from strangers, asked again.
+"""Boosted trees as plain arrays: made of scikit-learn's, stored, read from untrusted files, asked.
 
     raw(x)_j = baseline_j + Σ_t value of the leaf of tree t that x falls into,  t of the class j
 
-A number goes left if it is at most the threshold, a category if it is in the node's set, a gap
-where the node sends gaps; a category that was never seen is a gap.
+A number goes left if it is at most the threshold, a category if it is in the node's set, a missing
+value where the node sends missing values; a category that was never seen is a missing value.
 """
 
 from __future__ import annotations
@@ -14,28 +14,36 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import ArrayLike, NDArray
-from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
-from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
-from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray
-from anymix.densities.boosted_checks import (
-    BYTES,
-    CATEGORY,
-    GAPS_ALONE,
-    GAPS_LEFT,
-    LEAF,
-    TYPES,
-    check_nodes,
-    check_numbers,
-    check_types,
-    check_walks,
-)
-from anymix.densities.boosted_graph import HIGHEST, ensemble_attributes, shifted_columns
+from anymix.densities._base import refuse_unless
+from anymix.densities.boosted_graph import CATEGORY, GAPS_ALONE, GAPS_LEFT, LEAF, add_trees
 
-DOUBLE = 11  # the number of float64 in ONNX
+# The trees are private in scikit-learn: anymix reads those of these versions.
+SUPPORTED = "scikit-learn 1.6 to 1.9"
+PRIVATE = ("_predictors", "_baseline_prediction", "_preprocessor", "is_categorical_")
+
+BYTES = 32  # of a set of categories, a bit for each of 256
+MOST_CLASSES, MOST_NODES, MOST_LEVELS = 1000, 2**22, 1000
+MOST_STEPS = 2**20  # from roots to leaves, for each row: some milliseconds
+LARGEST = 1e100  # of a leaf: sums of them are still finite
+TYPES = {
+    "baseline": np.float64,
+    "sizes": np.int64,
+    "kinds": np.uint8,
+    "values": np.float64,
+    "features": np.int64,
+    "left": np.int64,
+    "right": np.int64,
+    "sets": np.uint8,
+    "set_of": np.int64,
+    "categories": np.float64,
+    "n_categories": np.int64,
+}
+AXES = {"sets": 2}
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +96,8 @@ class BoostedTrees:
     def of(cls, model: Any) -> BoostedTrees:
         """Take the trees of a fitted model; its columns must hold numbers, categories as codes."""
         check_is_fitted(model)
+        if missing := [name for name in PRIVATE if not hasattr(model, name)]:
+            raise _unsupported(f"its boosted trees have no {missing[0]}")
         listed = [tree for several in model._predictors for tree in several]
         nodes = np.concatenate([tree.nodes for tree in listed])
         sizes = np.array([len(tree.nodes) for tree in listed], dtype=np.int64)
@@ -149,7 +159,7 @@ class BoostedTrees:
         rows, k = self._coded(rows), self.n_scores
         known = self.known.view("<u4").astype(np.uint32)
         place = np.arange(self.n_features, dtype=np.uint32)
-        threads = _openmp_effective_n_threads()
+        threads = _sklearn_internals()[2]()
         raw = np.zeros((len(rows), k), order="F") + self.baseline
         for t, tree in enumerate(self._predictors):
             raw[:, t % k] += tree.predict(rows, known, place, threads)
@@ -180,9 +190,10 @@ class BoostedTrees:
         return known & np.where(gaps_left, ~sets, sets)
 
     @cached_property
-    def _predictors(self) -> list[TreePredictor]:
+    def _predictors(self) -> list[Any]:
         """Trees in scikit-learn's own form, whose compiled code walks them."""
-        nodes = np.zeros(len(self.kinds), dtype=PREDICTOR_RECORD_DTYPE)
+        node_type, tree_predictor, _ = _sklearn_internals()
+        nodes = np.zeros(len(self.kinds), dtype=node_type)
         alone = (self.kinds & GAPS_ALONE) != 0
         nodes["value"], nodes["num_threshold"] = self.values, np.where(alone, np.inf, self.values)
         nodes["feature_idx"], nodes["bitset_idx"] = self.features, self.set_of
@@ -192,7 +203,7 @@ class BoostedTrees:
         nodes["missing_go_to_left"] = (self.kinds & GAPS_LEFT) != 0
         sets = np.ascontiguousarray(self.sets).view("<u4").astype(np.uint32)
         parts = np.split(nodes, self.starts[1:-1])
-        return [TreePredictor(part, sets, sets) for part in parts]
+        return [tree_predictor(part, sets, sets) for part in parts]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return it as arrays of float64, int64 and bytes; the rows of leaves are not counted."""
@@ -204,20 +215,12 @@ class BoostedTrees:
 
         What is built is safe to ask: every walk ends at a leaf, after few steps.
         """
-        check_types(arrays)
+        _check_types(arrays)
         trees = cls(**{name: np.ascontiguousarray(arrays[name]) for name in TYPES})
-        check_numbers(trees, n_features)
-        check_nodes(trees)
-        check_walks(trees)
+        _check_numbers(trees, n_features)
+        _check_nodes(trees)
+        _check_walks(trees)
         return trees
-
-    def ensemble_attributes(self) -> dict[str, Any]:
-        """Return the attributes of an ONNX TreeEnsembleRegressor (ai.onnx.ml 3) of float64 rows.
-
-        It gives the scores without the baseline.  Where `*_as_tensor` is expected there are arrays.
-        Columns from d on are those of `shifted_columns`, which `add_to` adds to the rows.
-        """
-        return ensemble_attributes(self)
 
     def add_to(self, graph: Any, rows: str) -> str:
         """Add it to an ONNX graph, and return the name of the scores, float64 (n, k).
@@ -226,19 +229,23 @@ class BoostedTrees:
         part, is added afterwards.  What is left differs from `raw_predict` by less than one part
         in ten million of what the trees add.
         """
-        if (self.kinds & GAPS_ALONE).any():
-            # Infinity, too, goes where all numbers go.
-            rows = graph.add("Min", rows, graph.constant(np.array([HIGHEST])))
-        further = shifted_columns(self)
-        if further.column.size:
-            copies = graph.add("Gather", rows, graph.constant(further.column), axis=1)
-            less = graph.add("Sub", copies, graph.constant(further.less))
-            rows = graph.add("Concat", rows, less, axis=1)
-        attributes = self.ensemble_attributes()
-        added = graph.add("TreeEnsembleRegressor", rows, domain="ai.onnx.ml", **attributes)
-        return str(
-            graph.add("Add", graph.add("Cast", added, to=DOUBLE), graph.constant(self.baseline))
-        )
+        return add_trees(self, graph, rows)
+
+
+def _sklearn_internals() -> tuple[Any, Any, Any]:
+    """Return scikit-learn's type of nodes, its compiled trees, and its number of threads."""
+    try:
+        from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
+        from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+        from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+    except ImportError as error:
+        raise _unsupported(str(error)) from error
+    return PREDICTOR_RECORD_DTYPE, TreePredictor, _openmp_effective_n_threads
+
+
+def _unsupported(cause: str) -> ImportError:
+    found = f"scikit-learn {sklearn.__version__} is not supported here ({cause})"
+    return ImportError(f"{found}; boosted trees can be read of {SUPPORTED}.")
 
 
 def _categories_of(model: Any) -> list[FloatArray | None]:
@@ -256,3 +263,78 @@ def _categories_of(model: Any) -> list[FloatArray | None]:
             ) from error
         found[j] = numbers[~np.isnan(numbers)]
     return found
+
+
+# --- checks of arrays of any origin: what passes is safe to ask ---
+
+
+def _check_types(arrays: Mapping[str, NDArray[Any]]) -> None:
+    """All arrays are there, and of their types."""
+    refuse_unless(set(arrays) == set(TYPES), f"must hold the arrays {sorted(TYPES)}")
+    for name, kind in TYPES.items():
+        array = arrays[name]
+        right = array.dtype == kind and array.ndim == AXES.get(name, 1)
+        refuse_unless(right, f"has {name} of type {array.dtype} and shape {array.shape}")
+
+
+def _check_numbers(trees: Any, n_features: int) -> None:
+    """Sizes fit each other, numbers are finite."""
+    k, n = trees.n_scores, trees.kinds.size
+    refuse_unless(0 < k <= MOST_CLASSES, f"has {k} scores; 1 to {MOST_CLASSES} are allowed")
+    refuse_unless(n <= MOST_NODES, f"has {n} nodes; {MOST_NODES} are allowed")
+    for name in ("values", "features", "left", "right", "set_of"):
+        refuse_unless(getattr(trees, name).size == n, f"has {name} of another length than kinds")
+    sizes = trees.sizes
+    sound = sizes.size and sizes.size % k == 0 and 0 < sizes.min() <= sizes.max() <= n
+    refuse_unless(sound and sizes.sum() == n, "has trees of sizes that do not fit its nodes")
+    for name in ("baseline", "values", "categories"):
+        sound = np.isfinite(getattr(trees, name)).all()
+        refuse_unless(sound, f"has numbers in {name} that are not finite")
+    leaves = trees.values[(trees.kinds & LEAF) != 0]
+    sound = (np.abs(trees.baseline) < LARGEST).all() and (np.abs(leaves) < LARGEST).all()
+    refuse_unless(sound, "has scores that are not finite")
+    refuse_unless(trees.sets.shape[1] == BYTES, f"has sets that are not of {BYTES} bytes")
+    many, numbers = trees.n_categories, trees.categories
+    refuse_unless(many.size == n_features, f"must say that there are {n_features} features")
+    sound = not many.size or 0 <= many.min() <= many.max() <= 8 * BYTES
+    refuse_unless(sound and many.sum() == numbers.size, "has categories of no column")
+    same = np.diff(np.repeat(np.arange(many.size), many)) == 0
+    refuse_unless((np.diff(numbers)[same] > 0).all(), "has categories that are not sorted")
+
+
+def _check_nodes(trees: Any) -> None:
+    """Columns, sets and children are there, and children come after their parents."""
+    kinds, split = trees.kinds, (trees.kinds & LEAF) == 0
+    allowed = [LEAF, 0, GAPS_LEFT, CATEGORY, CATEGORY | GAPS_LEFT, GAPS_ALONE]
+    refuse_unless(np.isin(kinds, allowed).all(), "has nodes of a kind that is not known")
+    for name, most in (("features", trees.n_features), ("set_of", max(len(trees.sets), 1))):
+        array = getattr(trees, name)
+        sound = not array.size or 0 <= array.min() <= array.max() < most
+        refuse_unless(sound, f"has {name} that are not there")
+    category = (kinds & CATEGORY) != 0
+    refuse_unless(not category.any() or len(trees.sets), "has no sets of categories")
+    same = category[split] == (trees.n_categories[trees.features[split]] > 0)
+    refuse_unless(same.all(), "has splits of numbers where categories are, or the reverse")
+    none = not (trees.left[~split].any() or trees.right[~split].any())
+    refuse_unless(none, "has leaves with children")
+    size = np.repeat(trees.sizes, trees.sizes)[split]
+    place = (np.arange(kinds.size) - np.repeat(trees.starts[:-1], trees.sizes))[split]
+    for child in (trees.left[split], trees.right[split]):
+        refuse_unless(((place < child) & (child < size)).all(), "has a node with no such child")
+
+
+def _check_walks(trees: Any) -> None:
+    """Each node has one parent, the first of a tree none, and walks are short."""
+    split = (trees.kinds & LEAF) == 0
+    root = np.repeat(trees.starts[:-1], trees.sizes)
+    parents = np.bincount((root + trees.left)[split], minlength=split.size)
+    parents += np.bincount((root + trees.right)[split], minlength=split.size)
+    parents[trees.starts[:-1]] += 1
+    refuse_unless((parents == 1).all(), "has a node that does not have one parent")
+    level, steps, levels = trees.starts[:-1], 0, 0
+    while level.size:
+        levels, steps = levels + 1, steps + np.unique(root[level]).size
+        refuse_unless(levels <= MOST_LEVELS, f"has a tree of more than {MOST_LEVELS} levels")
+        refuse_unless(steps <= MOST_STEPS, f"needs more than {MOST_STEPS} steps for each row")
+        level = level[split[level]]
+        level = np.concatenate([root[level] + trees.left[level], root[level] + trees.right[level]])

@@ -15,7 +15,14 @@ import numpy as np
 from anymix._version import __version__
 from anymix.core import Sums
 from anymix.exceptions import InputError, MissingError
-from anymix.exchange import MIN_ROWS, ReceivedSource, dump, evaluate_site, load, read_alike
+from anymix.exchange import (
+    MIN_ROWS,
+    ReceivedSource,
+    dump_arrays,
+    evaluate_site,
+    load_arrays,
+    read_alike,
+)
 from anymix.sources import N_FOLDS, QUERIES, Arrays, Block, Query, Tables
 from anymix.storage import plain_json, replacing
 
@@ -140,12 +147,14 @@ def _tables(site: Site, key: str, read_rows: ReadRows) -> Tables:
     head = json.dumps({"classes": labels, "has_densities": tables.has_densities})
     arrays = {name: np.asarray(getattr(tables, name)) for name in ARRAYS}
     with replacing(path) as temporary:
-        temporary.write_bytes(dump({"head": np.frombuffer(head.encode(), np.uint8), **arrays}))
+        temporary.write_bytes(
+            dump_arrays({"head": np.frombuffer(head.encode(), np.uint8), **arrays})
+        )
     return tables
 
 
 def _read(path: Path) -> Tables:
-    arrays = load(path.read_bytes(), str(path))
+    arrays = load_arrays(path.read_bytes(), str(path))
     head = plain_json(arrays["head"].tobytes())
     classes = None if head["classes"] is None else np.asarray(head["classes"])
     told: dict[str, Any] = {name: arrays[name] for name in ARRAYS}

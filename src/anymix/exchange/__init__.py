@@ -1,66 +1,117 @@
-"""What travels: source folders that may be handed to strangers, and taken from them.
+"""What travels: source folders that may be sent to others, and read from untrusted ones.
 
 The format is described in docs/format.md.
 """
 
 from anymix.exceptions import AuditError
-from anymix.exchange._optional import need as need
-from anymix.exchange.column_form import by_columns as by_columns
-from anymix.exchange.conversion import THAT_WORK as THAT_WORK
-from anymix.exchange.conversion import NoSafeGraph as NoSafeGraph
-from anymix.exchange.features import gaps_of as gaps_of
-from anymix.exchange.labels import all_classes as all_classes
-from anymix.exchange.manifest import LIMITS as LIMITS
-from anymix.exchange.manifest import FileFacts as FileFacts
-from anymix.exchange.manifest import Manifest, OwnLoss
-from anymix.exchange.manifest import check_facts as check_facts
-from anymix.exchange.manifest import facts_of as facts_of
-from anymix.exchange.manifest import is_label as is_label
-from anymix.exchange.manifest import is_text as is_text
-from anymix.exchange.manifest import parse_json as parse_json
-from anymix.exchange.mlflow_folder import MLFLOW_FILES as MLFLOW_FILES
-from anymix.exchange.mlflow_folder import mlflow_files as mlflow_files
-from anymix.exchange.names import check_different as check_different
-from anymix.exchange.names import check_name as check_name
-from anymix.exchange.narrowing import TOLERANCE as TOLERANCE
-from anymix.exchange.narrowing import Narrowed as Narrowed
-from anymix.exchange.narrowing import draws_of as draws_of
-from anymix.exchange.narrowing import narrowed as narrowed
-from anymix.exchange.notes import describe_graph
-from anymix.exchange.notes import described_features as described_features
-from anymix.exchange.notes import noted as noted
-from anymix.exchange.onnx_graph import export_onnx as export_onnx
+from anymix.exchange._optional import need
+from anymix.exchange.conversion import THAT_WORK, NoSafeGraph, as_one_graph, second_round_graph
+from anymix.exchange.export_forms import (
+    FLOAT32_TOLERANCE,
+    MLFLOW_FILES,
+    Float32Difference,
+    by_columns,
+    draws_of,
+    float32_difference,
+    mlflow_files,
+)
+from anymix.exchange.manifest import (
+    LIMITS,
+    FileFacts,
+    Manifest,
+    OwnLoss,
+    check_facts,
+    facts_of,
+    gaps_of,
+    is_label,
+    is_text,
+    parse_json,
+)
+from anymix.exchange.onnx_graph import describe_graph, described_features, export_onnx, noted
 from anymix.exchange.pack import pack_source
-from anymix.exchange.read import ReceivedSource, read_source, read_sources
-from anymix.exchange.read import check_alike as check_alike
-from anymix.exchange.read import read_alike as read_alike
-from anymix.exchange.rounding import bits_for_a_spy as bits_for_a_spy
-from anymix.exchange.rounding import is_rounded as is_rounded
-from anymix.exchange.rounding import round_outcomes as round_outcomes
-from anymix.exchange.rounding import round_responsibilities as round_responsibilities
-from anymix.exchange.second_round import as_one_graph as as_one_graph
-from anymix.exchange.second_round import second_round_graph as second_round_graph
-from anymix.exchange.site import MIN_ROWS as MIN_ROWS
-from anymix.exchange.site import MOST_NUMBERS as MOST_NUMBERS
-from anymix.exchange.site import SiteTable, evaluate_site, join_sites, read_site
-from anymix.exchange.tensors import Part as Part
-from anymix.exchange.tensors import density_from_arrays as density_from_arrays
-from anymix.exchange.tensors import density_to_arrays as density_to_arrays
-from anymix.exchange.tensors import dump as dump
-from anymix.exchange.tensors import load as load
-from anymix.exchange.tensors import part_of as part_of
+from anymix.exchange.read import (
+    ReceivedSource,
+    all_classes,
+    check_alike,
+    read_alike,
+    read_source,
+    read_sources,
+)
+from anymix.exchange.rounding import (
+    bits_for_a_spy,
+    is_rounded,
+    round_outcomes,
+    round_responsibilities,
+)
+from anymix.exchange.site_table import (
+    MIN_ROWS,
+    MOST_NUMBERS,
+    SiteTable,
+    evaluate_site,
+    join_sites,
+    read_site,
+)
+from anymix.exchange.source_names import check_different, check_name
+from anymix.exchange.tensors import (
+    Part,
+    density_from_arrays,
+    density_to_arrays,
+    dump_arrays,
+    load_arrays,
+    part_of,
+)
 
 __all__ = [
+    "FLOAT32_TOLERANCE",
+    "LIMITS",
+    "MIN_ROWS",
+    "MLFLOW_FILES",
+    "MOST_NUMBERS",
+    "THAT_WORK",
     "AuditError",
+    "FileFacts",
+    "Float32Difference",
     "Manifest",
+    "NoSafeGraph",
     "OwnLoss",
+    "Part",
     "ReceivedSource",
     "SiteTable",
+    "all_classes",
+    "as_one_graph",
+    "bits_for_a_spy",
+    "by_columns",
+    "check_alike",
+    "check_different",
+    "check_facts",
+    "check_name",
+    "density_from_arrays",
+    "density_to_arrays",
     "describe_graph",
+    "described_features",
+    "draws_of",
+    "dump_arrays",
     "evaluate_site",
+    "export_onnx",
+    "facts_of",
+    "float32_difference",
+    "gaps_of",
+    "is_label",
+    "is_rounded",
+    "is_text",
     "join_sites",
+    "load_arrays",
+    "mlflow_files",
+    "need",
+    "noted",
     "pack_source",
+    "parse_json",
+    "part_of",
+    "read_alike",
     "read_site",
     "read_source",
     "read_sources",
+    "round_outcomes",
+    "round_responsibilities",
+    "second_round_graph",
 ]

@@ -1,28 +1,271 @@
-"""The manifest: what a source folder says of itself, parsed strictly and by hand."""
+"""The manifest: what a source folder says of itself, parsed strictly and by hand.
+
+A new density that packs itself needs its file and its line in `anymix.densities.__all__`; nothing
+here has to be changed.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from anymix import densities
 from anymix.core import Record
-from anymix.exceptions import AuditError, InputError
-from anymix.exchange.entries import MANIFEST as MANIFEST
-from anymix.exchange.entries import check, exact, is_count, is_number
-from anymix.exchange.entries import is_label as is_label
-from anymix.exchange.entries import is_text as is_text
-from anymix.exchange.entries import shown as shown
-from anymix.exchange.features import Feature as Feature
-from anymix.exchange.features import MixedFeature as MixedFeature
-from anymix.exchange.features import columns_of, parse_features
-from anymix.exchange.kinds import NONE, density_kinds
-from anymix.exchange.names import check_name
+from anymix.exceptions import AuditError, InputError, quoted
+from anymix.exchange.source_names import check_name
+from anymix.sources import Source
 from anymix.storage import MOST_MARKS, plain_json
-from anymix.tables import Columns
+from anymix.tables import MOST_CATEGORIES, Column, Columns
+
+# A source of a model folder may have no density: one router serves all sources there.
+NONE = "none"
+
+
+def travelling() -> dict[str, Any]:
+    """Return the class of each kind, densities and routers.
+
+    Examples
+    --------
+    >>> sorted(travelling())
+    ['bigram', 'contrastive', 'domain_classifier', 'gaussian_kernels', 'gaussian_mixture', 'text']
+    """
+    exported = [getattr(densities, name) for name in densities.__all__]
+    return {found.kind: found for found in exported if hasattr(found, "kind")}
+
+
+def density_kinds() -> dict[str, Any]:
+    """Return the classes that can be a part of one source: those with a density.
+
+    Examples
+    --------
+    >>> sorted(density_kinds())
+    ['bigram', 'contrastive', 'gaussian_kernels', 'gaussian_mixture', 'text']
+    """
+    return {kind: found for kind, found in travelling().items() if hasattr(found, "score_samples")}
+
+
+def takes_words(kind: str) -> bool:
+    """Whether rows of this kind are documents.
+
+    Examples
+    --------
+    >>> takes_words("bigram"), takes_words("gaussian_mixture")
+    (True, False)
+    """
+    return bool(travelling()[kind].takes == "tokens")
+
+
+def names_of_densities() -> str:
+    """Say what can be packed.
+
+    Examples
+    --------
+    >>> names_of_densities()
+    'BigramModel, ContrastiveDensity, GaussianKDE, GaussianMixtureDensity or TextDensity'
+    """
+    *first, last = sorted(found.__name__ for found in density_kinds().values())
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+MANIFEST = "manifest.json"
+MOST_SAID = 500  # characters of what a density says of itself
+HARMLESS = re.compile(r"[\w .,%/+=<>@-]*")
+
+
+def check(condition: Any, complaint: str) -> None:
+    """Refuse a manifest with one sentence."""
+    if not condition:
+        raise AuditError(MANIFEST, complaint)
+
+
+def exact(data: Any, record: type) -> dict[str, Any]:
+    """Return the fields if they are those of the record, no more and no fewer."""
+    names = set(record.__dataclass_fields__)  # type: ignore[attr-defined]
+    check(
+        isinstance(data, dict), f"has {quoted(data)} where an object of {sorted(names)} is expected"
+    )
+    if data.keys() == names:
+        return dict(data)
+    check(not names - set(data), f"lacks {sorted(names - set(data))}")
+    unknown = sorted(set(data) - names)
+    check(not unknown, f"has the unknown entries {quoted(unknown)}")
+    return dict(data)
+
+
+def is_text(value: Any, longest: int = 200) -> bool:
+    """Whether a name or a label may stand in a manifest: printable, not empty, not too long."""
+    return isinstance(value, str) and 0 < len(value) <= longest and value.isprintable()
+
+
+def is_label(value: Any) -> bool:
+    """Whether a text may be a label: one that a spreadsheet would run as a formula may not.
+
+    Signs before words and numbers are harmless; it takes brackets, bars or quotes to do more.
+
+    Examples
+    --------
+    >>> is_label("+ve"), is_label("-1.5"), is_label("="), is_label('=HYPERLINK("http://x")')
+    (True, True, True, False)
+    """
+    return is_text(value) and (value[0] not in "=+-@" or bool(HARMLESS.fullmatch(value)))
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value is a whole number above 0."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**62
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number of a usual size."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and math.isfinite(value) and abs(value) < 1e100
+
+
+def shortened(text: str, most: int = MOST_SAID) -> str:
+    """Keep the first sentences of a text: a manifest has room for 1000 characters in all.
+
+    Examples
+    --------
+    >>> shortened("One. Two. Three.", 10)
+    'One. Two. And so on.'
+    """
+    if len(text) <= most:
+        return text
+    return f"{text[:most].rpartition('. ')[0] or text[:most]}. And so on."
+
+
+DTYPES = ("float32", "float64", "string")
+# Entries that only the columns of a table with words or gaps have; then all of them do.
+MARKS = {"categories", "gaps"}
+MOST_FEATURES = 100_000
+MOST_WORDS = 20_000  # of all columns: every reader holds them, and shows them
+
+
+@dataclass(frozen=True)
+class Feature(Record):
+    """A column that predictor and density take."""
+
+    name: str
+    dtype: str
+
+
+@dataclass(frozen=True)
+class MixedFeature(Feature):
+    """A column of a table that has words, booleans or gaps.
+
+    With `categories` it holds words, coded 0, 1, ... in their order, and all other words are gaps;
+    `gaps` says whether a cell may be empty.  A gap is NaN.
+    """
+
+    categories: tuple[str, ...] | None
+    gaps: bool
+
+
+def columns_of(features: Sequence[Feature]) -> Columns | None:
+    """Return the coding of a table that has words or gaps; None if it is of complete numbers.
+
+    Examples
+    --------
+    >>> columns_of([Feature("age", "float32")])
+    >>> columns_of([MixedFeature("sex", "float32", ("f", "m"), True)]).columns
+    (Column(name='sex', categories=('f', 'm')),)
+    """
+    mixed = [feature for feature in features if isinstance(feature, MixedFeature)]
+    if not mixed:
+        return None
+    return Columns(tuple(Column(feature.name, feature.categories) for feature in mixed))
+
+
+def gaps_of(features: Sequence[Feature]) -> list[bool]:
+    """Tell of each column whether a cell of it may be empty.
+
+    Examples
+    --------
+    >>> gaps_of([Feature("age", "float32")])
+    [False]
+    """
+    return [isinstance(feature, MixedFeature) and feature.gaps for feature in features]
+
+
+def same_codes(columns: Columns, density: Any) -> bool:
+    """Tell whether a density that knows words has these; to others codes are numbers.
+
+    Examples
+    --------
+    >>> same_codes(Columns((Column("sex", ("f", "m")),)), None)
+    True
+    """
+    own = getattr(density, "columns_", None) or columns
+    if len(own) != len(columns):
+        return False
+    return all(
+        mine.categories is None or mine.categories == due.categories
+        for mine, due in zip(own, columns, strict=True)
+    )
+
+
+def columns_taken(source: Source, density: Any, rows: Any) -> tuple[int, bool]:
+    """Return how many columns the source takes, and whether the one column holds documents."""
+    if density is not None:
+        return (1, True) if density.takes != "numbers" else (density.n_features_in_, False)
+    if rows is not None:
+        return (1, True) if np.ndim(rows) == 1 else (int(np.shape(rows)[1]), False)
+    n = getattr(source.predictor, "n_features_in_", None)
+    if source.feature_names is not None:
+        n = len(source.feature_names)
+    if n is None:
+        raise InputError(
+            f"source {source.name!r}",
+            "does not say how many columns it takes; give it feature_names, or pass rows",
+        )
+    return int(n), False
+
+
+def parse_features(entries: Any, density: str) -> tuple[Feature, ...]:
+    """Check the features of a manifest, whose density is of the kind given."""
+    listed = isinstance(entries, list) and 1 <= len(entries) <= MOST_FEATURES
+    check(listed, "lists no features")
+    mixed = any(isinstance(entry, dict) and MARKS & entry.keys() for entry in entries)
+    kind = MixedFeature if mixed else Feature
+    found = tuple(_feature(entry, kind) for entry in entries)
+    check(all(is_text(f.name) and f.dtype in DTYPES for f in found), "has an invalid feature")
+    check(len({f.name for f in found}) == len(found), "has a feature twice")
+    dtypes = {f.dtype for f in found}
+    check(len(dtypes) == 1, "must have features of one dtype")
+    texts = dtypes == {"string"}
+    check(not (texts and mixed), "has categories or gaps in a column of documents")
+    paired = density == NONE or texts == takes_words(density)
+    check(paired, f"must have features of dtype string if and only if {density} takes words")
+    check(not texts or len(found) == 1, "must have one column where that holds text")
+    words = sum(len(f.categories or ()) for f in found if isinstance(f, MixedFeature))
+    check(words <= MOST_WORDS, f"lists {words} categories, where {MOST_WORDS} are allowed")
+    return found
+
+
+def _feature(entry: Any, kind: type[Feature]) -> Feature:
+    fields = exact(entry, kind)
+    if kind is MixedFeature:
+        check(isinstance(fields["gaps"], bool), "does not say of a feature whether it has gaps")
+        fields["categories"] = _categories(fields["categories"])
+    return kind(**fields)
+
+
+def _categories(words: Any) -> tuple[str, ...] | None:
+    if words is None:
+        return None
+    listed = isinstance(words, list) and len(words) <= MOST_CATEGORIES
+    check(listed, f"must list at most {MOST_CATEGORIES} categories of a feature")
+    check(all(map(is_text, words)), "has an invalid category")
+    check(len(set(words)) == len(words), "has a category twice")
+    return tuple(words)
+
 
 SCHEMA = 1
 TASKS = ("classification", "regression")
@@ -120,19 +363,19 @@ def parse_manifest(content: bytes) -> Manifest:
     check(isinstance(data, dict), "is not a JSON object")
     check(
         type(data.get("schema")) is int and data["schema"] == SCHEMA,
-        f"has schema {shown(data.get('schema'))}; this version reads {SCHEMA}",
+        f"has schema {quoted(data.get('schema'))}; this version reads {SCHEMA}",
     )
     fields = exact(data, Manifest)
     _check_source_name(fields["name"])
-    check(fields["task"] in TASKS, f"names the task {shown(fields['task'])}; known are {TASKS}")
+    check(fields["task"] in TASKS, f"names the task {quoted(fields['task'])}; known are {TASKS}")
     kind, known = fields["density"], (*sorted(density_kinds()), NONE)
-    check(kind in known, f"names the density {shown(kind)}; known are {known}")
+    check(kind in known, f"names the density {quoted(kind)}; known are {known}")
     check(is_text(fields["reveals"], 1000), "does not say what the density reveals")
     fields["classes"] = _classes(fields["classes"], fields["task"])
     fields["features"] = parse_features(fields["features"], kind)
     fields["own_loss"] = _own_loss(fields["own_loss"])
     rows = fields["n_rows"]
-    check(rows is None or is_count(rows), f"has n_rows {shown(rows)}")
+    check(rows is None or is_count(rows), f"has n_rows {quoted(rows)}")
     fields["files"] = _files(fields["files"])
     return Manifest(**fields)
 

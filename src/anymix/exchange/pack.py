@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix.exceptions import InputError
-from anymix.exchange.categories import said_of_categories
 from anymix.exchange.conversion import (
+    as_one_graph,
     classes_of,
     graphs_of,
     judge_own,
@@ -21,31 +21,32 @@ from anymix.exchange.conversion import (
     rows_to_compare,
     safe_graphs,
 )
-from anymix.exchange.features import columns_taken, same_codes
-from anymix.exchange.kinds import NONE, names_of_densities
+from anymix.exchange.leak_report import Packed, check_leaks, said_of_categories, training_of
 from anymix.exchange.manifest import (
     DENSITY,
     MANIFEST,
+    NONE,
     PREDICTOR,
     SCHEMA,
     Feature,
     Manifest,
     MixedFeature,
     OwnLoss,
+    columns_taken,
     facts_of,
+    names_of_densities,
     parse_manifest,
+    same_codes,
 )
-from anymix.exchange.names import check_name
 from anymix.exchange.predictor import OnnxPredictor
-from anymix.exchange.revealed import Packed, say_or_refuse, training_of
-from anymix.exchange.second_round import as_one_graph
-from anymix.exchange.site import LOSSES
+from anymix.exchange.site_table import LOSSES
+from anymix.exchange.source_names import check_name
 from anymix.exchange.tensors import (
     Tensors,
     check_travels,
     density_from_arrays,
     density_to_arrays,
-    dump,
+    dump_arrays,
 )
 from anymix.sources import SecondRound, Source, evaluate
 from anymix.storage import check_new, write_folder
@@ -142,7 +143,7 @@ was fitted on: none stands in the predictor as it is, none in the density.
     judge_own(source, graph, compared)
     packed = Packed(graph, density, arrays, text)
     reveals = _said(source, packed, (rows, targets), keep_rows, reveals_rows, measure)
-    files = {PREDICTOR: graph.content, DENSITY: dump(arrays)}
+    files = {PREDICTOR: graph.content, DENSITY: dump_arrays(arrays)}
     classes = classes_of(source)
     manifest = Manifest(
         schema=SCHEMA,
@@ -184,7 +185,7 @@ def _said(
     measure: bool,
 ) -> str:
     """Say what the folder reveals of rows and targets, or refuse it."""
-    said = say_or_refuse(
+    said = check_leaks(
         source,
         packed,
         training_of(source, *given) if measure else None,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +14,13 @@ from numpy.typing import NDArray
 
 from anymix._arrays import n_rows
 from anymix.core import check_n_sources
-from anymix.exceptions import AuditError, InputError
-from anymix.exchange.features import same_codes
-from anymix.exchange.kinds import NONE, takes_words
-from anymix.exchange.labels import warn_of_other_labels
+from anymix.exceptions import AuditError, InputError, quoted, visible
 from anymix.exchange.manifest import (
     DENSITY,
     LIMITS,
     MANIFEST,
+    MOST_CLASSES,
+    NONE,
     PREDICTOR,
     Feature,
     Manifest,
@@ -27,14 +28,62 @@ from anymix.exchange.manifest import (
     check_facts,
     facts_of,
     parse_manifest,
-    shown,
+    same_codes,
+    takes_words,
 )
-from anymix.exchange.names import check_different
 from anymix.exchange.predictor import Expected, OnnxPredictor, audit
-from anymix.exchange.tensors import TextDensity, density_from_arrays, load
+from anymix.exchange.source_names import check_different
+from anymix.exchange.tensors import DocumentDensity, density_from_arrays, load_arrays
 from anymix.sandbox import Refused
 from anymix.sources import Source
 from anymix.storage import read_folder
+
+
+def all_classes(received: Sequence[ReceivedSource]) -> NDArray[Any] | None:
+    """Return the labels that any source knows, sorted; None for a regression."""
+    if received[0].manifest.classes is None:
+        return None
+    found = np.unique(np.concatenate([np.asarray(one.manifest.classes) for one in received]))
+    if found.size > MOST_CLASSES:
+        raise InputError(
+            f"sources of {found.size} classes together",
+            f"cannot be combined, but of {MOST_CLASSES} at most; leave the one out that has most",
+        )
+    return found
+
+
+def check_known(y: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Refuse a label that no source knows, with its row."""
+    unknown = np.flatnonzero(~np.isin(y, classes))
+    if unknown.size:
+        some = [*map(str, classes[:20].tolist()), *["others"] * (classes.size > 20)]
+        label, known = y[unknown].tolist()[0], ", ".join(some)
+        raise InputError(
+            f"row {unknown[0] + 1}",
+            f"has the label {label!r}, which no source knows (they know {known}); leave such rows "
+            "out, or let a source be trained on the label",
+        )
+
+
+def warn_of_other_labels(received: Sequence[ReceivedSource], stacklevel: int = 2) -> None:
+    """Warn of two sources without a label in common: most likely they write the same otherwise."""
+    for one, other in combinations(received, 2):
+        mine, theirs = one.manifest.classes, other.manifest.classes
+        if mine is None or theirs is None or set(mine) & set(theirs):
+            continue
+        names = f"{one.manifest.name} and {other.manifest.name}"
+        warnings.warn(
+            f"{names} have no label in common: {_some(mine)} and {_some(theirs)}; if they mean the "
+            "same, write them alike in all tables, and pack again.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+        return
+
+
+def _some(classes: Sequence[Any]) -> str:
+    return ", ".join([*(visible(c) for c in classes[:3]), *["..."] * (len(classes) > 3)])
+
 
 # So many rows are drawn from each density to try predictors at, and so many in all.
 OWN_ROWS, ALL_ROWS = 64, 512
@@ -157,7 +206,7 @@ def _others(rows: Sequence[NDArray[Any]], k: int) -> NDArray[Any]:
 
 def _density(folder: Path, content: dict[str, bytes], manifest: Manifest, may_lack: bool) -> Any:
     where, kind = str(folder / DENSITY), manifest.density
-    arrays = load(content[DENSITY], where)
+    arrays = load_arrays(content[DENSITY], where)
     if kind == NONE:
         if not may_lack:
             raise AuditError(where, "holds no density; ask for a folder with one")
@@ -167,7 +216,7 @@ def _density(folder: Path, content: dict[str, bytes], manifest: Manifest, may_la
     density = density_from_arrays(kind, arrays, len(manifest.features), where)
     if manifest.columns is not None and not same_codes(manifest.columns, density):
         raise AuditError(where, "is of other columns or categories than the manifest states")
-    return TextDensity(density) if takes_words(kind) else density
+    return DocumentDensity(density) if takes_words(kind) else density
 
 
 def _build(
@@ -261,7 +310,7 @@ def _check_same_codes(one: ReceivedSource, first: ReceivedSource) -> None:
         if kinds[0] == kinds[1]:
             differ = "has other categories than in the first source"
         raise InputError(
-            f"{one.folder}: column {shown(mine[0])}",
+            f"{one.folder}: column {quoted(mine[0])}",
             f"{differ}; pack all sources with one reference file (anymix reference)",
         )
 

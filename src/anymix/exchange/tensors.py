@@ -10,17 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix.exceptions import AuditError, InputError
+from anymix.exceptions import AuditError, InputError, quoted
 from anymix.exchange._optional import need
-from anymix.exchange.kinds import names_of_densities, travelling
-from anymix.exchange.manifest import DENSITY, FileFacts, facts_of, shown
+from anymix.exchange.manifest import (
+    DENSITY,
+    FileFacts,
+    facts_of,
+    names_of_densities,
+    travelling,
+)
 
 Tensors = dict[str, NDArray[Any]]
 TOKEN = re.compile("[a-z']+")
 LONGEST_SAMPLE = 30
 
 
-class TextDensity:
+class DocumentDensity:
     """A density of lists of tokens that takes documents: words are `[a-z']+` in lower case."""
 
     takes = "documents"
@@ -54,9 +59,9 @@ class TextDensity:
         """Say what the density inside reveals."""
         return str(self.model.reveals())
 
-    def shareable(self) -> TextDensity:
+    def shareable(self) -> DocumentDensity:
         """Return the form of the density inside that may be handed over."""
-        return TextDensity(self.model.shareable())
+        return DocumentDensity(self.model.shareable())
 
 
 def density_to_arrays(density: Any) -> tuple[str, Tensors]:
@@ -96,14 +101,14 @@ def density_from_arrays(
     """
     known = travelling()
     if kind not in known:
-        raise AuditError(where, f"is of the kind {shown(kind)}; known are {tuple(sorted(known))}")
+        raise AuditError(where, f"is of the kind {quoted(kind)}; known are {tuple(sorted(known))}")
     try:
         return known[kind].from_arrays(arrays, n_features)
     except ValueError as error:
         raise AuditError(where, str(error).rstrip(".")) from error
 
 
-def dump(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def dump_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Write arrays as safetensors."""
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     return bytes(need("safetensors.numpy").save(whole))
@@ -119,12 +124,12 @@ class Part(NamedTuple):
 
 def part_of(stem: str, arrays: Mapping[str, NDArray[Any]]) -> Part:
     """Write arrays as a file that is named by its SHA-256."""
-    content = dump(arrays)
+    content = dump_arrays(arrays)
     facts = facts_of(content)
     return Part(f"{stem}-{facts.sha256[:12]}.safetensors", facts, content)
 
 
-def load(content: bytes, where: str = DENSITY) -> Tensors:
+def load_arrays(content: bytes, where: str = DENSITY) -> Tensors:
     """Read arrays of float64, int64 or bytes from safetensors."""
     library = need("safetensors.numpy")
     # The library trusts a header of up to 100 MB; those of ours have some hundred bytes.

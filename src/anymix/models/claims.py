@@ -67,16 +67,16 @@ def check_learned(model: Any, record: dict[str, Any]) -> None:
         said = _check_consulting(model, fold, ours)
         _restore_held_out(model, fold, said)
         # Pools of another version cannot be learned again, so that other numbers come of them.
-        comparable = ours or not model.combination_.consults
-        _check_certificate(model, ours, comparable)
+        searched_forms = ours or not model.combination_.consults
+        _check_certificate(model, ours, searched_forms)
         # What was adapted has the search's answer no longer.
-        if comparable and model.certificate_ is not None:
+        if searched_forms and model.certificate_ is not None:
             _check_solution(model, said)
         model.tables_.check_loss(model.loss)
         _check_cross_loss(model, ours)
         told = restored(Comparison, record["comparison"])
         told = replace(told, confidence=told.confidence or model.confidence)
-        if comparable:
+        if searched_forms:
             _check_same("the comparison", told, model.comparison_, ours)
     _check_report(model.calibration_report_, model)
 
@@ -203,7 +203,7 @@ def _check_cross_loss(model: Any, ours: bool) -> None:
     model.cross_loss_ = found
 
 
-def _check_certificate(model: Any, ours: bool, comparable: bool) -> None:
+def _check_certificate(model: Any, ours: bool, searched_forms: bool) -> None:
     """The rows judge the parts as they did; of another version's words, what was measured."""
     told: Certificate | None = model.certificate_
     if told is None:
@@ -218,7 +218,7 @@ def _check_certificate(model: Any, ours: bool, comparable: bool) -> None:
     found = certify_learned(*judged, grounds)
     if told.covers not in ("", FOLD_MODELS):
         raise ValueError("the certificate is of models that no fit has")
-    if comparable:
+    if searched_forms:
         _check_same("the certificate", told, found, ours)
     model.certificate_ = found
 

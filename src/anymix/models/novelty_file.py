@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix.exceptions import AuditError
-from anymix.exchange import FileFacts, check_facts, load
+from anymix.exchange import FileFacts, check_facts, load_arrays
 from anymix.sources import Novelty, Tables
 from anymix.storage import read_file
 
@@ -37,7 +37,7 @@ def read_novelty(path: Path, stated: FileFacts, tables: Tables) -> Novelty:
     """Read what a stranger wrote; sources have no more rows at home than the tables have."""
     content = read_file(path, LIMIT)
     check_facts(path, content, stated)
-    arrays = load(content, str(path))
+    arrays = load_arrays(content, str(path))
     if {name: array.dtype for name, array in arrays.items()} != TYPES:
         raise AuditError(path, f"must hold the arrays {sorted(TYPES)}, of float64 and int64")
     own, sizes = arrays["own"], arrays["sizes"]

@@ -21,7 +21,7 @@ from anymix.exchange import (
     check_facts,
     density_from_arrays,
     density_to_arrays,
-    load,
+    load_arrays,
     pack_source,
     read_sources,
 )
@@ -125,5 +125,5 @@ def read_router(path: Path, stated: FileFacts, n_features: int) -> Any:
     """Read the classifier of sources that the record states."""
     content = read_file(path, ROUTER_LIMIT)
     check_facts(path, content, stated)
-    arrays = load(content, str(path))
+    arrays = load_arrays(content, str(path))
     return density_from_arrays("domain_classifier", arrays, n_features, str(path))

@@ -11,16 +11,16 @@ import numpy as np
 from anymix.core import Certificate, plain
 from anymix.exceptions import InputError
 from anymix.exchange import (
-    TOLERANCE,
-    Narrowed,
+    FLOAT32_TOLERANCE,
+    Float32Difference,
     ReceivedSource,
     all_classes,
     by_columns,
     described_features,
     draws_of,
     export_onnx,
+    float32_difference,
     mlflow_files,
-    narrowed,
     noted,
 )
 from anymix.models.folder import SavedModel, read_model
@@ -32,7 +32,7 @@ class Exported(NamedTuple):
 
     content: bytes
     received: Sequence[ReceivedSource]
-    difference: Narrowed | None = None
+    difference: Float32Difference | None = None
 
     def mlflow_files(self) -> dict[str, bytes]:
         """Return the files of a folder that MLflow opens."""
@@ -85,12 +85,12 @@ def export_model(folder: str | Path, *, float32: bool = False, rows: Any = None)
     content = export_onnx(*used, float32=float32, notes=notes)
     if not float32:
         return Exported(content, saved.received)
-    found = narrowed(export_onnx(*used), content, _compared(saved, rows))
+    found = float32_difference(export_onnx(*used), content, _compared(saved, rows))
     if not found.holds:
         raise InputError(
             folder,
-            f"differs by {found.largest:.1g} from its float64 form where {TOLERANCE:g} is taken; "
-            "export it without --float32",
+            f"differs by {found.largest:.1g} from its float64 form where "
+            f"{FLOAT32_TOLERANCE:g} is taken; export it without --float32",
         )
     return Exported(content, saved.received, found)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix.exceptions import AuditError, InputError
-from anymix.exchange import FileFacts, check_facts, load
+from anymix.exchange import FileFacts, check_facts, load_arrays
 from anymix.sources import Tables
 from anymix.storage import read_file
 
@@ -59,7 +59,7 @@ def read_tables(path: Path, stated: FileFacts, **known: Any) -> Tables:
     """Read tables that the record of a model states; `known` are classes and flags."""
     content = read_file(path, LIMIT)
     check_facts(path, content, stated)
-    arrays = load(content, str(path))
+    arrays = load_arrays(content, str(path))
     if not NEEDED <= set(arrays) <= NEEDED | OPTIONAL:
         raise AuditError(path, f"must hold the arrays {sorted(NEEDED)}")
     _check_types(path, arrays)

@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from anymix.densities.boosted_graph import ensemble_attributes
 from anymix.densities.boosted_trees import BoostedTrees
 from tests.exchange.boosted_cases import asked, fitted
 
@@ -89,5 +90,5 @@ def test_arrays_at_random_are_refused_or_answer():
             continue
         seen["answered"] += 1
         assert np.isfinite(trees.raw_predict(rows)).all()
-        assert len(trees.ensemble_attributes()["target_ids"]) == (trees.kinds & 1).sum()
+        assert len(ensemble_attributes(trees)["target_ids"]) == (trees.kinds & 1).sum()
     assert min(seen["refused"], seen["answered"]) > 50

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from unicodedata import category, is_normalized, normalize
 
-from anymix.exceptions import InputError
-from anymix.exchange.entries import shown
+from anymix.exceptions import InputError, quoted
 
 # With the twelve digits of a digest and a hyphen, a folder of a name has at most 213 bytes.
 MOST_LETTERS, MOST_BYTES = 64, 200
@@ -56,16 +55,16 @@ def check_name(name: str) -> None:
     if not is_name(name):
         if is_name(normalize("NFC", str(name))):
             raise InputError(
-                shown(name), "names a source in another form than NFC; normalise it to NFC first"
+                quoted(name), "names a source in another form than NFC; normalise it to NFC first"
             )
         raise InputError(
-            shown(name),
+            quoted(name),
             "cannot name a source; use 1 to 64 letters, digits, spaces, dots, underscores or "
             "hyphens, and begin with a letter or digit",
         )
     if alike(name) in RESERVED:
         raise InputError(
-            shown(name), "cannot name a source: it has a meaning of its own in tables; use another"
+            quoted(name), "cannot name a source: it has a meaning of its own in tables; use another"
         )
 
 
@@ -87,7 +86,7 @@ def check_different(names: Sequence[str], what: str, remedy: str) -> None:
         if alike(name) in known:
             raise InputError(
                 f"two of the {what}",
-                f"have the same name, or names that look alike ({shown(known[alike(name)])} and "
-                f"{shown(name)}); {remedy}",
+                f"have the same name, or names that look alike ({quoted(known[alike(name)])} and "
+                f"{quoted(name)}); {remedy}",
             )
         known[alike(name)] = name

@@ -9,14 +9,14 @@ pytest.importorskip("onnxruntime")
 
 from benchmarks.hostile import outside
 from tests.cli.odd_tables import ask, fault_of
-from tests.hostile.strangers import Strangers
+from tests.hostile.untrusted_folders import UntrustedFolders
 
 
 @pytest.mark.filterwarnings("default")  # the command shows warnings and goes on
 def test_strangers_get_a_sentence_and_nothing_else(tmp_path, monkeypatch):
     (tmp_path / "home").mkdir()
     monkeypatch.chdir(tmp_path / "home")
-    strangers, seen = Strangers(tmp_path), Counter()
+    strangers, seen = UntrustedFolders(tmp_path), Counter()
     before = outside(tmp_path)
     for case in strangers.cases(140, seed=5):
         code, said = ask(case.arguments)

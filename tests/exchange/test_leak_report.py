@@ -23,12 +23,11 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from anymix import Source
 from anymix.densities import BigramModel, GaussianKDE, GaussianMixtureDensity
-from anymix.exchange import AuditError, load, pack_source, read_sources
-from anymix.exchange.contents import cells_of, numbers_in, words_in
+from anymix.exchange import AuditError, load_arrays, pack_source, read_sources
+from anymix.exchange.contents import cells_of, inputs_of_steps, numbers_in, words_in
 from anymix.exchange.conversion import _converted
-from anymix.exchange.forms import forms_of
-from anymix.exchange.matches import rows_beyond_chance, rows_standing
-from anymix.exchange.revealed import rare_in_texts
+from anymix.exchange.leak_report import rare_in_texts
+from anymix.exchange.row_leaks import contained_rows, rows_beyond_chance
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3)) * [1, 10, 100]
@@ -152,7 +151,7 @@ def test_targets_that_trees_of_a_file_add_up_to_are_found(tmp_path):
 
 def test_rows_as_a_step_in_the_middle_gets_them():
     model = make_pipeline(StandardScaler(), KernelPCA(2), Ridge()).fit(X, Y)
-    assert any(np.array_equal(form, model[0].transform(X)) for form in forms_of(model, X))
+    assert any(np.array_equal(form, model[0].transform(X)) for form in inputs_of_steps(model, X))
 
 
 def test_rows_of_zeros_alone_are_nobodys(tmp_path):
@@ -160,7 +159,7 @@ def test_rows_of_zeros_alone_are_nobodys(tmp_path):
     model = make_pipeline(Binarizer(), BernoulliNB()).fit(X, labels)
     rows = np.vstack([X, -np.ones((4, 3))])
     arrays = numbers_in(_converted(model, 3, "float32"))
-    assert rows_standing(Binarizer().transform(rows), arrays).any()
+    assert contained_rows(Binarizer().transform(rows), arrays).any()
     said = pack(model, tmp_path / "a", rows=rows, targets=None).reveals
     assert "none stands in the predictor" in said
 
@@ -179,7 +178,7 @@ def test_rows_that_are_met_several_times_are_no_centres(tmp_path):
     y = RNG.normal(size=len(rows))
     source = Source("rep", Ridge().fit(rows, y), GaussianKDE(5.0).fit(rows))
     manifest = pack_source(source, tmp_path / "a", rows=rows, targets=y)
-    centres = load((tmp_path / "a" / "density.safetensors").read_bytes())["centres"]
+    centres = load_arrays((tmp_path / "a" / "density.safetensors").read_bytes())["centres"]
     assert np.abs(centres[:, None] - rows).max(axis=2).min() > 1e-6
     assert manifest.reveals.startswith("1 centre, the mean of 5 distinct rows or more.")
 
@@ -365,7 +364,7 @@ def test_sparse_rows_are_found_among_many_columns():
     rows = sparse.random(300, 4000, 0.002, "csr", random_state=0)
     held = rows[:100].toarray().astype(np.float32)
     for array in (held.ravel(), held.T.ravel(), held):
-        found = rows_standing(rows, [RNG.normal(size=4000), array])
+        found = contained_rows(rows, [RNG.normal(size=4000), array])
         assert found[:100].all()
         assert (found == np.isin(np.arange(300), np.flatnonzero(found[:100]))).sum() >= 299
         assert rows_beyond_chance(rows, [array]) >= 99
@@ -378,7 +377,7 @@ def test_sparse_rows_are_found_among_many_columns():
 def test_small_numbers_stand_everywhere_by_chance():
     few = RNG.integers(1, 6, size=(300, 2)).astype(float)
     anything = RNG.integers(0, 8, size=4000).astype(np.float32)
-    assert rows_standing(few, [anything]).mean() > 0.5
+    assert contained_rows(few, [anything]).mean() > 0.5
     assert rows_beyond_chance(few, [anything]) == 0
     assert rows_beyond_chance(RNG.integers(0, 2, (50, 1)).astype(float), [anything]) == 0
 
@@ -394,6 +393,6 @@ def test_rows_are_found_wherever_they_stand(d):
         np.ravel(rows[30:40].T),
         np.c_[RNG.normal(size=10), rows[40:50]],
     ]
-    found = rows_standing(rows, arrays)
+    found = contained_rows(rows, arrays)
     assert found[:50].all()
     assert not found[50:].any()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from anymix.exceptions import InputError
 from anymix.exchange import check_different, check_name
-from anymix.exchange.names import MOST_BYTES, alike, is_name
+from anymix.exchange.source_names import MOST_BYTES, alike, is_name
 
 GOOD = [
     "Klinik München",

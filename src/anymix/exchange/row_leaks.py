@@ -1,4 +1,4 @@
-"""Do rows of numbers stand in arrays?  Found by one random projection, and then looked at whole."""
+"""Which rows of numbers do arrays contain?  Row matching by one random projection, then in full."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix.exchange.sparse_matches import made_up_of, standing_in
 
 NEAR = 1e-6  # relative; float32 keeps seven digits
 NEAR_HALF = 2e-3  # of arrays in float16, which keeps three
@@ -19,12 +18,77 @@ MADE_UP = 3000  # rows to tell chance by, of tables that have fewer
 TRIED = 200  # windows with the same projection that are looked at
 SHARED = 5  # rows with the same target: it is nobody's own
 MANY_DIGITS = 3  # numbers with more of them than this do not coincide by chance
+SPARSE_TRIED = 50  # lines with the same projection that are looked at
+CELLS = 2**20  # of sparse rows that are written out at a time
 
 Flags = NDArray[np.bool_]
 Rows = Any  # an array (n, d), or a sparse matrix of this shape
 
 
-def rows_standing(rows: Rows, arrays: Sequence[NDArray[Any]]) -> Flags:
+def standing_in(rows: Any, array: NDArray[Any], near: float) -> Flags:
+    """Which sparse rows (n, d) are lines of an array that is read as (m, d), or as (d, m)?
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> rows = csr_array([[0.0, 1.5, 0.0], [2.5, 0.0, 0.0]])
+    >>> standing_in(rows, np.array([9, 9, 9, 2.5, 0, 0]), 1e-6).tolist()
+    [False, True]
+    """
+    found = np.zeros(rows.shape[0], dtype=bool)
+    factors = _factors(rows.shape[1])
+    due, slack = rows @ factors, near * (abs(rows) @ np.abs(factors))
+    for lines in _tables(array, rows.shape[1]):
+        told = lines @ factors
+        order = np.argsort(told)
+        first = np.searchsorted(told[order], due - slack)
+        last = np.searchsorted(told[order], due + slack, "right")
+        for step in range(int(min(SPARSE_TRIED, (last - first).max(initial=0)))):
+            asked = np.flatnonzero(~found & (first + step < last))
+            found[asked] = _same(rows[asked], lines, order[first[asked] + step], near)
+    return found
+
+
+def made_up_of(rows: Any) -> Any:
+    """Sparse rows of which each feature comes from another row, without those that are real."""
+    rng = np.random.default_rng(0)
+    made_up = rows.tocsc(copy=True)
+    for start, stop in zip(made_up.indptr[:-1], made_up.indptr[1:], strict=True):
+        made_up.indices[start:stop] = rng.choice(rows.shape[0], stop - start, replace=False)
+    made_up.has_sorted_indices = False
+    made_up = made_up.tocsr()
+    factors = _factors(rows.shape[1])
+    told, real = made_up @ factors, np.sort(rows @ factors)
+    nearest = real[np.minimum(np.searchsorted(real, told - 1e-9), real.size - 1)]
+    return made_up[np.flatnonzero(np.abs(nearest - told) > 1e-9)]
+
+
+def _factors(d: int) -> FloatArray:
+    return np.random.default_rng(2).normal(size=d)
+
+
+def _tables(array: NDArray[Any], d: int) -> Iterator[FloatArray]:
+    if array.size < d or array.size % d:
+        return
+    numbers = np.asarray(array, dtype=float)
+    yield numbers.reshape(-1, d)
+    if array.size > d:
+        yield numbers.reshape(d, -1).T
+
+
+def _same(rows: Any, lines: FloatArray, places: NDArray[Any], near: float) -> Flags:
+    """Whether each row is the line at its place."""
+    found = np.zeros(len(places), dtype=bool)
+    size = max(1, CELLS // rows.shape[1])
+    for start in range(0, len(places), size):
+        some = slice(start, start + size)
+        plain = rows[some].toarray()
+        apart = np.abs(lines[places[some]] - plain)
+        found[some] = (apart <= near * (np.abs(plain) + 1e-3)).all(axis=1)
+    return found
+
+
+def contained_rows(rows: Rows, arrays: Sequence[NDArray[Any]]) -> Flags:
     """Which rows (n, d) stand in some array, all features side by side in their order?
 
     Arrays are read line by line, column by column, and as d lines; for sparse rows at multiples
@@ -34,7 +98,7 @@ def rows_standing(rows: Rows, arrays: Sequence[NDArray[Any]]) -> Flags:
     Examples
     --------
     >>> rows = np.array([[1.25, 7.5], [2.5, 3.75], [9.0, 9.5]])
-    >>> rows_standing(rows, [np.array([0, 2.5, 3.75]), np.array([[9.0, 1], [9.5, 2]])]).tolist()
+    >>> contained_rows(rows, [np.array([0, 2.5, 3.75]), np.array([[9.0, 1], [9.5, 2]])]).tolist()
     [False, True, True]
     """
     if hasattr(rows, "tocsr"):
@@ -83,14 +147,14 @@ def rows_beyond_chance(rows: Rows, arrays: Sequence[NDArray[Any]]) -> int:
     Rows of one such number, as of zeros alone, do not count: they stand in every constant.  Nor do
     rows with gaps whose numbers of few digits five rows or more share: they are nobody's own.
     """
-    found = rows_standing(rows, arrays) & ~_constant(rows)
+    found = contained_rows(rows, arrays) & ~_constant(rows)
     if not hasattr(rows, "tocsr"):
         found &= ~_shared(rows, found)
     if not found.any():
         return 0
     made_up = made_up_of(rows.tocsr()) if hasattr(rows, "tocsr") else _shuffled(rows)
     if made_up.shape[0]:
-        by_chance = float(rows_standing(made_up, arrays).mean())
+        by_chance = float(contained_rows(made_up, arrays).mean())
         # Of few rows, one or two more than are due are no sign.
         due = by_chance * len(found)
         most = max(2 * due, due + 3 * np.sqrt(due))

@@ -1,7 +1,7 @@
-"""What a folder tells of its training rows, measured on the very files that are handed over.
+"""Leaks of training rows, measured on the very files that are handed over.
 
-Rows, targets and rare words are looked for in predictor and density; the leaves of trees are
-counted.  What is found is said with numbers, and what holds rows is refused unless it is allowed.
+Rows, targets and rare words are searched for in predictor and density; the leaves of trees are
+counted.  The report gives numbers, and files that hold rows are refused unless that is allowed.
 """
 
 from __future__ import annotations
@@ -24,22 +24,74 @@ from anymix.exchange.contents import (
     FEW,
     Cells,
     cells_of,
+    dense,
+    documents_of,
     has_support_vectors,
     has_trees,
+    inputs_of_steps,
     numbers_in,
+    rare_entries,
+    searched_forms,
     words_in,
     words_of,
 )
-from anymix.exchange.entries import shortened
-from anymix.exchange.forms import comparable, dense, documents_of, forms_of, rare_entries
-from anymix.exchange.matches import (
+from anymix.exchange.manifest import shortened
+from anymix.exchange.predictor import OnnxPredictor
+from anymix.exchange.row_leaks import (
     answers_beyond_chance,
     numbers_beyond_chance,
     rows_beyond_chance,
 )
-from anymix.exchange.predictor import OnnxPredictor
 from anymix.exchange.tensors import TOKEN, Tensors
 from anymix.sources import Source
+from anymix.tables import Columns
+
+
+def said_of_categories(source: Source, rows: Any, reveals_rows: bool) -> str:
+    """Say how many words are listed, and refuse those that tell of single rows.
+
+    Words of a reference are public, whoever has them.
+
+    Examples
+    --------
+    >>> from anymix.tables import Column
+    >>> source = Source("north", None, columns=Columns((Column("sex", ("f", "m")),)))
+    >>> said_of_categories(source, np.array([[0.0], [1.0]] * 5), False)
+    ' It lists 2 words as categories of 1 column, each met by 5 training rows or more.'
+    """
+    if source.columns is None:
+        return ""
+    listed = [len(column.categories or ()) for column in source.columns]
+    if not sum(listed):
+        return ""
+    columns = sum(column.categories is not None for column in source.columns)
+    said = f" It lists {sum(listed)} words as categories of {columns} column{'s' * (columns > 1)}"
+    if getattr(source.density, "reference_", None) is not None:
+        return f"{said}, those of the reference."
+    if rows is None:
+        return f"{said}."
+    rare = rare_categories(source.columns, np.asarray(rows, dtype=float))
+    if rare and not reveals_rows:
+        raise AuditError(
+            f"the manifest of {source.name!r}",
+            f"lists {rare} categories that fewer than {FEW} training rows have; list those of "
+            f"{FEW} rows or more with Columns.of(X, least={FEW}), or allow it with "
+            "reveals_rows=True (--reveals-rows)",
+        )
+    met = f"{rare} met by fewer" if rare else f"each met by {FEW} training rows or more"
+    return f"{said}, {met}{f' than {FEW} training rows' if rare else ''}."
+
+
+def rare_categories(columns: Columns, rows: Any) -> int:
+    """How many categories are listed that fewer than five rows (n, d) have?"""
+    found = 0
+    for column, codes in zip(columns, rows.T, strict=True):
+        if column.categories is not None:
+            codes = codes[~np.isnan(codes)].astype(int)
+            counts = np.bincount(codes, minlength=len(column.categories))
+            found += int((counts[: len(column.categories)] < FEW).sum())
+    return found
+
 
 WORD = re.compile(r"\w+")
 ALLOW = "or allow it with reveals_rows=True (--reveals-rows)"
@@ -79,7 +131,7 @@ class Packed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Found:
+class LeakCounts:
     """How much of the training rows one file holds."""
 
     rows: int = 0
@@ -98,7 +150,7 @@ def training_of(source: Source, rows: Any, targets: Any) -> Training | None:
     return Training(held, targets, "rows that the density was fitted on")
 
 
-def say_or_refuse(
+def check_leaks(
     source: Source,
     packed: Packed,
     training: Training | None,
@@ -109,7 +161,7 @@ def say_or_refuse(
     """Say what the files reveal, or refuse them if that is more than was allowed."""
     said = "no density." if packed.density is None else shortened(packed.density.reveals())
     cells = cells_of(source.predictor)
-    predictor, density = Found(), Found()
+    predictor, density = LeakCounts(), LeakCounts()
     if training is not None and packed.text:
         training = training._replace(rows=documents_of(training.rows))
     if training is not None:
@@ -139,10 +191,10 @@ def _rows_in(model: Any, rows: Any, arrays: list[NDArray[Any]], text: bool) -> i
     rows = rows if hasattr(rows, "shape") else np.asarray(rows, dtype=float)
     if hasattr(model, "feature_names_in_") and not hasattr(rows, "columns"):
         rows = need("pandas").DataFrame(rows, columns=model.feature_names_in_)
-    forms = chain(() if text else (rows,), forms_of(model, rows))
+    forms = chain(() if text else (rows,), inputs_of_steps(model, rows))
     numbers = (form for form in forms if len(form.shape) == 2)
     found = (
-        rows_beyond_chance(r, arrays) for form in numbers for r in comparable(form, MOST_CELLS)
+        rows_beyond_chance(r, arrays) for form in numbers for r in searched_forms(form, MOST_CELLS)
     )
     return max(found, default=0)
 
@@ -213,12 +265,12 @@ def _places(whole: str, word: str) -> int:
     return count
 
 
-def _in_predictor(source: Source, training: Training, packed: Packed) -> Found:
+def _in_predictor(source: Source, training: Training, packed: Packed) -> LeakCounts:
     arrays, model = numbers_in(packed.graph), source.predictor
     words = rare_entries(model, training.rows) if packed.text else 0
     if words is None:
         words = rare_in_texts(training.rows, words_in(packed.graph))
-    return Found(
+    return LeakCounts(
         rows=_rows_in(model, training.rows, arrays, packed.text),
         targets=_targets_in(training, packed, arrays),
         words=words,
@@ -226,21 +278,21 @@ def _in_predictor(source: Source, training: Training, packed: Packed) -> Found:
     )
 
 
-def _in_density(source: Source, training: Training, packed: Packed) -> Found:
+def _in_density(source: Source, training: Training, packed: Packed) -> LeakCounts:
     if packed.text:
         # Of a vocabulary that all share, the form to hand over does not tell which words were met.
         hidden = getattr(packed.density, "_is_common", False)
         shared = set(getattr(source.density, "vocabulary", None) or ()) if hidden else set()
-        return Found(words=rare_words(training.rows, words_of(packed.arrays) - shared))
+        return LeakCounts(words=rare_words(training.rows, words_of(packed.arrays) - shared))
     numbers = [array for array in packed.arrays.values() if array.dtype == float]
-    rows = comparable(training.rows, MOST_CELLS)
-    return Found(max((rows_beyond_chance(form, numbers) for form in rows), default=0))
+    rows = searched_forms(training.rows, MOST_CELLS)
+    return LeakCounts(max((rows_beyond_chance(form, numbers) for form in rows), default=0))
 
 
 # --- said, or refused ---------------------------------------------------------------------------
 
 
-def _refuse(where: str, found: Found, cells: Cells, text: bool) -> None:
+def _refuse(where: str, found: LeakCounts, cells: Cells, text: bool) -> None:
     rows = "training documents as vectors of words" if text else "training rows as they are"
     held = {
         f"holds {found.rows} {rows}": found.rows,
@@ -256,12 +308,12 @@ def _refuse(where: str, found: Found, cells: Cells, text: bool) -> None:
         raise AuditError(where, f"{fault}; {REMEDIES['words']}")
 
 
-def _of_documents(predictor: Found, density: Found, training: Training) -> str:
+def _of_documents(predictor: LeakCounts, density: LeakCounts, training: Training) -> str:
     """Say what was found when both files were compared with documents.
 
     Examples
     --------
-    >>> _of_documents(Found(words=2), Found(), Training(["a b"] * 9))
+    >>> _of_documents(LeakCounts(words=2), LeakCounts(), Training(["a b"] * 9))
     'Compared with 9 training documents: none stands in the predictor as a vector of words; \
 2 words of fewer than 5 documents stand in the predictor, none in the density.'
     """
@@ -275,12 +327,12 @@ def _of_documents(predictor: Found, density: Found, training: Training) -> str:
     )
 
 
-def _of_rows(predictor: Found, density: Found, training: Training) -> str:
+def _of_rows(predictor: LeakCounts, density: LeakCounts, training: Training) -> str:
     """Say what was found when both files were compared with rows.
 
     Examples
     --------
-    >>> _of_rows(Found(), Found(2), Training(np.eye(9)))
+    >>> _of_rows(LeakCounts(), LeakCounts(2), Training(np.eye(9)))
     'Compared with 9 training rows: none stands in the predictor as it is, 2 in the density.'
     """
     standing = f"{_standing(predictor.rows)} as {'they are' if predictor.rows else 'it is'}"
@@ -293,6 +345,6 @@ def _standing(count: int) -> str:
     return f"{count or 'none'} {'stand' if count else 'stands'} in the predictor"
 
 
-def _of_targets(predictor: Found, training: Training) -> str:
+def _of_targets(predictor: LeakCounts, training: Training) -> str:
     found = f"; of their targets {predictor.targets or 'none'}"
     return found if _has_numbers(training) else ""

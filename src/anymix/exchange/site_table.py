@@ -16,7 +16,8 @@ rows together; docs/security.md says what is left to infer.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,20 +27,106 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from anymix._arrays import FloatArray, positions
-from anymix.exceptions import AuditError, InputError, MissingError
-from anymix.exchange.labels import all_classes, check_known
-from anymix.exchange.read import ReceivedSource, judge_at
+from anymix.exceptions import AuditError, InputError, MissingError, quoted
+from anymix.exchange.manifest import parse_json
+from anymix.exchange.read import ReceivedSource, all_classes, check_known, judge_at
 from anymix.exchange.rounding import round_outcomes, round_responsibilities
-from anymix.exchange.site_checks import (
-    LOSSES,
-    MOST_TOLD,
-    check_site,
-    evaluated_others,
-    site_head,
-)
-from anymix.exchange.tensors import dump, load
+from anymix.exchange.source_names import is_name
+from anymix.exchange.tensors import dump_arrays, load_arrays
 from anymix.sources import Tables, evaluate
 from anymix.storage import content_of, read_file, replacing
+
+LOSSES = {"classification": "cross_entropy", "regression": "squared"}
+FEWEST_ROWS = 2  # of one no error can be told
+MOST_SITES = 1000
+HEADER_BYTES, HEADER_MARKS = 2**20, 10_000
+# Sources give every class 1e-6 or more, and rounding a loss to a power of two can halve it twice.
+LEAST_PROBABILITY = 1e-7
+LARGEST_ERROR = 1e15  # its square is the largest loss that can be averaged
+BOUNDS = {
+    "cross_entropy": (LEAST_PROBABILITY, 1 + 1e-9),
+    "squared": (-LARGEST_ERROR, LARGEST_ERROR),
+}
+LARGEST_LOG = 1e100
+MOST_TOLD, SUM_TOLERANCE = 50, 1e-3  # of probabilities of all classes
+FINGERPRINT = re.compile("[0-9a-f]{64}")
+Head = tuple[str, str, tuple[str, ...], tuple[str, ...]]
+
+
+def site_head(content: NDArray[Any], path: Path) -> Head:
+    """Return site, loss, sources and fingerprints of a header that a stranger wrote."""
+    text = content.dtype == np.uint8 and content.ndim == 1 and content.size <= HEADER_BYTES
+    head = parse_json(content.tobytes(), str(path), HEADER_MARKS) if text else None
+    if not isinstance(head, dict) or type(head.get("schema")) is not int or head["schema"] != 1:
+        raise AuditError(path, "has no sound header")
+    if head.get("loss") not in LOSSES.values():
+        raise AuditError(path, f"has a header with the loss {quoted(head.get('loss'))}")
+    names = _texts(head.get("sources"), is_name, path)
+    prints = _texts(head.get("fingerprints"), FINGERPRINT.fullmatch, path)
+    if len(set(names)) < len(names) or len(prints) != len(names):
+        raise AuditError(path, "has a header that does not name each source once")
+    if head.get("site") not in names:
+        raise AuditError(path, "is from a site that is not one of its sources")
+    return head["site"], head["loss"], names, prints
+
+
+def _texts(given: Any, sound: Callable[[str], Any], path: Path) -> tuple[str, ...]:
+    listed = isinstance(given, list) and 0 < len(given) <= MOST_SITES
+    if not listed or not all(isinstance(one, str) and sound(one) for one in given):
+        raise AuditError(path, "has no sound header: its sources or fingerprints are none")
+    return tuple(given)
+
+
+def check_site(arrays: dict[str, NDArray[Any]], p: int, loss: str, path: Path) -> None:
+    """Refuse arrays of other shapes, and numbers that no honest site can have measured."""
+    log_r, outcomes = arrays["log_responsibilities"], arrays["outcomes"]
+    m = log_r.shape[-1] if log_r.ndim == 2 else 0
+    total = arrays.get("log_total", np.zeros(m))
+    if any(one.dtype != np.float64 for one in (log_r, outcomes, total)):
+        raise AuditError(path, "has arrays that are not numbers")
+    of_classes = loss == "cross_entropy" and outcomes.ndim == 3
+    classes = outcomes.shape[2:] if of_classes and 1 < outcomes.shape[2] <= MOST_TOLD else ()
+    if (log_r.shape, outcomes.shape, total.shape) != ((p, m), (p, m, *classes), (m,)):
+        raise AuditError(path, "has arrays of wrong shapes")
+    if m < FEWEST_ROWS:
+        raise AuditError(path, f"has {m} row(s), where {FEWEST_ROWS} or more are needed")
+    # NaN fails every comparison, so each line asks for what is right.
+    if not (log_r.max() <= 1e-6 and np.abs(logsumexp(log_r, axis=0)).max() < 1e-6):
+        raise AuditError(path, "has numbers that cannot be responsibilities or outcomes")
+    if not (np.abs(total[total != -np.inf]) <= LARGEST_LOG).all():
+        raise AuditError(path, "has a log_total that is no logarithm of a density")
+    _check_outcomes(outcomes, loss, path)
+
+
+def _check_outcomes(outcomes: NDArray[Any], loss: str, path: Path) -> None:
+    low, high = BOUNDS[loss]
+    wrong = ~((outcomes >= low) & (outcomes <= high))
+    if wrong.any():
+        k, i = np.argwhere(wrong)[0, :2]
+        found = float(outcomes[wrong][0])
+        raise AuditError(
+            path,
+            f"has the outcome {found:.3g} of source {k} at row {i}, where {low:g} to "
+            f"{high:g} are possible",
+        )
+    if outcomes.ndim == 3 and np.abs(outcomes.sum(axis=2) - 1).max() > SUM_TOLERANCE:
+        raise AuditError(path, "has probabilities of classes that do not sum to 1")
+
+
+def evaluated_others(found: Mapping[str, str], given: Mapping[str, str]) -> str:
+    """Say which sources a site has evaluated in place of those given: names and fingerprints.
+
+    Examples
+    --------
+    >>> evaluated_others({"north": "1f", "south": "2e"}, {"north": "1f", "south": "3d"})
+    'evaluated other sources than the given ones: south as packed another time; ask it to ...'
+    """
+    which = f"{', '.join(found)}, not {', '.join(given)}"
+    if set(found) == set(given):
+        anew = [name for name, one in given.items() if found[name] != one]
+        which = f"{', '.join(anew)} as packed another time"
+    return f"evaluated other sources than the given ones: {which}; ask it to evaluate these"
+
 
 MIN_ROWS = 20
 LIMIT = 2**28  # bytes: reading takes four times as much
@@ -178,7 +265,7 @@ class SiteTable:
         if self.log_total is not None:
             arrays["log_total"] = self.log_total
         with replacing(path) as temporary:
-            temporary.write_bytes(dump(arrays))
+            temporary.write_bytes(dump_arrays(arrays))
 
 
 def evaluate_site(
@@ -250,7 +337,7 @@ def read_site(path: str | Path) -> SiteTable:
     """Read and check a site's file; like a source folder it may come from a stranger."""
     path = Path(path)
     try:
-        arrays = load(read_file(path, LIMIT), str(path))
+        arrays = load_arrays(read_file(path, LIMIT), str(path))
     except FileNotFoundError as error:
         raise MissingError(path, f"does not exist; {GIVE}") from error
     except AuditError as error:

@@ -72,7 +72,7 @@ def _run(*arguments: str) -> int:
     return ask([*arguments])[0]
 
 
-class Strangers:
+class UntrustedFolders:
     """Draws cases; each is made in a folder of its own, which is cleared before the next."""
 
     def __init__(self, folder: Path):

@@ -15,10 +15,10 @@ from anymix.densities import GaussianKDE
 from anymix.exceptions import InputError
 from anymix.exchange import (
     AuditError,
-    dump,
+    dump_arrays,
     evaluate_site,
     join_sites,
-    load,
+    load_arrays,
     pack_source,
     read_site,
     read_sources,
@@ -85,8 +85,8 @@ def test_a_damaged_file_is_named(received, tmp_path):
     path = tmp_path / "north.site"
     evaluate_site(received, "north", X, Y).write(path)
     np.testing.assert_array_equal(read_site(path).outcomes.shape, (2, 60, 2))
-    arrays = dict(load(path.read_bytes())) | {"site": np.frombuffer(b"{", np.uint8)}
-    path.write_bytes(dump(arrays))
+    arrays = dict(load_arrays(path.read_bytes())) | {"site": np.frombuffer(b"{", np.uint8)}
+    path.write_bytes(dump_arrays(arrays))
     with pytest.raises(AuditError, match="is not plain JSON") as caught:
         read_site(path)
     assert caught.value.where == str(path)
@@ -200,5 +200,5 @@ def test_older_files_with_the_label_alone_are_read_beside_new_ones(coloured, tmp
 
 
 def test_of_many_classes_the_label_alone_is_told(coloured, monkeypatch):
-    monkeypatch.setattr("anymix.exchange.site.MOST_TOLD", 3)
+    monkeypatch.setattr("anymix.exchange.site_table.MOST_TOLD", 3)
     assert told(coloured)[0].outcomes.shape == (2, 600)

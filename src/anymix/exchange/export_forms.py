@@ -1,0 +1,314 @@
+"""Forms of an exported graph: by columns, in float32, and as a folder that MLflow opens.
+
+A graph by columns takes and gives columns, as tables have them.  Each output is one column, by the
+names that `anymix predict` gives them.  A table with categories has an input for each column;
+complete numbers go in as one X.  MLflow hands a DataFrame to ONNX column by column; MLflow itself
+is not needed to write its folder.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anymix._arrays import FloatArray
+from anymix.exceptions import InputError
+from anymix.exchange._optional import need
+from anymix.exchange.conversion import COMPARED_ROWS
+from anymix.exchange.manifest import Feature, MixedFeature, gaps_of
+from anymix.exchange.read import ReceivedSource, all_classes
+from anymix.sandbox import open_session
+from anymix.storage import to_yaml
+
+INNER = "anymix/"
+
+
+def by_columns(content: bytes, received: Sequence[ReceivedSource]) -> bytes:
+    """Return the graph of `export_onnx` with columns as its inputs and outputs."""
+    onnx = need("onnx")
+    model = onnx.compose.add_prefix(onnx.load_model_from_string(content), INNER)
+    features = received[0].manifest.features
+    parts = _Parts(onnx, model.graph)
+    given = parts.inputs(features)
+    names = [feature.name for feature in features]
+    outputs = parts.outputs(_named_outputs(received))
+    twice = sorted({value.name for value in outputs} & {*names, *(v.name for v in given)})
+    if twice:
+        raise InputError(
+            f"the feature {twice[0]!r}",
+            "has the name of a column that the model gives; rename it in the tables",
+        )
+    nodes = [*parts.before, *model.graph.node, *parts.after]
+    for field, values in (("node", nodes), ("input", given), ("output", outputs)):
+        model.graph.ClearField(field)
+        getattr(model.graph, field).extend(values)
+    model.graph.initializer.extend(parts.weights)
+    onnx.checker.check_model(model)
+    return bytes(model.SerializeToString())
+
+
+def _named_outputs(received: Sequence[ReceivedSource]) -> dict[str, list[str] | None]:
+    """Name the columns of each output of the graph; one that is a column keeps its name."""
+    classes = all_classes(received)
+    weights = [f"weight({one.manifest.name})" for one in received]
+    if classes is None:
+        return {"prediction": None, "weights": weights}
+    shares = [f"p({label})" for label in classes.tolist()]
+    return {"label": None, "probabilities": shares, "weights": weights}
+
+
+class _Parts:
+    """Nodes before and after a graph, with the constants that they need."""
+
+    def __init__(self, onnx: Any, graph: Any):
+        self.make, self.onnx, self.graph = onnx.helper, onnx, graph
+        self.before: list[Any] = []
+        self.after: list[Any] = []
+        self.weights: list[Any] = []
+        self.kinds = {
+            value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)
+        }
+
+    def constant(self, value: Any) -> str:
+        name = f"{INNER}column{len(self.weights)}"
+        self.weights.append(self.onnx.numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def inputs(self, features: Sequence[Feature]) -> list[Any]:
+        """Return one X of complete numbers, or a column for each feature."""
+        value, n = self.graph.input[0], len(features)
+        kind = self.kinds[value.name]
+        if not any(isinstance(feature, MixedFeature) for feature in features):
+            self.before.append(self.make.make_node("Identity", ["X"], [value.name]))
+            return [self.make.make_tensor_value_info("X", kind, ["n", n])]
+        found, columns = [], []
+        # Who has one input is given a table of one column.
+        shape: list[Any] = ["n", 1] if n == 1 else ["n"]
+        for j, feature in enumerate(features):
+            words = getattr(feature, "categories", None)
+            own = kind if words is None else self.onnx.TensorProto.STRING
+            found.append(self.make.make_tensor_value_info(feature.name, own, shape))
+            columns.append(self._numbers(j, feature.name, words, kind))
+        self.before.append(self.make.make_node("Concat", columns, [value.name], axis=1))
+        return found
+
+    def _numbers(self, j: int, name: str, words: Sequence[str] | None, kind: int) -> str:
+        """A column as numbers (n, 1): the place of each word, NaN for a gap or another word."""
+        flat, out = f"{INNER}flat{j}", f"{INNER}given{j}"
+        shape = self.constant(np.array([-1, 1]))
+        self.before.append(self.make.make_node("Reshape", [name, shape], [flat]))
+        if words is None:
+            return flat
+        codes = f"{INNER}codes{j}"
+        # A list without words would be no list of texts; no cell holds this one.
+        keys = list(words) or ["\N{REPLACEMENT CHARACTER}"]
+        node = self.make.make_node(
+            "LabelEncoder",
+            [flat],
+            [codes],
+            domain="ai.onnx.ml",
+            keys_strings=keys,
+            values_floats=[float(code) if words else np.nan for code in range(len(keys))],
+            default_float=float("nan"),
+        )
+        self.before += [node, self.make.make_node("Cast", [codes], [out], to=kind)]
+        return out
+
+    def outputs(self, named: dict[str, list[str] | None]) -> list[Any]:
+        """Return one output for each column."""
+        found = []
+        for output, columns in named.items():
+            inner = INNER + output
+            for j, name in enumerate(columns or [output]):
+                at = [self.constant(np.array(j))] if columns else []
+                node = ("Gather", {"axis": 1}) if columns else ("Identity", {})
+                self.after.append(self.make.make_node(node[0], [inner, *at], [name], **node[1]))
+                found.append(self.make.make_tensor_value_info(name, self.kinds[inner], ["n"]))
+        return found
+
+
+# The largest difference that is taken: of a probability, or of a prediction beside their spread.
+FLOAT32_TOLERANCE = 1e-3
+
+
+class Float32Difference(NamedTuple):
+    """The largest difference at `n_rows` rows, and the share of them that get another label.
+
+    Of probabilities it is as it is; of predictions it is beside their standard deviation.
+    """
+
+    largest: float
+    other_labels: float
+    n_rows: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether the difference is within what is taken; without rows nobody knows."""
+        return self.n_rows == 0 or self.largest <= FLOAT32_TOLERANCE
+
+    def __str__(self) -> str:
+        if not self.n_rows:
+            return "not compared with float64, as no density tells what rows look like"
+        moved = f", {100 * self.other_labels:.2g} % with another label" * (self.other_labels > 0)
+        return f"at most {self.largest:.1g} from float64 at {self.n_rows} rows{moved}"
+
+
+def float32_difference(wide: bytes, narrow: bytes, rows: FloatArray | None) -> Float32Difference:
+    """Compare two graphs of one model, which take float64 and float32, at rows (n, d)."""
+    if rows is None or not len(rows):
+        return Float32Difference(0.0, 0.0, 0)
+    due, found = _answers(wide, rows), _answers(narrow, rows.astype(np.float32))
+    numbers = "probabilities" if "probabilities" in due else "prediction"
+    scale = 1.0 if numbers == "probabilities" else float(due[numbers].std()) or 1.0
+    # What is not finite compares as false, and so counts as far.
+    apart = np.abs(found[numbers] - due[numbers]) / scale
+    largest = float(apart.max()) if np.isfinite(apart).all() else np.inf
+    other = float(np.mean(due["label"] != found["label"])) if "label" in due else 0.0
+    return Float32Difference(largest, other, len(rows))
+
+
+def _answers(content: bytes, rows: Any) -> dict[str, Any]:
+    session = open_session(content)
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, {"X": rows}), strict=True))
+
+
+def draws_of(received: Sequence[ReceivedSource]) -> FloatArray | None:
+    """Return rows drawn from the density of each source; None if one has none."""
+    densities = [one.source.density for one in received]
+    if any(density is None or not hasattr(density, "sample") for density in densities):
+        return None
+    drawn = [density.sample(COMPARED_ROWS, random_state=0) for density in densities]
+    return np.concatenate([np.asarray(rows, dtype=float) for rows in drawn])
+
+
+GRAPH = "model.onnx"
+MLFLOW_FILES = (
+    "MLmodel",
+    GRAPH,
+    "conda.yaml",
+    "input_example.json",
+    "python_env.yaml",
+    "requirements.txt",
+    "serving_input_example.json",
+)
+SIGNATURE_TYPES = {1: "float", 11: "double", 7: "long", 8: "string"}
+
+
+def mlflow_files(
+    content: bytes, features: Sequence[Feature], rows: FloatArray | None
+) -> dict[str, bytes]:
+    """Return the files of the folder, of a graph by columns.
+
+    The example is the mean of `rows` (n, d), and of words the first; no row is handed on.
+    """
+    model = need("onnx").load_model_from_string(content)
+    notes = {one.key: one.value for one in model.metadata_props}
+    example = _example(features, rows)
+    needs = ["mlflow", f"onnx=={version('onnx')}", f"onnxruntime=={version('onnxruntime')}"]
+    files = {
+        "MLmodel": to_yaml(_described(model, features, notes, len(content))),
+        "conda.yaml": to_yaml(_conda(needs)),
+        "input_example.json": json.dumps(example),
+        "python_env.yaml": to_yaml(_python_env()),
+        "requirements.txt": "\n".join(needs) + "\n",
+        "serving_input_example.json": json.dumps({"dataframe_split": example}),
+    }
+    return {GRAPH: content, **{name: text.encode() for name, text in files.items()}}
+
+
+def _described(
+    model: Any, features: Sequence[Feature], notes: dict[str, str], size: int
+) -> dict[str, Any]:
+    """Return what MLmodel says; its fields are those that MLflow writes."""
+    told = {key: value for key, value in notes.items() if key != "columns"}
+    return {
+        "flavors": {
+            "onnx": {
+                "code": None,
+                "data": GRAPH,
+                "onnx_session_options": None,
+                "onnx_version": version("onnx"),
+                "providers": ["CPUExecutionProvider"],
+            },
+            "python_function": {
+                "data": GRAPH,
+                "env": {"conda": "conda.yaml", "virtualenv": "python_env.yaml"},
+                "loader_module": "mlflow.onnx",
+                "python_version": platform.python_version(),
+            },
+        },
+        "metadata": told,
+        "model_size_bytes": size,
+        "model_uuid": uuid.uuid4().hex,
+        "saved_input_example_info": {
+            "artifact_path": "input_example.json",
+            "pandas_orient": "split",
+            "serving_input_path": "serving_input_example.json",
+            "type": "dataframe",
+        },
+        "signature": {
+            "inputs": json.dumps(_given(features)),
+            "outputs": json.dumps(_gives(model)),
+            "params": None,
+        },
+        "utc_time_created": str(datetime.now(UTC).replace(tzinfo=None)),
+    }
+
+
+def _given(features: Sequence[Feature]) -> list[dict[str, Any]]:
+    """Columns that go in; MLflow takes NaN for a number, and a word that is missing if told so."""
+    return [
+        {
+            "type": "double" if getattr(feature, "categories", None) is None else "string",
+            "name": feature.name,
+            "required": not gaps,
+        }
+        for feature, gaps in zip(features, gaps_of(features), strict=True)
+    ]
+
+
+def _gives(model: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": SIGNATURE_TYPES[value.type.tensor_type.elem_type],
+            "name": value.name,
+            "required": True,
+        }
+        for value in model.graph.output
+    ]
+
+
+def _example(features: Sequence[Feature], rows: FloatArray | None) -> dict[str, Any]:
+    """One row as pandas splits it."""
+    usual = np.zeros(len(features)) if rows is None else np.nan_to_num(rows).mean(axis=0)
+    words = [getattr(feature, "categories", None) for feature in features]
+    cells = [
+        float(f"{number:.3g}") if listed is None else next(iter(listed), "")
+        for listed, number in zip(words, usual, strict=True)
+    ]
+    return {"columns": [feature.name for feature in features], "data": [cells]}
+
+
+def _conda(needs: list[str]) -> dict[str, Any]:
+    python = f"python={platform.python_version()}"
+    return {
+        "channels": ["conda-forge"],
+        "dependencies": [python, "pip", {"pip": needs}],
+        "name": "mlflow-env",
+    }
+
+
+def _python_env() -> dict[str, Any]:
+    return {
+        "python": platform.python_version(),
+        "build_dependencies": ["pip", "setuptools", "wheel"],
+        "dependencies": ["-r requirements.txt"],
+    }
