@@ -141,21 +141,18 @@ class Block:
         """The fold of each row, (m,), of `folds`; some sources may be `spread` over many blocks."""
         n_folds, spread = int(arrays["folds"]), np.asarray(arrays.get("spread", ()))
         key = n_folds, spread.tobytes()
-        if key not in self._folds:
-            self._folds[key] = self._drawn(n_folds, np.flatnonzero(spread))
-        return self._folds[key].astype(np.intp)
-
-    def _drawn(self, n_folds: int, spread: IntArray) -> NDArray[np.int8]:
         tables = self.tables
         if n_folds == 1:
-            return np.zeros(tables.n_points, dtype=np.int8)
-        fold = draw_folds(tables, n_folds)
-        for k in spread:
-            # Rows begin with the first fold: where they are few in each block it would have most.
-            rows = tables.rows_of(k)
-            first = crc32(np.ascontiguousarray(tables.predictions[k, rows]).tobytes())
-            fold[rows] = (fold[rows] + first) % n_folds
-        return fold.astype(np.int8)
+            return np.zeros(tables.n_points, dtype=np.intp)
+        if key not in self._folds:
+            fold = draw_folds(tables, n_folds)
+            for k in np.flatnonzero(spread).tolist():
+                # Rows begin with the first fold: where they are few in each block it had most.
+                rows = tables.rows_of(k)
+                first = crc32(np.ascontiguousarray(tables.predictions[k, rows]).tobytes())
+                fold[rows] = (fold[rows] + first) % n_folds
+            self._folds[key] = fold.astype(np.int8)
+        return self._folds[key].astype(np.intp)
 
     def training_rows(self, arrays: Mapping[str, Any]) -> Tables:
         """The rows of all folds but one; of all of them where that is -1."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from operator import add
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,9 +91,11 @@ class Blocks:
         self.blocks = [Block(block) if isinstance(block, Tables) else block for block in blocks]
         self.map, self.together, self.most_rows = map, together, most_rows
         self.in_memory: Block | None = None
-        self._sketched: dict[str, None] = {}
+        # What was learned from a sample or a sketch of the rows: sentences, in order.
+        self.sketched: dict[str, None] = {}
         if not self.blocks:
             raise ValueError("rows in blocks need one block at least; got none.")
+        self._count()
 
     @classmethod
     def of(cls, rows: Tables | Blocks) -> Blocks:
@@ -114,69 +116,28 @@ class Blocks:
         responses = self.ask(name, options, arrays)
         return {key: reduce(add, (one[key] for one in responses)) for key in responses[0]}
 
-    @once
-    def _counted(self) -> list[Arrays]:
+    def _count(self) -> None:
+        """Count the rows of each source in each block, (blocks, p), and see what they are."""
         counts = self.ask("count", {}, {"folds": 1})
         for name in ("classes", "at_label", "has_densities"):
             if len({float(one[name]) for one in counts}) > 1:
                 raise ValueError(f"blocks must agree in {name.replace('_', ' ')}; these do not.")
         if len({one["rows"].shape for one in counts}) > 1:
             raise ValueError("blocks must have the same sources; these have more or fewer.")
-        return counts
-
-    @once
-    def rows(self) -> IntArray:
-        """The rows of each source in each block, (blocks, p)."""
-        return np.array([one["rows"][0] for one in self._counted], dtype=np.intp)
-
-    @property
-    def n_sources(self) -> int:
-        """p."""
-        return int(self.rows.shape[1])
-
-    @property
-    def n_points(self) -> int:
-        """m."""
-        return int(self.rows.sum())
-
-    @property
-    def n_classes(self) -> int | None:
-        """How many classes there are, or None for numbers."""
-        return int(self._counted[0]["classes"]) or None
-
-    @property
-    def blind_references(self) -> list[str]:
-        """What predicts without a look at any row; see `blind_values`."""
-        if self.n_classes:
-            return ["chance"]
-        return [] if self._counted[0]["at_label"] else ["a constant"]
-
-    @property
-    def mean_target(self) -> float:
-        """The mean of all targets, where they are numbers."""
-        return float(sum(one["target_sum"] for one in self._counted)) / self.n_points
-
-    @property
-    def whole(self) -> Flags:
-        """Which sources have all their rows in one block, (p,)."""
-        return np.asarray((self.rows > 0).sum(axis=0) <= 1)
-
-    @property
-    def alike(self) -> bool:
-        """Whether the rows of each source lie in one block, and have equal weights there."""
-        light = np.min([one["lightest"] for one in self._counted], axis=0)
-        heavy = np.max([one["heaviest"] for one in self._counted], axis=0)
-        return bool(self.whole.all() and (heavy - light <= 1e-9 * heavy).all())
-
-    @once
-    def n_folds(self) -> int:
-        """How many folds the rows are assigned to: one where a source has too few."""
-        return N_FOLDS if self.rows.sum(axis=0).min() >= FEWEST_ROWS else 1
-
-    @property
-    def folds(self) -> Arrays:
-        """How folds are drawn: how many, and which sources are in several blocks."""
-        return {"folds": np.array(self.n_folds), "spread": ~self.whole}
+        self.rows: IntArray = np.array([one["rows"][0] for one in counts], dtype=np.intp)
+        self.n_sources, self.n_points = self.rows.shape[1], int(self.rows.sum())
+        self.n_classes = int(counts[0]["classes"]) or None
+        self.at_label = bool(counts[0]["at_label"])
+        self.has_densities = bool(counts[0]["has_densities"])
+        self.mean_target = float(sum(one["target_sum"] for one in counts)) / max(self.n_points, 1)
+        # Which sources have all their rows in one block, and whether these count alike there, too.
+        self.whole: Flags = np.asarray((self.rows > 0).sum(axis=0) <= 1)
+        light = np.min([one["lightest"] for one in counts], axis=0)
+        heavy = np.max([one["heaviest"] for one in counts], axis=0)
+        self.alike = bool(self.whole.all() and (heavy - light <= 1e-9 * heavy).all())
+        # One fold where a source has too few rows.
+        self.n_folds = N_FOLDS if self.rows.sum(axis=0).min() >= FEWEST_ROWS else 1
+        self.folds: Arrays = {"folds": np.array(self.n_folds), "spread": ~self.whole}
 
     @once
     def by_fold(self) -> Arrays:
@@ -184,14 +145,11 @@ class Blocks:
         counts = self.total("count", {}, self.folds)
         return {name: counts[name] for name in ("weighed", "weights")}
 
-    def sketch(self, sentence: str) -> None:
-        """Note that something was learned from a sample or a sketch."""
-        self._sketched[sentence] = None
-
-    @property
-    def sketched(self) -> tuple[str, ...]:
-        """What was learned from a sample or a sketch of the rows, in sentences."""
-        return tuple(self._sketched)
+    def homes(self, set_aside: Sequence[int]) -> Flags:
+        """Which sources learn their pools in the block that has all their rows, (p,)."""
+        homes = self.whole.copy()
+        homes[list(set_aside)] = False
+        return homes
 
     def training_folds(self) -> list[TrainingFold]:
         """All rows but those of each fold; all of them where there is one."""
@@ -201,12 +159,13 @@ class Blocks:
 
     def novelty(self) -> Novelty | None:
         """What is usual at home, where there are densities: all of it, or quantiles."""
-        if not self._counted[0]["has_densities"]:
+        if not self.has_densities:
             return None
         if self.in_memory is not None:
             return Novelty.from_tables(self.in_memory.tables)
         found = self.ask("novelty", {}, {"quantiles": QUANTILES})
-        self.sketch(f"Novelty knows {QUANTILES} quantiles of each source's log-densities at home.")
+        sentence = f"Novelty knows {QUANTILES} quantiles of each source's log-densities at home."
+        self.sketched[sentence] = None
         return Novelty(tuple(_joined_quantiles(found, k) for k in range(self.n_sources)))
 
     def cross_losses(self, loss: str | Loss) -> tuple[FloatArray, FloatArray]:
@@ -253,16 +212,12 @@ def in_threads(function: Callable[[Any], Any], given: Iterable[Any], /) -> list[
         return list(pool.map(function, things))
 
 
-class TrainingFold(NamedTuple):
-    """All rows but those of one fold, or all of them where that is -1: one combination's lesson."""
+class TrainingFold:
+    """All rows but those of one fold, or all of them where that is -1."""
 
-    blocks: Blocks
-    without: int = -1
-
-    @property
-    def arrays(self) -> Arrays:
-        """Which rows a query is about."""
-        return self.blocks.folds | {"without": np.array(self.without)}
+    def __init__(self, blocks: Blocks, without: int = -1):
+        self.blocks, self.without = blocks, without
+        self.arrays: Arrays = blocks.folds | {"without": np.array(without)}
 
     def counted(self, name: str) -> FloatArray:
         """Rows with weight ("weighed"), or "weights", of each source in this fold, (p,)."""
@@ -278,15 +233,9 @@ class TrainingFold(NamedTuple):
         sums = BlockDomainSums(self, set_aside)
         return [TemperatureScaling(kind).fit_sums(sums) for kind in TemperatureScaling.KINDS]
 
-    def homes(self, set_aside: Sequence[int]) -> Flags:
-        """Which sources learn their pools in the block that has all their rows, (p,)."""
-        homes = self.blocks.whole.copy()
-        homes[list(set_aside)] = False
-        return homes
-
     def consult(self, loss: str | Loss, set_aside: Sequence[int]) -> Consulting | None:
         """Let each source learn from the others at home, or by a sample of its rows."""
-        homes = {"homes": self.homes(set_aside)}
+        homes = {"homes": self.blocks.homes(set_aside)}
         found = self.blocks.total("pools", {"loss": loss}, homes | self.arrays)
         spread = ~self.blocks.whole
         spread[list(set_aside)] = False
@@ -313,9 +262,8 @@ class TrainingFold(NamedTuple):
         given = {"shares": shares, "seed": np.array(max(self.without, 0))}
         found = blocks.ask("sample", {}, given | self.arrays)
         if (shares[spread] < 1).any():
-            blocks.sketch(
-                f"Pools of sources whose rows are spread over blocks learned from {most} rows each."
-            )
+            sentence = "Pools of sources whose rows are spread over blocks learned from "
+            blocks.sketched[f"{sentence}{most} rows each."] = None
         joined = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
         predictions = np.ascontiguousarray(np.moveaxis(joined["predictions"], 0, 1))
         y, classes = joined["targets"], blocks.n_classes
@@ -326,7 +274,7 @@ class TrainingFold(NamedTuple):
             joined["domain"].astype(np.intp),
             joined["weight"],
             None if classes is None else np.arange(classes),
-            at_label=bool(blocks._counted[0]["at_label"]),
+            at_label=blocks.at_label,
         )
 
     def problem(
@@ -339,7 +287,7 @@ class TrainingFold(NamedTuple):
     ) -> Any:
         """The problem of z after consulting, under a calibration; options are loss and rule."""
         given = pack_calibration(calibration) | pack_consulting(consulting) | self.arrays
-        given |= {"eta": np.array(eta), "homes": self.homes(set_aside)}
+        given |= {"eta": np.array(eta), "homes": self.blocks.homes(set_aside)}
         if self.blocks.in_memory is not None:
             return self.blocks.in_memory.make_problem(options, given)
         return BlocksProblem(self.blocks, options, given | {"totals": self.counted("weights")})

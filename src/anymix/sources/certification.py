@@ -77,10 +77,10 @@ class JudgedAverage:
         self.options |= {} if measure is None else {"measure": measure}
         self.judge = measure_of(measure, loss, self.blocks.n_classes)
         self.n_folds = len(used.parts) if judged == "folds" else 1
-        homes = self.blocks.whole.copy()
-        homes[list(set_aside)] = False
         self.folds = self.blocks.folds | {"folds": np.array(self.n_folds)}
-        self.arrays: Arrays = pack_average(used) | self.folds | {"homes": homes}
+        self.arrays: Arrays = (
+            pack_average(used) | self.folds | {"homes": self.blocks.homes(set_aside)}
+        )
 
     @once
     def held_out(self) -> HeldOut | None:
@@ -132,10 +132,6 @@ class JudgedAverage:
             **told,
         )
 
-    def references(self, clip: float | None, names: Sequence[str]) -> tuple[ReferenceLoss, ...]:
-        """What others lose on the rows of the source where they are worst."""
-        return references(self.blocks, self.options, clip, names)
-
 
 def references(
     blocks: Blocks, options: dict[str, Any], clip: float | None, names: Sequence[str] = ()
@@ -149,7 +145,9 @@ def references(
     sums = blocks.total("beside", options, given)
     total = blocks.by_fold["weights"].sum(axis=0)
     means = sums["plain"] / total, sums["clipped"] / total
-    return reference_table(blocks.blind_references, *means, names)
+    # Errors alone do not tell what was to be predicted.
+    blind = [] if blocks.at_label else ["a constant"]
+    return reference_table(["chance"] if blocks.n_classes else blind, *means, names)
 
 
 def _mean_bound(same: Sequence[Bound]) -> Bound:
@@ -280,7 +278,7 @@ def certify_average(average: JudgedAverage, grounds: Grounds | None = None) -> C
     certificate = _of_fit(average.summary, average.judge, grounds, crossed, used, price)
     return replace(
         certificate,
-        beside=average.references(certificate.clip, grounds.names),
+        beside=references(average.blocks, average.options, certificate.clip, grounds.names),
         bounds=average.theorems(Assumptions()),
         n_candidates=float(grounds.ways),
         covers="" if grounds.fresh else FOLD_MODELS,
@@ -364,7 +362,9 @@ def certify_tables(
     known: dict[str, Any] = {"z": used.z, "eta": used.eta, "loss": average.judge.name}
     found = certify_rows(average.summary, options, **known, assumptions=given)
     bounds = average.theorems(given) if measure is None else ()
-    return replace(found, bounds=bounds, beside=average.references(found.clip, ()))
+    return replace(
+        found, bounds=bounds, beside=references(average.blocks, average.options, found.clip)
+    )
 
 
 def _bound_options(

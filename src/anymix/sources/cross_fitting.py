@@ -9,6 +9,7 @@ import numpy as np
 
 from anymix._arrays import FloatArray, IntArray
 from anymix.core import (
+    Certificate,
     Combination,
     CrossFittedCombination,
     Loss,
@@ -175,16 +176,16 @@ def moments_by_source(values: FloatArray, tables: Tables) -> FloatArray:
 def joined_solution(
     solutions: Sequence[Solution],
     combination: CrossFittedCombination,
-    losses: FloatArray,
-    own: FloatArray,
+    certificate: Certificate,
+    judged: str,
 ) -> Solution:
-    """One answer for all parts: losses (p,) as judged without the rows, and what was spent."""
-    first = solutions[0]
-    if len(solutions) == 1:
-        return first
-    z = simplex.clean(combination.z)
+    """One solution for all folds: losses as judged without the rows, and what was spent."""
+    if judged == "alone":
+        return solutions[0]
+    losses, own = certificate.source_losses, certificate.own_losses
+    z = solutions[0].z if judged == "new" else simplex.clean(combination.z)
     return replace(
-        first,
+        solutions[0],
         z=z,
         gamma=gap(losses, z),
         robust_loss=float(losses.max()),

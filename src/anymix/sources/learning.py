@@ -22,7 +22,6 @@ from anymix.core import (
     Solution,
     automatic_shrinkage,
     check_n_sources,
-    gap,
     simplex,
     solve,
 )
@@ -157,7 +156,7 @@ def learn(
     return Learned(
         combination=used,
         certificate=certificate,
-        solution=_solution([one.solution for one in results], used, certificate, training),
+        solution=joined_solution([one.solution for one in results], used, certificate, judged),
         calibration_report=mean_report(
             [one.report for one in results], (training or blocks).n_points
         ),
@@ -165,29 +164,7 @@ def learn(
         cross_losses=blocks.cross_losses(settings.loss),
         held_out=average.held_out,
         advice=_consulting_gain(average),
-        sketched=blocks.sketched,
-    )
-
-
-def _solution(
-    solutions: list[Solution],
-    used: CrossFittedCombination,
-    certificate: Certificate,
-    training: TrainingRows | None,
-) -> Solution:
-    """One solution for all folds, with the losses that rows new to it measure."""
-    L, own = certificate.source_losses, certificate.own_losses
-    solution = joined_solution(solutions, used, L, own)
-    if training is None:
-        return solution
-    return replace(
-        solution,
-        gamma=gap(L, solution.z),
-        robust_loss=float(L.max()),
-        regret=float((L - own).max()),
-        source_losses=L,
-        own_losses=own,
-        seen=None,
+        sketched=tuple(blocks.sketched),
     )
 
 
@@ -206,7 +183,7 @@ def learn_fold(rows: Tables | TrainingFold, settings: LearningSettings) -> FoldR
     loss, aside, together = settings.loss, settings.set_aside, fold.blocks.together
     consulting = fold.consult(loss, aside) if settings.consult else None
     options = {"loss": loss, "rule": settings.rule}
-    tried = list(_calibrations(fold, settings))
+    tried = list(calibrations(fold, settings))
     problems = [
         fold.problem(options, settings.eta, consulting, calibration, aside)
         for calibration, _ in tried
@@ -250,18 +227,13 @@ def find_z(problem: Problem, settings: LearningSettings, **options: Any) -> Solu
 
 
 def calibrations(
-    tables: Tables, settings: LearningSettings
+    rows: Tables | TrainingFold, settings: LearningSettings
 ) -> Iterator[tuple[Calibration | None, CalibrationReport | None]]:
     """Yield what is tried: own and shared temperatures, each at several sharpnesses."""
-    yield from _calibrations(TrainingFold(Blocks.of(tables)), settings)
-
-
-def _calibrations(
-    fold: TrainingFold, settings: LearningSettings
-) -> Iterator[tuple[Calibration | None, CalibrationReport | None]]:
     if not settings.calibrate:
         yield None, None
         return
+    fold = TrainingFold(Blocks.of(rows)) if isinstance(rows, Tables) else rows
     aside = settings.set_aside
     scalings = fold.scalings(aside)
     # Nobody speaks for a source that is set aside: it has what all share, and no offset.
