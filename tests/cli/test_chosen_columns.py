@@ -172,15 +172,6 @@ def test_whole_numbers_stay_whole_in_parquet(world, run, tmp_path):
     assert (tmp_path / "p.csv").read_text().splitlines()[1].startswith(f"{2**60 + 1},")
 
 
-def test_the_ids_of_a_regression_are_known_as_ours(numbers, run, tmp_path):
-    path, _ = _with_ids(numbers, tmp_path)
-    words = ["predict", numbers.model, path, "--id", "id", "--out", tmp_path / "p.csv"]
-    assert run(*words).status == 0
-    assert run(*words, "--force").status == 0
-    (tmp_path / "p.csv").write_text("name,prediction\nme,good\n")
-    assert "is not known to be written by this command" in run(*words, "--force").err
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [

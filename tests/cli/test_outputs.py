@@ -39,7 +39,7 @@ COMMANDS = ["predict", "site", "export", "report"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_file_is_replaced_by_force_and_only_if_it_is_ours(name, writes, run, tmp_path):
+def test_a_file_is_replaced_by_force_alone(name, writes, run, tmp_path):
     words, suffix = writes[name]
     out = tmp_path / f"out{suffix}"
     assert run(*words, out).status == 0
@@ -52,9 +52,10 @@ def test_a_file_is_replaced_by_force_and_only_if_it_is_ours(name, writes, run, t
     assert run(*words, out, "--force").status == 0
     assert out.stat().st_mode & 0o777 == 0o600
     out.write_bytes(b"a,b,y\n1,2,3\n")
-    kept = run(*words, out, "--force")
-    assert "is not known to be written by this command, so it is kept" in kept.err
+    assert run(*words, out).status == 3
     assert out.read_bytes() == b"a,b,y\n1,2,3\n"
+    assert run(*words, out, "--force").status == 0
+    assert out.read_bytes() != b"a,b,y\n1,2,3\n"
     out.write_bytes(b"")  # as mktemp makes it
     assert run(*words, out).status == 0
     assert not list(tmp_path.glob(".*"))

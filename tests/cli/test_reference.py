@@ -243,16 +243,12 @@ def test_summaries_must_agree(clinics, run, tmp_path):
     assert not (tmp_path / "r.json").exists()
 
 
-def test_what_exists_is_replaced_only_if_it_is_ours(clinics, run, tmp_path):
+def test_what_exists_is_replaced_by_force_alone(clinics, run, tmp_path):
     out = tmp_path / "r.json"
     words = ["reference", "join", *clinics.summaries, "--out", out]
     assert run(*words).status == 0
     assert "exists already" in run(*words).err
     assert run(*words, "--force").status == 0
-    out.write_text('{"mine": 1}')
-    said = run(*words, "--force")
-    assert said.status == 3
-    assert out.read_text() == '{"mine": 1}'
     own = run("reference", "join", *clinics.summaries, "--out", clinics.summaries[0], "--force")
     assert "is read by this command" in own.err
 

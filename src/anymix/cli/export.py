@@ -14,8 +14,6 @@ from anymix.cli.outputs import (
     check_apart,
     check_folder,
     check_suffix,
-    is_card,
-    is_graph,
     output,
 )
 from anymix.cli.table_reader import read_rows
@@ -93,7 +91,7 @@ def _export(args: Namespace) -> Exported:
 
 
 def _write_graph(args: Namespace, record: dict[str, Any]) -> str:
-    with output(args.out, [args.model], args.force, is_graph) as temporary:
+    with output(args.out, [args.model], args.force) as temporary:
         found = _export(args)
         temporary.write_bytes(found.content)
     columns = found.received[0].manifest.columns
@@ -113,7 +111,7 @@ def _write_mlflow(args: Namespace, record: dict[str, Any]) -> str:
 
 
 def _write_card(args: Namespace, record: dict[str, Any]) -> str:
-    with output(args.card, [args.model], args.force, is_card) as temporary:
+    with output(args.card, [args.model], args.force) as temporary:
         facts = CardFacts(**card_facts(read_model(args.model).received))  # type: ignore[typeddict-item]
         text = render_card(summarise_folder(args.model), facts)
         temporary.write_text(text, encoding="utf-8", newline="\n")

@@ -16,7 +16,7 @@ from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.columns import NO_ROWS
 from anymix.cli.console import Console
 from anymix.cli.engine_option import DASK, add_engine, asked
-from anymix.cli.outputs import add_force, is_prediction, output
+from anymix.cli.outputs import add_force, output
 from anymix.cli.table_reader import CHUNK_ROWS, Chunk, read_chunks
 from anymix.cli.table_writer import Writer, kind_to_write, writing
 from anymix.exceptions import InputError
@@ -60,11 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--chunk-rows", type=count, default=CHUNK_ROWS, help="rows held in memory at a time"
     )
     add_engine(parser, {"chunks": "here, chunk by chunk", "dask": DASK})
-    add_force(
-        parser,
-        "a table of predictions (all the columns that this command writes, or the sole column "
-        "prediction with nothing but numbers)",
-    )
+    add_force(parser, "a table")
 
 
 def run(args: Namespace, console: Console) -> int:
@@ -72,7 +68,7 @@ def run(args: Namespace, console: Console) -> int:
     kind = kind_to_write(args.out)
     inputs = [args.model, args.table]
     with (
-        output(args.out, inputs, args.force, is_prediction, suffix=".csv") as temporary,
+        output(args.out, inputs, args.force, suffix=".csv") as temporary,
         writing(temporary, kind) as out,
     ):
         n, seconds = predict(args, console, out)

@@ -12,8 +12,6 @@ from anymix.cli.outputs import add_force, output
 from anymix.cli.reference_files import (
     REFERENCE,
     SUMMARY,
-    is_reference,
-    is_summary,
     read_summary,
     write_part,
 )
@@ -54,7 +52,7 @@ def run_summary(args: Namespace, console: Console) -> int:
     """Run `reference summary`."""
     check_name(args.name)
     choice = Choice.of(args)
-    with output(args.out, [args.rows], args.force, is_summary) as temporary:
+    with output(args.out, [args.rows], args.force) as temporary:
         rows = read_training_table(
             args.rows, args.target, None, least=args.min_count, choice=choice
         )
@@ -99,7 +97,7 @@ def add_join_arguments(parser: ArgumentParser) -> None:
 
 def run_join(args: Namespace, console: Console) -> int:
     """Run `reference join`."""
-    with output(args.out, args.summaries, args.force, is_reference) as temporary:
+    with output(args.out, args.summaries, args.force) as temporary:
         summaries = [read_summary(path) for path in args.summaries]
         names = [summary.name for summary in summaries]
         check_different(names, "summaries", "give one of each site")

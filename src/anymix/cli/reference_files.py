@@ -58,21 +58,3 @@ def _read(path: Path, kind: str, build: Callable[[Any], T]) -> T:
         return build(data["content"])
     except ValueError as error:
         raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error
-
-
-def is_summary(path: Path) -> bool:
-    """Whether a file is one that `reference summary` writes."""
-    return _is(read_summary, path)
-
-
-def is_reference(path: Path) -> bool:
-    """Whether a file is one that `reference join` writes."""
-    return _is(read_reference, path)
-
-
-def _is(read: Callable[[Path], Any], path: Path) -> bool:
-    try:
-        read(path)
-    except (ValueError, OSError):
-        return False
-    return True

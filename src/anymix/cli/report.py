@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from anymix.cli.argument_types import name
 from anymix.cli.console import Console
 from anymix.cli.measures import add_measure
-from anymix.cli.outputs import add_force, check_apart, check_suffix, is_page, output
+from anymix.cli.outputs import add_force, check_apart, check_suffix, output
 from anymix.models import summarise_folder
 from anymix.report import render
 
@@ -27,7 +27,7 @@ def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     check_apart(args.out, [args.model])
     check_suffix(args.out, "an HTML page", (".html", ".htm"))
-    with output(args.out, [args.model], args.force, is_page) as temporary:
+    with output(args.out, [args.model], args.force) as temporary:
         record = summarise_folder(args.model, args.title, args.measure)
         render(record, temporary)
     console.result(f"wrote {args.out}", record, args.out)

@@ -12,7 +12,7 @@ from anymix.cli.argument_types import count, name, source_name, table
 from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.held_out import ask_sources
-from anymix.cli.outputs import add_force, is_site, output
+from anymix.cli.outputs import add_force, output
 from anymix.cli.table_reader import read_rows
 from anymix.exchange import MIN_ROWS, SiteTable, bits_for_a_spy, read_alike
 from anymix.sources import warn_of_training_rows
@@ -50,7 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     inputs = [*args.sources, args.rows]
-    with output(args.out, inputs, args.force, is_site) as temporary:
+    with output(args.out, inputs, args.force) as temporary:
         with console.working("asking the sources"):
             found = evaluate(args)
         found.write(temporary, exact=True)
