@@ -366,7 +366,11 @@ def parse_manifest(content: bytes) -> Manifest:
         f"has schema {quoted(data.get('schema'))}; this version reads {SCHEMA}",
     )
     fields = exact(data, Manifest)
-    _check_source_name(fields["name"])
+    check(isinstance(fields["name"], str), "has no usable name")
+    try:
+        check_name(fields["name"])
+    except InputError as error:
+        raise AuditError(MANIFEST, f"has no usable name: {error}".rstrip(".")) from error
     check(fields["task"] in TASKS, f"names the task {quoted(fields['task'])}; known are {TASKS}")
     kind, known = fields["density"], (*sorted(density_kinds()), NONE)
     check(kind in known, f"names the density {quoted(kind)}; known are {known}")
@@ -378,14 +382,6 @@ def parse_manifest(content: bytes) -> Manifest:
     check(rows is None or is_count(rows), f"has n_rows {quoted(rows)}")
     fields["files"] = _files(fields["files"])
     return Manifest(**fields)
-
-
-def _check_source_name(name: Any) -> None:
-    check(isinstance(name, str), "has no usable name")
-    try:
-        check_name(name)
-    except InputError as error:
-        raise AuditError(MANIFEST, f"has no usable name: {error}".rstrip(".")) from error
 
 
 def _classes(classes: Any, task: str) -> tuple[str | int, ...] | None:

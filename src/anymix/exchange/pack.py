@@ -39,7 +39,7 @@ from anymix.exchange.manifest import (
     same_codes,
 )
 from anymix.exchange.predictor import OnnxPredictor
-from anymix.exchange.site_table import LOSSES
+from anymix.exchange.site_table import LOSS_OF_TASK
 from anymix.exchange.source_names import check_name
 from anymix.exchange.tensors import (
     Tensors,
@@ -231,7 +231,7 @@ def _measured(manifest: Manifest, packed: OnnxPredictor, X: Any, y: ArrayLike) -
         classes=manifest.classes,
         columns=manifest.columns,
     )
-    loss = LOSSES[manifest.task]
+    loss = LOSS_OF_TASK[manifest.task]
     losses = evaluate([blind], X, classes).labelled(y, 0).point_losses(loss)
     return OwnLoss(loss, float(losses.mean()), losses.size)
 

@@ -149,21 +149,15 @@ def _open(folder: Path) -> Opened:
     return folder, content, manifest
 
 
-def expected(manifest: Manifest) -> Expected:
-    """Say what the predictor of this manifest takes and gives."""
-    return Expected(
-        manifest.features[0].dtype,
-        len(manifest.features),
-        1 if manifest.classes is None else len(manifest.classes),
-        manifest.classes is not None,
-    )
-
-
 def _predictor(
     folder: Path, content: dict[str, bytes], manifest: Manifest, own: Any, others: Any
 ) -> OnnxPredictor:
+    classes = manifest.classes
+    n_columns = 1 if classes is None else len(classes)
+    dtype, n_features = manifest.features[0].dtype, len(manifest.features)
+    expected = Expected(dtype, n_features, n_columns, classes is not None)
     try:
-        return audit(content[PREDICTOR], expected(manifest), own, others)
+        return audit(content[PREDICTOR], expected, own, others)
     except Refused as refusal:
         raise AuditError(folder / PREDICTOR, f"cannot be trusted: {refusal}") from refusal
 
@@ -185,14 +179,11 @@ def _typical_rows(density: Any, opened: Opened) -> NDArray[Any]:
         raise AuditError(folder / DENSITY, "has no finite density at rows drawn from it")
     if rows.dtype == object:
         return np.asarray(rows)
-    unfit = (np.abs(rows) >= FAR) | (np.isnan(rows) & ~_may_be_empty(manifest))
-    return np.asarray(rows[~unfit.any(axis=1)])
-
-
-def _may_be_empty(manifest: Manifest) -> NDArray[np.bool_]:
-    """Tell which columns may hold a gap, (d,): those that say so, and words, which may be new."""
+    # Missing values are allowed where a column says so, and of categories, which may be new.
     mixed = (f if isinstance(f, MixedFeature) else None for f in manifest.features)
-    return np.array([f is not None and (f.gaps or f.categories is not None) for f in mixed])
+    may_lack = [f is not None and (f.gaps or f.categories is not None) for f in mixed]
+    unfit = (np.abs(rows) >= FAR) | (np.isnan(rows) & ~np.array(may_lack))
+    return np.asarray(rows[~unfit.any(axis=1)])
 
 
 def _others(rows: Sequence[NDArray[Any]], k: int) -> NDArray[Any]:

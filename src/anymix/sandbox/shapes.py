@@ -28,6 +28,9 @@ Shape = tuple[Size, ...]
 class Refused(Exception):
     """One sentence on what is wrong with a graph, without its full stop."""
 
+    def __init__(self, cause: str):
+        super().__init__(cause)
+
 
 class Value(NamedTuple):
     """A shape, and the numbers of a constant, or the sizes that `Shape` read off another value."""
