@@ -18,9 +18,8 @@ from anymix.engines.chunks import (
     ask_in_chunks,
     parquet_tables,
     problem_in_chunks,
-    tables_in_chunks,
 )
-from anymix.engines.store import Store
+from anymix.engines.store import Store, StoredTables
 from anymix.exceptions import InputError
 
 # So few that no search begins on some of them, which chunks draw in another way.
@@ -157,7 +156,7 @@ def test_tables_come_back_as_they_went_but_for_float32(whole):
         log_masses=heavy.log_masses - 1e5,
     )
     with Store() as store:
-        (part,) = tables_in_chunks([shifted], store)
+        part = StoredTables.keep(shifted, store)
         found = part.tables()
     np.testing.assert_allclose(found.outcomes(), heavy.outcomes(), atol=1e-6)
     np.testing.assert_allclose(
@@ -171,7 +170,7 @@ def test_tables_come_back_as_they_went_but_for_float32(whole):
 def test_tables_of_labels_come_back(whole):
     known = labels(whole)
     with Store() as store:
-        found = tables_in_chunks([known], store)[0].tables()
+        found = StoredTables.keep(known, store).tables()
     np.testing.assert_array_equal(found.targets, known.targets)
     np.testing.assert_allclose(found.predictions, known.predictions, rtol=1e-6)
 

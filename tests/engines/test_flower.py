@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,7 +51,9 @@ def settings_of(world, out, **changed):
 
 def learn(world, out, grid=None, **changed):
     grid = grid_of(world) if grid is None else grid
-    return federate(grid, world.expected, settings_of(world, out, **changed), lambda text: None)
+    settings = settings_of(world, out, **changed)
+    taught, sites = federate(grid, world.expected, settings, lambda text: None)
+    return SimpleNamespace(taught=taught, sites=sites)
 
 
 def at_hand(world, task, **changed):

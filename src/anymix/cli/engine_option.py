@@ -32,7 +32,7 @@ def engine(text: str, names: tuple[str, ...]) -> Engine:
     name, equals, address = text.partition("=")
     if name not in names:
         raise ArgumentTypeError(f"it must be {' or '.join(names)}, but is {text!r}")
-    if equals and not (ENGINES[name].takes_address and address):
+    if equals and not (ENGINES[name] is not map_here and address):
         raise ArgumentTypeError(
             f"an address is that of a scheduler, as in dask=HOST:8786: {text!r}"
         )
@@ -57,4 +57,4 @@ def asked(engine: Engine | None, whom: Any) -> AbstractContextManager[Callable[.
     """Return what asks a model, or sources, about items: here, or by the workers of a cluster."""
     if engine is None:
         return map_here(whom)
-    return ENGINES[engine.name].evaluate(whom, engine.address)
+    return ENGINES[engine.name](whom, engine.address)

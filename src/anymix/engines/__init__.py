@@ -12,7 +12,7 @@ from anymix.engines.chunks import (
     parquet_tables,
     problem_in_chunks,
 )
-from anymix.engines.cluster import ENGINES, Evaluator, map_here, map_on_cluster
+from anymix.engines.cluster import ENGINES, map_here, map_on_cluster
 from anymix.engines.domains import FeaturePart, fit_domain_classifier
 from anymix.engines.flower_app import ADDRESS, write_app
 from anymix.engines.store import Store
@@ -22,7 +22,6 @@ __all__ = [
     "ADDRESS",
     "ENGINES",
     "ChunkedTrainingRows",
-    "Evaluator",
     "FeaturePart",
     "PartitionedProblem",
     "RowSplit",

@@ -24,7 +24,7 @@ from threadpoolctl import ThreadpoolController
 
 from anymix._arrays import FloatArray, source_numbers
 from anymix.core import Loss, SeenRowsSketch
-from anymix.engines.store import Prepared, Store, StoredProblem, StoredTables, joined
+from anymix.engines.store import Store, StoredProblem, StoredTables, joined, prepare_problem
 from anymix.exceptions import InputError
 from anymix.exchange import need
 from anymix.sources import (
@@ -81,11 +81,6 @@ def ask_in_chunks(
         return evaluate(sources, X, classes).labelled(y, domain)
 
     return iter(map(ask, batches))
-
-
-def tables_in_chunks(parts: Iterable[Tables], store: Store) -> list[StoredTables]:
-    """Keep tables in a store, one part for each."""
-    return [StoredTables.keep(tables, store) for tables in parts]
 
 
 class ChunkedProblem(PartitionedProblem):
@@ -155,8 +150,9 @@ def problem_in_chunks(
     ...     problem.n_points, solve(problem).status
     (300, 'converged')
     """
-    prepare = partial(Prepared.of, loss=loss, eta=eta, rule=rule)
-    found = [part.keep(store) for part in map(prepare, _pieces(parts))]
+    prepare = partial(prepare_problem, loss=loss, eta=eta, rule=rule)
+    prepared = map(prepare, _pieces(parts))
+    found = [StoredProblem(store.keep(**arrays), *known) for arrays, known in prepared]
     if not found:
         raise InputError("a problem in chunks", "needs rows; the batches have none")
     totals = np.sum([part.totals for part in found], axis=0)

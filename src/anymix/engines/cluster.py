@@ -7,7 +7,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from anymix.exceptions import InputError
 from anymix.exchange import need
@@ -132,17 +132,11 @@ def map_here(model: Any, address: str | None = None) -> Iterator[Callable[..., I
     yield lambda ask, items: (ask(model, item) for item in items)
 
 
-class Evaluator(NamedTuple):
-    """How an engine evaluates a model on many items, and whether it takes a cluster's address."""
-
-    evaluate: Callable[..., AbstractContextManager[Callable[..., Iterator[Any]]]]
-    takes_address: bool = False
-
-
-# Every engine that a command knows by name.
-ENGINES = {
-    "auto": Evaluator(map_here),
-    "memory": Evaluator(map_here),
-    "chunks": Evaluator(map_here),
-    "dask": Evaluator(map_on_cluster, takes_address=True),
+# How each engine that a command knows by name evaluates a model; others than `map_here` take an
+# address.
+ENGINES: dict[str, Callable[..., AbstractContextManager[Callable[..., Iterator[Any]]]]] = {
+    "auto": map_here,
+    "memory": map_here,
+    "chunks": map_here,
+    "dask": map_on_cluster,
 }

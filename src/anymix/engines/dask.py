@@ -372,7 +372,7 @@ def dealt_out(tables: Blocks, most: int, keep: Any) -> tuple[Tables, BlockTraini
 def _taken(part: Block, before: IntArray, deal: RowSplit, judge: bool) -> Tables:
     """Return the rows of a part that judge, or the others; so many of each source came before."""
     tables, judges = part.tables, np.zeros(part.tables.n_points, dtype=bool)
-    domain = np.asarray(tables.sample_domain)
+    domain = tables.domain
     for k, first in enumerate(before.tolist()):
         own = np.flatnonzero(domain == k)
         judges[own] = deal.drawn(k, first, own.size)[0]

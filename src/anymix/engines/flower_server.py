@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -354,16 +354,9 @@ class Settings:
         )
 
 
-class Federated(NamedTuple):
-    """What sites have taught, and the sites, as they were asked."""
-
-    taught: Learned
-    sites: Sites
-
-
 def federate(
     grid: Any, expected: Mapping[str, str], settings: Settings, say: Callable[[str], None]
-) -> Federated:
+) -> tuple[Learned, Sites]:
     """Learn from the sites of a grid, and write the model folder.
 
     What was answered is kept beside it until it is written, so that a fit which was broken off can
@@ -391,7 +384,7 @@ def federate(
         told = {"rounds": sites.n_rounds, "rows": rows, "left": sites.left}
         write_taught(place, received, goal, taught, told)
     journal.clear()
-    return Federated(taught, sites)
+    return taught, sites
 
 
 def what_left(sites: Sites) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, Self, cast
+from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -158,7 +158,7 @@ class StoredTables:
     def keep(cls, tables: Tables, store: Store) -> StoredTables:
         """Write labelled tables into a store."""
         total = np.logaddexp.reduce(tables.log_masses, axis=0)
-        y, domain = np.asarray(tables.targets), np.asarray(tables.sample_domain)
+        y, domain = np.asarray(tables.targets), tables.domain
         said = tables.predictions - y if tables.predictions.ndim == 2 else tables.predictions
         arrays: dict[str, NDArray[Any]] = {
             "log_r": tables.log_masses - np.where(np.isneginf(total), 0.0, total),
@@ -189,37 +189,27 @@ class StoredTables:
         return Tables(log_masses, said, y, found["domain"].astype(np.intp), weight, *known)
 
 
-class Prepared(NamedTuple):
-    """What a part of a problem is kept as: arrays, and what is known of them."""
+def prepare_problem(
+    tables: Tables, loss: str | Loss, eta: float, rule: str
+) -> tuple[dict[str, NDArray[Any]], tuple[Any, ...]]:
+    """Make the problem of labelled tables: arrays to be kept, and what else a `StoredProblem` has.
 
-    arrays: dict[str, NDArray[Any]]
-    bounds: NDArray[np.intp]
-    loss: Loss
-    eta: float
-    totals: FloatArray
-
-    @classmethod
-    def of(cls, tables: Tables, loss: str | Loss, eta: float, rule: str) -> Prepared:
-        """Make the problem of labelled tables; the totals are those of this part alone."""
-        domain, weight = np.asarray(tables.sample_domain), tables.sample_weight
-        totals = np.bincount(domain, weight, len(tables.log_masses)).astype(float)
-        near = np.maximum(tables.log_responsibilities(), LEAST)
-        # A source without points here has no total yet, and needs none.
-        found = replace(tables, log_masses=near).problem(
-            loss, eta, rule, np.where(totals > 0, totals, 1.0)
-        )
-        h, y = found.predictions, found.targets
-        if found.loss.of_error:
-            h, y = h - y, np.zeros(0)
-        arrays = {"masses": found.masses, "said": h, "targets": y}
-        if weight is not None:
-            arrays["weight"] = weight[np.argsort(domain, kind="stable")]
-        bounds = cast(OwnMeasure, found.measure).bounds
-        return cls(arrays, bounds, found.loss, found.eta, totals)
-
-    def keep(self, store: Store) -> StoredProblem:
-        """Write the arrays into a store."""
-        return StoredProblem(store.keep(**self.arrays), *self[1:])
+    The totals are those of this part alone.
+    """
+    totals = np.bincount(tables.domain, tables.sample_weight, tables.n_sources).astype(float)
+    near = np.maximum(tables.log_responsibilities(), LEAST)
+    # A source without points here has no total yet, and needs none.
+    problem = replace(tables, log_masses=near).problem(
+        loss, eta, rule, np.where(totals > 0, totals, 1.0)
+    )
+    h, y = problem.predictions, problem.targets
+    if problem.loss.of_error:
+        h, y = h - y, np.zeros(0)
+    arrays = {"masses": problem.masses, "said": h, "targets": y}
+    if tables.sample_weight is not None:
+        arrays["weight"] = tables.sample_weight[np.argsort(tables.domain, kind="stable")]
+    bounds = cast(OwnMeasure, problem.measure).bounds
+    return arrays, (bounds, problem.loss, problem.eta, totals)
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def learn_pools(tables: Tables, loss: Loss, set_aside: Sequence[int] = ()) -> di
     """Learn the pool of each source that has rows here, and is not set aside, where it is sure."""
     if not can_be_pooled(tables, loss):
         return {}
-    domain = np.asarray(tables.sample_domain)
+    domain = tables.domain
     pools: dict[int, Pool] = {}
     for k in sorted({int(k) for k in np.unique(domain)} - set(set_aside)):
         part = tables.taken(np.flatnonzero(domain == k))
@@ -105,7 +105,7 @@ def learn_pools(tables: Tables, loss: Loss, set_aside: Sequence[int] = ()) -> di
 
 def crossed(tables: Tables, consulting: Consulting, pools: dict[int, Pool]) -> Tables:
     """Let sources hear each other, each at its own rows by pools that were learned without them."""
-    heard, domain = consulting.heard(tables.predictions), np.asarray(tables.sample_domain)
+    heard, domain = consulting.heard(tables.predictions), tables.domain
     for k, pool in pools.items():
         heard[k, domain == k] = pool.crossed
     return replace(tables, predictions=heard)
@@ -134,7 +134,7 @@ def consulting_of(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Consult
     form = "labels" if labels else "positive" if loss.positive else "numbers"
     none = Consulting.none(p, form, tables.predictions.shape[-1])
     weights, offset, reach = none.weights, none.offset, none.reach
-    domain = np.asarray(tables.sample_domain)
+    domain = tables.domain
     for k, pool in pools.items():
         weights[k], offset[k] = pool.weights, pool.offset
         if not labels:
@@ -145,9 +145,9 @@ def consulting_of(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Consult
 
 
 def _advice(tables: Tables, pools: dict[int, Pool], loss: Loss) -> ConsultingGain:
-    domain, losses = np.asarray(tables.sample_domain), tables.point_losses(loss)
+    domain, losses = tables.domain, tables.point_losses(loss)
     p = len(losses)
-    weight = np.ones(domain.size) if tables.sample_weight is None else tables.sample_weight
+    weight = tables.weights
     homes = [domain == k for k in range(p)]
     own = np.array([np.average(losses[k, h], weights=weight[h]) for k, h in enumerate(homes)])
     gains, errors = np.zeros((2, p))

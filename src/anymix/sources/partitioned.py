@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from builtins import map as builtin_map
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, Protocol, Self
 
@@ -108,22 +107,14 @@ class SummedProblem(ABC):
         return self.viewed("thinned", n / self.n_points, int(rng.integers(2**31)))
 
 
-@dataclass(frozen=True)
-class AskProblem:
-    """A question to a part that is a `Problem`, through views of it; it can be sent anywhere."""
-
-    steps: tuple[Step, ...]
-    question: str
-    given: tuple[Any, ...] = ()
-
-    def __call__(self, part: Any) -> Any:
-        """Answer it."""
-        for step, given in self.steps:
-            part = thinned(part, *given) if step == "thinned" else getattr(part, step)(*given)
-        if self.question == "counted":
-            return part.n_points, part.own_losses
-        found = getattr(part, self.question)
-        return found(*self.given) if callable(found) else found
+def _respond(part: Any, steps: tuple[Step, ...], question: str, given: tuple[Any, ...]) -> Any:
+    """Answer for a part that is a `Problem`, through views of it."""
+    for step, settings in steps:
+        part = thinned(part, *settings) if step == "thinned" else getattr(part, step)(*settings)
+    if question == "counted":
+        return part.n_points, part.own_losses
+    found = getattr(part, question)
+    return found(*given) if callable(found) else found
 
 
 def thinned(problem: Any, share: float, seed: int) -> Any:
@@ -174,7 +165,8 @@ class PartitionedProblem(SummedProblem):
 
     def answers(self, question: str, *given: Any) -> Iterator[Any]:
         """Ask every part, in their order."""
-        return iter(self.map(AskProblem(self.steps, question, given), self.parts))
+        respond = partial(_respond, steps=self.steps, question=question, given=given)
+        return iter(self.map(respond, self.parts))
 
     def viewed(self, step: str, *given: Any) -> PartitionedProblem:
         """Return the same parts seen through one step more; nothing is computed or moved."""

@@ -132,12 +132,12 @@ class Influence(Record):
 
 def find_influence(tables: Tables, goal: LearningSettings, names: Sequence[str]) -> Influence:
     """Find z anew without the rows of each site, and without each source; compare the losses."""
-    p = len(tables.log_masses)
+    p = tables.n_sources
     _check_number(p)
     few = _thinned(tables)
     # Pools are learned by each source from its own rows: those of another site do not move them.
     said, settled = consulted_for(few, goal).tables, replace(goal, consult=False)
-    base, domain = _losses(said, settled), np.asarray(few.sample_domain)
+    base, domain = _losses(said, settled), few.domain
     rows, sources = np.zeros((2, 2, p, p))
     for j in range(p):
         aside = tuple(sorted({*goal.set_aside, j}))
@@ -153,10 +153,10 @@ def find_influence(tables: Tables, goal: LearningSettings, names: Sequence[str])
 
 def _at_home(tables: Tables, base: FloatArray, goal: LearningSettings) -> tuple[FloatArray, ...]:
     """L_k, ε_k, and how likely the rows of each source are its own."""
-    domain = np.asarray(tables.sample_domain)
+    domain = tables.domain
     own = domain, np.arange(domain.size)
     values = base, tables.point_losses(goal.loss)[own], np.exp(tables.log_responsibilities()[own])
-    p = len(tables.log_masses)
+    p = tables.n_sources
     return tuple(np.array([_mean(tables, v, k)[0] for k in range(p)]) for v in values)
 
 
@@ -170,8 +170,8 @@ def _check_number(p: int) -> None:
 
 def _thinned(tables: Tables) -> Tables:
     """Keep some thousand points, of each site alike, and sort them by site."""
-    domain, rng = np.asarray(tables.sample_domain), np.random.default_rng(0)
-    p = len(tables.log_masses)
+    domain, rng = tables.domain, np.random.default_rng(0)
+    p = tables.n_sources
     most = max(FEWEST, POINTS // p)
     most = max(1, min(most, NUMBERS * domain.size // (p * tables.predictions.size)))
     kept = [rng.permutation(np.flatnonzero(domain == k))[:most] for k in range(p)]
@@ -183,10 +183,10 @@ def _losses(tables: Tables, goal: LearningSettings) -> FloatArray:
 
     The calibration is the one that serves best where all sources weigh alike.
     """
-    if len(tables.log_masses) == 1:
+    if tables.n_sources == 1:
         return tables.point_losses(goal.loss)[0]
     tables = consulted_for(tables, goal).tables
-    equal = simplex.uniform(len(tables.log_masses))
+    equal = simplex.uniform(tables.n_sources)
 
     def problem(calibration: Calibration | None) -> Problem:
         return tables.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
@@ -203,7 +203,7 @@ def _losses(tables: Tables, goal: LearningSettings) -> FloatArray:
 
 def _harm(tables: Tables, differences: FloatArray, j: int) -> FloatArray:
     """Mean and error of paired differences (m,) over the rows of each site but j: (2, p)."""
-    harm = np.zeros((2, len(tables.log_masses)))
+    harm = np.zeros((2, tables.n_sources))
     for k in range(harm.shape[1]):
         if k != j:
             harm[:, k] = _mean(tables, differences, k)
@@ -212,7 +212,7 @@ def _harm(tables: Tables, differences: FloatArray, j: int) -> FloatArray:
 
 def _mean(tables: Tables, values: FloatArray, k: int) -> tuple[float, float]:
     """Mean over the rows of site k, and its standard error."""
-    there = np.asarray(tables.sample_domain) == k
+    there = tables.domain == k
     x = values[there]
     w = np.ones(x.size) if tables.sample_weight is None else tables.sample_weight[there]
     w = w / w.sum()

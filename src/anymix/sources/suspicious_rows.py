@@ -54,7 +54,7 @@ def training_rows(tables: Tables, sources: Sequence[Source]) -> list[str]:
 
     Own losses are stated in the cross-entropy of labels, and in the squared error of numbers.
     """
-    c, domain = tables.n_classes, np.asarray(tables.sample_domain)
+    c, domain = tables.n_classes, tables.domain
     judge = measure_of(None, "squared" if c is None else "cross_entropy", c)
     if all(source.own_loss is None for source in sources):
         return []
@@ -95,7 +95,7 @@ def _beside_others(tables: Tables) -> tuple[FloatArray, NDArray[np.bool_], NDArr
     """Shares of rows of k that are likelier at j, whether j's model is better there, and rows."""
     outcomes, masses = tables.outcomes(), tables.log_masses
     losses = outcomes**2 if tables.n_classes is None else -np.log(np.maximum(outcomes, 1e-300))
-    domain, p = np.asarray(tables.sample_domain), len(masses)
+    domain, p = tables.domain, len(masses)
     shares, better = np.zeros((p, p)), np.zeros((p, p), dtype=bool)
     for k in np.unique(domain):
         home = domain == k
@@ -137,13 +137,13 @@ class Seen(Record):
     @classmethod
     def of(cls, tables: Tables, X: Any = None) -> Self:
         """Remember rows by what sources say of them and, where they are given, by themselves."""
-        domain = np.asarray(tables.sample_domain)
+        domain = tables.domain
         rows = None if X is None else SeenRows.of(content_of(X), domain)
         return cls(rows, SeenRows.of(_said(tables), domain))
 
     def sources(self, tables: Tables, X: Any = None) -> list[int]:
         """Return the sources, by number, whose rows here have been seen."""
-        domain = np.asarray(tables.sample_domain)
+        domain = tables.domain
         homes = [(int(k), np.flatnonzero(domain == k)) for k in np.unique(domain)]
         said, known = _said(tables), self.rows
         found = {k for k, rows in homes if self.said.have_seen(said[rows], k)}
@@ -166,7 +166,7 @@ def add_to_sketch(sketch: SeenRowsSketch, tables: Tables) -> None:
     >>> Seen(None, sketch.seen_rows()).sources(tables.taken(np.arange(20, 40)))
     [0]
     """
-    sketch.add(_said(tables), np.asarray(tables.sample_domain))
+    sketch.add(_said(tables), tables.domain)
 
 
 def _said(tables: Tables) -> FloatArray:
