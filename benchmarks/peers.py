@@ -19,7 +19,7 @@ from anymix._arrays import FloatArray
 from anymix.core import Problem, simplex
 from anymix.core.losses import CrossEntropy
 from anymix.core.problem import gap
-from anymix.core.solvers.decomposition import decompose
+from anymix.core.solvers.dca import decompose
 
 
 class Found(NamedTuple):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from anymix.core import Budget, Problem, SolverWarning, solve
-from anymix.core.guarantees.candidates import MOST_SOURCES
-from anymix.core.solvers import methods, worst
+from anymix.core.guarantees.certifying import MOST_SOURCES
+from anymix.core.solvers import methods, minimax
 from tests.core.loss_cases import CASES, make_problem
 
 
@@ -63,8 +63,8 @@ def test_more_budget_is_never_worse():
 
 
 def test_a_part_of_the_points_serves_until_all_are_asked(monkeypatch):
-    monkeypatch.setattr(worst, "FEW_POINTS", 50)
-    monkeypatch.setattr(worst, "FEW_A_SOURCE", 5)
+    monkeypatch.setattr(minimax, "FEW_POINTS", 50)
+    monkeypatch.setattr(minimax, "FEW_A_SOURCE", 5)
     problem = make_problem(CASES[0], seed=5, p=4, m=1000)
     with pytest.warns(SolverWarning, match="budget"):
         found = solve(problem, "robust", budget=Budget(0.3))

@@ -17,7 +17,7 @@ from anymix.core import (
     learn_yardstick,
     limits_without,
 )
-from anymix.core.error_scale import TILTS, least_count
+from anymix.core.conformal import TILTS, least_count
 
 seeds = st.integers(0, 10**6)
 alphas = st.sampled_from([0.05, 0.1, 0.2, 1 - 0.9, 0.35])

@@ -11,7 +11,7 @@ from scipy.special import log_softmax, softmax
 
 from anymix.core import Consulting, get_loss, learn_pool, losses_at
 from anymix.core import pooling as inside
-from anymix.core.pool_forms import LabelPools, NumberPools
+from anymix.core.pooling import LabelPools, NumberPools
 
 NUMBERS = ("squared", "absolute", "pinball", "huber", "poisson_log")
 

@@ -5,7 +5,7 @@ import pytest
 
 from anymix.core import Problem, solve
 from anymix.core.guarantees.bounds import PAPERS, Assumptions, Bound, Measured
-from anymix.core.guarantees.contradiction import REGRET, mark_contradicted
+from anymix.core.guarantees.premises import REGRET, mark_contradicted
 from tests.core.test_bounds import bounds_of, named
 
 

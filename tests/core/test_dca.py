@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anymix.core import SolverWarning, simplex, solve
-from anymix.core.solvers.dca import dca
-from anymix.core.solvers.decomposition import decompose
+from anymix.core.solvers.dca import dca, decompose
 from experiments import synthetic
 from tests.core.loss_cases import CASES, every_loss, make_problem, smooth_loss
 

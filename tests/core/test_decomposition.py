@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from anymix.core import Problem, simplex
 from anymix.core.losses import CrossEntropy
-from anymix.core.solvers.decomposition import decompose
+from anymix.core.solvers.dca import decompose
 from tests.core.loss_cases import CASES, central_difference, make_problem
 
 # Distinct conditionals (the own measure) have a decomposition of γ for the cross-entropy only.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from anymix.core import simplex
-from anymix.core.solvers.decomposition import decompose
+from anymix.core.solvers.dca import decompose
 from anymix.core.solvers.interior import minimise_max, step_to_boundary
 from experiments.synthetic import random_regression
 

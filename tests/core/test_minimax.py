@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from anymix.core import SetAside, simplex, solve
-from anymix.core.solvers import worst
+from anymix.core.solvers import minimax
 from anymix.core.solvers.minimax import descend
-from anymix.core.solvers.oracle import Oracle
-from anymix.core.solvers.penalty import Penalty
+from anymix.core.solvers.oracle import Oracle, Penalty
 from experiments import synthetic
 from tests.core.loss_cases import CASES, make_problem
 
@@ -97,9 +96,9 @@ def test_perfect_sources_have_no_kinks_to_round():
 def test_the_equilibrium_is_a_start_where_descents_end_above_it(monkeypatch):
     problem = make_problem(CASES[0], seed=3)
     wanted, asked = solve(problem, "regret").regret, []
-    level = worst.find_equilibrium
-    monkeypatch.setattr(worst, "_reachable", lambda request, oracle: -np.inf)
-    monkeypatch.setattr(worst, "find_equilibrium", lambda *args: asked.append(1) or level(*args))
+    level = minimax.find_equilibrium
+    monkeypatch.setattr(minimax, "_reachable", lambda request, oracle: -np.inf)
+    monkeypatch.setattr(minimax, "find_equilibrium", lambda *args: asked.append(1) or level(*args))
     assert solve(problem, "regret").regret <= wanted + 1e-12
     assert asked == [1]
 

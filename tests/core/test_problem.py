@@ -73,7 +73,7 @@ def test_blocks_change_nothing(case, sizes, own, monkeypatch):
         return [problem.source_losses(z), *problem.losses_and_jacobian(z), problem.hessian(z, lam)]
 
     whole = everything()
-    monkeypatch.setattr("anymix.core.measures.BLOCK_NUMBERS", 1)
+    monkeypatch.setattr("anymix.core.averaging.BLOCK_NUMBERS", 1)
     assert len(list(problem.measure.blocks())) == -(-m // 256)
     for one, other in zip(whole, everything(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-13)

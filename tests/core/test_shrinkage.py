@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anymix.core import Problem, simplex, solve
-from anymix.core.solvers.penalty import Penalty
-from anymix.core.solvers.shrinkage import automatic_shrinkage, paired_standard_errors
+from anymix.core.solvers.methods import automatic_shrinkage, paired_standard_errors
+from anymix.core.solvers.oracle import Penalty
 from tests.core.loss_cases import CASES, central_difference, make_problem
 
 

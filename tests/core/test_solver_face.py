@@ -7,12 +7,17 @@ import numpy as np
 import pytest
 
 from anymix.core import Solution, simplex, solve
-from anymix.core.solvers import methods, worst
+from anymix.core.solvers import methods, minimax
 from anymix.core.solvers.equilibrium import find_equilibrium
-from anymix.core.solvers.found import Found, judged
 from anymix.core.solvers.minimax import descend
-from anymix.core.solvers.oracle import Oracle, Solvable, SumOverPoints
-from anymix.core.solvers.penalty import Penalty
+from anymix.core.solvers.oracle import (
+    Oracle,
+    Penalty,
+    Solvable,
+    SolverResult,
+    SumOverPoints,
+    with_status,
+)
 from experiments import synthetic
 from tests.core.loss_cases import CASES, make_problem
 
@@ -69,7 +74,7 @@ def test_the_wrappers_have_what_is_stated_and_no_more():
 @pytest.mark.parametrize("own", [False, True], ids=["pooled", "own"])
 def test_solve_asks_for_no_more_than_it_states(objective, many, own, monkeypatch):
     monkeypatch.setattr(methods, "MANY_POINTS", many)
-    monkeypatch.setattr(worst, "FEW_POINTS", many // 5)
+    monkeypatch.setattr(minimax, "FEW_POINTS", many // 5)
     problem = make_problem(CASES[1], seed=2, own=own, p=3, m=600)
     one, other = solve(problem, objective), solve(Bare(problem), objective)
     assert one.status == other.status == "converged"
@@ -127,7 +132,7 @@ def test_a_method_is_a_function_and_a_line_in_the_table(monkeypatch):
     def stay(request):
         oracle = Oracle(request.problem, 0.0)
         losses = oracle.losses(request.first)
-        return oracle.billed(judged(request.first, float(losses.max()), 0.0, request.tol))
+        return oracle.billed(with_status(request.first, float(losses.max()), 0.0, request.tol))
 
     monkeypatch.setitem(methods.METHODS, ("robust", "stay"), stay)
     problem = make_problem(CASES[0], 0)
@@ -149,7 +154,7 @@ def test_every_method_answers_with_one_record(objective):
         if named != objective:
             continue
         found = function(methods.Request(*asked))
-        assert isinstance(found, Found), method
+        assert isinstance(found, SolverResult), method
         assert found.value == pytest.approx(of[objective](found.z), abs=1e-12), method
         assert found.status in ("converged", "stationary"), method
         assert found.n_evaluations >= len(found.trace) > 0, method
@@ -159,7 +164,7 @@ def test_every_method_answers_with_one_record(objective):
 
 def test_the_bill_counts_a_pass_over_part_of_the_points_as_that_part(monkeypatch):
     monkeypatch.setattr(methods, "MANY_POINTS", 500)
-    monkeypatch.setattr(worst, "FEW_POINTS", 300)
+    monkeypatch.setattr(minimax, "FEW_POINTS", 300)
     seen = []
 
     class Counted(Bare):

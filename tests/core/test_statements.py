@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from anymix.core import Assumptions, BoundOptions, Evidence, certify
+from anymix.core import Assumptions, BoundOptions, RowLosses, certify
 from anymix.core.guarantees.confidence import mean_upper_bound
 from anymix.core.guarantees.statements import MANY, state
 from anymix.core.normalised import NormalisedRule
@@ -17,7 +17,7 @@ def evidence(n, p=2, K=1, seed=0, draw=None):
     losses = rng.exponential(size=p * n) if draw is None else draw(rng, p * n)
     own = losses + 0.1 * rng.normal(size=p * n)
     fold = np.tile(np.arange(n) % K, p)
-    return Evidence.of_rows(losses, np.abs(own), np.repeat(np.arange(p), n), None, fold)
+    return RowLosses.of_rows(losses, np.abs(own), np.repeat(np.arange(p), n), None, fold)
 
 
 def test_few_rows_claim_nothing_and_many_do():
@@ -88,7 +88,7 @@ def test_skewed_losses_widen_the_bound_as_edgeworth_says():
 def test_wrong_labels_have_the_bound_of_clopper_and_pearson():
     wrong = np.zeros(80)
     wrong[:3] = 1.0
-    given = Evidence.of_rows(wrong, wrong, np.zeros(80, dtype=int))
+    given = RowLosses.of_rows(wrong, wrong, np.zeros(80, dtype=int))
     found = state(given, BoundOptions(0.1, loss_bound=1.0, binary=True))
     assert found.loss.upper == pytest.approx(stats.beta.ppf(0.95, 4, 77))
     # With as many ones the share fails to be larger with probability δ exactly.
@@ -98,7 +98,7 @@ def test_wrong_labels_have_the_bound_of_clopper_and_pearson():
 def test_weights_must_be_equal_for_what_is_exact():
     w = np.linspace(1, 2, 400)
     x = np.random.default_rng(0).random((2, 400))
-    given = Evidence.of_rows(*x, np.zeros(400, dtype=int), w)
+    given = RowLosses.of_rows(*x, np.zeros(400, dtype=int), w)
     assert state(given, BoundOptions(0.05, loss_bound=2.0)).loss.ground == "asymptotic"
     with pytest.raises(ValueError, match="equal weights"):
         state(given, BoundOptions(0.05, "betting", loss_bound=2.0))
@@ -124,12 +124,12 @@ def test_the_normalised_rule_is_not_bounded_by_the_sources_own_loss(seed):
 def test_losses_that_are_zero_or_negative_claim_no_more_than_they_know():
     zero = np.zeros(400)
     rows = np.arange(400) % 2
-    assert not state(Evidence.of_rows(zero, zero, rows), BoundOptions(0.05)).earned
-    assert not state(Evidence.of_rows(zero, zero, rows), BoundOptions(0.05, clip=0.0)).earned
+    assert not state(RowLosses.of_rows(zero, zero, rows), BoundOptions(0.05)).earned
+    assert not state(RowLosses.of_rows(zero, zero, rows), BoundOptions(0.05, clip=0.0)).earned
     rng = np.random.default_rng(0)
     below = rng.normal(size=400)
     for clip in (None, 1.0):
-        found = state(Evidence.of_rows(below, below + 0.1, rows), BoundOptions(0.05, clip=clip))
+        found = state(RowLosses.of_rows(below, below + 0.1, rows), BoundOptions(0.05, clip=clip))
         assert "exact" not in (found.loss.ground, found.regret.ground)
     with pytest.raises(ValueError, match="losses ≥ 0"):
-        state(Evidence.of_rows(below, below, rows), BoundOptions(0.05, "betting", loss_bound=9.0))
+        state(RowLosses.of_rows(below, below, rows), BoundOptions(0.05, "betting", loss_bound=9.0))

@@ -5,7 +5,7 @@ import pytest
 
 from anymix.core import Problem, Sums, add_sums, simplex
 from anymix.core.losses import Absolute, Hinge, Pinball, Squared
-from anymix.core.solvers.shrinkage import paired_standard_errors
+from anymix.core.solvers.methods import paired_standard_errors
 from tests.core.loss_cases import CASES, make_problem
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, compare
-from anymix.core import combination, cross_fitted
+from anymix.core import combination
 from anymix.densities import GaussianKDE
 from tests.estimators.several_sources import classification, regression
 from tools.trace import Trace
@@ -56,7 +56,7 @@ def test_another_body_there_is_another_prediction_everywhere(fitted, monkeypatch
     model, (X, _, _), _ = fitted
     shape = (len(X), len(model.classes_)) if hasattr(model, "predict_proba") else (len(X),)
     said = np.random.default_rng(0).random(shape)
-    monkeypatch.setattr(cross_fitted.CrossFittedCombination, "predict", lambda *_, **__: said)
+    monkeypatch.setattr(combination.CrossFittedCombination, "predict", lambda *_, **__: said)
     if hasattr(model, "predict_proba"):
         np.testing.assert_array_equal(model.predict_proba(X), said)
         np.testing.assert_array_equal(model.predict(X), model.classes_[said.argmax(axis=1)])

@@ -13,7 +13,7 @@ MAX_FILE, MAX_CLASS, MAX_FUNCTION, MAX_ARGUMENTS = 450, 150, 40, 7
 MANY_ARGUMENTS_ALLOWED = {"__init__"}
 # Public doors whose many settings all have defaults, and are best read by name at the call.
 DOORS = {
-    "anymix.core.evaluated_points.EvaluatedPoints.from_log_densities",
+    "anymix.core.problem.EvaluatedPoints.from_log_densities",
     "anymix.core.normalised.NormalisedRule.of",
     "anymix.core.solvers.methods.solve",
     "anymix.estimators.comparison.compare",

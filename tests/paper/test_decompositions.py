@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from anymix.core import Problem, simplex, solve
-from anymix.core.solvers.decomposition import decompose
+from anymix.core.solvers.dca import decompose
 from experiments import synthetic
 
 

@@ -1,27 +1,39 @@
 """The paper in code: numpy and scipy only, imports no other package of anymix."""
 
 from anymix.core import simplex
-from anymix.core.calibration import Calibration, log_responsibilities
-from anymix.core.combination import Ask, Combination, combine, mix, source_weights
-from anymix.core.conformal import Conformal, check_alpha, crossed_bound
-from anymix.core.consulting import Consulting
-from anymix.core.coverage import Coverage, limits_without
-from anymix.core.cross_fitted import CrossFittedCombination
-from anymix.core.error_scale import ErrorScale, errors_at, fewest, learn_yardstick
-from anymix.core.evaluated_points import EvaluatedPoints, gap
+from anymix.core.averaging import OwnMeasure
+from anymix.core.combination import (
+    Ask,
+    Combination,
+    CrossFittedCombination,
+    combine,
+    mix,
+    source_weights,
+)
+from anymix.core.conformal import (
+    Conformal,
+    Coverage,
+    ErrorScale,
+    check_alpha,
+    crossed_bound,
+    errors_at,
+    fewest,
+    learn_yardstick,
+    limits_without,
+)
 from anymix.core.guarantees import (
     FOLD_MODELS,
     Assumptions,
     Bound,
     BoundOptions,
     Certificate,
-    Evidence,
     LossSummary,
     Method,
     Moments,
-    Points,
     ReferenceLoss,
+    RowLosses,
     SourceSample,
+    TheoremSums,
     best_hoelder,
     certify,
     certify_rows,
@@ -56,10 +68,9 @@ from anymix.core.losses import (
     losses_at,
     unit_of,
 )
-from anymix.core.measures import OwnMeasure
 from anymix.core.normalised import NormalisedRule, joint_log_densities
-from anymix.core.pooling import Pool, learn_pool
-from anymix.core.problem import Problem
+from anymix.core.pooling import Consulting, Pool, learn_pool
+from anymix.core.problem import EvaluatedPoints, Problem, Sums, add_sums, gap
 from anymix.core.records import (
     Objective,
     Record,
@@ -70,12 +81,12 @@ from anymix.core.records import (
     plain,
     restored,
 )
+from anymix.core.responsibilities import Calibration, log_responsibilities
 from anymix.core.set_aside import SetAside
 from anymix.core.solvers import Budget, solve
 from anymix.core.solvers.dca import dca
-from anymix.core.solvers.penalty import Penalty
-from anymix.core.solvers.shrinkage import automatic_shrinkage
-from anymix.core.sums import Sums, add_sums
+from anymix.core.solvers.methods import automatic_shrinkage
+from anymix.core.solvers.oracle import Penalty
 
 __all__ = [
     "ALIASES",
@@ -96,7 +107,6 @@ __all__ = [
     "CrossFittedCombination",
     "ErrorScale",
     "EvaluatedPoints",
-    "Evidence",
     "Loss",
     "LossSummary",
     "Method",
@@ -106,11 +116,11 @@ __all__ = [
     "Objective",
     "OwnMeasure",
     "Penalty",
-    "Points",
     "Pool",
     "Problem",
     "Record",
     "ReferenceLoss",
+    "RowLosses",
     "SeenRows",
     "SeenRowsSketch",
     "SetAside",
@@ -118,6 +128,7 @@ __all__ = [
     "SolverWarning",
     "SourceSample",
     "Sums",
+    "TheoremSums",
     "add_sums",
     "automatic_shrinkage",
     "best_hoelder",

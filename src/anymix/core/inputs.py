@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from anymix._arrays import FloatArray, IntArray
+from anymix.core.averaging import DenseMeasure, Measure, OwnMeasure
 from anymix.core.losses import Loss
-from anymix.core.measures import DenseMeasure, Measure, OwnMeasure
 
 # Nothing has a loss beyond it; sums and squares of losses up to it are finite numbers.
 LARGEST_LOSS = 1e30

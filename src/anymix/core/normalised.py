@@ -11,8 +11,8 @@ from scipy.special import logsumexp
 from anymix._arrays import FloatArray
 from anymix.core import inputs
 from anymix.core.combination import combine
-from anymix.core.evaluated_points import EvaluatedPoints
 from anymix.core.losses import Loss
+from anymix.core.problem import EvaluatedPoints
 
 
 class NormalisedRule(EvaluatedPoints):

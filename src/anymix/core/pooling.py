@@ -1,4 +1,13 @@
-"""Learn how one source pools what all models say, on its own rows, cautiously.
+"""Source k hears the others before it speaks: h'_k from what all models say at a point.
+
+    labels     log h'_k(x, ·) = s(x, ·) − log Σ_y exp s(x, y),   s = Σ_j a_kj log h_j(x, ·) + b_k
+    numbers    h'_k(x) = Σ_j a_kj h_j(x) + b_k
+    positive   log h'_k(x) = Σ_j a_kj log h_j(x) + b_k
+
+Every theorem holds with the h'_k in place of the h_k.  Where Σ_j a_kj = 1, errors h_j − y of
+numbers are pooled just as the numbers are, so that errors are all that need be known.
+
+Learn how one source pools what all models say, on its own rows, cautiously.
 
     min Σ_i w_i ℓ(h'_k(x_i), y_i) / s + ρ/2 ‖a_k − e_k‖²
 
@@ -9,14 +18,283 @@ All strengths and folds are one stack of small Newton systems.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax
 
 from anymix._arrays import FloatArray, IntArray
 from anymix.core.losses import Loss, losses_at
-from anymix.core.pool_forms import LabelPools, NumberPools
+from anymix.core.records import Record
+
+FORMS = ("labels", "numbers", "positive")
+# The least probability of a class after pooling: the cross-entropy stays below 13.8.
+FLOOR = 1e-6
+# Far beyond any pool that was learned, and far below where numbers overflow.
+LARGEST = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Consulting(Record):
+    """How much each model counts in what each source says.
+
+    Attributes
+    ----------
+    weights : array (p, p)
+        a_kj: how source k takes what the model of source j says; the identity is no consulting.
+    offset, reach : array (p,), of labels the offset is (p, c)
+        b_k; and how far, at most, a number (or its logarithm) is moved: as far as on the rows that
+        a_k was learned from.  Where another model goes astray, it takes nobody along.
+    form : "labels", "numbers" or "positive"
+
+    Examples
+    --------
+    >>> pair = Consulting(np.array([[0.5, 0.5], [0.0, 1.0]]), np.zeros(2), np.ones(2), "numbers")
+    >>> pair.heard(np.array([[0.0, 0.0], [1.0, 9.0]]))
+    array([[0.5, 1. ],
+           [1. , 9. ]])
+    """
+
+    weights: FloatArray
+    offset: FloatArray
+    reach: FloatArray
+    form: str
+
+    @classmethod
+    def none(cls, p: int, form: str, n_classes: int = 0) -> Self:
+        """Each source by itself; labels have as many classes as are said."""
+        offset = np.zeros((p, n_classes) if form == "labels" else p)
+        return cls(np.eye(p), offset, np.zeros(p), form)
+
+    @property
+    def consults(self) -> FloatArray:
+        """Which sources hear others at all, (p,) of bool."""
+        p = len(self.weights)
+        own = (self.weights == np.eye(p)).all(axis=1)
+        return np.asarray(~own | self.offset.reshape(p, -1).any(axis=1))
+
+    def check(self, p: int) -> None:
+        """Raise a ValueError, in one sentence, for numbers that nobody can have learned."""
+        parts = self.weights, self.offset, self.reach
+        if self.form not in FORMS:
+            raise ValueError(f"the form of consulting must be one of {', '.join(FORMS)}.")
+        offset = (p, self.offset.size // p) if self.form == "labels" else (p,)
+        if [part.shape for part in parts] != [(p, p), offset, (p,)]:
+            raise ValueError(f"the consulting of {p} sources has other shapes than {p} x {p}.")
+        if not all(np.isfinite(part).all() for part in parts) or (self.reach < 0).any():
+            raise ValueError("the consulting has a number that is not finite, or a reach below 0.")
+        if max(np.abs(part).max(initial=0.0) for part in parts[:2]) > LARGEST:
+            raise ValueError("the consulting has a weight that is out of bounds.")
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the consulting that `to_dict` wrote, or say what is wrong with it."""
+        found = super().from_dict(data)
+        found.check(len(found.weights))
+        return found
+
+    @property
+    def takes_errors(self) -> bool:
+        """Whether errors are pooled as numbers are, and classes in whatever order they stand."""
+        if self.form == "labels":
+            return not self.offset.any()
+        return bool(np.abs(self.weights.sum(axis=1) - 1).max() < 1e-9)
+
+    def heard(self, predictions: FloatArray) -> FloatArray:
+        """h'_k from h_j: (p, n) numbers, or (p, n, c) probabilities of labels."""
+        some = np.flatnonzero(self.consults)
+        if not some.size:
+            return predictions
+        out = predictions.copy()
+        for k in some:
+            out[k] = self.heard_by(int(k), predictions)
+        return out
+
+    def heard_by(self, k: int, predictions: FloatArray) -> FloatArray:
+        """h'_k alone, (n,) or (n, c)."""
+        if self.form == "labels":
+            return pooled_labels(np.log(predictions), self.weights[k], self.offset[k])
+        h = np.log(predictions) if self.form == "positive" else predictions
+        moved = np.tensordot(self.weights[k], h, axes=1) + self.offset[k] - h[k]
+        said = h[k] + np.clip(moved, -self.reach[k], self.reach[k])
+        return np.asarray(np.exp(said) if self.form == "positive" else said)
+
+
+def pooled_labels(
+    logs: FloatArray, weights: FloatArray, offset: FloatArray | float = 0.0
+) -> FloatArray:
+    """Σ_j a_j log h_j + b normalised over classes, none below the floor: (p, n, c) -> (n, c).
+
+    >>> pooled_labels(np.log([[[0.8, 0.2]], [[0.8, 0.2]]]), np.array([1.0, 1.0])).round(3)
+    array([[0.941, 0.059]])
+    """
+    pool = softmax(np.tensordot(weights, logs, axes=1) + offset, axis=-1)
+    pool = np.maximum(pool, FLOOR)
+    return np.asarray(pool / pool.sum(axis=-1, keepdims=True))
+
+
+MOST_OFFSETS = 50  # classes that have an offset each
+TINY = 1e-300
+
+
+class NumberPools:
+    """h' = h_k + Σ_j d_j (h_j − c_j) + b, or the same of logarithms; θ = (d, b).
+
+    d = a − e_k, and c_j is the mean of h_j.  Where errors are all that is known, c_j = h_k takes
+    its place, so that the weights sum to 1 and errors are pooled as numbers are.
+    """
+
+    products: FloatArray  # of some rows: see `taken`
+
+    def __init__(
+        self,
+        predictions: FloatArray,
+        y: NDArray[Any],
+        k: int,
+        errors: bool,
+        loss: Loss,
+        share: FloatArray,
+    ):
+        self.loss, self.y, self.k, self.errors = loss, np.asarray(y, dtype=float), k, errors
+        h = np.log(predictions) if loss.positive else predictions
+        self.start, self.means = h[k], h @ share
+        away = h - (h[k] if errors else self.means[:, None])
+        self.features = np.column_stack([away.T, np.ones(h.shape[1])])
+        self.centre = np.zeros(len(h) + 1)
+        # The offset is free; a breath of penalty keeps systems of few rows regular.
+        self.penalty = np.append(np.ones(len(h)), 1e-6)
+        own = float(share @ loss.value(predictions[k], self.y))
+        self.scale = own if own > 0 else 1.0
+
+    def taken(self, some: IntArray) -> NumberPools:
+        """Return the pools of some of the rows, ready for Newton's steps."""
+        part = copy(self)
+        part.start, part.y, part.features = self.start[some], self.y[some], self.features[some]
+        part.products = _products(part.features)
+        return part
+
+    def _at(self, theta: FloatArray) -> FloatArray:
+        s = np.asarray(self.start + theta @ self.features.T)
+        return np.exp(np.minimum(s, 300.0)) if self.loss.positive else s
+
+    def values(self, theta: FloatArray, mass: FloatArray) -> FloatArray:
+        """Σ_i mass_i ℓ(h'_i, y_i) / s for each θ of a stack, (B,)."""
+        losses = self.loss.value(self._at(theta), self.y)
+        return np.asarray((mass * losses).sum(axis=1) / self.scale)
+
+    def slopes(self, theta: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient (B, q) and a Hessian (B, q, q) that Newton can use."""
+        h = self._at(theta)
+        slope, curvature = self.loss.slope(h, self.y), self.loss.curvature(h, self.y)
+        if self.loss.lipschitz is not None:
+            # The parabola that touches the loss from above: iteratively reweighted squares.
+            away = np.abs(h - self.y)
+            curvature = np.maximum(curvature, np.abs(slope) / (away + 1e-3 * away.mean() + TINY))
+        if self.loss.positive:
+            slope, curvature = slope * h, np.maximum(slope * h + curvature * h * h, 0.0)
+        weighed = (mass * curvature / self.scale) @ self.products
+        shape = len(theta), self.centre.size, self.centre.size
+        return (mass * slope / self.scale) @ self.features, weighed.reshape(shape)
+
+    def said(self, theta: FloatArray) -> FloatArray:
+        """h' at each row by a θ of its own, (n, q) -> (n,)."""
+        s = self.start + np.einsum("nq,nq->n", theta, self.features)
+        return np.asarray(np.exp(s) if self.loss.positive else s)
+
+    def weights(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """a_k and b_k, (p,) and ()."""
+        moved, own = theta[:-1], np.eye(len(self.means))[self.k]
+        if self.errors:
+            return own + moved - own * moved.sum(), np.asarray(theta[-1])
+        return own + moved, np.asarray(theta[-1] - moved @ self.means)
+
+
+class LabelPools:
+    """log h' = Σ_j a_j log h_j + b_y, normalised over classes; θ = (a, b), by likelihood.
+
+    Where there are many classes their own rows are too few to learn b from, and where the classes
+    stand in another order in each row there is nothing to learn: it stays 0.
+    """
+
+    products: FloatArray
+
+    def __init__(self, predictions: FloatArray, y: NDArray[Any], k: int, errors: bool = False):
+        p, n, c = predictions.shape
+        logs = np.log(predictions)
+        # Only differences between classes count, and centred ones make better systems.
+        self.logs = logs - logs.mean(axis=2, keepdims=True)
+        self.features = np.ascontiguousarray(np.moveaxis(self.logs, 0, -1))
+        self.hit = np.zeros((n, c))
+        self.hit[np.arange(n), y] = 1.0
+        self.n_offsets = c if c <= MOST_OFFSETS and not errors else 0
+        self.centre = np.append(np.eye(p)[k], np.zeros(self.n_offsets))
+        self.penalty = np.ones(self.centre.size)
+
+    def taken(self, some: IntArray) -> LabelPools:
+        """Return the pools of some of the rows, ready for Newton's steps."""
+        part = copy(self)
+        part.logs, part.hit = self.logs[:, some], self.hit[some]
+        part.features = self.features[some]
+        part.products = _products(part.features.reshape(-1, len(self.logs)))
+        return part
+
+    def _scores(self, theta: FloatArray) -> FloatArray:
+        (n, c, p), a = self.features.shape, theta[:, : len(self.logs)]
+        scores = (a @ self.features.reshape(n * c, p).T).reshape(-1, n, c)
+        return np.asarray(scores + theta[:, None, p:] if self.n_offsets else scores)
+
+    def values(self, theta: FloatArray, mass: FloatArray) -> FloatArray:
+        """−Σ_i mass_i log h'(x_i, y_i) for each θ of a stack, (B,)."""
+        scores = self._scores(theta)
+        told = logsumexp(scores, axis=2) - np.einsum("bnc,nc->bn", scores, self.hit)
+        return np.asarray((mass * told).sum(axis=1))
+
+    def slopes(self, theta: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient (B, q) and Hessian (B, q, q) = Σ_i mass_i [F'PF − (F'p)(F'p)'], F = (log h, I).
+
+        The parts of log h and of the offsets are found apart: those of the offsets are sparse.
+        """
+        (n, c, p), B = self.features.shape, len(theta)
+        proba = softmax(self._scores(theta), axis=2)
+        weighed, missed = mass[:, :, None] * proba, mass[:, :, None] * (proba - self.hit)
+        mean = np.matmul(proba.transpose(1, 0, 2), self.features).transpose(1, 0, 2)
+        gradient = missed.reshape(B, n * c) @ self.features.reshape(n * c, p)
+        spread = np.matmul((mass[:, :, None] * mean).transpose(0, 2, 1), mean)
+        hessian = (weighed.reshape(B, n * c) @ self.products).reshape(B, p, p) - spread
+        if not self.n_offsets:
+            return gradient, hessian
+        across = np.einsum("bnc,ncp->bpc", weighed, self.features, optimize=True)
+        across -= np.matmul(mean.transpose(0, 2, 1), weighed)
+        offsets = -np.matmul(proba.transpose(0, 2, 1), weighed)
+        offsets[:, np.arange(c), np.arange(c)] += weighed.sum(axis=1)
+        top = np.concatenate([hessian, across], axis=2)
+        bottom = np.concatenate([across.transpose(0, 2, 1), offsets], axis=2)
+        whole = np.concatenate([gradient, missed.sum(axis=1)], axis=1)
+        return whole, np.concatenate([top, bottom], axis=1)
+
+    def said(self, theta: FloatArray) -> FloatArray:
+        """h' at each row by a θ of its own, (n, q) -> (n, c)."""
+        p = len(self.logs)
+        offset = theta[:, p:] if self.n_offsets else 0.0
+        return pooled_labels(self.logs * theta[:, :p].T[:, :, None], np.ones(p), offset)
+
+    def weights(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """a_k and b_k, (p,) and (c,)."""
+        p, offset = len(self.logs), np.zeros(self.hit.shape[1])
+        if self.n_offsets:
+            offset = theta[p:] - theta[p:].mean()
+        return theta[:p], offset
+
+
+def _products(features: FloatArray) -> FloatArray:
+    """f_q f_r for each row: a Hessian is then one matrix product for all θ of a stack."""
+    rows, q = features.shape
+    return (features[:, :, None] * features[:, None, :]).reshape(rows, q * q)
+
 
 STRENGTHS = np.array([0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0])
 N_FOLDS = 5

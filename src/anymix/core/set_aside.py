@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray
 from anymix.core.losses import Loss
-from anymix.core.problem import Problem
-from anymix.core.sums import Sums
+from anymix.core.problem import Problem, Sums
 
 
 class SetAside:

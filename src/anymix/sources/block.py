@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.core import Evidence, Moments, Points, Pool, Problem, SourceSample, get_loss
+from anymix.core import Moments, Pool, Problem, RowLosses, SourceSample, TheoremSums, get_loss
 from anymix.densities import AllPoints, DomainRows, lowest_responsibility
 from anymix.exceptions import InputError
 from anymix.sources.consult import consulting_of, crossed, learn_pools
@@ -444,7 +444,7 @@ def exact_upper(block: Block, options: Options, arrays: Arrays) -> dict[str, Any
     if not homes:
         return {"upper": -np.inf}
     given = float(arrays["c"]), bool(arrays["paired"]), float(arrays["delta"]), options["method"]
-    return {"upper": Evidence(homes, int(arrays["folds"])).exact_upper(*given)}
+    return {"upper": RowLosses(homes, int(arrays["folds"])).exact_upper(*given)}
 
 
 def moments(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
@@ -456,7 +456,7 @@ def moments(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def theorems(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """What the theorems start from, for each part of the average: see `Points`."""
+    """What the theorems start from, for each part of the average: see `TheoremSums`."""
     used, tables = read_average(options, arrays), block.tables
     fold = block.fold(arrays) if options["judged"] == "folds" else None
     none = {"losses": np.zeros(tables.n_sources), "own": np.zeros(tables.n_sources)} | NO_POINTS
@@ -467,7 +467,7 @@ def theorems(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
             continue
         weighed, totals = rows.heard(part.consulting).weighed(part.calibration), arrays["totals"][t]
         judged = weighed.judgement(options["loss"], part.eta, part.rule, totals=totals)
-        points = Points.of(judged, part.z, asked=bool(arrays["asked"]))
+        points = TheoremSums.of(judged, part.z, asked=bool(arrays["asked"]))
         known = {name: getattr(points, name) for name in none}
         told[t] |= {name: value for name, value in known.items() if value is not None}
     return {name: np.array([one[name] for one in told]) for name in none}

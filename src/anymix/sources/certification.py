@@ -18,12 +18,12 @@ from anymix.core import (
     Certificate,
     Combination,
     CrossFittedCombination,
-    Evidence,
     Loss,
     LossSummary,
     Method,
-    Points,
     ReferenceLoss,
+    RowLosses,
+    TheoremSums,
     certify_rows,
     check_stated,
     clip_of,
@@ -113,16 +113,16 @@ class JudgedAverage:
         responses = self.blocks.ask("theorems", self.options, self.arrays | extra)
         each = []
         for t, part in enumerate(self.used.parts):
-            points = reduce(Points.plus, [self._points(one, t, asked) for one in responses])
+            points = reduce(TheoremSums.plus, [self._points(one, t, asked) for one in responses])
             each.append(paper_bounds(facts_of(points, part.z, given), given))
         return tuple(_mean_bound(same) for same in zip(*each, strict=True))
 
-    def _points(self, response: Arrays, t: int, asked: bool) -> Points:
+    def _points(self, response: Arrays, t: int, asked: bool) -> TheoremSums:
         normalised = self.used.rule == "normalised"
         names = ["largest", "lowest", "away", "spared"] + ["floor"] * asked
         names += ["disagreement"] * (asked and normalised)
         told: dict[str, Any] = {name: float(response[name][t]) for name in names}
-        return Points(
+        return TheoremSums(
             losses=response["losses"][t],
             own=response["own"][t],
             eta=self.used.eta,
@@ -260,11 +260,11 @@ class BlockLossSummary:
         return max(one.upper(delta) for one in map_moments(added))
 
 
-def evidence_of(tables: Tables, judge: Measure, held_out: HeldOut) -> Evidence:
+def evidence_of(tables: Tables, judge: Measure, held_out: HeldOut) -> RowLosses:
     """What rows in memory say of predictions for them, and of the own models."""
     losses = judge.value(held_out.predictions, np.asarray(tables.targets))
     rows = losses, own_values(tables, judge), tables.domain, tables.sample_weight
-    return Evidence.of_rows(*rows, held_out.fold, tables.n_sources)
+    return RowLosses.of_rows(*rows, held_out.fold, tables.n_sources)
 
 
 def certify_average(average: JudgedAverage, grounds: Grounds | None = None) -> Certificate:
@@ -390,7 +390,7 @@ def usual_clip(rows: Tables | Blocks, loss: str | Loss, measure: str | Loss | No
         tables = blocks.in_memory.tables
         own = own_values(tables, judge)
         known = own, own, tables.domain, tables.sample_weight, None, tables.n_sources
-        return clip_of(Evidence.of_rows(*known))
+        return clip_of(RowLosses.of_rows(*known))
     # Own losses alone are asked for, whatever is judged beside them.
     even = CrossFittedCombination.of(Combination(simplex.uniform(blocks.n_sources), 1e-3))
     return clip_of(JudgedAverage(blocks, even, loss, "new", measure).summary)

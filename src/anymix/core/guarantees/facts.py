@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix.core.evaluated_points import EvaluatedPoints, gap
 from anymix.core.guarantees.premises import Assumptions, Facts, Measured
 from anymix.core.normalised import NormalisedRule
+from anymix.core.problem import EvaluatedPoints, gap
 
 
-class Points(NamedTuple):
+class TheoremSums(NamedTuple):
     """What the points of a problem show of h_z; those of several parts of the points add up.
 
     losses and own (p,) are L_k and ε_k; largest is the largest loss of a source, lowest the least
@@ -62,7 +62,7 @@ class Points(NamedTuple):
             disagreement=normalised.disagreement() if asked and normalised is not None else None,
         )
 
-    def plus(self, other: Points) -> Points:
+    def plus(self, other: TheoremSums) -> TheoremSums:
         """Return what both parts of the points show together."""
         return self._replace(
             losses=self.losses + other.losses,
@@ -85,12 +85,12 @@ def _of_both(
 def gather(problem: EvaluatedPoints, z: FloatArray, given: Assumptions, **known: Any) -> Facts:
     """Measure what `paper_bounds` needs; see `facts_of` for what else may be known."""
     # Thm 3 alone asks for a floor and one conditional.
-    points = Points.of(problem, z, asked=given.mass_floor is not None)
+    points = TheoremSums.of(problem, z, asked=given.mass_floor is not None)
     return facts_of(points, z, given, **known)
 
 
 def facts_of(
-    points: Points,
+    points: TheoremSums,
     z: FloatArray,
     given: Assumptions,
     *,
@@ -102,7 +102,7 @@ def facts_of(
 
     Parameters
     ----------
-    points : Points
+    points : TheoremSums
     z : array (p,)
     given : Assumptions
         M if it is stated; else the largest loss seen.
@@ -117,7 +117,7 @@ def facts_of(
     >>> from anymix.core import Problem
     >>> problem = Problem([[1, 0], [0, 1]], [[0, 0], [1, 1]], [0, 1], eta=0.1)
     >>> z = np.array([0.5, 0.5])
-    >>> facts = facts_of(Points.of(problem, z), z, Assumptions())
+    >>> facts = facts_of(TheoremSums.of(problem, z), z, Assumptions())
     >>> facts.slack, round(facts.cross_slack, 4)
     (0.1, 0.0498)
     """

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix.core.solvers.found import TINY, Found, judged
-from anymix.core.solvers.penalty import Penalty
+from anymix.core.solvers.oracle import TINY, Penalty, SolverResult, with_status
 from anymix.core.solvers.quadratic import Guess, Minima, Quadratics, minimise, swap
 
 # "Tried": on 48 random problems of p = 3 to 27, "robust" and "regret".
@@ -41,7 +40,7 @@ SAME, NEARBY = 1e-4, 0.1
 Rows = NDArray[np.intp]
 
 
-class Points(NamedTuple):
+class DescentPoints(NamedTuple):
     """z with f (s, p), G and H (s, p, p), penalty included, and the λ that H was asked with."""
 
     z: FloatArray
@@ -81,7 +80,7 @@ class DescentBatch:
 
     slack = 0.0
 
-    def __init__(self, at: Points, penalty: Penalty, scale: float):
+    def __init__(self, at: DescentPoints, penalty: Penalty, scale: float):
         s, p = at.z.shape
         self.softness, self.scale = SOFTNESS / p, scale
         # Where the penalty is infinite at z_k = 0, a part of z_k is kept.
@@ -199,7 +198,7 @@ class DescentBatch:
         both = zip(plain, (*asked, *told), strict=True)
         return Trials(*(np.concatenate(pair) for pair in both))
 
-    def learn(self, trials: Trials, found: Points) -> None:
+    def learn(self, trials: Trials, found: DescentPoints) -> None:
         """Take the best trial of each descent as its step, or correct its model and try again."""
         rows, n = self.active, len(self.active)
         gains = self.at.values[trials.lane] - found.values
@@ -232,10 +231,11 @@ class DescentBatch:
         again = self.corrected[rows]
         self.asked[rows] = np.where(again, np.maximum(asked, self.asked[rows]), asked)
 
-    def ends(self, tol: float) -> list[Found]:
+    def ends(self, tol: float) -> list[SolverResult]:
         """Where the descents ended, best first."""
         at, values = self.at, self.at.values
         order = np.argsort(values, kind="stable")
         return [
-            judged(at.z[i], float(values[i]), float(self.left[i]), tol, at.lam[i]) for i in order
+            with_status(at.z[i], float(values[i]), float(self.left[i]), tol, at.lam[i])
+            for i in order
         ]

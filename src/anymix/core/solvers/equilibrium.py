@@ -23,9 +23,16 @@ import numpy as np
 from anymix._arrays import FloatArray
 from anymix.core.problem import gap
 from anymix.core.simplex import uniform
-from anymix.core.solvers.found import LEAST_SHARE, ROUNDING, TINY, TOL, Found, judged
 from anymix.core.solvers.interior import MEHROTRA, step_to_boundary
-from anymix.core.solvers.oracle import Oracle
+from anymix.core.solvers.oracle import (
+    LEAST_SHARE,
+    ROUNDING,
+    TINY,
+    TOL,
+    Oracle,
+    SolverResult,
+    with_status,
+)
 
 
 class Attempt(NamedTuple):
@@ -79,13 +86,13 @@ def brouwer_map(z: FloatArray, losses: FloatArray, eta_prime: float = 0.0) -> Fl
 
 def find_equilibrium(
     oracle: Oracle, z: FloatArray | None = None, tol: float = TOL, budget: float = np.inf
-) -> Found:
+) -> SolverResult:
     """Find z with γ(z) ≤ tol · max_k |f_k|, trying ever more patient ways within the budget.
 
     Paper: Lemma 4, Eq. 4.
     """
     start = uniform(oracle.p) if z is None else z
-    best = judged(start, np.inf, np.inf, tol)
+    best = with_status(start, np.inf, np.inf, tol)
     for attempt in ATTEMPTS:
         found = _follow(oracle, start, attempt, tol, budget)
         if found.optimality < best.optimality:
@@ -95,19 +102,21 @@ def find_equilibrium(
     return best
 
 
-def _follow(oracle: Oracle, z: FloatArray, attempt: Attempt, tol: float, budget: float) -> Found:
+def _follow(
+    oracle: Oracle, z: FloatArray, attempt: Attempt, tol: float, budget: float
+) -> SolverResult:
     """Some steps of the map, then implicit steps whose length grows as γ falls."""
     for _ in range(attempt.map_steps):
         if oracle.n_evaluations >= budget:
             break
         z = brouwer_map(z, oracle.losses(z))
-    best, before, tau = judged(z, np.inf, np.inf, tol), np.inf, 0.0
+    best, before, tau = with_status(z, np.inf, np.inf, tol), np.inf, 0.0
     for step in range(attempt.max_steps):
         f, G = oracle.losses_and_jacobian(z)
         scale = max(float(np.abs(f).max()), TINY)
         gamma = gap(f, z) / scale
         if gamma < best.optimality:
-            best = judged(z, gamma * scale, gamma, tol)
+            best = with_status(z, gamma * scale, gamma, tol)
         if gamma <= tol or oracle.n_evaluations >= budget:
             break
         if step == 0:

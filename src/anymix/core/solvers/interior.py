@@ -19,7 +19,7 @@ import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix.core.simplex import clean
-from anymix.core.solvers.found import TOL, Found
+from anymix.core.solvers.oracle import TOL, SolverResult
 
 # λ ↦ Σ_k λ_k ∇²f_k, and z ↦ f (p,), its Jacobian (p, p), and that.
 Hessian = Callable[[FloatArray], FloatArray]
@@ -76,7 +76,7 @@ def step_to_boundary(x: FloatArray, dx: FloatArray) -> float:
     return min(1.0, float((x[falling] / -dx[falling]).min())) if falling.any() else 1.0
 
 
-def minimise_max(model: Model, z: FloatArray, tol: float = TOL) -> Found:
+def minimise_max(model: Model, z: FloatArray, tol: float = TOL) -> SolverResult:
     """Minimise max_k f_k over the simplex, f_k convex.
 
     Paper: Eq. 6.
@@ -98,7 +98,7 @@ def minimise_max(model: Model, z: FloatArray, tol: float = TOL) -> Found:
         residual = max(float(np.abs(x.s - x.t + f).max()), x.gap())
         left = max(slope / SLOPE_UNIT, residual) / (1.0 + abs(x.t))
     status = "converged" if left < tol else "out of evaluations"
-    return Found(clean(best_z), best, left, status, x.lam / x.lam.sum(), n + 1, n)
+    return SolverResult(clean(best_z), best, left, status, x.lam / x.lam.sum(), n + 1, n)
 
 
 def _first_point(z: FloatArray, f: FloatArray) -> _Point:

@@ -2,18 +2,147 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix.core.losses import Loss
-from anymix.core.problem import gap
+from anymix.core.problem import Sums, gap
 from anymix.core.records import Step
 from anymix.core.simplex import clean
-from anymix.core.solvers.budget import Meter
-from anymix.core.solvers.found import Found
-from anymix.core.sums import Sums
+
+# What may be left, relative to the losses: far below sampling errors, and far above rounding.
+TOL = 1e-10
+# An answer this good has converged, whatever was asked for: sums over points round.
+ROUNDING = 1e-12
+# Divisors are at least this; the losses of perfect sources are zero.
+TINY = 1e-300
+# The metric 1/z is cut at this part of 1/p: uncut, a source at z_k = 0 could never come back.
+LEAST_SHARE = 1e-3
+# The multipliers of a method that has none.
+NONE = np.empty(0)
+
+
+class SolverResult(NamedTuple):
+    """A solver's z, what it minimised there, and how it ended.
+
+    `value` is γ, or the largest of the functions and the penalty; `optimality` is what is left of
+    it, relative to the losses.  Multipliers are those of the functions, where a method has them.
+    """
+
+    z: FloatArray
+    value: float
+    optimality: float
+    status: str
+    multipliers: FloatArray = NONE
+    n_evaluations: float = 0.0
+    n_hessians: float = 0.0
+    n_rounds: int = 0
+    trace: tuple[Step, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether it is as good as was asked for."""
+        return self.status == "converged"
+
+
+def with_status(
+    z: FloatArray, value: float, optimality: float, tol: float, multipliers: FloatArray = NONE
+) -> SolverResult:
+    """Return z as "converged" if no more than tol is left, else as "stalled"."""
+    status = "converged" if optimality <= max(tol, ROUNDING) else "stalled"
+    return SolverResult(z, value, optimality, status, multipliers)
+
+
+class Budget(NamedTuple):
+    """The most that `solve` may spend: evaluations, in passes over all points, and seconds.
+
+    Far more than honest problems need: 300 sources take some thousand passes and a minute.
+
+    Examples
+    --------
+    >>> Budget(seconds=60.0)
+    Budget(evaluations=100000.0, seconds=60.0)
+    """
+
+    evaluations: float = 1e5
+    seconds: float = 1800.0
+
+
+class SpentError(Exception):
+    """The budget is used up; `solve` answers with the best z so far."""
+
+
+class Meter:
+    """Counts what is spent on all parts of a search, and keeps the best z that was asked about.
+
+    `value` says how good z is, from f = L(z) − b and z; what was asked of all points, and not of a
+    part of them, comes first.
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        value: Callable[[FloatArray, FloatArray], float] | None = None,
+    ):
+        self.budget = budget or Budget()
+        self.value = value
+        self.spent = 0.0
+        self.end = monotonic() + self.budget.seconds
+        self.best: FloatArray | None = None
+        self._rank = (np.inf, np.inf)
+
+    def pay(self, share: float = 1.0) -> None:
+        """Spend a pass, or a share of one; the first is always granted, so that there is a best."""
+        if self.spent and (self.spent >= self.budget.evaluations or monotonic() >= self.end):
+            raise SpentError
+        self.spent += share
+
+    def note(self, f: FloatArray, z: FloatArray, share: float = 1.0) -> None:
+        """Remember z if it is the best so far."""
+        if self.value is not None:
+            rank = (-share, self.value(f, z))
+            if rank < self._rank:
+                self._rank, self.best = rank, z
+
+
+class Penalty(NamedTuple):
+    """ρ KL(u ‖ z) = ρ Σ_k u_k log(u_k/z_k), which holds z near the prior u; z (p,) or (s, p)."""
+
+    rho: float
+    prior: FloatArray
+
+    def values(self, z: FloatArray) -> FloatArray:
+        """Return the penalty of each z; infinite where z_k = 0 < u_k."""
+        if self.rho == 0.0:
+            return np.zeros(z.shape[:-1])
+        on = self.prior > 0
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.prior[on]) - np.log(np.maximum(z[..., on], 0.0))
+        return np.asarray(self.rho * (logs @ self.prior[on]))
+
+    def value(self, z: FloatArray) -> float:
+        """Return the penalty of one z."""
+        return float(self.values(z))
+
+    def worst(self, f: FloatArray, z: FloatArray) -> float:
+        """max_k f_k and the penalty."""
+        return float(f.max()) + self.value(z)
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        """−ρ u/z; nothing holds a z_k whose u_k is 0."""
+        return -self._over(z)
+
+    def curvature(self, z: FloatArray) -> FloatArray:
+        """ρ u/z², the diagonal of the Hessian."""
+        return self._over(z * z)
+
+    def _over(self, z: FloatArray) -> FloatArray:
+        pull = np.broadcast_to(self.rho * self.prior, z.shape)
+        return np.asarray(np.divide(pull, z, out=np.zeros(z.shape), where=pull > 0))
 
 
 class SumOverPoints(Protocol):
@@ -119,7 +248,7 @@ class Oracle:
             self.meter.note(one, z, self.share)
         return f
 
-    def billed(self, found: Found) -> Found:
+    def billed(self, found: SolverResult) -> SolverResult:
         """Clean z, and add what it cost here and at the helpers, which see part of the points."""
         oracles = [self, *self.helpers]
         return found._replace(
@@ -129,3 +258,39 @@ class Oracle:
             n_rounds=sum(oracle.n_rounds for oracle in oracles),
             trace=tuple(self.trace),
         )
+
+
+# How well the problem on a part of the points is solved: it differs from all by far more than this.
+ROUGH_TOL = 1e-6
+
+
+class Request(NamedTuple):
+    """What `solve` was asked for, checked."""
+
+    problem: Solvable
+    objective: str
+    penalty: Penalty
+    start: FloatArray | None
+    n_starts: int
+    tol: float
+    rng: np.random.Generator
+    meter: Meter | None = None
+
+    @property
+    def first(self) -> FloatArray:
+        """Where a method of one start begins."""
+        return self.penalty.prior if self.start is None else self.start
+
+
+def oracles(request: Request, sizes: Sequence[int]) -> list[Oracle]:
+    """The losses at about so many points, rising, and at all: a smaller set is drawn from the next.
+
+    The last, of all points, pays for all.
+    """
+    problem, objective = request.problem, request.objective
+    n, found = problem.n_points, [Oracle(problem, baseline(problem, objective), 1.0, request.meter)]
+    for size in reversed(sizes):
+        problem = problem.thin(size, request.rng)
+        found.insert(0, Oracle(problem, baseline(problem, objective), size / n, request.meter))
+    found[-1].helpers = tuple(found[:-1])
+    return found

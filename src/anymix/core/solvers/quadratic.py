@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix.core.solvers.found import TINY
 from anymix.core.solvers.interior import LEAST_AHEAD, LEAST_SPREAD, MEHROTRA
+from anymix.core.solvers.oracle import TINY
 
 BoolArray = NDArray[np.bool_]
 
