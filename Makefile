@@ -20,10 +20,12 @@ lint: $(VENV)/.stamp-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Two test processes on two cores: threads of BLAS would only wait for each other.  Each begins with
-# its half, so that what a folder's tests share is made once, and takes from the other at the end.
+# Two test processes on two cores: threads of BLAS and OpenMP would only wait for each other (boosted
+# trees then take several times as much processor time).  Each process begins with its half, so that
+# what a folder's tests share is made once, and takes from the other at the end.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 test coverage: export OPENBLAS_NUM_THREADS = 1
+test coverage: export OMP_NUM_THREADS = 1
 test: lint
 	$(PYTEST)
 

@@ -1,5 +1,6 @@
 """How many examples hypothesis tries (`make test` asks for few), and the command as a function."""
 
+import signal
 from types import SimpleNamespace
 
 import pytest
@@ -13,8 +14,20 @@ settings.load_profile("quick")
 
 
 @pytest.fixture
-def run(capsys):
-    """Run a command and return its exit code and what it printed."""
+def interruptible():
+    """Ctrl-C raises KeyboardInterrupt, also if the parent process ignores SIGINT, as nohup does."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run a command and return its exit code and what it printed.
+
+    No line tells of progress, however slow the machine is, unless a test asks for one.
+    """
+    monkeypatch.setattr("anymix.cli.console.QUIET_SECONDS", 3600.0)
 
     def call(*arguments):
         capsys.readouterr()

@@ -9,15 +9,16 @@ import pytest
 PYTHON = [sys.executable, "-m", "anymix"]
 
 
-@pytest.mark.parametrize("way", ["/dev/stdout", "/dev/fd/1", "/dev/fd/9"])
-@pytest.mark.parametrize("json", [[], ["--json"]])
-def test_nothing_is_added_to_an_output_on_standard_output(world, tmp_path, way, json):
+@pytest.mark.parametrize(
+    ("way", "json"), [("/dev/stdout", []), ("/dev/fd/1", ["--json"]), ("/dev/fd/9", [])]
+)
+def test_nothing_is_added_to_an_output_on_standard_output(world, run, tmp_path, way, json):
     words = [*PYTHON, "export", world.model, way, *json]
     line = f"{' '.join(words)} 9>&1 > g.onnx" if way != "/dev/fd/9" else f"{' '.join(words)} 9>&1"
     done = subprocess.run(["bash", "-c", line], capture_output=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = (tmp_path / "g.onnx").read_bytes() if way != "/dev/fd/9" else done.stdout
-    subprocess.run([*PYTHON, "export", world.model, tmp_path / "plain.onnx", "--quiet"], check=True)
+    assert run("export", world.model, tmp_path / "plain.onnx", "--quiet").status == 0
     assert found == (tmp_path / "plain.onnx").read_bytes()
     assert way.encode() in done.stderr
 

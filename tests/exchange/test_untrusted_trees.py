@@ -1,6 +1,7 @@
 """Arrays of boosted trees that strangers may send: they are refused, or safe to ask."""
 
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from anymix.densities.boosted_trees import BoostedTrees
 from tests.exchange.boosted_cases import asked, fitted
 
 
+@cache
 def spoiled():
     """Name arrays that strangers may send, by what was done to honest ones."""
     good = BoostedTrees.of(fitted("four classes")).to_arrays()

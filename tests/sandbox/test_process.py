@@ -50,16 +50,15 @@ def test_one_that_is_late_is_killed(monkeypatch, predictor):
     predictor(ROWS)
 
 
-def test_an_interrupted_request_leaves_no_answer_behind(predictor):
+def test_an_interrupted_request_leaves_no_answer_behind(predictor, interruptible):
     """Ctrl-C while the process works: it ends, and the next request gets its own answer."""
     predictor(ROWS)
     os.kill(_child().pid, signal.SIGSTOP)
     killer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-    killer.start()
-    begun = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
+    # Were the signal not heeded, the request would be refused as late instead.
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+        killer.start()
         predictor(ROWS)
-    assert time.monotonic() - begun < 30
     assert _child() is None
     np.testing.assert_allclose(predictor(ROWS[:3])[:, 0], ROWS[:3].sum(axis=1), atol=1e-6)
 
@@ -123,7 +122,7 @@ import os; os.kill(os.getpid(), 9)
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     pid, begun = int(said.stdout), time.monotonic()
-    while os.path.exists(f"/proc/{pid}") and time.monotonic() - begun < 20:
+    while os.path.exists(f"/proc/{pid}") and time.monotonic() - begun < 60:
         time.sleep(0.05)
     assert not os.path.exists(f"/proc/{pid}")
 
