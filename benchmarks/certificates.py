@@ -65,7 +65,7 @@ def run(cell: Cell, seed: int) -> Outcome:
     if cell.way == "given":
         found = learn(world.tables(X, y, domain), LearningSettings(loss=loss, consult=True))
         certificate, said = (
-            found.certificate,
+            found.evidence.certificate,
             combined_predictions(world.tables(new), found.combination),
         )
         own = world.tables(new).predictions[home, np.arange(home.size)]

@@ -166,7 +166,7 @@ def price(name: str, tables: Tables, goal: LearningSettings) -> str:
     for wish in (goal, robust(tables, goal)):
         learned = learn(tables, wish)
         L, own = real(tables, goal, learned)
-        upper = learned.certificate.loss_upper
+        upper = learned.evidence.certificate.loss_upper
         cells.append([L.max(), (L - own).max(), upper])
     pairs = zip(*cells, strict=True)
     aside = "nobody" if not wish.set_aside else f"site {wish.set_aside[0]}"

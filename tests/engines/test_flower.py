@@ -72,10 +72,11 @@ def same(found, there):
         if one.calibration is not None:
             known = one.calibration.temperature, other.calibration.temperature
             np.testing.assert_allclose(*known, rtol=1e-6)
-    judged = found.certificate, there.certificate
+    judged = found.evidence.certificate, there.evidence.certificate
     np.testing.assert_allclose(*(one.source_losses for one in judged), rtol=1e-8)
     assert judged[0].sentence == judged[1].sentence
-    np.testing.assert_allclose(found.cross_losses, there.cross_losses, rtol=1e-8)
+    crossed = (each.evidence.cross_loss for each in (found, there))
+    np.testing.assert_allclose(*((one.mean, one.upper) for one in crossed), rtol=1e-8)
 
 
 @pytest.mark.parametrize("objective", ["regret", "robust"])
@@ -105,7 +106,7 @@ def test_the_folder_holds_a_model_that_predicts_and_claims_nothing(numbers, tmp_
     np.testing.assert_allclose(model.predict(X), said, rtol=1e-4, atol=1e-5)
     assert model.certificate_ is None
     beside = json.loads((tmp_path / "model.sites.json").read_text())
-    assert beside["sentence"] == found.taught.certificate.sentence
+    assert beside["sentence"] == found.taught.evidence.certificate.sentence
     assert not list(tmp_path.glob("model.rounds/round-*"))
 
 
@@ -314,7 +315,9 @@ def test_a_site_that_dies_is_named_and_the_fit_resumes_where_it_was(numbers, tmp
     assert np.allclose([np.sum(z) for Z in saved["z"] for z in Z], 1.0)
     grid.dead, asked = False, grid.seen.count("north")
     found = learn(numbers, out, grid, resume=True, **QUICK)
-    np.testing.assert_allclose(found.taught.solution.z, whole.taught.solution.z, atol=1e-12)
+    np.testing.assert_allclose(
+        found.taught.evidence.solution.z, whole.taught.evidence.solution.z, atol=1e-12
+    )
     # What was answered is not asked again: but for who is there, the rounds that were left.
     assert grid.seen.count("north") - asked == found.sites.n_rounds == whole.sites.n_rounds - 7 + 1
 

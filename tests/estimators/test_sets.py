@@ -104,6 +104,7 @@ def test_crossed_sets_are_those_of_the_definition(labels):
 def test_no_yardstick_has_seen_the_rows_that_it_measures(numbers):
     """Other targets in one fold change the yardsticks of the other parts, and not its own."""
     from anymix.estimators._judging import cross_fitted
+
     from anymix.sources import assign_folds
 
     tables, used = numbers.tables_, numbers.combination_

@@ -88,19 +88,26 @@ def test_sites_teach_what_all_rows_teach(case):
     due = learn(tables, goal)
     found = learn(Blocks(at_home(tables)), goal)
     assert_same_average(found.combination, due.combination)
-    assert_same_certificate(found.certificate, due.certificate)
-    np.testing.assert_allclose(found.solution.z, due.solution.z, atol=1e-8)
-    assert found.solution.status == due.solution.status
-    for one, other in zip(found.cross_losses, due.cross_losses, strict=True):
+    assert_same_certificate(found.evidence.certificate, due.evidence.certificate)
+    np.testing.assert_allclose(found.evidence.solution.z, due.evidence.solution.z, atol=1e-8)
+    assert found.evidence.solution.status == due.evidence.solution.status
+    crossed = (each.evidence.cross_loss for each in (found, due))
+    for one, other in zip(*((table.mean, table.upper) for table in crossed), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
-    assert (found.calibration_report is None) == (due.calibration_report is None)
-    if due.calibration_report is not None:
-        for name, value in vars(due.calibration_report).items():
-            assert getattr(found.calibration_report, name) == pytest.approx(value, abs=1e-9)
-    assert (found.advice is None) == (due.advice is None)
-    if due.advice is not None:
-        np.testing.assert_allclose(found.advice.gains, due.advice.gains, atol=1e-9)
-        np.testing.assert_allclose(found.advice.errors, due.advice.errors, atol=1e-9)
+    assert (found.evidence.calibration_report is None) == (due.evidence.calibration_report is None)
+    if due.evidence.calibration_report is not None:
+        for name, value in vars(due.evidence.calibration_report).items():
+            assert getattr(found.evidence.calibration_report, name) == pytest.approx(
+                value, abs=1e-9
+            )
+    assert (found.evidence.consulting_gain is None) == (due.evidence.consulting_gain is None)
+    if due.evidence.consulting_gain is not None:
+        np.testing.assert_allclose(
+            found.evidence.consulting_gain.gains, due.evidence.consulting_gain.gains, atol=1e-9
+        )
+        np.testing.assert_allclose(
+            found.evidence.consulting_gain.errors, due.evidence.consulting_gain.errors, atol=1e-9
+        )
 
 
 def test_several_sources_at_one_site_and_threads():
@@ -111,7 +118,7 @@ def test_several_sources_at_one_site_and_threads():
         found = learn(Blocks(sites, pool.map, in_threads), goal)
     due = learn(tables, goal)
     assert_same_average(found.combination, due.combination)
-    assert_same_certificate(found.certificate, due.certificate)
+    assert_same_certificate(found.evidence.certificate, due.evidence.certificate)
 
 
 @pytest.mark.parametrize(
@@ -127,9 +134,17 @@ def test_chunks_teach_nearly_the_same(world, goal):
     found = learn(chunks, goal)
     assert not chunks.whole.any()
     np.testing.assert_allclose(found.combination.z, due.combination.z, atol=0.02)
-    assert found.certificate.robust_loss == pytest.approx(due.certificate.robust_loss, rel=0.01)
-    assert found.certificate.loss_ground == found.certificate.regret_ground == "asymptotic"
-    assert found.certificate.loss_upper == pytest.approx(due.certificate.loss_upper, rel=0.05)
+    assert found.evidence.certificate.robust_loss == pytest.approx(
+        due.evidence.certificate.robust_loss, rel=0.01
+    )
+    assert (
+        found.evidence.certificate.loss_ground
+        == found.evidence.certificate.regret_ground
+        == "asymptotic"
+    )
+    assert found.evidence.certificate.loss_upper == pytest.approx(
+        due.evidence.certificate.loss_upper, rel=0.05
+    )
     assert found.combination.consults == due.combination.consults
 
 
@@ -161,7 +176,7 @@ def test_pools_of_spread_rows_learn_from_a_sample_and_say_so():
     tables, goal = labels(350), LearningSettings(loss="cross_entropy", consult=True)
     few = Blocks(in_chunks(tables, 2), most_rows=300)
     found = learn(few, goal)
-    assert any("from 300 rows each" in sentence for sentence in found.sketched)
+    assert any("from 300 rows each" in sentence for sentence in found.evidence.sketched)
     all_rows = learn(Blocks(in_chunks(tables, 2)), goal)
     assert not any("rows each" in sentence for sentence in all_rows.sketched)
 
@@ -248,7 +263,7 @@ def test_parts_that_were_lost_answer_again():
     due = learn(Blocks(at_home(tables)), goal)
     found = learn(Blocks(at_home(tables), forgetful), goal)
     np.testing.assert_array_equal(found.combination.z, due.combination.z)
-    assert found.certificate.sentence == due.certificate.sentence
+    assert found.evidence.certificate.sentence == due.evidence.certificate.sentence
 
 
 def test_float32_tables_teach_nearly_the_same():
@@ -281,7 +296,7 @@ def test_parts_that_do_not_agree_are_refused():
 
 def test_novelty_is_nearly_that_of_all_rows():
     tables = numbers(1000)
-    due = learn(tables, LearningSettings()).novelty
+    due = learn(tables, LearningSettings()).evidence.novelty
     new = np.linspace(-30.0, 0.0, 50)[None].repeat(3, axis=0)
     for parts in (at_home(tables), in_chunks(tables, 6)):
         found = Blocks(parts).novelty()

@@ -69,14 +69,16 @@ def test_each_row_is_judged_by_what_was_learned_without_it():
 def test_few_rows_teach_one_part_and_certify_nothing():
     found = learn(numbers(12), LearningSettings())
     assert len(found.combination.parts) == 1
-    assert not found.held_out.crossed
-    assert found.certificate.confidence is None
-    assert "no confidence claimed" in found.certificate.sentence
+    assert not found.evidence.held_out.crossed
+    assert found.evidence.certificate.confidence is None
+    assert "no confidence claimed" in found.evidence.certificate.sentence
 
 
 def test_new_rows_certify_the_average_and_another_measure():
     found, new = learn(numbers(), LearningSettings()), numbers(seed=1)
-    certificate = certify_tables(new, found.combination, "squared", clip=found.certificate.clip)
+    certificate = certify_tables(
+        new, found.combination, "squared", clip=found.evidence.certificate.clip
+    )
     errors = combined_predictions(new, found.combination) - new.targets
     due = [np.mean(errors[new.sample_domain == k] ** 2) for k in range(3)]
     np.testing.assert_allclose(certificate.source_losses, due)
@@ -101,8 +103,8 @@ def test_a_promise_that_chance_keeps_is_vacuous():
     tables = Tables(np.zeros((2, 600)), said, classes=np.array([0, 1]))
     tables = tables.labelled(rng.integers(2, size=600), np.arange(600) % 2)
     found = learn(tables, LearningSettings("cross_entropy"))
-    assert found.certificate.vacuous
-    assert "vacuous: chance does as well" in found.certificate.sentence
+    assert found.evidence.certificate.vacuous
+    assert "vacuous: chance does as well" in found.evidence.certificate.sentence
     wrong = certify_tables(tables, found.combination, "cross_entropy", measure="accuracy")
     assert wrong.beside[0] == ("chance", 0.5, 0.5)
     assert wrong.loss_upper > 0.5

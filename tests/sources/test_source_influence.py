@@ -51,11 +51,11 @@ def test_what_is_set_aside_does_not_depend_on_the_lies():
     for poisoned in (lying(tables), lying(tables, n=200, size=-1e3, share=0.5, victim=1)):
         other = learn(poisoned, goal)
         np.testing.assert_array_equal(first.combination.z, other.combination.z)
-        np.testing.assert_allclose(first.solution.z, other.solution.z, rtol=1e-9)
+        np.testing.assert_allclose(first.evidence.solution.z, other.evidence.solution.z, rtol=1e-9)
         for a, b in zip(first.combination.parts, other.combination.parts, strict=True):
             np.testing.assert_array_equal(a.calibration.temperature, b.calibration.temperature)
             np.testing.assert_array_equal(a.calibration.offset, b.calibration.offset)
-        assert first.solution.shrinkage == other.solution.shrinkage
+        assert first.evidence.solution.shrinkage == other.evidence.solution.shrinkage
 
 
 @pytest.mark.parametrize("objective", ["regret", "robust", "gamma"])
@@ -63,8 +63,14 @@ def test_the_certificate_covers_the_rows_that_are_set_aside(objective):
     tables = lying(honest())
     learned = learn(tables, LearningSettings(set_aside=(2,), objective=objective))
     assert losses(tables, learned.combination).max() > 1e6
-    assert learned.certificate.robust_loss == learned.certificate.source_losses[2] > 1e6
-    np.testing.assert_allclose(learned.solution.robust_loss, learned.solution.source_losses.max())
+    assert (
+        learned.evidence.certificate.robust_loss
+        == learned.evidence.certificate.source_losses[2]
+        > 1e6
+    )
+    np.testing.assert_allclose(
+        learned.evidence.solution.robust_loss, learned.evidence.solution.source_losses.max()
+    )
 
 
 def test_a_source_of_wild_numbers_harms_without_a_row():

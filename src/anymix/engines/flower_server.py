@@ -32,7 +32,7 @@ from anymix.sources import (
     PROBABILITY_FLOOR,
     Arrays,
     Blocks,
-    Learned,
+    FitResult,
     LearningSettings,
     Query,
     learn,
@@ -356,7 +356,7 @@ class Settings:
 
 def federate(
     grid: Any, expected: Mapping[str, str], settings: Settings, say: Callable[[str], None]
-) -> tuple[Learned, Sites]:
+) -> tuple[FitResult, Sites]:
     """Learn from the sites of a grid, and write the model folder.
 
     What was answered is kept beside it until it is written, so that a fit which was broken off can

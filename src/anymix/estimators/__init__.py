@@ -5,7 +5,6 @@ from anymix.estimators._held_out import DensityChoice as DensityChoice
 from anymix.estimators._kmm_qp import BoxAndBand as BoxAndBand
 from anymix.estimators._kmm_qp import MeanMatching as MeanMatching
 from anymix.estimators._kmm_qp import solve_qp as solve_qp
-from anymix.estimators._taught import take_up as take_up
 from anymix.estimators.baselines import (
     HardRouter,
     Joint,
@@ -17,8 +16,6 @@ from anymix.estimators.baselines import (
 )
 from anymix.estimators.comparison import Comparison, compare, compare_tables
 from anymix.estimators.comparison import usual_methods as usual_methods
-from anymix.estimators.cross_loss import CrossLoss
-from anymix.estimators.cross_loss import make_cross_loss as make_cross_loss
 from anymix.estimators.distribution_weighted import (
     DistributionWeightedClassifier,
     DistributionWeightedRegressor,
@@ -31,7 +28,6 @@ from anymix.estimators.verdict import Verdict, verdicts
 
 __all__ = [
     "Comparison",
-    "CrossLoss",
     "DensityChoice",
     "DistributionWeightedClassifier",
     "DistributionWeightedRegressor",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -38,6 +38,13 @@ from anymix.tables import Columns
 
 # Predictions of all sources that are held at a time: 128 MB.
 CHUNK_NUMBERS = 2**24
+
+
+def store_parameters(model: Any, given: Mapping[str, Any]) -> None:
+    """Store the arguments of a constructor as attributes, as scikit-learn's convention asks."""
+    for name, value in given.items():
+        if name not in ("self", "__class__"):
+            setattr(model, name, value)
 
 
 def _classifies(self: SourceEnsemble) -> bool:

@@ -291,3 +291,20 @@ def folds_of(rows: Rows, n_folds: int, classification: bool, seed: Any) -> NDArr
             own = own[np.argsort(rows.y[own], kind="stable")]
         fold[own] = np.arange(own.size) % n_folds
     return fold
+
+
+def check_tables(tables: Tables, sources: Sequence[Source] | None) -> None:
+    """Refuse what is no table of these sources at labelled rows."""
+    if not sources:
+        raise ValueError("fit_tables needs sources: use from_sources([...]).fit_tables(tables).")
+    if not isinstance(tables, Tables):
+        raise TypeError(f"fit_tables takes Tables, as evaluate gives; got {type(tables)}.")
+    check_sources(sources)
+    p = len(sources)
+    if len(tables.log_masses) != p:
+        raise ValueError(f"the tables are of {len(tables.log_masses)} sources, not of {p}.")
+    if tables.targets is None or tables.sample_domain is None:
+        raise ValueError(
+            "z is learned from held-out rows: add their targets and domains to the tables with "
+            "tables.labelled(y, sample_domain)."
+        )

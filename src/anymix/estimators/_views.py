@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, n_rows
 from anymix._cards import bars, card, grid, paragraph
-from anymix.estimators._format import number
 from anymix.estimators._frames import caption, comparison_frame
 from anymix.estimators._pictures import STARRED, binned, plot_along, plot_bars, plot_comparison
 from anymix.estimators._rows import check_domains
 from anymix.exceptions import InputError
+from anymix.sources import number
 
 
 class ComparisonViews:
@@ -141,7 +141,7 @@ class ModelViews:
             parts.append(bars("z" if hasattr(self, "z_") else "weight", names, weights))
         else:
             parts.append(paragraph(f"sources: {', '.join(names)}"))
-        certificate, choice = known.get("certificate_"), known.get("density_choice_")
+        certificate, choice = (getattr(self, n, None) for n in ("certificate_", "density_choice_"))
         parts += [paragraph(said) for said in (certificate, choice) if said is not None]
         return card("What was learned", *parts)
 

@@ -17,7 +17,6 @@ from anymix._arrays import FloatArray
 from anymix._parameters import Share, check
 from anymix.core import Combination, CrossFittedCombination, Loss, Record, mix, unit_of
 from anymix.estimators._asking_models import all_labels, judge_for, said_of, warn_of_seen
-from anymix.estimators._format import lay_out, number
 from anymix.estimators._mixtures import Judging, Mixtures
 from anymix.estimators._order import check_order
 from anymix.estimators._privilege import is_privileged
@@ -32,6 +31,8 @@ from anymix.sources import (
     Tables,
     combined_predictions,
     judge_of,
+    lay_out,
+    number,
 )
 
 

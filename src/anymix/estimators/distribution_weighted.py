@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from anymix._arrays import FloatArray
 from anymix.core import Loss
-from anymix.estimators._sets import Intervals, Sets
-from anymix.estimators._weighted_base import DistributionWeighting
+from anymix.estimators import _conformal
+from anymix.estimators._ensemble import store_parameters
+from anymix.estimators._weighting import DistributionWeighting
 from anymix.sources import Source
 
 
-class DistributionWeightedRegressor(RegressorMixin, Intervals, DistributionWeighting):
+class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
     """Regression from several sources that is good on any mixture of them.
 
     Parameters
@@ -69,7 +73,10 @@ class DistributionWeightedRegressor(RegressorMixin, Intervals, DistributionWeigh
     z_ : array (p,)
     certificate_ : Certificate
         How much, at most, it loses to each source's own model at home and on any mixture.
-    combination_ : Averaged
+    result_ : FitResult
+        Everything that was learned: `combination` predicts, `evidence` says how well.  The
+        attributes below are read from it.
+    combination_ : CrossFittedCombination
         z, η, the calibration of the densities and the consulting: all that predictions are made
         with.  Its parts were each learned without some of the held-out rows.
     held_out_ : HeldOut
@@ -100,14 +107,56 @@ class DistributionWeightedRegressor(RegressorMixin, Intervals, DistributionWeigh
     Paper: Eq. 1.
     """
 
+    def __init__(
+        self,
+        estimator: Any = None,
+        density: Any = "auto",
+        *,
+        sources: Sequence[Source] | None = None,
+        loss: str | Loss = "squared",
+        objective: str = "regret",
+        shrinkage: float | str = "auto",
+        eta: float = 1e-3,
+        calibrate: bool = True,
+        cv: int = 5,
+        confidence: float = 0.95,
+        skip_below: float = 1e-6,
+        random_state: Any = None,
+        set_aside: str | Sequence[str] | None = None,
+        consult: bool = True,
+        refit: bool = True,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ):
+        store_parameters(self, locals())
+
     def _classification(self) -> bool:
         return False
 
     def _fallback(self) -> Any:
         return Ridge()
 
+    def predict_interval(
+        self, X: Any, alpha: float = 0.1, *, calibration: Any = None
+    ) -> FloatArray:
+        """Lower and upper ends that miss at most α of each source, so of every mixture: (n, 2).
 
-class DistributionWeightedClassifier(ClassifierMixin, Sets, DistributionWeighting):
+        y is inside where max_k p_k(x, y) > α, p_k being the conformal p-value of its score among
+        the held-out rows of source k; see docs/sets.md.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame (n, d), or a list of documents
+        alpha : float
+            The share of rows that may be missed.
+        calibration : (X, y, sample_domain) or Tables, optional
+            New rows, which make the promise exact.  None takes the held-out rows of `fit`, each
+            scored by the part of the model that never saw it: `coverage` says what that proves.
+        """
+        return _conformal.predict_interval(self, X, alpha, calibration)
+
+
+class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
     """Classification from several sources that is good on any mixture of them.
 
     Parameters are those of `DistributionWeightedRegressor`, with the default estimator
@@ -155,29 +204,34 @@ class DistributionWeightedClassifier(ClassifierMixin, Sets, DistributionWeightin
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ):
-        super().__init__(
-            estimator,
-            density,
-            sources=sources,
-            loss=loss,
-            objective=objective,
-            shrinkage=shrinkage,
-            eta=eta,
-            calibrate=calibrate,
-            cv=cv,
-            confidence=confidence,
-            skip_below=skip_below,
-            random_state=random_state,
-            set_aside=set_aside,
-            consult=consult,
-            refit=refit,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        self.rule = rule
+        store_parameters(self, locals())
 
     def _classification(self) -> bool:
         return True
 
     def _fallback(self) -> Any:
         return LogisticRegression(max_iter=1000)
+
+    def predict_set(
+        self, X: Any, alpha: float = 0.1, *, calibration: Any = None, by_label: bool = False
+    ) -> NDArray[np.bool_]:
+        """Which labels to expect, missing at most α of each source, so of every mixture: (n, c).
+
+        A label is in the set (True, in the order of `classes_`) where max_k p_k(x, y) > α, p_k
+        being the conformal p-value of its score among the held-out rows of source k; see
+        docs/sets.md.  The likeliest label is in every set.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame (n, d), or a list of documents
+        alpha : float
+            The share of rows that may be missed.
+        calibration : (X, y, sample_domain) or Tables, optional
+            New rows, which make the promise exact.  None takes the held-out rows of `fit`, each
+            scored by the part of the model that never saw it: `coverage` says what that proves.
+        by_label : bool
+            Miss at most α of each label of each source: p_k is then found among rows of source k
+            with that label.  Where a source has fewer than 1/α − 1 of them, all its rows speak for
+            the label, and nothing is promised for it alone.
+        """
+        return _conformal.predict_set(self, X, alpha, calibration, by_label)

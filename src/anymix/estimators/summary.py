@@ -20,7 +20,7 @@ from anymix.core import (
     plain,
 )
 from anymix.densities import CalibrationReport, balanced_weights
-from anymix.estimators._questions import Questions
+from anymix.estimators._weighting import DistributionWeighting
 from anymix.estimators.comparison import Comparison
 from anymix.estimators.verdict import Verdict, verdicts
 from anymix.sources import MOST_SOURCES, Tables
@@ -99,7 +99,7 @@ def summarise(
 
 
 def _check_kinds(model: Any, comparison: Any) -> None:
-    if not isinstance(model, Questions):
+    if not isinstance(model, DistributionWeighting):
         raise TypeError(
             "a report is of a DistributionWeightedRegressor or -Classifier; got "
             f"{type(model).__name__}, which goes into compare beside one."
@@ -129,7 +129,7 @@ def _consulting(model: Any) -> dict[str, Any] | None:
 
 
 def _density(model: Any) -> str | None:
-    choice = vars(model).get("density_choice_")
+    choice = getattr(model, "density_choice_", None)
     return None if choice is None else str(choice)
 
 

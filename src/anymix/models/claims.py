@@ -25,12 +25,13 @@ from anymix.core import (
     simplex,
 )
 from anymix.densities import CalibrationReport
-from anymix.estimators import Comparison, CrossLoss, make_cross_loss
+from anymix.estimators import Comparison
 from anymix.exchange import ReceivedSource
 from anymix.models.parts import described, nameless
 from anymix.sources import (
     Blocks,
     Consulted,
+    CrossLoss,
     Grounds,
     HeldOut,
     Tables,
@@ -39,6 +40,7 @@ from anymix.sources import (
     consult,
     consulting_gain,
     held_out_predictions,
+    make_cross_loss,
     own_losses,
     predictions_after,
 )

@@ -154,7 +154,7 @@ def _restore(folder: Path, record: dict[str, Any], digest: str) -> SavedModel:
     model.columns_ = next(
         (one.manifest.columns for one in received if one.manifest.columns is not None), None
     )
-    if vars(model).get("novelty_") is not None and None in [s.density for s in model.sources_]:
+    if getattr(model, "novelty_", None) is not None and None in [s.density for s in model.sources_]:
         raise ValueError("novelty is known, but a source has no density to ask for it")
     name_columns(model)
     return SavedModel(folder, model, record, received, digest)
@@ -254,7 +254,7 @@ def check_several(folder: str | Path, model: Any) -> None:
 
 def check_told(folder: str | Path, model: Any) -> None:
     """Refuse a model whose rows stayed at their sites where these are asked for."""
-    if "tables_" not in vars(model):
+    if not hasattr(model, "tables_"):
         raise InputError(
             folder,
             "was learned from rows that stayed at their sites, so that there are none to show this "

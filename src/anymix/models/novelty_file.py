@@ -26,7 +26,7 @@ def novelty_to_arrays(model: Any) -> dict[str, NDArray[Any]] | None:
 
     None where there are none, or where the tables give them again.
     """
-    novelty: Novelty | None = vars(model).get("novelty_")
+    novelty: Novelty | None = getattr(model, "novelty_", None)
     if novelty is None or novelty.is_of(model.tables_):
         return None
     sizes = np.array([own.size for own in novelty.own], dtype=np.int64)

@@ -18,12 +18,12 @@ from anymix.core import (
 )
 from anymix.densities import CalibrationReport
 from anymix.estimators import (
-    CrossLoss,
     DistributionWeightedClassifier,
     DistributionWeightedRegressor,
 )
 from anymix.exchange import is_text
 from anymix.models.optional_parts import read_choice, read_seen
+from anymix.sources import CrossLoss
 
 KIND, SCHEMA = "anymix model", 3
 SETTINGS = ("objective", "shrinkage", "eta", "calibrate", "cv", "confidence", "skip_below")
@@ -73,7 +73,7 @@ def check_kind(model: Any) -> None:
     ...
     ValueError: only a DistributionWeightedRegressor or -Classifier can be saved; got object.
     """
-    if getattr(model, "__dict__", {}).get("members_"):
+    if getattr(model, "members_", None):
         raise ValueError(
             "a model that deploys its folds' models (refit=False) cannot be saved as one; save "
             "each of its members_, or fit it with refit=True."
@@ -99,7 +99,7 @@ def model_to_dict(model: Any) -> dict[str, Any]:
             f"a model with skip_below={model.skip_below!r:.60} cannot be saved: its answers would "
             f"not be those of its certificate; set at most {MOST_SKIPPED:g}."
         )
-    learned = {name: vars(model).get(f"{name}_") for name in LEARNED}
+    learned = {name: getattr(model, f"{name}_", None) for name in LEARNED}
     return {
         "kind": KIND,
         "schema": SCHEMA,
@@ -112,17 +112,17 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         "features": _features(model),
         "combination": model.combination_,
         **learned,
-        "comparison": model.comparison_ if "tables_" in vars(model) else None,
-        **({CHOICE: model.density_choice_} if f"{CHOICE}_" in vars(model) else {}),
-        **({SEEN: model.seen_} if f"{SEEN}_" in vars(model) else {}),
-        **({TAUGHT: vars(model)["taught_"]} if vars(model).get("taught_") else {}),
+        "comparison": model.comparison_ if hasattr(model, "tables_") else None,
+        **({CHOICE: model.density_choice_} if hasattr(model, f"{CHOICE}_") else {}),
+        **({SEEN: model.seen_} if hasattr(model, f"{SEEN}_") else {}),
+        **({TAUGHT: model.taught_} if getattr(model, "taught_", None) else {}),
     }
 
 
 def _settings(model: Any) -> dict[str, Any]:
     """Of who was set aside a word may have been given; what is kept is who it was."""
     given = {name: getattr(model, name) for name in (*SETTINGS, CONSULT)}
-    names = list(vars(model).get("set_aside_", ()))
+    names = list(getattr(model, "set_aside_", ()))
     return given | ({ASIDE: names} if names else {})
 
 

@@ -91,7 +91,7 @@ def certify_sites(
     """
     check_several(saved.path, saved.model)
     tables, model = _joined(sites, saved), saved.model
-    seen, told = _seen(tables, sites, model), "tables_" in vars(model)
+    seen, told = _seen(tables, sites, model), hasattr(model, "tables_")
     tables.check_loss(model.loss, model.combination_.rule)
     found = certify_tables(
         tables,
@@ -109,9 +109,9 @@ def certify_sites(
 def _seen(tables: Tables, sites: Sequence[SiteTable], model: Any) -> list[str]:
     """Name the sources whose rows fit has seen: by what is said of them, or by themselves."""
     found = set(model.seen_among(tables))
-    if "tables_" in vars(model):
+    if hasattr(model, "tables_"):
         found |= set(seen_sources(tables, model))
-    known = vars(model).get("seen_")
+    known = getattr(model, "seen_", None)
     rows = None if known is None else known.rows
     names = [str(name) for name in model.source_names_]
     for site in sites:
@@ -124,7 +124,7 @@ def _seen(tables: Tables, sites: Sequence[SiteTable], model: Any) -> list[str]:
 
 def _joined(sites: Sequence[SiteTable], saved: SavedModel, whole: bool = False) -> Tables:
     """Rows that are at hand are judged as whole as those that the model was learned from."""
-    several = "tables_" in vars(saved.model)
+    several = hasattr(saved.model, "tables_")
     whole = whole or (several and not saved.model.tables_.at_label)
     tables = join_sites(sites, saved.received, whole=whole)
     warn_of_training_rows(tables, [one.source for one in saved.received], stacklevel=3)

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from anymix.core import plain
-from anymix.estimators import take_up
 from anymix.exchange import ReceivedSource, all_classes
 from anymix.models.place import Place
 from anymix.models.record import TASKS
 from anymix.models.writing import write_model
-from anymix.sources import Learned, LearningSettings
+from anymix.sources import FitResult, LearningSettings
 from anymix.storage import replacing
 
 BESIDE = ".sites.json"
@@ -30,21 +30,24 @@ def write_taught(
     place: Place,
     received: Sequence[ReceivedSource],
     goal: LearningSettings,
-    taught: Learned,
+    taught: FitResult,
     told: Mapping[str, Any],
 ) -> Any:
     """Write a model that rows elsewhere have taught, and beside its folder what is known of them.
 
     `told` is what left the sites.  Returns the model.
     """
+    assert taught.evidence is not None
+    certificate = taught.evidence.certificate
+    assert certificate is not None
     model = taught_model(received, goal, taught)
     write_model(place, model, received)
     found = {
         **told,
         "z": model.combination_.z,
         "solution": model.solution_,
-        "certificate": taught.certificate,
-        "sentence": taught.certificate.sentence,
+        "certificate": certificate,
+        "sentence": certificate.sentence,
     }
     path = Path(place.folder)
     with replacing(path.with_name(path.name + BESIDE)) as temporary:
@@ -53,7 +56,7 @@ def write_taught(
 
 
 def taught_model(
-    received: Sequence[ReceivedSource], goal: LearningSettings, taught: Learned
+    received: Sequence[ReceivedSource], goal: LearningSettings, taught: FitResult
 ) -> Any:
     """Return an estimator as if it was fitted, without the tables of a fit."""
     kind = TASKS[received[0].manifest.task]
@@ -66,6 +69,8 @@ def taught_model(
     classes = all_classes(received)
     if classes is not None:
         model.classes_ = classes
-    take_up(model, taught)
-    model.set_aside_, model.certificate_, model.novelty_ = (), None, None
+    assert taught.evidence is not None
+    # The rows stayed at their sites, so that nothing here can show a certificate.
+    evidence = replace(taught.evidence, certificate=None, novelty=None, tables=None, held_out=None)
+    model.result_ = replace(taught, evidence=evidence)
     return model

@@ -94,8 +94,8 @@ def write_model(
     record |= {stem: {"file": part.name, **vars(part.facts)} for stem, part in parts.items()}
     names = [source_folder(one) for one in received]
     record["sources"] = [described(one, name) for one, name in zip(received, names, strict=True)]
-    record["has_densities"] = "tables_" in vars(model) and model.tables_.has_densities
-    record["at_label"] = "tables_" in vars(model) and model.tables_.at_label
+    record["has_densities"] = hasattr(model, "tables_") and model.tables_.has_densities
+    record["at_label"] = hasattr(model, "tables_") and model.tables_.at_label
     record = plain(record, exact=True)
     written = _json(record)
     sources = {folder / "sources" / n: one for n, one in zip(names, received, strict=True)}
@@ -126,7 +126,7 @@ def _check_written(
 
 
 def _tables(model: Any) -> dict[str, NDArray[Any]] | None:
-    tables: Tables | None = vars(model).get("tables_")
+    tables: Tables | None = getattr(model, "tables_", None)
     return None if tables is None else tables_to_arrays(tables)
 
 

@@ -21,6 +21,7 @@ from anymix.sources.cross_fitting import (
     own_losses,
     predictions_after,
 )
+from anymix.sources.cross_loss import CrossLoss, make_cross_loss
 from anymix.sources.error_measures import (
     NEEDS_LABELS,
     NOT_CERTIFIED,
@@ -35,9 +36,9 @@ from anymix.sources.error_measures import (
     own_values,
 )
 from anymix.sources.evaluate import CHUNK_ROWS, evaluate, log_reference, masses_of
+from anymix.sources.fit_result import FitEvidence, FitResult
 from anymix.sources.learning import (
     FoldResult,
-    Learned,
     LearningSettings,
     TrainingRows,
     calibrations,
@@ -51,6 +52,7 @@ from anymix.sources.queries import Arrays, Options, Query, numbers_in
 from anymix.sources.source_influence import FEWEST_SITES, MOST_SOURCES, Influence, find_influence
 from anymix.sources.suspicious_rows import Seen, add_to_sketch, warn_of_training_rows
 from anymix.sources.tables import Novelty, Tables
+from anymix.sources.text_tables import lay_out, number
 from anymix.sources.torch_predictor import TorchPredictor, at_rest
 
 __all__ = [
@@ -68,11 +70,13 @@ __all__ = [
     "Blocks",
     "Consulted",
     "ConsultingGain",
+    "CrossLoss",
+    "FitEvidence",
+    "FitResult",
     "FoldResult",
     "Grounds",
     "HeldOut",
     "Influence",
-    "Learned",
     "LearningSettings",
     "Map",
     "Measure",
@@ -107,11 +111,14 @@ __all__ = [
     "in_threads",
     "is_of_labels",
     "judge_of",
+    "lay_out",
     "learn",
     "learn_fold",
     "log_reference",
+    "make_cross_loss",
     "masses_of",
     "measure_of",
+    "number",
     "numbers_in",
     "own_losses",
     "own_values",

@@ -12,7 +12,6 @@ import numpy as np
 from anymix._arrays import FloatArray
 from anymix.core import (
     Calibration,
-    Certificate,
     Combination,
     CrossFittedCombination,
     Loss,
@@ -29,9 +28,11 @@ from anymix.densities import CalibrationReport
 from anymix.sources.blocks import Blocks, TrainingFold, joined_moments
 from anymix.sources.certification import Grounds, JudgedAverage, certify_average
 from anymix.sources.consult import Consulted, ConsultingGain, consult
-from anymix.sources.cross_fitting import HeldOut, joined_solution, mean_report
+from anymix.sources.cross_fitting import joined_solution, mean_report
+from anymix.sources.cross_loss import make_cross_loss
+from anymix.sources.fit_result import FitEvidence, FitResult
 from anymix.sources.suspicious_rows import Seen
-from anymix.sources.tables import Novelty, Tables
+from anymix.sources.tables import Tables
 
 # Powers of calibrated responsibilities that are tried.  The temperature that tells domains apart
 # best is often too high for predictions: a strange model costs more than a wrong domain does.
@@ -80,26 +81,6 @@ class LearningSettings:
         return float(kept.max() if self.objective == "robust" else kept.mean())
 
 
-class Learned(NamedTuple):
-    """What rows have taught: how to combine, what that guarantees, and how it was found.
-
-    cross_losses are those of each source's model on each domain, and their standard errors;
-    held_out is what is predicted for the rows of tables in memory by what was learned without them,
-    and advice what consulting has brought to the sources.  sketched says, in sentences, what was
-    learned from a sample or a sketch of the rows.
-    """
-
-    combination: CrossFittedCombination
-    certificate: Certificate
-    solution: Solution
-    calibration_report: CalibrationReport | None
-    novelty: Novelty | None
-    cross_losses: tuple[FloatArray, FloatArray]
-    held_out: HeldOut | None
-    advice: ConsultingGain | None
-    sketched: tuple[str, ...] = ()
-
-
 class FoldResult(NamedTuple):
     """What some of the rows have taught: a combination, and how it was found."""
 
@@ -124,7 +105,7 @@ class TrainingRows(Protocol):
 
 def learn(
     rows: Tables | Blocks, settings: LearningSettings, training: TrainingRows | None = None
-) -> Learned:
+) -> FitResult:
     """Learn a combination without each fold of the rows; certify their average by these folds.
 
     Where there are so many rows that none needs to do both, `training` are those that teach, and
@@ -153,19 +134,23 @@ def learn(
     used = CrossFittedCombination(tuple(one.combination for one in results))
     average = JudgedAverage(blocks, used, settings.loss, judged, set_aside=settings.set_aside)
     certificate = certify_average(average, settings.grounds)
-    return Learned(
-        combination=used,
+    names = settings.names or tuple(f"source {k + 1}" for k in range(blocks.n_sources))
+    n_points = (training or blocks).n_points
+    evidence = FitEvidence(
         certificate=certificate,
         solution=joined_solution([one.solution for one in results], used, certificate, judged),
-        calibration_report=mean_report(
-            [one.report for one in results], (training or blocks).n_points
+        cross_loss=make_cross_loss(
+            *blocks.cross_losses(settings.loss), names, settings.confidence, settings.loss
         ),
+        calibration_report=mean_report([one.report for one in results], n_points),
         novelty=blocks.novelty(),
-        cross_losses=blocks.cross_losses(settings.loss),
         held_out=average.held_out,
-        advice=_consulting_gain(average),
+        consulting_gain=_consulting_gain(average),
+        tables=rows if isinstance(rows, Tables) else None,
+        n_training=None if training is None else n_points,
         sketched=tuple(blocks.sketched),
     )
+    return FitResult(used, evidence)
 
 
 def _consulting_gain(average: JudgedAverage) -> ConsultingGain | None:

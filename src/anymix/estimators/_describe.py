@@ -1,4 +1,4 @@
-"""A word on a model that is no better than a plain average, and on who moves the loss of whom."""
+"""Describe a fitted model in sentences, with a word where a plain average would do better."""
 
 from __future__ import annotations
 
@@ -12,6 +12,22 @@ from anymix.sources import MOST_SOURCES, Influence, SecondRound
 
 # More would bury the rest; all are in `influence_` and in the report.
 MOST_SENTENCES = 3
+
+
+def describe(model: Any) -> str:
+    """Say what was learned; see `DistributionWeightedRegressor.describe`."""
+    comparison, certificate = model.comparison_, model.certificate_
+    named = zip(model.source_names_, model.combination_.z, strict=True)
+    sentence = "" if certificate is None else f"{certificate.sentence}\n"
+    parts = (
+        f"{sentence}{said_aside(model.set_aside_)}"
+        f"z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}",
+        *said_of_choices(model),
+        str(comparison),
+        advice(model, comparison),
+        suspicion(model),
+    )
+    return "\n\n".join(filter(None, parts))
 
 
 def advice(model: Any, comparison: Comparison) -> str:
@@ -40,7 +56,7 @@ def advice(model: Any, comparison: Comparison) -> str:
 
 def said_of_choices(model: Any) -> list[str]:
     """Say what the sources are weighed by, and which of them hear the others."""
-    told, choice = model.advice_, vars(model).get("density_choice_")
+    told, choice = model.advice_, getattr(model, "density_choice_", None)
     names = [str(name) for name in model.source_names_]
     again = [isinstance(source.predictor, SecondRound) for source in model.sources_]
     said = [""] * len(names) if told is None else told.sentences(names)

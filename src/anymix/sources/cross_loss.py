@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from anymix._arrays import FloatArray
 from anymix.core import Loss, Record, get_loss, loss_name, unit_of
-from anymix.estimators._format import lay_out, number
+from anymix.sources.text_tables import lay_out, number
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,83 @@
+"""The result of a fit: what predicts, and the evidence for it.
+
+`learn` produces it in one place; estimators keep it as `result_`, model folders save it, the report
+renders it and the command prints it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from anymix.core import Certificate, CrossFittedCombination, Solution
+from anymix.densities import CalibrationReport
+from anymix.sources.consult import ConsultingGain
+from anymix.sources.cross_fitting import HeldOut
+from anymix.sources.cross_loss import CrossLoss
+from anymix.sources.suspicious_rows import Seen
+from anymix.sources.tables import Novelty, Tables
+
+
+@dataclass(frozen=True)
+class FitEvidence:
+    """What held-out rows say about a combination of several sources.
+
+    Attributes
+    ----------
+    certificate : Certificate or None
+        None once z was adapted to other traffic.
+    solution : Solution or None
+        The solver's result; None where fold models are deployed (refit=False).
+    cross_loss : CrossLoss or None
+        Each source's model on the rows of each source.
+    calibration_report : CalibrationReport or None
+        How well the densities tell sources apart, before and after calibration.
+    novelty : Novelty or None
+        What is usual for each source, where there are densities.
+    held_out : HeldOut or None
+        The combined prediction at each row of `tables`, by what was learned without the row.
+    consulting_gain : ConsultingGain or None
+        What consulting each other has brought to the sources.
+    tables : Tables or None
+        What all sources predict for the held-out rows; None where rows stayed at their sites.
+    seen : Seen or None
+        Digests by which rows of the fit are recognised.
+    density_choice : record or None
+        Which density was chosen, and the losses it was chosen by.
+    set_aside : tuple of str
+        Sources whose rows chose neither z nor a calibration.
+    n_training : int or None
+        How many rows z was learned from, where other rows evaluated it.
+    sketched : tuple of str
+        What was learned from a sample or a sketch of the rows, in sentences.
+    verified : bool
+        Whether the evidence was computed here; False if it is as a folder states it.
+    """
+
+    certificate: Certificate | None = None
+    solution: Solution | None = None
+    cross_loss: CrossLoss | None = None
+    calibration_report: CalibrationReport | None = None
+    novelty: Novelty | None = None
+    held_out: HeldOut | None = None
+    consulting_gain: ConsultingGain | None = None
+    tables: Tables | None = None
+    seen: Seen | None = None
+    density_choice: Any = None
+    set_aside: tuple[str, ...] = ()
+    n_training: int | None = None
+    sketched: tuple[str, ...] = ()
+    verified: bool = True
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What a fit has learned: `combination` predicts, `evidence` says how well.
+
+    evidence is None for a single source.  With refit=False there is no single combination:
+    `members` are the models learned without each fold, whose average predicts.
+    """
+
+    combination: CrossFittedCombination | None
+    evidence: FitEvidence | None = None
+    members: tuple[Any, ...] = ()
