@@ -23,7 +23,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from anymix.core import Calibration, Combination, CrossFittedCombination, ErrorScale, simplex
-from anymix.estimators._judging import Judges, cross_fitted, split
+from anymix.estimators._conformal import Judges, cross_fitted, split
 from anymix.sources import Tables, assign_folds, combined_predictions
 
 Array = NDArray[np.float64]

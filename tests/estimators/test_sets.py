@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source
 from anymix.core import errors_at
 from anymix.densities import GaussianKDE
-from anymix.estimators import _sets, summarise
+from anymix.estimators import _conformal, summarise
 from anymix.monitor import Monitor
 from anymix.sources import combined_predictions
 from tests.estimators.several_sources import classification, regression
@@ -103,8 +103,7 @@ def test_crossed_sets_are_those_of_the_definition(labels):
 
 def test_no_yardstick_has_seen_the_rows_that_it_measures(numbers):
     """Other targets in one fold change the yardsticks of the other parts, and not its own."""
-    from anymix.estimators._judging import cross_fitted
-
+    from anymix.estimators._conformal import cross_fitted
     from anymix.sources import assign_folds
 
     tables, used = numbers.tables_, numbers.combination_
@@ -119,7 +118,7 @@ def test_no_yardstick_has_seen_the_rows_that_it_measures(numbers):
 
     for t in range(K):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("anymix.estimators._judging.assign_folds", lambda *_: fold)
+            patch.setattr("anymix.estimators._conformal.assign_folds", lambda *_: fold)
             after = cross_fitted(moved(t), used, 0.1).yardsticks
         same = [np.array_equal(a.spread, b.spread) for a, b in zip(before, after, strict=True)]
         assert same == [u == t for u in range(K)]
@@ -220,7 +219,7 @@ def test_a_label_with_few_rows_is_spoken_for_by_its_source(unequal):
 def test_chunks_give_what_the_whole_gives(numbers, labels, monkeypatch):
     X, Z = noisy(40, 1)[0], classification(40, 1)[0]
     whole = numbers.predict_interval(X), labels.predict_set(Z)
-    monkeypatch.setattr(_sets, "CHUNK_NUMBERS", 500)
+    monkeypatch.setattr(_conformal, "CHUNK_NUMBERS", 500)
     np.testing.assert_allclose(numbers.predict_interval(X), whole[0], atol=1e-6)
     np.testing.assert_array_equal(labels.predict_set(Z), whole[1])
 
