@@ -129,6 +129,11 @@ def _texts() -> Iterator[OddTable]:
             [f"{lines[0]},{wide}", *(line + ",0" * 5000 for line in lines[1:])]
         ),
         "quoted commas elsewhere": good.replace("no\n", '"no"\n').replace("a,b,y", 'a,b,"y"'),
+        "semicolons": good.replace(",", ";"),
+        "semicolons and decimal commas": good.replace(",", ";").replace(".", ","),
+        "tabs": good.replace(",", "\t"),
+        "bars": good.replace(",", "|"),
+        "line break in quotes": good.replace("no\n", '"n\no"\n'),
         "another order": "\n".join(",".join(line.split(",")[::-1]) for line in lines),
     }.items():
         yield _text(name, text, rows=X)
@@ -142,9 +147,6 @@ def _texts() -> Iterator[OddTable]:
         ("a column twice", good.replace("a,b,y", "a,a,y"), "columns named 'a'"),
         ("the column asked for twice", extra.replace("n,a,b,y,n", "a,a,b,y,b"), "columns named"),
         ("a column missing", good.replace("a,b,y", "a,c,y"), "has no column 'b'"),
-        ("semicolons", good.replace(",", ";"), "semicolons"),
-        ("tabs", good.replace(",", "\t"), "tabs"),
-        ("bars", good.replace(",", "|"), "bars"),
         ("blanks between", good.replace(",", " "), "has no column"),
         ("blank after commas", good.replace("a,b,y", "a, b, y"), "has no column 'b'"),
         ("empty line", good.replace("\n", "\n\n", 3), "0 fields"),
@@ -153,7 +155,7 @@ def _texts() -> Iterator[OddTable]:
         ("row cut in half", good[:-5], "2 fields"),
         ("comma in quotes, field missing", good + '1,"2,yes"\n', "2 fields"),
         ("commas in quotes, one too many", good + '"1,2",3\n', "2 fields"),
-        ("line break in quotes", good + '1,2,"y\nes"\n', "not closed"),
+        ("quote opened in the last row", good + '1,2,"yes\n', "not closed"),
         ("quote opened in the header", '"a,b,y\n1,2,yes\n', "not closed"),
         ("comment", "# made today\n" + good, "has no column"),
         ("control character in the header", good.replace("a,b", "a\x07,b"), "has no column"),
@@ -169,12 +171,17 @@ def _texts() -> Iterator[OddTable]:
 
 def _bytes() -> Iterator[OddTable]:
     good = _csv()
+    for name, content in (
+        ("UTF-16", good.encode("utf-16")),
+        ("UTF-32", good.encode("utf-32")),
+        ("Latin-1", good.replace("yes", "é").encode("latin-1")),
+        ("Latin-1 in the last row", good.encode()[:-4] + b"\xe9\n"),
+    ):
+        yield OddTable(name, ".csv", lambda path, c=content: path.write_bytes(c), rows=X)
     for name, content, says in (
-        ("UTF-16", good.encode("utf-16"), "not UTF-8"),
+        ("UTF-16 cut in half", good.encode("utf-16")[:-1], "not UTF-16 as it says"),
+        ("two encodings", good.replace("yes", "é").encode() + b"1,2,\xe9\n", "not UTF-8"),
         ("UTF-16 without mark", good.encode("utf-16-le"), "NUL byte"),
-        ("UTF-32", good.encode("utf-32"), "not UTF-8|NUL byte"),
-        ("Latin-1", good.replace("yes", "é").encode("latin-1"), "not UTF-8"),
-        ("half a character", good.encode() + b"1,2,\xc3\n", "not UTF-8"),
         ("gzip", gzip.compress(good.encode()), "is compressed; name it .csv.gz"),
         ("noise", bytes(range(256)) * 40, "NUL byte|not UTF-8"),
         ("a line of 17 MB", b"a,b,y\n" + b"1" * (17 << 20), "MB long"),

@@ -1,4 +1,4 @@
-"""Sixty mistakes that a site makes, and what anymix says to each."""
+"""Mistakes that a site makes, and what anymix says to each."""
 
 import os
 import shlex
@@ -70,8 +70,6 @@ COMMANDS = [
     ("a table mistyped", PACK + "coast_trian.csv", 3, "does not exist", "give a table that is"),
     ("a folder for a table", PACK + "coast", 3, "coast is a folder", "give .csv"),
     ("a workbook named .csv", PACK + "workbook.csv", 3, "is a workbook", "save it as CSV"),
-    ("an old encoding", PACK + "latin.csv", 3, "is not UTF-8", "save the table as UTF-8"),
-    ("semicolons", PACK + "semicolons.csv", 3, "has semicolons", "write it with commas"),
     ("decimal commas", PACK + "commas.csv", 3, "'dose' holds numbers with commas", "a point"),
     ("a header alone", PACK + "header.csv", 3, "has no rows", "give a table with rows"),
     ("an empty file", PACK + "empty.csv", 3, "has no header", "must name the columns"),
@@ -379,6 +377,14 @@ def test_call(clinics, monkeypatch, call, cause, remedy):
     assert not Path("out").exists()
 
 
-def test_they_are_sixty():
+@pytest.mark.parametrize("table", ["latin.csv", "semicolons.csv"])
+def test_delimiters_and_encodings_of_spreadsheets_are_read(clinics, run, tmp_path, table):
+    target = "Größe" if table == "latin.csv" else "better"
+    words = ["--name", "new", "--task", "classification", "--target", target]
+    said = run("source", "pack", tmp_path / "new", *words, "--rows", clinics / table)
+    assert said.status == 0, said.err
+
+
+def test_they_are_many():
     cases = [*COMMANDS, *WARNINGS, *CALLS]
-    assert len(cases) == len({case[0] for case in cases}) == 60
+    assert len(cases) == len({case[0] for case in cases}) == 58

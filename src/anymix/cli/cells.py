@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.cli.columns import FILL_IN, GAPS, LONGEST_LABEL, TOO_LONG, Columns, fail
+from anymix.cli.columns import FILL_IN, LONGEST_LABEL, TOO_LONG, Columns, fail
 from anymix.exceptions import quoted
+from anymix.tables import MISSING_WORDS
 
 # Whole numbers up to here are float64 without loss.
 EXACT = 2**53
@@ -118,7 +119,9 @@ def _is_missing(value: Any) -> bool:
 
 def _is_gap(value: Any) -> bool:
     """Whether a number was left out, in one of the ways in which people write that."""
-    return _is_missing(value) or (isinstance(value, str) and value.strip().casefold() in GAPS)
+    return _is_missing(value) or (
+        isinstance(value, str) and value.strip().casefold() in MISSING_WORDS
+    )
 
 
 def _has_nul(word: str) -> bool:

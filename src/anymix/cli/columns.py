@@ -15,8 +15,6 @@ from anymix._parameters import did_you_mean
 from anymix.exceptions import InputError, quoted
 from anymix.exchange import Manifest, gaps_of
 
-# How people write that there is no number.
-GAPS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 NO_ROWS = "has no rows; give a table with rows below its header"
 FILL_IN = "fill it in or leave the row out"
 NOT_A_NUMBER = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from anymix.exceptions import InputError, quoted
 LINE_BYTES = 2**24
 CHUNK_BYTES = 2**26
 # What .xlsx and .zip begin with, and what .xls does.
+UNCLOSED = "has a quote that is not closed"
 BINARY = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
 
@@ -36,9 +38,11 @@ def read_csv(path: Path, columns: Columns, size: int) -> Iterator[Rows]:
         row = 1
         # In a table of one column an empty line may be meant as a row.
         blank = b"\r\n\x1a" if len(header) > 1 else b"\x1a"
-        while lines := _lines(path, text.lines, size, row, blank):
+        while lines := _lines(path, text, size, row, blank, mark):
             table = _Lines(path, lines, header, row, mark)
-            y = None if columns.target is None else table.column(at[columns.target])
+            y = None
+            if columns.target is not None:
+                y = table.column(at[columns.target], decimals=columns.numeric_target)
             ids = None if columns.id is None else table.column(at[columns.id])
             yield Rows(_features(table, columns, places), y, text.share, ids)
             row += len(lines)
@@ -60,39 +64,36 @@ def _features(table: _Lines, columns: Columns, places: list[int]) -> Any:
     return table.columns(places) if columns.mixed else table.numbers(places)
 
 
-# What stands between columns, and what to do where it is not what the name says.
-MARKS = {
-    ",": "commas between its columns; name it .csv",
-    "\t": "tabs between its columns; name it .tsv, or write it with commas",
-    ";": "semicolons between its columns; write it with commas",
-    "|": "bars between its columns; write it with commas",
-}
+DELIMITERS = (",", "\t", ";", "|")
+# A number as it is written where commas stand for points, and semicolons between columns.
+DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\s*")
 
 
 def read_header(path: Path, text: Text) -> tuple[list[str], str]:
-    """Return the names of the columns, and the mark between them."""
+    """Return the names of the columns, and the delimiter: that of the name, or the one in use."""
     where = f"{path}: the header"
     line = _line(where, text.lines)
     if line.startswith(b"\x1f\x8b"):
         raise InputError(path, "is compressed; name it .csv.gz or .tsv.gz, or unpack it")
     if line.startswith(BINARY):
         raise InputError(path, "is a workbook or an archive, whatever its name; save it as CSV")
-    names = _text(where, line[3:] if line.startswith(b"\xef\xbb\xbf") else line)
+    names = text.decode(where, line[3:] if line.startswith(b"\xef\xbb\xbf") else line)
     if "\r" in names:
         raise InputError(path, "has carriage returns alone between its rows; write line feeds")
-    mark = text.mark or ("\t" if "\t" in names and "," not in names else ",")
-    header = next(_cut(lambda _: where, [names], mark), [])
+    header: list[str] = []
+    for mark in dict.fromkeys((text.mark or ",", *DELIMITERS)):
+        header = next(_cut(lambda _: where, [names], mark), [])
+        if len(header) > 1:
+            return header, mark
     if not header:
         raise InputError(path, "has no header; its first line must name the columns")
-    for other, remedy in MARKS.items():
-        if len(header) == 1 and other in header[0] and mark != other:
-            raise InputError(path, f"has {remedy}")
-    return header, mark
+    return header, text.mark or ","
 
 
-def _lines(path: Path, file: BinaryIO, size: int, row: int, blank: bytes) -> list[str]:
-    """Read up to `size` lines, and fewer if they are long; what is blank up to the end is none."""
+def _lines(path: Path, text: Text, size: int, row: int, blank: bytes, mark: str) -> list[str]:
+    """Read up to `size` rows, and fewer if they are long; what is blank up to the end is none."""
     found: list[str] = []
+    file = text.lines
     left = CHUNK_BYTES
     while len(found) < size and left > 0:
         where = f"{path}, row {row + len(found)}: the text"
@@ -101,10 +102,34 @@ def _lines(path: Path, file: BinaryIO, size: int, row: int, blank: bytes) -> lis
             break
         if not line.strip(blank):
             # Among rows it is a fault, so that nobody will ask for those that follow it.
-            return found if _rest_is(blank, file) else [*found, _text(where, line)]
+            return found if _rest_is(blank, file) else [*found, text.decode(where, line)]
+        if line.count(b'"') % 2 and _ends_in_quotes(line, mark):
+            line = _until_closed(where, file, line)
         left -= len(line)
-        found.append(_text(where, line))
+        found.append(text.decode(where, line))
     return found
+
+
+def _ends_in_quotes(line: bytes, mark: str) -> bool:
+    """Whether a field that was opened by a quote goes on in the next line."""
+    try:
+        next(csv.reader([line.decode("latin-1")], strict=True, delimiter=mark))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
+
+
+def _until_closed(where: str, file: BinaryIO, line: bytes) -> bytes:
+    """Add the lines up to the one that closes the quote; at the end of the file none does."""
+    parts, size = [line], len(line)
+    while part := _line(where, file):
+        parts.append(part)
+        size += len(part)
+        if size > LINE_BYTES:
+            raise InputError(where, f"{UNCLOSED} within {LINE_BYTES >> 20} MB; close it")
+        if part.count(b'"') % 2:
+            break
+    return b"".join(parts)
 
 
 def _rest_is(blank: bytes, file: BinaryIO) -> bool:
@@ -119,30 +144,18 @@ def _line(where: str, file: BinaryIO) -> bytes:
     return line
 
 
-def _text(where: str, line: bytes) -> str:
-    """Decode a line, without its end."""
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(where, "is not UTF-8; save the table as UTF-8") from error
-    if "\0" in text:
-        raise InputError(where, "holds a NUL byte; save the table as UTF-8")
-    return text.rstrip("\r\n")
-
-
 def _cut(where: Callable[[int], str], lines: Sequence[str], mark: str) -> Iterator[list[str]]:
     """Cut lines at their marks; each is a row of its own."""
     reader = csv.reader(lines, strict=True, delimiter=mark)
-    unclosed = "has a quote that is not closed; a field holds no line breaks"
     try:
         for i, fields in enumerate(reader):
             if reader.line_num != i + 1:
-                raise InputError(where(i), unclosed)
+                raise InputError(where(i), f"{UNCLOSED}; close it, or double it inside quotes")
             yield fields
     except csv.Error as error:
         cause = f"cannot be cut into fields ({error}); quote a field as a whole"
         if "unexpected end" in str(error):
-            cause = unclosed
+            cause = f"{UNCLOSED}; close it, or double it inside quotes"
         raise InputError(where(reader.line_num - 1), cause) from error
 
 
@@ -183,28 +196,41 @@ class _Lines:
             yield fields
         self.well_cut = True
 
-    def column(self, place: int) -> list[str]:
-        """Return a column as it is written."""
-        return [fields[place] for fields in self.fields()]
+    def column(self, place: int, decimals: bool = False) -> list[str]:
+        """Return a column as it is written; with `decimals` its numbers have points."""
+        cells = [fields[place] for fields in self.fields()]
+        return self._with_points(cells) if decimals else cells
 
     def columns(self, places: list[int]) -> list[list[str]]:
-        """Return columns as they are written."""
+        """Return columns as they are written, but for numbers, which have points."""
         rows = list(self.fields())
-        return [[fields[place] for fields in rows] for place in places]
+        return [self._with_points([fields[place] for fields in rows]) for place in places]
+
+    def _with_points(self, cells: list[str]) -> list[str]:
+        """Write decimal commas as points, in a table with semicolons between its columns."""
+        if self.mark != ";":
+            return cells
+        return [c.replace(",", ".") if DECIMAL_COMMA.fullmatch(c) else c for c in cells]
 
     def numbers(self, places: list[int]) -> NDArray[Any]:
         """Return columns of numbers: quickly if all is well."""
         self._check_cuts()
-        options: Any = {"delimiter": self.mark, "quotechar": '"', "comments": None}
+        original = places
+        lines, mark = self.lines, self.mark
+        if any("\n" in line or (mark == ";" and "," in line) for line in lines):
+            # Line breaks in quotes, or decimal commas: the fields are cut one by one.
+            lines, mark = list(map(";".join, zip(*self.columns(places), strict=True))), ";"
+            places = list(range(len(places)))
+        options: Any = {"delimiter": mark, "quotechar": '"', "comments": None}
         try:
-            X = np.loadtxt(self.lines, usecols=places, ndmin=2, **options)
+            X = np.loadtxt(lines, usecols=places, ndmin=2, **options)
         except ValueError:
             X = np.empty((0, 0))
         if len(X) != len(self.lines):
             # The quick way failed or left out empty lines; the slow way finds the place.
-            self._find_fault(places)
+            self._find_fault(original)
         if (np.abs(X) >= EXACT).any():
-            self._check_whole(places)
+            self._check_whole(original)
         return X
 
     def _check_cuts(self) -> None:
@@ -220,12 +246,13 @@ class _Lines:
     def _check_whole(self, places: list[int]) -> None:
         for i, fields in enumerate(self.fields(), self.row):
             for place in places:
-                numbers_of(self.path, self.header[place], [fields[place]], i)
+                cells = self._with_points([fields[place]])
+                numbers_of(self.path, self.header[place], cells, i)
 
     def _find_fault(self, places: list[int]) -> NoReturn:
         for i, fields in enumerate(self.fields(), self.row):
             for place in places:
-                text, name = fields[place], self.header[place]
+                text, name = self._with_points([fields[place]])[0], self.header[place]
                 if not text.strip():
                     fail(self.path, i, name, f"has no number; {FILL_IN}")
                 if not np.isfinite(numbers_of(self.path, name, [text], i)[0]):

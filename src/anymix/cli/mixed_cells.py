@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
 from anymix.cli.cells import INEXACT, number_of
-from anymix.cli.columns import FILL_IN, GAPS, NOT_A_NUMBER, Columns, fail
+from anymix.cli.columns import FILL_IN, NOT_A_NUMBER, Columns, fail
 from anymix.cli.streams import caution
 from anymix.exceptions import quoted
-from anymix.tables import is_gap, words_of
+from anymix.tables import MISSING_WORDS, is_gap, words_of
 
 BOOLEANS = {"false": 0.0, "true": 1.0}
 
@@ -40,7 +40,7 @@ def number_or_gap(value: Any) -> float:
     """
     if isinstance(value, str):
         word = value.strip().lower()
-        if word in GAPS:
+        if word in MISSING_WORDS:
             return np.nan
         if word in BOOLEANS:
             return BOOLEANS[word]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
@@ -25,6 +26,13 @@ GIVE = "give .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .npz"
 STANDARD_INPUT = Path("/dev/stdin")
 # How files of these kinds begin; standard input has no name to tell.
 BEGINNINGS = {b"PAR1": ".parquet", b"PK\x03\x04": ".npz", b"\x1f\x8b": ".csv.gz"}
+# How text of two or four bytes a character begins; the longer marks first.
+WIDE = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 # Below this a table is read whatever its file says; above it the file must have bytes to show.
 MODEST_BYTES = 2**28
 MOST_SWELLING = 100  # of what gzip and zip pack
@@ -101,19 +109,40 @@ def _spooled() -> Path:
     return Path(_spools[-1].name, "rows")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Text:
-    """A table of lines that is open; `mark` stands between its columns, "" if nobody told."""
+    """A table of lines that is open; `mark` stands between its columns, "" if nobody told.
+
+    Lines are UTF-8; if that fails before a line has shown it, all are Windows-1252.
+    """
 
     lines: BinaryIO
     mark: str
     file: BinaryIO
     size: int
+    encoding: str | None = None
 
     @property
     def share(self) -> float:
         """How much of the file is read."""
         return self.file.tell() / max(self.size, 1)
+
+    def decode(self, where: str, line: bytes) -> str:
+        """Decode a line, without its end."""
+        try:
+            text = line.decode(self.encoding or "utf-8")
+        except UnicodeDecodeError as error:
+            if self.encoding is None and b"\0" not in line:
+                self.encoding = "cp1252"
+                return self.decode(where, line)
+            raise InputError(
+                where, "is not UTF-8, nor Latin-1 as a whole; save the table as UTF-8"
+            ) from error
+        if "\0" in text:
+            raise InputError(where, "holds a NUL byte; save the table as UTF-8")
+        if self.encoding is None and not line.isascii():
+            self.encoding = "utf-8"
+        return text.rstrip("\r\n")
 
 
 @contextmanager
@@ -122,8 +151,37 @@ def open_text(path: Path) -> Iterator[Text]:
     kind = kind_of(path)
     with open_table(path) as file:
         size = os.fstat(file.fileno()).st_size
-        lines = io.BufferedReader(_Unpacked(path, file, size)) if kind.endswith(".gz") else file
+        packed = kind.endswith(".gz")
+        lines: Any = io.BufferedReader(_Unpacked(path, file, size)) if packed else file
+        mark = lines.peek(4)[:4] if hasattr(lines, "peek") else b""
+        encoding = next((name for bom, name in WIDE if mark.startswith(bom)), None)
+        if encoding is not None:
+            lines = io.BufferedReader(_Recoded(path, lines, encoding))
         yield Text(lines, "" if path == STANDARD_INPUT else TEXTS[kind], file, size)
+
+
+class _Recoded(io.RawIOBase):
+    """Text of another encoding as UTF-8."""
+
+    def __init__(self, path: Path, lines: BinaryIO, encoding: str):
+        self.path, self.lines, self.encoding, self.left = path, lines, encoding, b""
+        self.decoder = codecs.getincrementaldecoder(encoding)()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = b"-"
+        try:
+            while part and not self.left:
+                part = self.lines.read(len(buffer))
+                self.left = self.decoder.decode(part, final=not part).encode()
+        except UnicodeError as error:
+            cause = f"is not {self.encoding.upper()} as it says; save the table as UTF-8"
+            raise InputError(self.path, cause) from error
+        found, self.left = self.left[: len(buffer)], self.left[len(buffer) :]
+        buffer[: len(found)] = found
+        return len(found)
 
 
 class _Unpacked(io.RawIOBase):

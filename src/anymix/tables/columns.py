@@ -20,6 +20,8 @@ from anymix.exceptions import InputError
 
 # Boosted trees tell so many categories of a column apart; rarer ones are gaps.
 MOST_CATEGORIES = 200
+# How people write in a column of numbers that there is none, in small letters.
+MISSING_WORDS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 # Dates and times, by the letter of their numpy type.
 DATES = "mM"
 
@@ -171,10 +173,14 @@ def _dates(name: str) -> InputError:
 
 
 def numbers_of(values: Any) -> FloatArray | None:
-    """Return a column as numbers with NaN for its gaps; None if it holds words.
+    """Return a column as numbers with NaN for missing values; None if it is categorical.
+
+    Among numbers, words such as "NA" are missing values.
 
     Examples
     --------
+    >>> numbers_of(np.array([2, "NA"], dtype=object))
+    array([ 2., nan])
     >>> numbers_of(np.array([True, None, 2], dtype=object))
     array([ 1., nan,  2.])
     >>> numbers_of(np.array(["f", "m"]))
@@ -187,14 +193,21 @@ def numbers_of(values: Any) -> FloatArray | None:
             return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
         return np.asarray(values, dtype=np.float64)
     held = np.asarray(values, dtype=object)
-    if any(isinstance(value, str | bytes) for value in held):
-        return None
     if hasattr(values.dtype, "categories"):
         return None
+    words = [value for value in held if isinstance(value, str | bytes)]
+    if words and (len(words) == len(held) or not all(map(_is_missing_word, words))):
+        return None
     try:
-        return np.array([np.nan if is_gap(value) else float(value) for value in held])
+        return np.array(
+            [np.nan if isinstance(value, str) or is_gap(value) else float(value) for value in held]
+        )
     except (TypeError, ValueError):
         return None
+
+
+def _is_missing_word(word: str | bytes) -> bool:
+    return isinstance(word, str) and word.strip().casefold() in MISSING_WORDS
 
 
 def is_gap(value: Any) -> bool:
