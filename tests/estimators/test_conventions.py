@@ -21,6 +21,8 @@ from tests.estimators.several_sources import classification, regression
 KDE = GaussianKDE(bandwidth=0.8)
 # Every exported estimator is checked in test_every_baseline.py; these are further settings.
 CHECKED = [
+    DistributionWeightedRegressor(),
+    DistributionWeightedClassifier(),
     DistributionWeightedRegressor(LinearRegression(), DomainClassifier(), loss="absolute"),
     DistributionWeightedClassifier(LogisticRegression(C=0.1), rule="normalised"),
 ]

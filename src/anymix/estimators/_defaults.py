@@ -52,12 +52,15 @@ def kind_of(X: Any) -> str:
     return "numbers" if len(columns) <= MOST_COLUMNS else "vectors"
 
 
-def default_estimator(X: Any, classification: bool, random_state: Any = None) -> Any:
+def default_estimator(
+    X: Any, classification: bool, random_state: Any = None, sample_weight: Any = None
+) -> Any:
     """Return the learner for rows of this kind, not yet trained.
 
     Mixed tables get boosted trees, which take the table as `Columns.encode` writes it; tables of
     numbers a linear model of standardised columns, vectors a linear model; text a linear model of
-    tf-idf.
+    tf-idf.  How strongly a linear classifier of vectors is regularised depends on their variance,
+    in which a row of sample_weight 2 counts as two rows.
 
     Examples
     --------
@@ -76,7 +79,11 @@ def default_estimator(X: Any, classification: bool, random_state: Any = None) ->
     if kind == "numbers":
         linear = LogisticRegression(max_iter=1000) if classification else Ridge()
         return make_pipeline(StandardScaler(), linear)
-    return LogisticRegression(C=_strength(X), max_iter=1000) if classification else Ridge()
+    return (
+        LogisticRegression(C=_strength(X, sample_weight), max_iter=1000)
+        if classification
+        else Ridge()
+    )
 
 
 def _words(texts: Any) -> dict[str, Any]:
@@ -90,11 +97,16 @@ def _is_foreign(texts: Any) -> bool:
     return sum(c.isalpha() and not c.isascii() for c in some) > FOREIGN * letters
 
 
-def _strength(X: Any) -> float:
+def _strength(X: Any, weight: Any = None) -> float:
     """C that goes with the scale of vectors, whatever their unit: 0.15 over their mean variance."""
     X = X if hasattr(X, "toarray") else np.asarray(X, dtype=float)
     squares = X.multiply(X) if hasattr(X, "multiply") else X * X
-    variance = float((np.asarray(squares.mean(axis=0)) - np.asarray(X.mean(axis=0)) ** 2).mean())
+    if weight is None:
+        means = np.asarray(X.mean(axis=0)), np.asarray(squares.mean(axis=0))
+    else:
+        share = np.asarray(weight, dtype=float) / np.sum(weight)
+        means = share @ X, share @ squares
+    variance = float((means[1] - means[0] ** 2).mean())
     return float(np.clip(0.15 / max(variance, 1e-300), 1e-6, 1e6))
 
 

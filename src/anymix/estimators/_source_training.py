@@ -31,7 +31,7 @@ def takes_weight(model: Any) -> bool:
 
 
 def fit_with_weight(model: Any, X: Any, y: Any, weight: Any) -> Any:
-    """Fit a clone, with the weights if there are any; a pipeline's last step gets them."""
+    """Fit a clone, with the weights if there are any; all steps of a pipeline get them."""
     model = clone(model)
     given = () if y is None else (y,)
     if weight is None:
@@ -41,8 +41,11 @@ def fit_with_weight(model: Any, X: Any, y: Any, weight: Any) -> Any:
             f"sample_weight was given, but {type(_last(model)).__name__}.fit does not take it: "
             "leave the weights out or choose another estimator or density."
         )
-    name = "sample_weight" if _last(model) is model else f"{model.steps[-1][0]}__sample_weight"
-    return model.fit(X, *given, **{name: weight})
+    if not isinstance(model, Pipeline):
+        return model.fit(X, *given, sample_weight=weight)
+    # A row of weight 2 counts as two rows to a scaler, too.
+    weighted = [name for name, step in model.steps if has_fit_parameter(step, "sample_weight")]
+    return model.fit(X, *given, **{f"{name}__sample_weight": weight for name in weighted})
 
 
 def check_part(part: Any, name: str, methods: tuple[str, ...], example: str) -> None:

@@ -327,8 +327,10 @@ class DistributionWeighting(SourceEnsemble):
                 raise InputError(
                     "X", "holds lists of tokens; join each to a text, or give an estimator for them"
                 )
-            chosen = default_estimator(X, self._classification(), self.random_state)
-            self.estimator_ = chosen if self.estimator is None else self.estimator
+            self.estimator_ = self.estimator
+            if self.estimator is None:
+                by_task = self._classification(), self.random_state, rows.weight
+                self.estimator_ = default_estimator(X, *by_task)
         check_n_sources(len(self.source_names_))
         return rows
 
