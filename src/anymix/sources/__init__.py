@@ -10,7 +10,7 @@ from anymix.sources.certification import (
     usual_clip,
     without_confidence,
 )
-from anymix.sources.consult import Consulted, ConsultingGain, consult
+from anymix.sources.consultation import Consulted, ConsultingGain, consult
 from anymix.sources.cross_fitting import (
     N_FOLDS,
     HeldOut,
@@ -35,7 +35,7 @@ from anymix.sources.error_measures import (
     measure_of,
     own_values,
 )
-from anymix.sources.evaluate import CHUNK_ROWS, evaluate, log_reference, masses_of
+from anymix.sources.evaluation import CHUNK_ROWS, evaluate, log_reference, masses_of
 from anymix.sources.fit_result import FitEvidence, FitResult
 from anymix.sources.learning import (
     FoldResult,

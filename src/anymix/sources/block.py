@@ -44,7 +44,7 @@ from anymix._arrays import FloatArray, IntArray
 from anymix.core import Moments, Pool, Problem, RowLosses, SourceSample, TheoremSums, get_loss
 from anymix.densities import AllPoints, DomainRows, lowest_responsibility
 from anymix.exceptions import InputError
-from anymix.sources.consult import consulting_of, crossed, learn_pools
+from anymix.sources.consultation import consulting_of, crossed, learn_pools
 from anymix.sources.cross_fitting import (
     HeldOut,
     combined_predictions,

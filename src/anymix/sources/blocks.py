@@ -26,7 +26,7 @@ from anymix._arrays import FloatArray, IntArray
 from anymix.core import Calibration, Consulting, Loss, Moments, Sums, get_loss
 from anymix.densities import TemperatureScaling, fit_temperatures
 from anymix.sources.block import Block
-from anymix.sources.consult import consulting_of, learn_pools
+from anymix.sources.consultation import consulting_of, learn_pools
 from anymix.sources.cross_fitting import FEWEST_ROWS, N_FOLDS
 from anymix.sources.partitioned import Map, SummedProblem
 from anymix.sources.queries import (

@@ -20,7 +20,7 @@ from anymix.core import (
     simplex,
 )
 from anymix.densities import CalibrationReport
-from anymix.sources.consult import ConsultingGain
+from anymix.sources.consultation import ConsultingGain
 from anymix.sources.tables import Tables
 
 # Each combination learns from four fifths of the rows: with three folds, from two thirds, sources

@@ -11,7 +11,7 @@ from typing import Any
 
 from anymix.core import Certificate, CrossFittedCombination, Solution
 from anymix.densities import CalibrationReport
-from anymix.sources.consult import ConsultingGain
+from anymix.sources.consultation import ConsultingGain
 from anymix.sources.cross_fitting import HeldOut
 from anymix.sources.cross_loss import CrossLoss
 from anymix.sources.suspicious_rows import Seen

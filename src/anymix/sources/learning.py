@@ -27,7 +27,7 @@ from anymix.core import (
 from anymix.densities import CalibrationReport
 from anymix.sources.blocks import Blocks, TrainingFold, joined_moments
 from anymix.sources.certification import Grounds, JudgedAverage, certify_average
-from anymix.sources.consult import Consulted, ConsultingGain, consult
+from anymix.sources.consultation import Consulted, ConsultingGain, consult
 from anymix.sources.cross_fitting import joined_solution, mean_report
 from anymix.sources.cross_loss import make_cross_loss
 from anymix.sources.fit_result import FitEvidence, FitResult
