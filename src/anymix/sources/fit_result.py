@@ -18,7 +18,7 @@ from anymix.sources.suspicious_rows import Seen
 from anymix.sources.tables import Novelty, Tables
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FitEvidence:
     """What held-out rows say about a combination of several sources.
 
@@ -70,7 +70,7 @@ class FitEvidence:
     verified: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FitResult:
     """What a fit has learned: `combination` predicts, `evidence` says how well.
 
