@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import anymix
-from anymix.models.seen_rows import _are_seen
+from anymix.models.site_models import _are_seen
 from tests.cli.organisations import NAMES
 
 

@@ -45,7 +45,7 @@ def test_old_records_come_back_and_can_be_written_in_the_new_format(task, tmp_pa
     assert "2 sources" in model.certificate_.sentence
     np.testing.assert_allclose(model.comparison_.loss[-1, :2], model.certificate_.source_losses)
     anymix.save(model, tmp_path / "m")
-    assert read_record(tmp_path / "m")["schema"] == 3
+    assert read_record(tmp_path / "m")["schema"] == 4
     rows = np.random.default_rng(0).normal(size=(20, 2))
     np.testing.assert_allclose(
         anymix.load(tmp_path / "m").source_weights(rows), model.source_weights(rows), rtol=1e-12

@@ -12,7 +12,7 @@ import anymix
 from anymix import DistributionWeightedClassifier
 from anymix.exchange import AuditError
 from anymix.models import add_record, read_model, summarise_folder
-from anymix.models import folder as reading
+from anymix.models import model_folder as reading
 from tests.models.mixed_rows import clinics
 from tests.models.test_commands import LABELS, NEW, labels
 from tests.models.test_format_1 import FOLDERS
@@ -89,7 +89,7 @@ def test_a_mutated_record_is_refused_or_harmless(kind, written, monkeypatch):
         changed, at = mutated(record, rng)
         (place / "model.json").write_text(json.dumps(changed))
         try:
-            found = read_model(place).model
+            found = read_model(place, verify=True).model
             summarise_folder(place)
         except AuditError:
             refused += 1

@@ -236,7 +236,7 @@ def parts_of(record):
 )
 def test_consulting_that_was_changed_is_refused(folders, tmp_path, change, words):
     with pytest.raises(AuditError, match=words):
-        anymix.load(changed(folders / "heard", tmp_path, change))
+        anymix.load(changed(folders / "heard", tmp_path, change), verify=True)
 
 
 @pytest.mark.parametrize(

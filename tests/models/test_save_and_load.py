@@ -244,7 +244,7 @@ def changed(folder, tmp_path, change):
         (lambda r: first_part(r).pop("z"), "lacks 'z'"),
         (lambda r: r.update(loss={"name": "accuracy"}), "unknown loss 'accuracy'"),
         (lambda r: r.update(names=["a"]), "not as many sources as"),
-        (lambda r: r.update(schema=4), "has schema 4; this version reads 1 to 3"),
+        (lambda r: r.update(schema=5), "has schema 5; this version reads 1 to 4"),
         (lambda r: r.update(kind="recipe"), "is not the record of a model"),
         (lambda r: r["solution"].update(z="high"), "not sound|wrong kind"),
         (lambda r: r["tables"].update(size=1), "bytes; the manifest says 1"),
@@ -287,6 +287,6 @@ def test_a_forged_sentence_is_not_repeated(folder, tmp_path):
 
 def test_the_record_is_plain_json_without_a_row(folder):
     record = read_record(folder)
-    assert record["schema"] == 3
+    assert record["schema"] == 4
     assert record["names"] == ["a", "b", "c"]
     assert {part["file"] for part in (record["tables"],)} <= {p.name for p in folder.iterdir()}

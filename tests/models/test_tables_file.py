@@ -29,13 +29,13 @@ def whole(classification=True, **changes):
     return arrays | changes
 
 
-def read(tmp_path, arrays, classes=CLASSES, has_densities=True, at_label=False):
+def read(tmp_path, arrays, classes=CLASSES, has_densities=True, at_label=False, crossed=None):
     content = save(arrays)
     path = tmp_path / "tables.safetensors"
     path.write_bytes(content)
     facts = FileFacts(len(content), hashlib.sha256(content).hexdigest())
     flags = {"has_densities": has_densities, "at_label": at_label}
-    return read_tables(path, facts, classes=classes, **flags)
+    return read_tables(path, facts, crossed, classes=classes, **flags)[crossed is not None]
 
 
 @pytest.mark.parametrize("has_densities", [True, False])
@@ -77,3 +77,35 @@ def test_tables_that_take_too_much_memory_are_neither_read_nor_written(tmp_path,
 
 def test_large_honest_tables_are_within_the_budget():
     assert not tables_file._is_large(np.broadcast_to(0.0, (10, 100_000, 10)))
+
+
+def held_out(**changes):
+    return whole(fold=np.arange(6) % 3, held_out=np.full((6, 2), 0.5)) | changes
+
+
+def test_what_the_model_predicts_at_held_out_rows_is_read_as_stored(tmp_path):
+    found = read(tmp_path, held_out(), crossed=True)
+    assert found.crossed
+    assert found.fold.tolist() == [0, 1, 2, 0, 1, 2]
+    np.testing.assert_array_equal(found.predictions, np.full((6, 2), 0.5))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"fold": np.zeros(5, dtype=int)}, "has fold of the wrong length"),
+        ({"fold": np.zeros(6)}, "has fold of the type float64"),
+        ({"held_out": np.full((6, 3), 0.5)}, "has held_out of the wrong length"),
+        ({"held_out": np.full((6, 2), np.nan)}, "not finite"),
+        ({"held_out": np.full((6, 2), 2.0)}, "not probabilities"),
+    ],
+)
+def test_held_out_predictions_of_another_form_are_refused(changes, words, tmp_path):
+    with pytest.raises(AuditError, match=words):
+        read(tmp_path, held_out(**changes), crossed=True)
+
+
+def test_held_out_predictions_are_there_where_the_record_says_so(tmp_path):
+    for arrays, crossed in ((whole(), True), (held_out(), None)):
+        with pytest.raises(AuditError, match="which says crossed"):
+            read(tmp_path, arrays, crossed=crossed)

@@ -16,7 +16,7 @@ from anymix.core import plain
 from anymix.engines import Store
 from anymix.exceptions import InputError
 from anymix.exchange import ReceivedSource, read_alike
-from anymix.models import Place, fit_folder, reserved
+from anymix.models import ReservedFolder, fit_folder, reserved
 from anymix.sources import MOST_SOURCES
 
 
@@ -78,7 +78,7 @@ def settings_of(args: Namespace) -> dict[str, Any]:
 
 
 def fit_in_memory(
-    args: Namespace, console: Console, place: Place, received: Sequence[ReceivedSource]
+    args: Namespace, console: Console, place: ReservedFolder, received: Sequence[ReceivedSource]
 ) -> tuple[Any, dict[str, Any]]:
     """Learn from all rows at once, and write the model."""
     sites = held_out_sites(args, received, console)
@@ -87,7 +87,7 @@ def fit_in_memory(
 
 
 def fit_in_chunks(
-    args: Namespace, console: Console, place: Place, received: Sequence[ReceivedSource]
+    args: Namespace, console: Console, place: ReservedFolder, received: Sequence[ReceivedSource]
 ) -> tuple[Any, dict[str, Any]]:
     """Learn from rows on disk, and write the model: some of the rows judge, all others teach."""
     with Store() as store:

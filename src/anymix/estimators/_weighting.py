@@ -52,6 +52,7 @@ from anymix.estimators._warnings import OnceEach, names_checked
 from anymix.estimators.comparison import Answers, Comparison, compare_tables, usual_methods
 from anymix.exceptions import InputError, ParameterError
 from anymix.sources import (
+    FitEvidence,
     FitResult,
     Influence,
     LearningSettings,
@@ -109,6 +110,14 @@ class FromResult:
         if absent or (value is None and result is not None and result.members):
             raise AttributeError(_why_missing(model, self.name))
         return value
+
+    def __set__(self, model: Any, value: Any) -> None:
+        result: FitResult = vars(model).get("result_") or FitResult(None)
+        if self.field == "combination":
+            model.result_ = replace(result, combination=value)
+        else:
+            evidence = replace(result.evidence or FitEvidence(), **{self.field: value})
+            model.result_ = replace(result, evidence=evidence)
 
 
 class DistributionWeighting(SourceEnsemble):
@@ -303,7 +312,7 @@ class DistributionWeighting(SourceEnsemble):
 
     def _forget(self) -> None:
         """Drop what an earlier fit has learned."""
-        for name in ("result_", "influence_"):
+        for name in ("result_", "influence_", "comparison_"):
             self.__dict__.pop(name, None)
 
     # -- checks before anything is trained ------------------------------------------------------
@@ -548,7 +557,7 @@ class DistributionWeighting(SourceEnsemble):
         aside = tuple(k for k, name in enumerate(names) if name in self.set_aside_)
         return find_influence(self.tables_, replace(self._settings(), set_aside=aside), names)
 
-    @property
+    @cached_property
     def comparison_(self) -> Comparison:
         """Each source alone, their average, the likeliest source and this model, on held-out rows.
 

@@ -1,27 +1,46 @@
-"""Fitted models in folders: everything that was learned, written whole and read like a stranger's.
+"""Fitted models in folders: everything that was learned, written whole and read as untrusted.
 
 The format is described in docs/format.md.
 """
 
-from anymix.models.folder import SavedModel, load, read_model, read_record
-from anymix.models.folder import check_several as check_several
-from anymix.models.folder import read_certificate as read_certificate
-from anymix.models.folder import summarise_folder as summarise_folder
-from anymix.models.place import Place as Place
-from anymix.models.place import check_place
-from anymix.models.place import held as held
-from anymix.models.place import reserved as reserved
-from anymix.models.saved_records import add_record as add_record
-from anymix.models.seen_rows import note_on as note_on
-from anymix.models.serving import Exported as Exported
-from anymix.models.serving import card_facts as card_facts
-from anymix.models.serving import export_model
-from anymix.models.sites import certify_sites as certify_sites
-from anymix.models.sites import compare_sites as compare_sites
-from anymix.models.sites import fit_folder as fit_folder
-from anymix.models.tables_file import rows_that_fit as rows_that_fit
-from anymix.models.taught import BESIDE as BESIDE
-from anymix.models.taught import write_taught as write_taught
-from anymix.models.writing import save
+from anymix.models.model_folder import (
+    SavedModel,
+    check_several,
+    load,
+    read_certificate,
+    read_model,
+    read_record,
+    summarise_folder,
+)
+from anymix.models.saved_records import add_record
+from anymix.models.serving import Exported, card_facts, export_model
+from anymix.models.site_models import certify_sites, compare_sites, fit_folder, note_on
+from anymix.models.tables_file import rows_that_fit
+from anymix.models.target_folder import ReservedFolder, check_place, held, reserved
+from anymix.models.writing import BESIDE, save, write_taught
 
-__all__ = ["SavedModel", "check_place", "export_model", "load", "read_model", "read_record", "save"]
+__all__ = [
+    "BESIDE",
+    "Exported",
+    "ReservedFolder",
+    "SavedModel",
+    "add_record",
+    "card_facts",
+    "certify_sites",
+    "check_place",
+    "check_several",
+    "compare_sites",
+    "export_model",
+    "fit_folder",
+    "held",
+    "load",
+    "note_on",
+    "read_certificate",
+    "read_model",
+    "read_record",
+    "reserved",
+    "rows_that_fit",
+    "save",
+    "summarise_folder",
+    "write_taught",
+]

@@ -1,7 +1,7 @@
-"""Records of new rows, kept beside a model for those who read it later.
+"""Evidence as a folder states it: records of `fit`, and records of new rows beside the model.
 
-No table of these rows is in the folder, so that their numbers cannot be found again: they are
-checked against the model and against each other, and shown as what the folder says.
+They are checked against the model and against each other, and shown as what the folder says.  Those
+of `fit` can be recomputed from the tables in the folder; of new rows no table is there.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix.core import (
+    FOLD_MODELS,
     Certificate,
     Record,
+    Solution,
     canonical_name,
     get_loss,
     loss_name,
     plain,
+    restored,
     simplex,
     unit_of,
 )
@@ -53,6 +56,9 @@ KINDS: dict[str, type[Record]] = {
 }
 RECORD, RECORD_LIMIT = "model.json", 64 * 2**20
 LIMIT = 64 * 2**20
+SHORT = 60
+# How a search for z may end.
+STATUSES = ("converged", "stationary", "stalled", "out of evaluations", "budget")
 
 
 class Saved(NamedTuple):
@@ -135,6 +141,96 @@ def _checked(part: str, path: Path, model: Any, sha256: str) -> Saved:
     except (ValueError, TypeError) as error:
         raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error
     return saved._replace(record=record)
+
+
+def check_evidence(model: Any, comparison: Any) -> None:
+    """Check the records of `fit`: shapes, ranges, and whether they can be of this model."""
+    p, gain = len(model.source_names_), model.advice_
+    if model.certificate_ is not None:
+        _named("the certificate", _check_certificate, model.certificate_, model)
+        _check(
+            model.certificate_.covers in ("", FOLD_MODELS),
+            "the certificate is of models that no fit has",
+        )
+        _check(
+            not model.held_out_.crossed or model.certificate_.n_candidates in (1, p + 1),
+            "the certificate is spread over fewer or more choices than fit has",
+        )
+    stored = restored(Comparison, comparison)
+    stored = replace(stored, confidence=stored.confidence or model.confidence)
+    model.comparison_ = _named("the comparison", _check_comparison, stored, model)
+    _check_solution(model.solution_, model)
+    table = model.cross_loss_
+    _check(0 < table.confidence < 1, f"a confidence of {table.confidence:g} is not between 0 and 1")
+    _check(
+        table.names == tuple(map(str, model.source_names_))
+        and table.mean.shape == table.lower.shape == table.upper.shape == (p, p)
+        and np.isfinite(table.mean).all(),
+        "the table of cross losses is not of the sources",
+    )
+    if gain is not None:
+        shapes = gain.own_losses.shape, gain.gains.shape, gain.errors.shape
+        _check({*shapes} == {(p,)}, "the consulting gain is not of the sources")
+    _check(gain is None or model.combination_.consults, "there is a gain, and no consulting")
+    held_out, n_parts = model.held_out_, len(model.combination_.parts)
+    every = np.array_equal(np.unique(held_out.fold), np.arange(n_parts))
+    _check(every, "the folds are not those of the combination")
+    _check(held_out.crossed or n_parts == 1, "several folds are always crossed")
+    report = model.calibration_report_
+    _check(
+        (report is None) == (not model.combination_.calibrated),
+        "the calibration and its report do not go together",
+    )
+    if report is not None:
+        losses = report.log_loss_before, report.log_loss_after
+        errors = report.error_before, report.error_after
+        sound = all(0 <= loss < np.inf for loss in losses) and all(0 <= e <= 1 for e in errors)
+        sound &= 0 < report.n_points <= (model.taught_ or model.tables_.n_points)
+        _check(sound, "the report on the calibration has a number that is out of bounds")
+
+
+def _named(what: str, check: Any, record: Any, model: Any) -> Any:
+    try:
+        return check(record, model)
+    except ValueError as error:
+        raise ValueError(f"{what} is not sound: {error}") from error
+
+
+def _check_solution(found: Solution, model: Any) -> None:
+    p = len(model.source_names_)
+    simplex.check(found.z, p, "the solution's z")
+    L, own = found.source_losses, found.own_losses
+    _check(L.shape == own.shape == (p,), f"the solution is not of {p} sources")
+    _check(np.isfinite([*L, *own, found.gamma]).all(), "the losses of the solution are not finite")
+    again = [L.max(), (L - own).max()]
+    _check(
+        np.allclose([found.robust_loss, found.regret], again, rtol=1e-6),
+        "the numbers of the solution do not agree with each other",
+    )
+    # The search's answer is the model's, unless z was adapted since.
+    adapted = model.certificate_ is None or not model.held_out_.crossed
+    _check(
+        adapted or np.allclose(found.z, model.combination_.z, atol=1e-9),
+        "the solution is of another z than the model's",
+    )
+    _check(
+        found.objective == model.objective,
+        "the solution is of another objective than the settings",
+    )
+    _check(
+        len(found.method) <= SHORT and found.status in STATUSES,
+        "the solution tells of an end, or a way, that no search has",
+    )
+    numbers = [found.n_evaluations, found.n_hessians, found.shrinkage]
+    _check(
+        np.isfinite(numbers).all() and min(numbers) >= 0,
+        "the solution has a number that is out of bounds",
+    )
+    passes = np.array([0.0, *(step.n_evaluations for step in found.trace)])
+    _check(
+        np.isfinite(passes).all() and (np.diff(passes) >= 0).all(),
+        "the trace of the solution goes back in time",
+    )
 
 
 def _check(sound: Any, what: str) -> None:

@@ -23,7 +23,7 @@ from anymix.exchange import (
     mlflow_files,
     noted,
 )
-from anymix.models.folder import SavedModel, read_model
+from anymix.models.model_folder import SavedModel, read_model
 from anymix.models.saved_records import read_records
 
 

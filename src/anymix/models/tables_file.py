@@ -1,4 +1,10 @@
-"""The tables that a model was learned from, as one safetensors file."""
+"""The tables of a model as safetensors files: held-out rows, and what is usual at each source.
+
+The tables hold, for every held-out row, what each source predicts and how likely the row is to it,
+and what the model predicts there: by the fold that was learned without the row.  Densities at the
+own rows of each source have a file of their own where the tables do not give them: beside a
+classifier of sources, and where scores are log D_k/U of a reference U.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +17,7 @@ from numpy.typing import NDArray
 
 from anymix.exceptions import AuditError, InputError
 from anymix.exchange import FileFacts, check_facts, load_arrays
-from anymix.sources import Tables
+from anymix.sources import HeldOut, Novelty, Tables
 from anymix.storage import read_file
 
 # Reading keeps some copies of a file, and some fifteen numbers for each of the p·m answers: with
@@ -20,10 +26,15 @@ LIMIT, MOST_ANSWERS = 200 * 10**6, 5 * 10**6
 LARGE = f"has tables of more than {MOST_ANSWERS:,} answers or {LIMIT:,} bytes; give fewer rows"
 # Responsibilities sum to one at every point, which densities never do; rounding is far below this.
 SUM_TOLERANCE = 1e-6
-NEEDED, OPTIONAL = {"log_masses", "predictions", "sample_domain"}, {"targets", "sample_weight"}
+NEEDED = {"log_masses", "predictions", "sample_domain"}
+# Folders of format 1 lack targets, those of formats 1 to 3 what the model predicts at these rows.
+HELD_OUT = {"fold", "held_out"}
+OPTIONAL = {"targets", "sample_weight", *HELD_OUT}
+# A file has at most so many numbers beside each that `_is_large` counts.
+FILE_LIMIT = 5 * LIMIT // 2
 
 
-def tables_to_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
+def tables_to_arrays(tables: Tables, held_out: HeldOut | None = None) -> dict[str, NDArray[Any]]:
     """Write tables; targets are numbers, or positions in the classes, and no feature is there."""
     if _is_large(tables.predictions):
         raise InputError("the model", LARGE)
@@ -37,6 +48,9 @@ def tables_to_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
     }
     if tables.sample_weight is not None:
         arrays["sample_weight"] = np.asarray(tables.sample_weight, dtype=np.float64)
+    if held_out is not None:
+        arrays["fold"] = np.asarray(held_out.fold, dtype=np.int64)
+        arrays["held_out"] = np.asarray(held_out.predictions, dtype=np.float64)
     return arrays
 
 
@@ -55,37 +69,37 @@ def _is_large(predictions: NDArray[Any]) -> bool:
     return answers > MOST_ANSWERS or 8 * (predictions.size + answers) > LIMIT
 
 
-def read_tables(path: Path, stated: FileFacts, **known: Any) -> Tables:
-    """Read tables that the record of a model states; `known` are classes and flags."""
-    content = read_file(path, LIMIT)
+def read_tables(
+    path: Path, stated: FileFacts, crossed: bool | None = None, **known: Any
+) -> tuple[Tables, HeldOut | None]:
+    """Read the tables that a record states, and what the model predicts at their rows.
+
+    `known` are classes and flags; crossed is None for folders without predictions of the model.
+    """
+    content = read_file(path, FILE_LIMIT)
     check_facts(path, content, stated)
     arrays = load_arrays(content, str(path))
     if not NEEDED <= set(arrays) <= NEEDED | OPTIONAL:
         raise AuditError(path, f"must hold the arrays {sorted(NEEDED)}")
-    _check_types(path, arrays)
+    if len(HELD_OUT & set(arrays)) != (0 if crossed is None else 2):
+        raise AuditError(path, f"does not go with the record, which says crossed={crossed}")
     _check_shapes(path, arrays)
     if "targets" not in arrays:
         _complete(arrays, known.get("classes") is not None)
     if known.get("classes") is not None:
         _check_labels(path, arrays, len(known["classes"]))
     _check_flags(path, arrays, **known)
-    domain = arrays["sample_domain"].astype(np.intp)
-    return Tables(
+    tables = Tables(
         arrays["log_masses"],
         arrays["predictions"],
         arrays["targets"],
-        domain,
+        arrays["sample_domain"].astype(np.intp),
         arrays.get("sample_weight"),
         **known,
     )
-
-
-def _check_types(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Smaller numbers would grow when they are computed with."""
-    whole = {"sample_domain", *({"targets"} if arrays["predictions"].ndim == 3 else ())}
-    for name, array in arrays.items():
-        if array.dtype != (np.int64 if name in whole else np.float64):
-            raise AuditError(path, f"has {name} of the type {array.dtype}, which they never have")
+    if crossed is None:
+        return tables, None
+    return tables, HeldOut(arrays["held_out"], arrays["fold"].astype(np.intp), crossed)
 
 
 def _check_flags(
@@ -115,14 +129,20 @@ def _check_flags(
 
 def _check_shapes(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     log_masses, h = arrays["log_masses"], arrays["predictions"]
+    whole = {"sample_domain", "fold", *({"targets"} if h.ndim == 3 else ())}
+    for name, array in arrays.items():
+        # Smaller numbers would grow when they are computed with.
+        if array.dtype != (np.int64 if name in whole else np.float64):
+            raise AuditError(path, f"has {name} of the type {array.dtype}, which they never have")
     if not log_masses.size or not h.size:
         raise AuditError(path, "has tables of no rows")
     if _is_large(h):
         raise AuditError(path, LARGE)
     if log_masses.ndim != 2 or h.ndim > 3 or h.shape[:2] != log_masses.shape:
         raise AuditError(path, "has tables of different shapes")
-    for name in ("targets", "sample_domain", "sample_weight"):
-        if name in arrays and arrays[name].shape != log_masses.shape[1:]:
+    for name in ("targets", "sample_domain", "sample_weight", "fold", "held_out"):
+        due = h.shape[1:] if name == "held_out" else log_masses.shape[1:]
+        if name in arrays and arrays[name].shape != due:
             raise AuditError(path, f"has {name} of the wrong length")
     numbers = [array for name, array in arrays.items() if name != "log_masses"]
     # A density may be zero, and its logarithm then -inf; nothing else is not finite.
@@ -131,7 +151,7 @@ def _check_shapes(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
         raise AuditError(path, "has numbers that are not finite")
     domain, weight = arrays["sample_domain"], arrays.get("sample_weight")
     every = np.array_equal(np.unique(domain), np.arange(len(log_masses)))
-    if domain.dtype != np.int64 or not every:
+    if not every:
         raise AuditError(path, "does not have rows of every source, and of no other")
     if weight is not None and weight.min() < 0:
         raise AuditError(path, "has a negative weight")
@@ -141,9 +161,11 @@ def _check_labels(path: Path, arrays: dict[str, NDArray[Any]], n_classes: int) -
     """Probabilities are some of all classes, or of the one that occurred; labels are among them."""
     h, y = arrays["predictions"], arrays["targets"]
     columns = h.shape[2] if h.ndim == 3 else 0
-    if columns not in (1, n_classes) or y.dtype != np.int64:
+    if columns not in (1, n_classes):
         raise AuditError(path, "has predictions or targets that are not of the model's classes")
-    if y.min() < 0 or y.max() >= columns or h.min() < 0 or h.max() > 1 + 1e-9:
+    given = [h, arrays["held_out"]] if "held_out" in arrays else [h]
+    possible = all(some.min() >= 0 and some.max() <= 1 + 1e-9 for some in given)
+    if y.min() < 0 or y.max() >= columns or not possible:
         raise AuditError(
             path, "has labels that are not there, or numbers that are not probabilities"
         )
@@ -156,3 +178,42 @@ def _complete(arrays: dict[str, NDArray[Any]], classification: bool) -> None:
     )
     if classification:
         arrays["predictions"] = arrays["predictions"][:, :, None]
+
+
+NOVELTY_LIMIT = 50 * 10**6
+NOVELTY_TYPES = {"own": np.float64, "sizes": np.int64}
+
+
+def novelty_to_arrays(model: Any) -> dict[str, NDArray[Any]] | None:
+    """Return the log-densities of all sources at home, one after the other, and how many they are.
+
+    None where there are none, or where the tables give them again.
+    """
+    novelty: Novelty | None = getattr(model, "novelty_", None)
+    if novelty is None or novelty.is_of(model.tables_):
+        return None
+    sizes = np.array([own.size for own in novelty.own], dtype=np.int64)
+    return {"own": np.concatenate(novelty.own).astype(np.float64), "sizes": sizes}
+
+
+def read_novelty(path: Path, stated: FileFacts, tables: Tables) -> Novelty:
+    """Read what a stranger wrote; sources have no more rows at home than the tables have."""
+    content = read_file(path, NOVELTY_LIMIT)
+    check_facts(path, content, stated)
+    arrays = load_arrays(content, str(path))
+    if {name: array.dtype for name, array in arrays.items()} != NOVELTY_TYPES:
+        raise AuditError(
+            path, f"must hold the arrays {sorted(NOVELTY_TYPES)}, of float64 and int64"
+        )
+    own, sizes = arrays["own"], arrays["sizes"]
+    rows = np.bincount(np.asarray(tables.sample_domain), minlength=len(tables.log_masses))
+    sound = sizes.shape == rows.shape and own.shape == (int(sizes.sum()),)
+    if not sound or (sizes < 1).any() or (sizes > rows).any():
+        raise AuditError(path, "has not as many numbers of each source as it can have rows")
+    # A density may be zero, and its logarithm then -inf.
+    if np.isnan(own).any() or (own == np.inf).any():
+        raise AuditError(path, "has numbers that are no logarithms of densities")
+    parts = np.split(own, np.cumsum(sizes)[:-1])
+    if any((part[1:] < part[:-1]).any() for part in parts):
+        raise AuditError(path, "has numbers that are not sorted")
+    return Novelty(tuple(parts))

@@ -15,22 +15,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from anymix.core import plain
 from anymix.exceptions import AuditError
-from anymix.exchange import LIMITS, Part, ReceivedSource, check_facts, part_of
-from anymix.models.novelty_file import novelty_to_arrays
-from anymix.models.parts import described, pack_sources, router_to_arrays, write_source
-from anymix.models.place import RECORD, Place, check_place, clean, reserved, source_folder
-from anymix.models.record import check_kind, model_to_dict
+from anymix.exchange import LIMITS, Part, ReceivedSource, all_classes, check_facts, part_of
+from anymix.models.model_record import TASKS, check_kind, model_to_dict
 from anymix.models.saved_records import drop_records
-from anymix.models.tables_file import tables_to_arrays
-from anymix.sources import Tables
+from anymix.models.source_files import described, pack_sources, router_to_arrays, write_source
+from anymix.models.tables_file import novelty_to_arrays, tables_to_arrays
+from anymix.models.target_folder import (
+    RECORD,
+    ReservedFolder,
+    check_place,
+    clean,
+    reserved,
+    source_folder,
+)
+from anymix.sources import FitResult, LearningSettings, Tables
 from anymix.storage import read_file, read_folder, replacing
 
 
@@ -79,7 +87,7 @@ def save(model: Any, folder: str | Path) -> None:
 
 
 def write_model(
-    place: Place,
+    place: ReservedFolder,
     model: Any,
     received: Sequence[ReceivedSource],
     record: dict[str, Any] | None = None,
@@ -96,6 +104,7 @@ def write_model(
     record["sources"] = [described(one, name) for one, name in zip(received, names, strict=True)]
     record["has_densities"] = hasattr(model, "tables_") and model.tables_.has_densities
     record["at_label"] = hasattr(model, "tables_") and model.tables_.at_label
+    record["crossed"] = model.held_out_.crossed if hasattr(model, "tables_") else None
     record = plain(record, exact=True)
     written = _json(record)
     sources = {folder / "sources" / n: one for n, one in zip(names, received, strict=True)}
@@ -127,7 +136,7 @@ def _check_written(
 
 def _tables(model: Any) -> dict[str, NDArray[Any]] | None:
     tables: Tables | None = getattr(model, "tables_", None)
-    return None if tables is None else tables_to_arrays(tables)
+    return None if tables is None else tables_to_arrays(tables, model.held_out_)
 
 
 def _json(record: dict[str, Any]) -> str:
@@ -138,3 +147,56 @@ def _json(record: dict[str, Any]) -> str:
             f"the model cannot be written as JSON ({error}); name domains and classes by strings "
             "or whole numbers."
         ) from error
+
+
+BESIDE = ".sites.json"
+
+
+def write_taught(
+    place: ReservedFolder,
+    received: Sequence[ReceivedSource],
+    goal: LearningSettings,
+    taught: FitResult,
+    told: Mapping[str, Any],
+) -> Any:
+    """Write a model that rows elsewhere have taught, and beside its folder what is known of them.
+
+    `told` is what left the sites.  Returns the model.
+    """
+    assert taught.evidence is not None
+    certificate = taught.evidence.certificate
+    assert certificate is not None
+    model = taught_model(received, goal, taught)
+    write_model(place, model, received)
+    found = {
+        **told,
+        "z": model.combination_.z,
+        "solution": model.solution_,
+        "certificate": certificate,
+        "sentence": certificate.sentence,
+    }
+    path = Path(place.folder)
+    with replacing(path.with_name(path.name + BESIDE)) as temporary:
+        temporary.write_text(json.dumps(plain(found), indent=1, allow_nan=False), "utf-8")
+    return model
+
+
+def taught_model(
+    received: Sequence[ReceivedSource], goal: LearningSettings, taught: FitResult
+) -> Any:
+    """Return an estimator as if it was fitted, without the tables of a fit."""
+    kind = TASKS[received[0].manifest.task]
+    names = ("loss", "eta", "objective", "calibrate", "confidence", "consult", "shrinkage")
+    sources = [one.source for one in received]
+    model: Any = kind.from_sources(sources, **{name: getattr(goal, name) for name in names})
+    model.sources_, model.router_, model.columns_ = sources, None, None
+    model.source_names_ = np.asarray([one.manifest.name for one in received])
+    model.n_features_in_ = len(received[0].manifest.features)
+    classes = all_classes(received)
+    if classes is not None:
+        model.classes_ = classes
+    assert taught.evidence is not None
+    # The rows stayed at their sites, so that nothing here can show a certificate.
+    evidence = replace(taught.evidence, certificate=None, novelty=None, tables=None, held_out=None)
+    model.result_ = replace(taught, evidence=evidence)
+    return model

@@ -246,6 +246,7 @@ class Monitor:
         adapted = copy.copy(model)
         adapted.combination_ = model.combination_.with_z(z)
         adapted.certificate_ = None
+        adapted.__dict__.pop("comparison_", None)
         if getattr(model, "held_out_", None) is not None:
             adapted.held_out_ = answered_again(model, adapted.combination_)
         return adapted

@@ -179,6 +179,7 @@ def _sources(record: Data, facts: CardFacts) -> str:
         "Sources",
         _table(head, zip(*columns, strict=True)),
         f"Recorded on new rows: {listed(told)}." if told else "The records state no day.",
+        "All numbers are as stated by the folder." if record.get("stated") else "",
     )
 
 

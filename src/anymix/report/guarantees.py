@@ -40,6 +40,8 @@ def facts(record: Data) -> str:
     days = record.get("recorded", {})
     for day in sorted({*days.values()}):
         parts.append(f"{listed([part for part in days if days[part] == day])} recorded {day}")
+    if record.get("stated"):
+        parts.append("evidence as stated by the folder")
     if "anymix" in record:
         parts.append(f"anymix {record['anymix']}")
     return " · ".join(map(esc, parts))

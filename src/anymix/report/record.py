@@ -70,6 +70,9 @@ class ReportRecord(TypedDict, total=False):
         What the sources are weighed by, and why, in a sentence.
     set_aside : list of str
         Sources whose rows did not choose z.
+    stated : bool
+        Whether all this is as a model folder states it, and was not recomputed from its tables; the
+        page says so.
     recorded : dict of str
         For each of certificate, comparison, verdict and traffic that no table could show anew, the
         day on which it was recorded; the page says so.
@@ -96,6 +99,7 @@ class ReportRecord(TypedDict, total=False):
     sets: dict[str, Any] | None
     density: str | None
     set_aside: list[str] | None
+    stated: bool | None
     recorded: dict[str, str] | None
 
 
@@ -163,6 +167,8 @@ def _check_kinds(found: dict[str, Any]) -> None:
         if not isinstance(found.get(field, {}), dict):
             raise ValueError(f"the report's {field} is not a record: give its to_dict().")
     _check_adapted(found)
+    if not isinstance(found.get("stated", False), bool):
+        raise ValueError("the report's stated is not True or False.")
     days = found.get("recorded", {})
     if not isinstance(days, dict) or not all(isinstance(day, str) for day in days.values()):
         raise ValueError("the report's recorded does not name days.")

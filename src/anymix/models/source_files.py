@@ -73,7 +73,7 @@ def _typical_rows(model: Any) -> FloatArray | None:
     return np.asarray(router.get("mean", 0.0) + router.get("scale", 1.0) * noise)
 
 
-def nameless(source: Source) -> Source:
+def without_generated_names(source: Source) -> Source:
     """Take the names of columns off a source that were only made up to pack it: x0, x1, ..."""
     made_up = [f"x{i}" for i in range(len(source.feature_names or ()))]
     return replace(source, feature_names=None) if source.feature_names == made_up else source

@@ -1,18 +1,34 @@
-"""Learn, certify and compare on what sites say of their rows: the rows themselves stay there."""
+"""Learn, certify and compare on what sites say of their rows: the rows themselves stay there.
+
+Rows that are called new may be those that z was learned from; the model folder has their tables.
+Rows are compared by what the sources say of them: p log-responsibilities and p outcomes.  A row of
+numbers that are drawn has no twin; of rows of few values many have one by chance, as large a share
+as of the rows that z was learned from among themselves.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from anymix.core import Assumptions, Certificate
+import numpy as np
+
+from anymix._arrays import FloatArray
+from anymix.core import Assumptions, Certificate, log_responsibilities
 from anymix.estimators import Comparison, compare_tables, usual_methods, verdicts
-from anymix.exchange import ReceivedSource, SiteTable, join_sites
-from anymix.models.folder import SavedModel, check_several
-from anymix.models.place import Place
-from anymix.models.record import TASKS
-from anymix.models.seen_rows import seen_sources
+from anymix.exchange import (
+    ReceivedSource,
+    SiteTable,
+    is_rounded,
+    join_sites,
+    round_outcomes,
+    round_responsibilities,
+)
+from anymix.models.model_folder import SavedModel, check_several
+from anymix.models.model_record import TASKS
+from anymix.models.target_folder import ReservedFolder
 from anymix.models.writing import write_model
 from anymix.sources import (
     Tables,
@@ -24,6 +40,7 @@ from anymix.sources import (
     warn_of_training_rows,
     without_confidence,
 )
+from anymix.storage import Twins, more_than_chance
 
 
 def fit_sites(
@@ -42,7 +59,7 @@ def fit_sites(
 
 
 def fit_folder(
-    place: Place,
+    place: ReservedFolder,
     received: Sequence[ReceivedSource],
     sites: Sequence[SiteTable],
     **settings: Any,
@@ -129,3 +146,75 @@ def _joined(sites: Sequence[SiteTable], saved: SavedModel, whole: bool = False) 
     tables = join_sites(sites, saved.received, whole=whole)
     warn_of_training_rows(tables, [one.source for one in saved.received], stacklevel=3)
     return tables
+
+
+# Digits after the point: more than chance can match, fewer than two machines differ in.
+DIGITS = 6
+
+
+def seen_sources(tables: Tables, model: Any) -> list[str]:
+    """Return the sources whose rows in the tables are rows that z was learned from."""
+    names = [str(name) for name in model.source_names_]
+    return [
+        name
+        for k, name in enumerate(names)
+        if _are_seen(*_alike(_said_of(tables, k), _said_of(model.tables_, k)))
+    ]
+
+
+def note_on(seen: list[str]) -> str:
+    """Say which rows are not new, and what to do; nothing if all are.
+
+    Examples
+    --------
+    >>> note_on([])
+    ''
+    """
+    if not seen:
+        return ""
+    return (
+        f"\nThe rows of {', '.join(seen)} are those that z was learned from, or some of them, so "
+        "this flatters; give rows that fit has not seen."
+    )
+
+
+class _Said(NamedTuple):
+    """What the sources say of some rows: log-responsibilities and outcomes, (p, m) each."""
+
+    log_r: FloatArray
+    outcomes: FloatArray
+    loss: str
+
+    def rounded(self, known: bool) -> _Said:
+        """Round both, or, where they are known to be rounded, the outcomes again, as may be."""
+        log_r = self.log_r if known else round_responsibilities(self.log_r)
+        return self._replace(log_r=log_r, outcomes=round_outcomes(*self[1:]))
+
+    def fingerprints(self) -> Counter[bytes]:
+        # Adding 0 turns -0 into 0, which has other bytes.
+        found = np.round(np.concatenate(self[:2]), DIGITS) + 0.0
+        return Counter(row.tobytes() for row in np.ascontiguousarray(found.T))
+
+
+def _said_of(tables: Tables, k: int) -> _Said:
+    rows = np.asarray(tables.sample_domain) == k
+    log_r = log_responsibilities(tables.log_masses[:, rows])
+    loss = "cross_entropy" if tables.predictions.ndim == 3 else "squared"
+    return _Said(log_r, tables.outcomes()[:, rows], loss)
+
+
+def _alike(new: _Said, old: _Said) -> tuple[Counter[bytes], Counter[bytes]]:
+    """Fingerprints of both, the exact one rounded if the other comes from a site's file."""
+    rounded = [is_rounded(*one[1:]) for one in (new, old)]
+    if any(rounded):
+        new, old = (one.rounded(known) for one, known in zip((new, old), rounded, strict=True))
+    return new.fingerprints(), old.fingerprints()
+
+
+def _are_seen(new: Counter[bytes], old: Counter[bytes]) -> bool:
+    if new == old:
+        return True
+    n = max(new.total(), 1)
+    known = sum(count for row, count in new.items() if row in old) / n
+    twins = sum(count for count in old.values() if count > 1)
+    return more_than_chance(known, n, Twins(old.total(), twins))

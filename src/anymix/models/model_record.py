@@ -12,20 +12,21 @@ from anymix.core import (
     Certificate,
     CrossFittedCombination,
     Solution,
+    get_loss,
     loss_from_dict,
     loss_to_dict,
     restored,
 )
 from anymix.densities import CalibrationReport
 from anymix.estimators import (
+    DensityChoice,
     DistributionWeightedClassifier,
     DistributionWeightedRegressor,
 )
 from anymix.exchange import is_text
-from anymix.models.optional_parts import read_choice, read_seen
-from anymix.sources import CrossLoss
+from anymix.sources import ConsultingGain, CrossLoss, Seen
 
-KIND, SCHEMA = "anymix model", 3
+KIND, SCHEMA = "anymix model", 4
 SETTINGS = ("objective", "shrinkage", "eta", "calibrate", "cv", "confidence", "skip_below")
 # The sources that were set aside, by name; it stands there only if there are any.
 ASIDE = "set_aside"
@@ -48,10 +49,11 @@ NEEDED = ("solution", "cross_loss")
 ENTRIES = (
     *("kind", "schema", "anymix", "task", "loss", "settings", "classes", "names", "features"),
     *("combination", *LEARNED, "comparison"),
-    *("sources", "tables", "router", "has_densities", "at_label"),
+    *("sources", "tables", "router", "has_densities", "at_label", "crossed", "consulting_gain"),
 )
 # What a record may lack: the density that was chosen, what novelty needs beside the tables, digests
 # of the rows that taught it, and how many did so where the rows of the tables only judge.
+UPGRADED = "upgraded_from"
 CHOICE, NOVELTY, SEEN, TAUGHT = "density_choice", "novelty", "seen", "taught"
 # Certificates are of answers in which no source is skipped, so that those that skip must be near.
 MOST_SKIPPED = 0.01
@@ -113,6 +115,7 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         "combination": model.combination_,
         **learned,
         "comparison": model.comparison_ if hasattr(model, "tables_") else None,
+        "consulting_gain": getattr(model, "advice_", None),
         **({CHOICE: model.density_choice_} if hasattr(model, f"{CHOICE}_") else {}),
         **({SEEN: model.seen_} if hasattr(model, f"{SEEN}_") else {}),
         **({TAUGHT: model.taught_} if getattr(model, "taught_", None) else {}),
@@ -136,7 +139,7 @@ def _features(model: Any) -> dict[str, Any]:
 
 def model_from_dict(record: dict[str, Any]) -> Any:
     """Return the model without its sources and tables; a ValueError says what is wrong."""
-    _check_entries(record, ENTRIES, "the record", (CHOICE, NOVELTY, SEEN, TAUGHT))
+    _check_entries(record, ENTRIES, "the record", (CHOICE, NOVELTY, SEEN, TAUGHT, UPGRADED))
     task = record["task"]
     if not isinstance(task, str) or task not in TASKS:
         raise ValueError(f"the task {task!r:.60} is not known.")
@@ -151,7 +154,10 @@ def model_from_dict(record: dict[str, Any]) -> Any:
         settings["rule"] = combination.rule
     elif combination.rule != "marginal":
         raise ValueError("a regression has the rule 'marginal'")
-    model = TASKS[task](loss=_loss(record["loss"]), **settings)
+    loss = _loss(record["loss"])
+    if (get_loss(loss).takes != "number") != (task == "classification"):
+        raise ValueError("the loss is not one of this task")
+    model = TASKS[task](loss=loss, **settings)
     model.combination_ = combination
     model.source_names_ = _names(record["names"], combination.z.size)
     _restore_aside(model)
@@ -249,6 +255,11 @@ def _restore_learned(model: Any, record: dict[str, Any]) -> None:
             raise ValueError(f"there are {model.taught_!r:.60} rows that taught it")
     elif TAUGHT in record:
         raise ValueError(f"a model of one source has the entry {TAUGHT!r}")
+    if several:
+        gain = record["consulting_gain"]
+        model.advice_ = None if gain is None else restored(ConsultingGain, gain)
+    elif record["consulting_gain"] is not None:
+        raise ValueError("a model of one source has the entry 'consulting_gain'")
     if SEEN in record:
         if not several:
             raise ValueError(f"a model of one source has the entry {SEEN!r}")
@@ -280,3 +291,101 @@ def _labels(given: Any) -> Any:
     if isinstance(given[0], int) and max(map(abs, given)) >= 2**62:
         raise ValueError("a class is too large a number")
     return np.asarray(given)
+
+
+MOST_CHOICES, LONGEST_NAME = 20, 60
+HEX = frozenset("0123456789abcdef")
+
+
+def read_seen(told: Any) -> Seen:
+    """Digests are words of sixteen digits, and the numbers beside them are of so many rows."""
+    found = restored(Seen, told)
+    for one in filter(None, (found.rows, found.said)):
+        sound = 0 < one.n_different <= one.n_rows and 0 <= one.limit < 2**64
+        sound &= all(0 <= twins.n_twins <= twins.n_rows for twins in one.twins)
+        words = (one.salt, *one.digests)
+        if not sound or not all(len(word) == 16 and {*word} <= HEX for word in words):
+            raise ValueError("the digests of rows are not sound")
+    return found
+
+
+def read_choice(told: Any) -> DensityChoice:
+    """What was tried has short names that differ, and losses; the chosen one is among it."""
+    found = restored(DensityChoice, told)
+    names, losses = found.names, np.asarray(found.losses)
+    sound = 0 < len(names) <= MOST_CHOICES and len({*names}) == len(names)
+    if not sound or not all(is_text(name, LONGEST_NAME) for name in names):
+        raise ValueError("the densities that were tried have no sound names")
+    if losses.shape != (len(names),) or not np.isfinite(losses).all():
+        raise ValueError("the densities that were tried do not have a loss each")
+    if found.chosen not in names or found.novelty not in (None, *names) or found.n_rows < 1:
+        raise ValueError("the density that was chosen is not one of those that were tried")
+    return found
+
+
+FIRST_ENTRIES = {
+    *("kind", "schema", "anymix", "task", "loss", "objective", "eta", "classes", "features"),
+    *("sources", "z", "certificate", "solution", "cross_loss", "calibration", "tables"),
+    "comparison",
+}
+
+
+def upgraded(old: dict[str, Any]) -> dict[str, Any]:
+    """Return what a record of format 1 to 3 says in the words of format 4.
+
+    Up to format 2 one combination was learned from all rows; now it is an average of one.  Up to
+    format 3 the folder does not hold what the model predicts at the held-out rows.
+    """
+    found = _second(old) if old["schema"] == 1 else old
+    if not isinstance(found.get("combination"), dict):
+        raise ValueError("it does not say how sources are combined")
+    if old["schema"] < 3:
+        found = {**found, "combination": {"parts": [found["combination"]]}}
+    lacking = {"crossed": None, "consulting_gain": None}
+    return {**found, **lacking, "schema": SCHEMA, "upgraded_from": old["schema"]}
+
+
+def _second(old: dict[str, Any]) -> dict[str, Any]:
+    """Return what a record of format 1 says in the words of format 2.
+
+    Its tables hold what each source said at the label alone; `read_tables` knows them.
+    """
+    if set(old) != FIRST_ENTRIES or set(old["tables"]) != {"file", "size", "sha256", "densities"}:
+        raise ValueError("it has other entries than a record of the first format")
+    if any(source["features"] != old["features"] for source in old["sources"]):
+        raise ValueError("its features are not those of its sources")
+    calibration, certificate = old["calibration"], old["certificate"]
+    numbers = ("temperature", "offset", "floor", "sharpness")
+    text = old["features"][0]["dtype"] == "string"
+    return {
+        "kind": old["kind"],
+        "schema": 2,
+        "anymix": old["anymix"],
+        "task": old["task"],
+        "loss": {"name": old["loss"]},
+        "settings": {
+            "objective": old["objective"],
+            "shrinkage": "auto",
+            "eta": old["eta"],
+            "calibrate": calibration is not None,
+            "cv": 5,
+            "confidence": certificate["confidence"] or 0.95,
+            "skip_below": 1e-6,
+        },
+        "classes": old["classes"],
+        "names": [source["name"] for source in old["sources"]],
+        "features": {"n": None if text else len(old["features"]), "names": None},
+        "combination": {
+            "z": old["z"],
+            "eta": old["eta"],
+            "calibration": calibration and {name: calibration[name] for name in numbers},
+            "rule": "marginal",
+        },
+        "calibration_report": calibration and calibration["report"],
+        "tables": {name: old["tables"][name] for name in ("file", "size", "sha256")},
+        "has_densities": old["tables"]["densities"],
+        "at_label": True,
+        "router": None,
+        **{name: old[name] for name in ("certificate", "solution", "cross_loss", "comparison")},
+        "sources": old["sources"],
+    }

@@ -19,7 +19,7 @@ from typing import Any
 
 from anymix.exceptions import AuditError, InputError
 from anymix.exchange import LIMITS, ReceivedSource, parse_json
-from anymix.models.record import KIND, SCHEMA
+from anymix.models.model_record import KIND, SCHEMA
 from anymix.models.saved_records import FILES, RECORD, RECORD_LIMIT, check_free, is_record
 from anymix.storage import LOCK, TEMPORARY, locked, read_file
 
@@ -38,7 +38,7 @@ def source_folder(one: ReceivedSource) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class ReservedFolder:
     """A folder that this process alone may write to, and the record of the model in it, if any."""
 
     folder: Path
@@ -46,14 +46,14 @@ class Place:
 
 
 @contextmanager
-def reserved(folder: str | Path) -> Iterator[Place]:
+def reserved(folder: str | Path) -> Iterator[ReservedFolder]:
     """Check a place for a model and hold it until the model is written; see `check_place`."""
     folder = Path(folder)
     check_place(folder)
     with locked(folder):
         # Again, as another writer may have been at work until now.
         check_place(folder)
-        yield Place(folder, _own_record(folder))
+        yield ReservedFolder(folder, _own_record(folder))
 
 
 @contextmanager

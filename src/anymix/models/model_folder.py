@@ -1,0 +1,377 @@
+"""Read an untrusted model folder: parse, audit, build.
+
+Whatever the record says is checked: its entries one by one, and the sources by their manifests.
+Certificate, comparison and what else `fit` found are read as the folder states them; `verify=True`
+recomputes them from the tables in the folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from anymix.core import Certificate, plain, restored
+from anymix.estimators import summarise
+from anymix.exceptions import AuditError, InputError, MissingError
+from anymix.exchange import (
+    LIMITS,
+    FileFacts,
+    ReceivedSource,
+    check_name,
+    facts_of,
+    parse_json,
+    read_sources,
+)
+from anymix.models.model_record import (
+    KIND,
+    NOVELTY,
+    SCHEMA,
+    UPGRADED,
+    model_from_dict,
+    upgraded,
+)
+from anymix.models.saved_records import Saved, check_evidence, read_records
+from anymix.models.source_files import (
+    described,
+    name_columns,
+    read_router,
+    without_generated_names,
+)
+from anymix.models.tables_file import read_novelty, read_tables
+from anymix.models.target_folder import PART, RECORD, RECORD_LIMIT, SOURCE, is_own
+from anymix.models.verify import certificate_of, restore_held_out, verify_evidence
+from anymix.sources import Novelty, check_measure
+from anymix.storage import read_file
+
+T = TypeVar("T")
+# What to give where a model folder is due.
+WRITTEN = "give a folder that anymix.save or anymix fit wrote"
+# How often a reader may meet a writer and read again.
+TRIES = 20
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A model folder that was read: where, the model, its record, its sources, and its SHA-256."""
+
+    path: Path
+    model: Any
+    record: dict[str, Any]
+    received: list[ReceivedSource]
+    sha256: str = ""
+
+
+def read_record(folder: str | Path) -> dict[str, Any]:
+    """Read model.json alone; one of the first format is brought to this one.
+
+    Examples
+    --------
+    >>> read_record("nowhere")
+    Traceback (most recent call last):
+    ...
+    anymix.exceptions.MissingError: nowhere does not exist; give a folder that anymix.save ...
+    """
+    return _open(Path(folder))[0]
+
+
+def _open(folder: Path) -> tuple[dict[str, Any], str]:
+    """Return the record and the SHA-256 of model.json."""
+    if not folder.exists():
+        raise MissingError(folder, f"does not exist; {WRITTEN}")
+    if not (folder / RECORD).is_file():
+        raise AuditError(folder, f"is not a model folder: it has no {RECORD}; {WRITTEN}")
+    content = read_file(folder / RECORD, RECORD_LIMIT)
+    record, digest = parse_json(content, str(folder / RECORD)), facts_of(content).sha256
+    if is_own(record):
+        now = record["schema"] == SCHEMA
+        return (record if now else _audited(folder, upgraded, record)), digest
+    if not isinstance(record, dict) or record.get("kind") != KIND:
+        raise AuditError(folder / RECORD, "is not the record of a model")
+    raise AuditError(
+        folder / RECORD,
+        f"has schema {record.get('schema')!r:.20}; this version reads 1 to {SCHEMA}; update anymix",
+    )
+
+
+def _audited(folder: Path, build: Callable[..., T], *given: Any) -> T:
+    """Build from a record that may be wrong in any way; say in a sentence what is wrong."""
+    try:
+        return build(*given)
+    except AuditError:
+        raise
+    except KeyError as error:
+        raise AuditError(folder / RECORD, f"lacks {error}") from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise AuditError(folder, f"lacks a part: {error.strerror} ({error.filename})") from error
+    except (TypeError, AttributeError, IndexError, OverflowError) as error:
+        raise AuditError(folder / RECORD, "has an entry of the wrong kind") from error
+    except ValueError as error:
+        raise AuditError(folder / RECORD, f"is not sound: {str(error).rstrip('.')}") from error
+
+
+def _settled(folder: Path, build: Callable[[Path, dict[str, Any], str], T]) -> T:
+    """Build from the record and its parts; again if a writer has replaced the model meanwhile.
+
+    Parts are named by their content, so that what was read is of one model or not at all.
+    """
+    record, digest = _open(folder)
+    for _ in range(TRIES):
+        try:
+            return _audited(folder, build, folder, record, digest)
+        except AuditError:
+            record, now = _open(folder)
+            if now == digest:
+                raise
+            digest = now
+    return _audited(folder, build, folder, record, digest)
+
+
+def read_model(folder: str | Path, *, verify: bool = False) -> SavedModel:
+    """Read a model folder; its sources are audited as untrusted.  See `load`."""
+    return _settled(Path(folder), partial(_restore, verify=verify))
+
+
+def load(folder: str | Path, *, in_process: bool = False, verify: bool = False) -> Any:
+    """Read a model that `save` or `anymix fit` wrote; it predicts as the fitted one did.
+
+    Parameters
+    ----------
+    folder : path
+    in_process : bool
+        Whether to run the models of the sources in this process, which saves some hundred
+        microseconds a call: for sources of your own.  By default they are audited as untrusted and
+        run in a process that has little memory and time and no files.
+    verify : bool
+        Whether to recompute the certificate, the comparison and all other evidence from the tables
+        in the folder.  By default they are taken as the folder states them.
+
+    Raises
+    ------
+    AuditError
+        If the folder is malformed; with verify=True also if its evidence is not what its tables
+        give.  The message names what differs.
+
+    See Also
+    --------
+    save : Write the folder.
+    """
+    saved = read_model(folder, verify=verify)
+    for one in saved.received:
+        one.source.predictor.in_process = in_process
+    return saved.model
+
+
+def _restore(folder: Path, record: dict[str, Any], digest: str, verify: bool = False) -> SavedModel:
+    model = _restore_learned(folder, record, verify=verify)
+    entries = record["sources"]
+    folders = [folder / "sources" / plain_name(entry["folder"]) for entry in entries]
+    # A single source, and those that a router tells apart, need no density.
+    bare = record["router"] is not None or len(folders) == 1
+    received = read_sources(folders, without_density=bare)
+    check_sources(model, received, entries)
+    model.sources = [without_generated_names(one.source) for one in received]
+    model.sources_ = list(model.sources)
+    model.router_ = None
+    if record["router"] is not None:
+        path, facts = _part(folder, record["router"])
+        model.router_ = read_router(path, facts, len(received[0].manifest.features))
+    model.columns_ = next(
+        (one.manifest.columns for one in received if one.manifest.columns is not None), None
+    )
+    if getattr(model, "novelty_", None) is not None and None in [s.density for s in model.sources_]:
+        raise ValueError("novelty is known, but a source has no density to ask for it")
+    name_columns(model)
+    return SavedModel(folder, model, record, received, digest)
+
+
+def _restore_learned(folder: Path, record: dict[str, Any], *_: Any, verify: bool = False) -> Any:
+    """Return the model without its sources."""
+    model = model_from_dict(record)
+    if [entry["name"] for entry in record["sources"]] != [str(name) for name in record["names"]]:
+        raise ValueError("it does not name the sources as their manifests do")
+    for entry in ("has_densities", "at_label"):
+        restored(bool, record[entry])
+    if len(model.source_names_) == 1 or record["tables"] is None:
+        check_untold(record, alone=len(model.source_names_) == 1)
+        return model
+    path, facts = _part(folder, record["tables"])
+    model.tables_, held_out = read_tables(
+        path,
+        facts,
+        restored(bool | None, record["crossed"]),
+        classes=getattr(model, "classes_", None),
+        has_densities=record["has_densities"],
+        at_label=record["at_label"],
+    )
+    if len(model.tables_.log_masses) != len(model.source_names_):
+        raise ValueError(f"the tables are not of {len(model.source_names_)} sources")
+    model.tables_.check_loss(model.loss, model.combination_.rule)
+    if held_out is None:
+        restore_held_out(model)
+    else:
+        model.held_out_ = held_out
+    if verify:
+        verify_evidence(model, record)
+    if record.get(UPGRADED, SCHEMA) < 3 and model.certificate_ is not None:
+        # These certificates claimed a confidence that rows used for learning do not give.
+        model.certificate_ = certificate_of(model)
+    check_evidence(model, record["comparison"])
+    if record.get(NOVELTY) is not None:
+        model.novelty_ = read_novelty(*_part(folder, record[NOVELTY]), model.tables_)
+    else:
+        model.novelty_ = Novelty.from_tables(model.tables_) if record["has_densities"] else None
+    evidence = replace(model.result_.evidence, verified=verify)
+    model.result_ = replace(model.result_, evidence=evidence)
+    return model
+
+
+def check_untold(record: dict[str, Any], alone: bool) -> None:
+    """A model without tables claims nothing that only tables could show."""
+    names = ["certificate", "comparison", "novelty", "seen", "crossed"]
+    # A model of one source has nothing that is learned from several.
+    names += ["tables", "router", "consulting_gain"] if alone else []
+    stated = [name for name in names if record.get(name) is not None]
+    if stated:
+        raise ValueError(f"it has the entry {stated[0]!r}, and no tables that show it")
+    if record["has_densities"] or record["at_label"]:
+        raise ValueError("it says of what kind its tables are, and has none")
+    if alone and any(
+        part.get("calibration") or part.get("consulting") for part in record["combination"]["parts"]
+    ):
+        raise ValueError("a model of one source has parts that only several sources need")
+
+
+def plain_name(name: str) -> str:
+    """Refuse a part that does not lie in the folder itself."""
+    if isinstance(name, str) and Path(name).name != name:
+        raise AuditError(RECORD, f"names the part {name!r:.60}, which lies outside its folder")
+    if not isinstance(name, str) or not (PART.fullmatch(name) or SOURCE.fullmatch(name)):
+        raise AuditError(RECORD, f"names the part {name!r:.60}, which is no name of a part")
+    return name
+
+
+def check_manifests(sources: Path, record: dict[str, Any]) -> None:
+    """Every source of the record is the one whose manifest is there; nothing else is read."""
+    for entry in record["sources"]:
+        check_name(entry["name"])
+        folder = sources / plain_name(entry["folder"])
+        content = read_file(folder / MANIFEST, LIMITS[MANIFEST])
+        if facts_of(content).sha256 != entry["sha256"]:
+            raise AuditError(folder, "is not the source that the model was made of")
+        stated = parse_json(content, str(folder / MANIFEST))
+        if stated != {n: value for n, value in entry.items() if n not in ("folder", "sha256")}:
+            raise ValueError(f"the entry of {folder.name} is not what its manifest states")
+
+
+def check_sources(
+    model: Any, received: Sequence[ReceivedSource], entries: Sequence[dict[str, Any]]
+) -> None:
+    """Names, labels and features of the record are those that the manifests state."""
+    for one, entry in zip(received, entries, strict=True):
+        if one.sha256 != entry["sha256"]:
+            raise AuditError(one.folder, "is not the source that the model was made of")
+        if plain(described(one, entry["folder"])) != entry:
+            raise ValueError(f"the entry of {one.folder.name} is not what its manifest states")
+    manifests = [one.manifest for one in received]
+    labels = getattr(model, "classes_", None)
+    known = {label for m in manifests for label in m.classes or ()}
+    if {m.task for m in manifests} != {"regression" if labels is None else "classification"}:
+        raise ValueError("the task is not that of the sources")
+    if labels is not None and labels.tolist() != sorted(known):
+        raise ValueError("the classes are not those of the sources")
+    n, names = (getattr(model, name, None) for name in ("n_features_in_", "feature_names_in_"))
+    for one in received:
+        features = one.manifest.features
+        if n is not None and not one.manifest.is_text and len(features) != n:
+            raise ValueError(f"there are {n} features; the sources take {len(features)}")
+        stated = without_generated_names(one.source).feature_names
+        if names is not None and stated is not None and stated != list(names):
+            raise ValueError("the names of the features are not those of the sources")
+    codes = [[(f.name, getattr(f, "categories", None)) for f in m.features] for m in manifests]
+    # A table is coded once for all sources.
+    coded = any(m.columns is not None for m in manifests)
+    if coded and any(each != codes[0] for each in codes):
+        raise ValueError("the sources do not list the same columns and categories")
+
+
+def _part(folder: Path, stated: Any) -> tuple[Path, FileFacts]:
+    """Return where a part is, and its facts; it lies in the folder and is named by its SHA-256."""
+    if not isinstance(stated, dict) or set(stated) != {"file", "size", "sha256"}:
+        raise ValueError("a part is not described by file, size and sha256")
+    facts = FileFacts(restored(int, stated["size"]), restored(str, stated["sha256"]))
+    return folder / plain_name(stated["file"]), facts
+
+
+def read_certificate(folder: str | Path) -> Certificate | None:
+    """Return what fit certified, recomputed from the tables in the folder; no source is run."""
+    model = _settled(Path(folder), partial(_restore_alone, verify=True))
+    return None if len(model.source_names_) < 2 else model.certificate_
+
+
+def summarise_folder(
+    folder: str | Path, name: str | None = None, measure: str | None = None
+) -> dict[str, Any]:
+    """Return what a report says of a model folder; no source is read or run.
+
+    Records of new rows that were kept there take the place of those of fit.  By another `measure`
+    a comparison that was kept is shown if it is by that; else the rows of fit are judged by it.
+    """
+    folder = Path(folder)
+    model, saved = _settled(folder, _restore_all)
+    check_several(folder, model)
+    check_told(folder, model)
+    kept = saved.get("comparison")
+    if measure is not None and kept is not None and kept.record.measure != check_measure(measure):
+        del saved["comparison"]
+        kept = None
+    ranked = measure is not None and check_measure(measure) == "auc"
+    if ranked and kept is None and model.tables_.at_label:
+        raise InputError(
+            folder,
+            "tells what was said at each label alone, which gives no area under the ROC curve; "
+            "keep that of new rows by anymix compare --held-out ... --measure auc --save",
+        )
+    # A kept comparison of rows takes the place of that of fit, which need not tell labels.
+    by = None if kept is not None else measure
+    shown = summarise(model, model.compared(by), name=name or folder.resolve().name, measure=by)
+    if "certificate" in saved:
+        shown["adapted"] = None
+    shown["stated"] = True
+    shown["recorded"] = {part: one.day or "a day not stated" for part, one in saved.items()}
+    shown |= {part: plain(one.record) for part, one in saved.items()}
+    if "comparison" in saved and saved["comparison"].record.verdicts:
+        shown["verdict"] = shown["comparison"]["verdicts"]
+        shown["recorded"]["verdict"] = shown["recorded"]["comparison"]
+    return shown
+
+
+def _restore_alone(folder: Path, record: dict[str, Any], *_: Any, verify: bool = False) -> Any:
+    """Return the model without its sources, of which the manifests alone are read."""
+    check_manifests(folder / "sources", record)
+    return _restore_learned(folder, record, verify=verify)
+
+
+def _restore_all(folder: Path, record: dict[str, Any], digest: str) -> tuple[Any, dict[str, Saved]]:
+    model = _restore_alone(folder, record)
+    several = len(model.source_names_) > 1
+    return model, read_records(folder, model, digest) if several else {}
+
+
+def check_several(folder: str | Path, model: Any) -> None:
+    """Refuse a model of one source where sources are compared."""
+    if len(model.source_names_) < 2:
+        raise ValueError(f"{folder} is a model of one source: there is nothing to compare.")
+
+
+def check_told(folder: str | Path, model: Any) -> None:
+    """Refuse a model whose rows stayed at their sites where these are asked for."""
+    if not hasattr(model, "tables_"):
+        raise InputError(
+            folder,
+            "was learned from rows that stayed at their sites, so that there are none to show this "
+            "by; give rows of your own",
+        )
