@@ -271,7 +271,7 @@ def test_what_stays_on_the_workers_teaches_the_same(current, sources):
     due = learn(Blocks(parts), goal)
     for part, other in zip(found.combination.parts, due.combination.parts, strict=True):
         np.testing.assert_allclose(part.z, other.z, atol=1e-10)
-    assert found.certificate.sentence == due.certificate.sentence
+    assert found.evidence.certificate.sentence == due.evidence.certificate.sentence
 
 
 def test_of_very_many_rows_some_judge_and_all_others_teach(cluster, sources, due, monkeypatch):

@@ -178,7 +178,7 @@ def test_pools_of_spread_rows_learn_from_a_sample_and_say_so():
     found = learn(few, goal)
     assert any("from 300 rows each" in sentence for sentence in found.evidence.sketched)
     all_rows = learn(Blocks(in_chunks(tables, 2)), goal)
-    assert not any("rows each" in sentence for sentence in all_rows.sketched)
+    assert not any("rows each" in sentence for sentence in all_rows.evidence.sketched)
 
 
 def test_a_part_that_keeps_its_rows_gives_none():

@@ -163,12 +163,14 @@ def test_learning_certifies_what_is_said_in_the_end():
     heard = learn(given, LearningSettings("cross_entropy", consult=True))
     assert not plain.combination.consults
     assert heard.combination.consults
-    assert heard.certificate.robust_loss < plain.certificate.robust_loss
+    assert heard.evidence.certificate.robust_loss < plain.evidence.certificate.robust_loss
     # Own models are judged as they were handed over; what hearing brings is told beside it.
-    assert np.allclose(heard.certificate.own_losses, at_home(given, "cross_entropy"))
-    assert np.allclose(heard.advice.own_losses, heard.certificate.own_losses)
-    assert heard.advice.gains.max() > 0
-    assert np.allclose(np.diag(heard.cross_losses[0]), at_home(given, "cross_entropy"))
+    assert np.allclose(heard.evidence.certificate.own_losses, at_home(given, "cross_entropy"))
+    assert np.allclose(
+        heard.evidence.consulting_gain.own_losses, heard.evidence.certificate.own_losses
+    )
+    assert heard.evidence.consulting_gain.gains.max() > 0
+    assert np.allclose(np.diag(heard.evidence.cross_loss.mean), at_home(given, "cross_entropy"))
     new = labels(np.random.default_rng(1), 2000)
     fresh = certify_tables(new, heard.combination, "cross_entropy")
     said = heard.combination.predict(new.log_masses, new.predictions)

@@ -53,16 +53,16 @@ def test_each_row_is_judged_by_what_was_learned_without_it():
     """A row that is changed beyond all measure changes its own judgement, and not its part's z."""
     tables = numbers()
     first = learn(tables, LearningSettings())
-    fold = first.held_out.fold
+    fold = first.evidence.held_out.fold
     targets = tables.targets.copy()
     rows = np.flatnonzero(fold == 0)
     # The order of the rows, and so their parts, must stay.
     targets[rows] += 1e-9 * np.arange(rows.size)
     second = learn(replace(tables, targets=targets), LearningSettings())
-    np.testing.assert_array_equal(second.held_out.fold, fold)
+    np.testing.assert_array_equal(second.evidence.held_out.fold, fold)
     np.testing.assert_array_equal(first.combination.parts[0].z, second.combination.parts[0].z)
     np.testing.assert_array_equal(
-        first.held_out.predictions[rows], second.held_out.predictions[rows]
+        first.evidence.held_out.predictions[rows], second.evidence.held_out.predictions[rows]
     )
 
 

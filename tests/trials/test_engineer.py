@@ -159,7 +159,7 @@ table and model exchanged
     traffic.csv is not a model folder | give a folder that anymix.save or anymix fit wrote
 a model of a version to come
     4 predict later traffic.csv --out new.csv
-    schema 99; this version reads 1 to 3 | update anymix
+    schema 99; this version reads 1 to 4 | update anymix
 a table cut on its way
     3 predict model cut.csv.gz --out new.csv
     not a sound gzip file, or was cut | write it anew

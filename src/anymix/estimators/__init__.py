@@ -25,9 +25,11 @@ from anymix.estimators.kmm import KernelMeanMatching
 from anymix.estimators.summary import summarise, summarise_tables
 from anymix.estimators.verdict import Rival as Rival
 from anymix.estimators.verdict import Verdict, verdicts
+from anymix.sources import CrossLoss
 
 __all__ = [
     "Comparison",
+    "CrossLoss",
     "DensityChoice",
     "DistributionWeightedClassifier",
     "DistributionWeightedRegressor",

@@ -77,7 +77,7 @@ class Blocks:
     ...     Tables(rng.normal(size=(2, 30)), said[:, 30:]).labelled(y[30:], 1),
     ... ]
     >>> found = learn(Blocks(blocks), LearningSettings())
-    >>> len(found.combination.parts), found.certificate.n_rows
+    >>> len(found.combination.parts), found.evidence.certificate.n_rows
     (5, 30.0)
     """
 
