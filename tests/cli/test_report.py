@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from anymix.cli.console import Console, Progress
-from anymix.estimators.summary import reliability
+from anymix.estimators.model_summary import reliability
 from anymix.models import read_model, summarise_folder
 from tests.cli.organisations import NAMES
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source
 from anymix.densities import ContrastiveDensity, DomainClassifier, GaussianKDE
 from anymix.estimators import _weighting, default_estimator
-from anymix.estimators._held_out import choose_density
+from anymix.estimators._automatic import choose_density
 from anymix.sources import SecondRound
 
 

@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, cross_validate
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from anymix.estimators.group_dro import GroupDRO, row_losses
+from anymix.estimators.reweighting import GroupDRO, row_losses
 
 
 def two_groups(rng, n=(90, 10)):

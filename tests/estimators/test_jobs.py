@@ -14,7 +14,7 @@ import anymix
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.densities import GaussianKDE
 from anymix.estimators import GroupDRO, HardRouter, LambdaComb, SingleSource, Stacking, Uniform
-from anymix.estimators._jobs import side_by_side
+from anymix.estimators._running import side_by_side
 from tests.estimators.several_sources import classification, regression
 
 KDE = GaussianKDE(bandwidth=0.8)

@@ -10,7 +10,7 @@ from anymix import DistributionWeightedClassifier, Tables, compare
 from anymix.core import Combination
 from anymix.densities import GaussianKDE
 from anymix.estimators import Comparison, compare_tables, verdicts
-from anymix.estimators._auc import area, area_interval
+from anymix.estimators._mixture_losses import area, area_interval
 from anymix.sources import check_measure
 
 RNG = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from anymix import compare
 from anymix.estimators import GroupDRO, Joint, LambdaComb, Uniform
-from anymix.estimators._privilege import is_privileged
+from anymix.estimators._mixture_losses import is_privileged
 from tests.estimators.several_sources import regression
 
 STAR = [

@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from anymix import DistributionWeightedClassifier, compare
 from anymix.estimators import SingleSource, Uniform, default_estimator
-from anymix.estimators._doubts import warn_of_slips
+from anymix.estimators._input_warnings import warn_of_slips
 
 SITE = np.repeat(["north", "south"], 50)
 AGE = np.random.default_rng(0).normal(50, 9, 100)

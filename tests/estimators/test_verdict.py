@@ -9,7 +9,7 @@ from scipy import stats
 from anymix import Tables, compare
 from anymix.core import get_loss
 from anymix.estimators import Verdict, compare_tables, verdicts
-from anymix.estimators._intervals import Interval, mean_interval
+from anymix.estimators._mixture_losses import Interval, mean_interval
 
 
 def equal(n):

@@ -1,7 +1,7 @@
 """The scikit-learn skin and the baselines."""
 
-from anymix.estimators._defaults import default_estimator as default_estimator
-from anymix.estimators._held_out import DensityChoice as DensityChoice
+from anymix.estimators._automatic import DensityChoice as DensityChoice
+from anymix.estimators._automatic import default_estimator as default_estimator
 from anymix.estimators._kmm_qp import BoxAndBand as BoxAndBand
 from anymix.estimators._kmm_qp import MeanMatching as MeanMatching
 from anymix.estimators._kmm_qp import solve_qp as solve_qp
@@ -20,11 +20,10 @@ from anymix.estimators.distribution_weighted import (
     DistributionWeightedClassifier,
     DistributionWeightedRegressor,
 )
-from anymix.estimators.group_dro import GroupDRO
-from anymix.estimators.kmm import KernelMeanMatching
-from anymix.estimators.summary import summarise, summarise_tables
-from anymix.estimators.verdict import Rival as Rival
-from anymix.estimators.verdict import Verdict, verdicts
+from anymix.estimators.model_summary import summarise, summarise_tables
+from anymix.estimators.reweighting import GroupDRO, KernelMeanMatching
+from anymix.estimators.rival_verdicts import Rival as Rival
+from anymix.estimators.rival_verdicts import Verdict, verdicts
 from anymix.sources import CrossLoss
 
 __all__ = [

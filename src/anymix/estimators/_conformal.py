@@ -29,8 +29,8 @@ from anymix.core import (
     limits_without,
 )
 from anymix.estimators._members import aligned
-from anymix.estimators._rows import check_domains, check_X
-from anymix.estimators._warnings import names_checked
+from anymix.estimators._row_checks import check_domains, check_X
+from anymix.estimators._running import names_checked
 from anymix.sources import (
     Tables,
     assign_folds,

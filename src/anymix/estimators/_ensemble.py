@@ -17,22 +17,20 @@ from sklearn.utils.validation import check_is_fitted
 from anymix._arrays import FloatArray, n_rows
 from anymix._parameters import check_parameters
 from anymix.core import Ask, mix
-from anymix.estimators._frames import labelled
-from anymix.estimators._jobs import step
-from anymix.estimators._order import check_order
-from anymix.estimators._rows import (
+from anymix.estimators._display import labelled
+from anymix.estimators._row_checks import (
     Rows,
     check_domains,
+    check_order,
     check_sizes,
     check_sources,
     check_weight,
     check_X,
+    check_y,
 )
+from anymix.estimators._running import OnceEach, names_checked, one_thread, step
 from anymix.estimators._source_training import SourceTrainer, check_part, no_estimator
-from anymix.estimators._targets import check_y
-from anymix.estimators._threads import one_thread
 from anymix.estimators._views import ModelViews
-from anymix.estimators._warnings import OnceEach, names_checked
 from anymix.sources import CHUNK_ROWS, Source, masses_of
 from anymix.tables import Columns
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from anymix._arrays import FloatArray, positions
-from anymix.estimators._rows import Rows, folds_of
+from anymix.estimators._row_checks import Rows, folds_of
 from anymix.sources import (
     PROBABILITY_FLOOR,
     Blocks,

@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from anymix._arrays import FloatArray, n_rows, positions
-from anymix.estimators._jobs import side_by_side
-from anymix.estimators._rows import Rows, folds_of, not_numbers
+from anymix.estimators._row_checks import Rows, folds_of, not_numbers
+from anymix.estimators._running import side_by_side
 from anymix.sources import SecondRound, Source, Tables, evaluate, masses_of, pool_of_others
 
 # Fewer rows of a site cannot teach a second round.

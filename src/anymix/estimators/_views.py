@@ -10,9 +10,16 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, n_rows
 from anymix._cards import bars, card, grid, paragraph
-from anymix.estimators._frames import caption, comparison_frame
-from anymix.estimators._pictures import STARRED, binned, plot_along, plot_bars, plot_comparison
-from anymix.estimators._rows import check_domains
+from anymix.estimators._display import (
+    STARRED,
+    binned,
+    caption,
+    comparison_frame,
+    plot_along,
+    plot_bars,
+    plot_comparison,
+)
+from anymix.estimators._row_checks import check_domains
 from anymix.exceptions import InputError
 from anymix.sources import number
 

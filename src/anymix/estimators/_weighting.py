@@ -24,31 +24,37 @@ from anymix.core import (
     check_n_sources,
 )
 from anymix.densities import ContrastiveDensity, GaussianKDE
+from anymix.estimators._automatic import (
+    N_PARTS,
+    candidates,
+    check_set_aside,
+    choose_density,
+    default_estimator,
+    held_out_answers,
+    kind_of,
+    novelty_of,
+    with_set_aside,
+)
 from anymix.estimators._conformal import coverage
-from anymix.estimators._defaults import candidates, default_estimator, kind_of
 from anymix.estimators._describe import describe
-from anymix.estimators._doubts import warn_of_slips
+from anymix.estimators._display import labelled
 from anymix.estimators._ensemble import SourceEnsemble
-from anymix.estimators._frames import labelled
-from anymix.estimators._held_out import N_PARTS, choose_density, held_out_answers, novelty_of
-from anymix.estimators._jobs import step
+from anymix.estimators._input_warnings import warn_of_slips
 from anymix.estimators._members import aligned, fit_members
-from anymix.estimators._order import check_order
-from anymix.estimators._rows import (
+from anymix.estimators._row_checks import (
     FOLDS,
     Rows,
+    check_complete_y,
     check_domains,
     check_every_source,
+    check_order,
     check_tables,
     check_X,
     folds_of,
     is_text,
 )
-from anymix.estimators._set_aside import check_set_aside, with_set_aside
+from anymix.estimators._running import OnceEach, names_checked, one_thread, step
 from anymix.estimators._source_training import SourceTrainer, takes_weight
-from anymix.estimators._targets import check_complete_y
-from anymix.estimators._threads import one_thread
-from anymix.estimators._warnings import OnceEach, names_checked
 from anymix.estimators.comparison import Answers, Comparison, compare_tables, usual_methods
 from anymix.exceptions import InputError, ParameterError
 from anymix.sources import (

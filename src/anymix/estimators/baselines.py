@@ -19,10 +19,9 @@ from anymix._parameters import Rule, Seed, check, did_you_mean
 from anymix.core import Problem, simplex, solve
 from anymix.densities import GaussianKDE
 from anymix.estimators._ensemble import SourceEnsemble
-from anymix.estimators._order import check_order
-from anymix.estimators._reweighted import ReweightedEstimator
-from anymix.estimators._rows import FOLDS, Rows, check_weight
+from anymix.estimators._row_checks import FOLDS, Rows, check_order, check_weight
 from anymix.estimators._source_training import SourceTrainer
+from anymix.estimators.reweighting import ReweightedEstimator
 from anymix.exceptions import ParameterError
 from anymix.sources import Source
 

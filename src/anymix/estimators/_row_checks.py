@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
+    check_array,
     column_or_1d,
     validate_data,
 )
 
 from anymix._arrays import FloatArray, named_sources
 from anymix._parameters import Number, check
-from anymix.estimators._doubts import warn_of_strange_words
+from anymix.estimators._display import index_of
+from anymix.estimators._input_warnings import warn_of_strange_words
 from anymix.exceptions import InputError
 from anymix.sources import Source, Tables
 from anymix.tables import is_gap
@@ -308,3 +312,90 @@ def check_tables(tables: Tables, sources: Sequence[Source] | None) -> None:
             "z is learned from held-out rows: add their targets and domains to the tables with "
             "tables.labelled(y, sample_domain)."
         )
+
+
+def check_complete_y(y: Any) -> None:
+    """Name the first row that has no label or number.
+
+    Examples
+    --------
+    >>> check_complete_y(["ill", None])
+    Traceback (most recent call last):
+    ...
+    anymix.exceptions.InputError: y is empty (None) at row 1; fill it in, or leave the row out.
+    """
+    held = np.asarray(y)
+    if held.dtype.kind not in "fO" or held.ndim != 1:
+        return
+    for i, value in enumerate(held.tolist()):
+        if not isinstance(value, str) and is_gap(value):
+            said = f"is empty ({value!r}) at row {i}; fill it in, or leave the row out"
+            raise InputError("y", said)
+
+
+def check_y(y: Any, n: int, classification: bool) -> NDArray[Any]:
+    """Return targets (n,): finite numbers, or labels that are not missing."""
+    target = column_or_1d(y, warn=True)
+    if target.shape[0] != n:
+        raise ValueError(f"inconsistent numbers of samples: X has {n} rows and y {len(target)}.")
+    check_complete_y(target)
+    return _labels(target) if classification else _numbers(target)
+
+
+def _labels(target: NDArray[Any]) -> NDArray[Any]:
+    assert_all_finite(target, input_name="y")
+    try:
+        check_classification_targets(target)
+    except ValueError as error:
+        told = f"{error} DistributionWeightedRegressor learns such numbers."
+        raise ValueError(told) from None
+    return target
+
+
+def _numbers(target: NDArray[Any]) -> NDArray[Any]:
+    try:
+        target = np.asarray(target, dtype=np.float64) if target.dtype.kind in "OTU" else target
+    except (TypeError, ValueError):
+        word = next(value for value in target.tolist() if not _is_number(value))
+        raise InputError(
+            "y",
+            f"holds {word!r:.60}, which is not a number; DistributionWeightedClassifier learns "
+            "labels",
+        ) from None
+    return check_array(target, ensure_2d=False, dtype=np.float64, input_name="y")
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def check_order(X: Any, **others: Any) -> None:
+    """Warn if another argument has the labels of X in another order: nothing is aligned by them.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"u": [1.0, 2.0]}, index=["a", "b"])
+    >>> check_order(X, y=pd.Series([1, 2], index=["a", "b"]))
+    """
+    mine = index_of(X)
+    for name, given in others.items():
+        theirs = index_of(given)
+        if mine is not None and theirs is not None and _reordered(mine, theirs):
+            warnings.warn(
+                f"the index of {name} holds the labels of X in another order; rows are taken by "
+                f"position, as in scikit-learn: give {name}.loc[X.index], or arrays, if its labels "
+                "count.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+def _reordered(mine: Any, theirs: Any) -> bool:
+    if len(mine) != len(theirs) or mine.equals(theirs):
+        return False
+    return bool(mine.is_unique and theirs.is_unique and mine.isin(theirs).all())

@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from anymix._arrays import FloatArray
 from anymix.core import Loss, Record
 from anymix.densities import balanced_weights
-from anymix.estimators._intervals import Interval, Kind, mean_interval
+from anymix.estimators._mixture_losses import Interval, Kind, mean_interval
 from anymix.sources import (
     Measure,
     Tables,

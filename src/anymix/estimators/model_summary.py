@@ -22,7 +22,7 @@ from anymix.core import (
 from anymix.densities import CalibrationReport, balanced_weights
 from anymix.estimators._weighting import DistributionWeighting
 from anymix.estimators.comparison import Comparison
-from anymix.estimators.verdict import Verdict, verdicts
+from anymix.estimators.rival_verdicts import Verdict, verdicts
 from anymix.sources import MOST_SOURCES, Tables
 
 N_BINS = 10

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from sklearn.utils._user_interface import _print_elapsed_time
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_info, threadpool_limits
+
+from anymix.estimators._row_checks import Rows
 
 
 def side_by_side(
@@ -69,3 +71,53 @@ def step(model: Any, message: str) -> AbstractContextManager[None]:
     said = message if getattr(model, "verbose", False) else None
     found: AbstractContextManager[None] = _print_elapsed_time(type(model).__name__, said)
     return found
+
+
+class OnceEach:
+    """Hold the warnings of a block back, then give each sentence once, to the caller's caller.
+
+    Examples
+    --------
+    >>> def work():
+    ...     with OnceEach():
+    ...         for _ in range(3):
+    ...             warnings.warn("three times", stacklevel=1)
+    >>> with warnings.catch_warnings(record=True, action="always") as seen:
+    ...     work()
+    >>> len(seen)
+    1
+    """
+
+    def __enter__(self) -> None:
+        self._held = warnings.catch_warnings(record=True)
+        self._seen = self._held.__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        self._held.__exit__(*exception)
+        for message in {str(w.message): w.message for w in self._seen or []}.values():
+            # A message that is a Warning brings its category along.
+            warnings.warn(message, stacklevel=3)
+
+
+@contextmanager
+def names_checked(model: Any) -> Iterator[None]:
+    """Let no model inside repeat what the outer one has said of rows without feature names."""
+    if not hasattr(model, "feature_names_in_"):
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        yield
+
+
+# Trees of fewer rows are grown faster than several threads can be told what to do; and threads that
+# wait for each other on a busy machine take ten times as long.
+FEW_ROWS = 50_000
+
+
+@contextmanager
+def one_thread(rows: Rows) -> Iterator[None]:
+    """Let trees grow in one thread if there are few rows."""
+    limits = 1 if rows.y.size < FEW_ROWS else None
+    with threadpool_limits(limits=limits, user_api="openmp"):
+        yield

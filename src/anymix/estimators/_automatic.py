@@ -1,0 +1,373 @@
+"""What is trained where nobody says: learners and densities by the kind of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from anymix._arrays import FloatArray
+from anymix.core import Record, get_loss, losses_at, simplex
+from anymix.densities import (
+    ContrastiveDensity,
+    DomainClassifier,
+    GaussianKDE,
+    Reference,
+    TextDensity,
+)
+from anymix.estimators._row_checks import Rows, is_text
+from anymix.estimators._source_training import (
+    Indifferent,
+    SourceTrainer,
+    in_turn,
+    is_domain_classifier,
+)
+from anymix.exceptions import InputError
+from anymix.sources import (
+    FEWEST_SITES,
+    LearningSettings,
+    Novelty,
+    Source,
+    Tables,
+    calibrations,
+    evaluate,
+    find_influence,
+)
+from anymix.tables import Columns
+
+# Columns of a table each mean something; of more, as of pixels, all mean the same kind of thing.
+MOST_COLUMNS = 50
+# Words and pairs of words; the pattern is one that ONNX can cut by.
+WORDS: dict[str, Any] = {"token_pattern": "[a-zA-Z]+", "ngram_range": (1, 2), "min_df": 2}
+# Letters of any language, for texts in which more than this share is not among a to z.
+ANY_LETTERS, FOREIGN, LOOKED_AT = r"[^\W\d_]+", 0.01, 1000
+# Small leaves are drawn together, which is what makes trees of a few hundred rows worth hearing.
+TREES: dict[str, Any] = {"l2_regularization": 10.0, "min_samples_leaf": 10, "early_stopping": False}
+
+
+def kind_of(X: Any) -> str:
+    """Tell "text", "mixed" tables (words or gaps), "numbers" and "vectors" of many numbers apart.
+
+    Examples
+    --------
+    >>> kind_of(["a good book"]), kind_of(np.zeros((9, 3))), kind_of(np.zeros((9, 300)))
+    ('text', 'numbers', 'vectors')
+    >>> kind_of(np.array([[1.0, np.nan]]))
+    'mixed'
+    """
+    if is_text(X):
+        return "text"
+    if hasattr(X, "toarray"):
+        return "vectors"
+    columns = Columns.of(X)
+    if columns.categorical.any() or np.isnan(columns.encode(X)).any():
+        return "mixed"
+    return "numbers" if len(columns) <= MOST_COLUMNS else "vectors"
+
+
+def default_estimator(
+    X: Any, classification: bool, random_state: Any = None, sample_weight: Any = None
+) -> Any:
+    """Return the learner for rows of this kind, not yet trained.
+
+    Mixed tables get boosted trees, which take the table as `Columns.encode` writes it; tables of
+    numbers a linear model of standardised columns, vectors a linear model; text a linear model of
+    tf-idf.  How strongly a linear classifier of vectors is regularised depends on their variance,
+    in which a row of sample_weight 2 counts as two rows.
+
+    Examples
+    --------
+    >>> default_estimator(np.zeros((9, 300)), classification=False)
+    Ridge()
+    """
+    kind = kind_of(X)
+    if kind == "mixed":
+        trees = HistGradientBoostingClassifier if classification else HistGradientBoostingRegressor
+        words = Columns.of(X).categorical
+        chosen = {**TREES, "categorical_features": words if words.any() else None}
+        return trees(**chosen, random_state=random_state)
+    if kind == "text":
+        linear = LogisticRegression(C=10.0, max_iter=1000) if classification else Ridge(0.2)
+        return make_pipeline(TfidfVectorizer(**_words(X)), linear)
+    if kind == "numbers":
+        linear = LogisticRegression(max_iter=1000) if classification else Ridge()
+        return make_pipeline(StandardScaler(), linear)
+    return (
+        LogisticRegression(C=_strength(X, sample_weight), max_iter=1000)
+        if classification
+        else Ridge()
+    )
+
+
+def _words(texts: Any) -> dict[str, Any]:
+    """Say how to cut texts: by plain letters, or by those of any language where they need it."""
+    return WORDS | ({"token_pattern": ANY_LETTERS} if _is_foreign(texts) else {})
+
+
+def _is_foreign(texts: Any) -> bool:
+    some = "".join(islice((text for text in texts if isinstance(text, str)), LOOKED_AT))
+    letters = sum(map(str.isalpha, some))
+    return sum(c.isalpha() and not c.isascii() for c in some) > FOREIGN * letters
+
+
+def _strength(X: Any, weight: Any = None) -> float:
+    """C that goes with the scale of vectors, whatever their unit: 0.15 over their mean variance."""
+    X = X if hasattr(X, "toarray") else np.asarray(X, dtype=float)
+    squares = X.multiply(X) if hasattr(X, "multiply") else X * X
+    if weight is None:
+        means = np.asarray(X.mean(axis=0)), np.asarray(squares.mean(axis=0))
+    else:
+        share = np.asarray(weight, dtype=float) / np.sum(weight)
+        means = share @ X, share @ squares
+    variance = float((means[1] - means[0] ** 2).mean())
+    return float(np.clip(0.15 / max(variance, 1e-300), 1e-6, 1e6))
+
+
+def candidates(
+    rows: Rows, columns: Columns | None = None, random_state: Any = None
+) -> dict[str, Any]:
+    """Name the densities, and classifiers of sources, that rows of this kind may be weighed by.
+
+    Each density of a source by itself can also be learned at a site that shares no rows; the
+    classifiers see all rows, which are in one place here.  `columns` are those that the rows were
+    encoded by.
+    """
+    kind = "mixed" if columns is not None else kind_of(rows.X)
+    seed = {"random_state": random_state}
+    if kind == "text":
+        linear = LogisticRegression(C=10.0, max_iter=1000)
+        words = make_pipeline(TfidfVectorizer(**_words(rows.X)), linear)
+        density = TextDensity()
+        if _is_foreign(rows.X):
+            density.set_params(token_pattern=ANY_LETTERS)
+        return {"words": density, "classifier of texts": DomainClassifier(words)}
+    if hasattr(rows.X, "toarray"):
+        return {"linear classifier": DomainClassifier()}
+    if kind == "vectors":
+        return {"kernels": GaussianKDE(**seed), "linear classifier": DomainClassifier()}
+    # Half of the draws from marginals, half from centres: on no table worse than one of them alone.
+    reference = Reference.of(rows.X, "both", rows.domain, columns=columns, **seed)
+    boosted = DomainClassifier.boosted(random_state)
+    found = {"contrast": ContrastiveDensity(reference=reference, **seed), "trees": boosted}
+    if columns is not None and columns.categorical.any():
+        boosted.estimator.set_params(categorical_features=columns.categorical)
+    if kind == "numbers":
+        found["kernels"] = GaussianKDE(scale="shared", **seed)
+        found["linear classifier"] = DomainClassifier()
+    return found
+
+
+# By so many standard errors of paired differences a second round must beat the first.
+SURE = 1.0
+# Held-out rows that a density is chosen by, and parts that rows are dealt into for it.
+ENOUGH_ROWS, N_PARTS = 500, 3
+
+
+@dataclass(frozen=True)
+class DensityChoice(Record):
+    """What the sources are weighed by, and the held-out losses that it was chosen by.
+
+    names and losses are those of all that was tried, from the best to the worst; `novelty` names
+    the density that says how strange a row is, where a classifier of sources was chosen.
+
+    Examples
+    --------
+    >>> print(DensityChoice("words", ("words", "kernels"), np.array([0.5, 0.625]), None, 900))
+    Weighed by words: held-out loss 0.5 on 900 rows; kernels 0.625.
+    """
+
+    chosen: str
+    names: tuple[str, ...]
+    losses: FloatArray
+    novelty: str | None
+    n_rows: int
+
+    def __str__(self) -> str:
+        tried = dict(zip(self.names, self.losses, strict=True))
+        others = ", ".join(f"{n} {v:.4g}" for n, v in tried.items() if n != self.chosen)
+        return (
+            f"Weighed by {self.chosen}: held-out loss {tried[self.chosen]:.4g} on {self.n_rows} "
+            f"rows{'; ' * bool(others)}{others}."
+        )
+
+
+def held_out_answers(
+    trainer: SourceTrainer,
+    rows: Rows,
+    tables: Tables,
+    fold: NDArray[np.intp],
+    goal: LearningSettings,
+) -> list[int]:
+    """Fill in what sources say of rows that they have not seen; return who has a second round.
+
+    A second round is judged at home, on rows that neither round has seen, and stays where it beats
+    the first one; after the first fold only those go on with it that it has helped.
+    """
+    second = np.full_like(tables.predictions, np.nan)
+    tries = _second_rounds(trainer, tables, goal)
+    for held, rest in in_turn(rows, fold):
+        asked, sources = rows.take(held).X, trainer.predictors(rest)
+        tables.predictions[:, held] = _said(sources, asked, tables)
+        if tries:
+            again = trainer.second_round(sources, rest, tries)
+            second[:, held] = _said(again, asked, tables)
+            tries = [k for k in tries if _gain(tables, second, k, goal)[0] > 0]
+    kept = [k for k in tries if _better(*_gain(tables, second, k, goal))]
+    tables.predictions[kept] = second[kept]
+    return kept
+
+
+def _second_rounds(trainer: SourceTrainer, tables: Tables, goal: LearningSettings) -> list[int]:
+    """Sources that may be trained again: regressors that are trained here, for a loss of errors."""
+    able = goal.consult and not trainer.sources and tables.classes is None
+    return list(range(len(trainer.names))) if able and get_loss(goal.loss).of_error else []
+
+
+def _said(sources: Sequence[Source], X: Any, tables: Tables) -> FloatArray:
+    return evaluate(sources, X, tables.classes, Indifferent(len(sources))).predictions
+
+
+def _gain(
+    tables: Tables, second: FloatArray, k: int, goal: LearningSettings
+) -> tuple[float, float]:
+    """Mean loss at home of the first round less that of the second, and its standard error."""
+    home = (np.asarray(tables.sample_domain) == k) & ~np.isnan(second[k])
+    y = np.asarray(tables.targets)[home]
+    first, again = tables.predictions[k, home], second[k, home]
+    gains = losses_at(first, y, goal.loss) - losses_at(again, y, goal.loss)
+    weight = np.ones(y.size) if tables.sample_weight is None else tables.sample_weight[home]
+    if not weight.any():
+        return 0.0, 0.0
+    share = weight / weight.sum()
+    gain, n = float(share @ gains), 1.0 / float(share @ share)
+    spread = float(np.sum((share * (gains - gain)) ** 2))
+    return gain, float(np.sqrt(spread * n / max(n - 1.0, 1.0)))
+
+
+def _better(gain: float, error: float) -> bool:
+    return gain > SURE * error
+
+
+def choose_density(
+    trainer: SourceTrainer,
+    rows: Rows,
+    tables: Tables,
+    fold: NDArray[np.intp],
+    goal: LearningSettings,
+    candidates: dict[str, Any],
+) -> tuple[DensityChoice, FloatArray, FloatArray | None]:
+    """Choose by the held-out loss that weights from each candidate lead to; models stay the same.
+
+    A candidate that these rows cannot train is left out, unless it is the last.  Returns the
+    choice, the held-out log-masses (p, m) of what was chosen and, beside a classifier of sources,
+    those of the best density, NaN at rows that were not asked about.
+    """
+    numbers = _enough_folds(fold)
+    asked = np.flatnonzero(np.isin(fold, numbers))
+    few, masses, losses = tables.taken(asked), {}, {}
+    refused: ValueError | None = None
+    for name, density in candidates.items():
+        try:
+            masses[name] = replace(trainer, density=density).held_out_masses(rows, fold, numbers)
+        except ValueError as error:
+            # Rows that are all alike, say, have no bandwidth; others may still weigh them.
+            refused = error
+            continue
+        losses[name] = _loss_of(replace(few, log_masses=masses[name][:, asked]), goal)
+    if refused is not None and not losses:
+        raise refused
+    order = sorted(losses, key=lambda name: losses[name])
+    best, density = order[0], None
+    if is_domain_classifier(candidates[best]):
+        density = next((n for n in order if not is_domain_classifier(candidates[n])), None)
+    others = [number for number in range(int(fold.max()) + 1) if number not in numbers]
+    chosen = replace(trainer, density=candidates[best])
+    log_masses = chosen.held_out_masses(rows, fold, others)
+    log_masses[:, asked] = masses[best][:, asked]
+    told = np.array([losses[name] for name in order])
+    choice = DensityChoice(best, tuple(order), told, density, asked.size)
+    return choice, log_masses, None if density is None else masses[density]
+
+
+def _enough_folds(fold: NDArray[np.intp]) -> list[int]:
+    sizes = np.cumsum(np.bincount(fold))
+    return list(range(int(np.searchsorted(sizes, min(ENOUGH_ROWS, sizes[-1]))) + 1))
+
+
+def _loss_of(tables: Tables, goal: LearningSettings) -> float:
+    """Return what the goal counts, all sources weighing alike, by the best calibration."""
+    equal = simplex.uniform(len(tables.log_masses))
+    found = []
+    for calibration, _ in calibrations(tables, goal):
+        problem = tables.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
+        found.append(goal.value(problem.source_losses(equal)))
+    return min(found)
+
+
+def novelty_of(tables: Tables, log_masses: FloatArray) -> Novelty:
+    """Remember what is usual at home, by densities that were asked about some rows alone."""
+    asked = np.flatnonzero(~np.isnan(log_masses).any(axis=0))
+    return Novelty.from_tables(replace(tables.taken(asked), log_masses=log_masses[:, asked]))
+
+
+def with_set_aside(
+    asked: str | Sequence[str] | None,
+    tables: Tables,
+    goal: LearningSettings,
+    names: Iterable[object],
+) -> LearningSettings:
+    """Return the goal with the numbers of the sources that are set aside.
+
+    Where the rows themselves have chosen whom, the certificate is spread over all they could.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tables = Tables(np.zeros((3, 3)), np.zeros((3, 3)))
+    >>> with_set_aside(["west"], tables, LearningSettings(), ["north", "south", "west"]).set_aside
+    (2,)
+    """
+    if asked is None:
+        return goal
+    known = [str(name) for name in names]
+    if asked == "worst":
+        _check_left(len(known) - 1)
+        worst = find_influence(tables, goal, known).worst()
+        return replace(goal, set_aside=() if worst is None else (worst,), ways=len(known) + 1)
+    chosen = check_set_aside(asked, known)
+    return replace(goal, set_aside=tuple(k for k, name in enumerate(known) if name in chosen))
+
+
+def check_set_aside(asked: str | Sequence[str] | None, names: Iterable[object]) -> set[str]:
+    """Return the sources that are named; refuse names of none, and too many of them."""
+    known = [str(name) for name in names]
+    if asked is None:
+        return set()
+    if asked == "worst":
+        _check_left(len(known) - 1)
+        return set()
+    if isinstance(asked, str):
+        raise InputError("set_aside", f"takes a list of names, or 'worst'; got {asked!r}")
+    chosen = {str(name) for name in asked}
+    for name in sorted(chosen - {*known}):
+        raise InputError("set_aside", f"names {name!r}; the sources are {', '.join(known)}")
+    _check_left(len(known) - len(chosen))
+    return chosen
+
+
+def _check_left(n: int) -> None:
+    if n < FEWEST_SITES:
+        raise InputError(
+            "set_aside",
+            f"would leave the rows of fewer than {FEWEST_SITES} sources to choose z; give the rows "
+            "of more sources, or set fewer aside",
+        )
