@@ -10,6 +10,7 @@ from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.core import errors_at
 from anymix.densities import GaussianKDE
 from anymix.estimators import _conformal, summarise
+from anymix.estimators._conformal import judges_of
 from anymix.monitor import Monitor
 from anymix.sources import combined_predictions
 from tests.estimators.several_sources import classification, regression
@@ -81,7 +82,7 @@ def test_crossed_sets_are_those_of_the_definition(labels):
     """Row by row, from the parts and the tables alone."""
     X, alpha = classification(5, seed=3)[0], 0.15
     tables, used, held_out = labels.tables_, labels.combination_, labels.held_out_
-    judges = labels._judges(alpha, None)
+    judges = judges_of(labels, alpha, None)
     new = labels.evaluate(X)
     own = errors_at(held_out.predictions, tables.targets)
     found = np.zeros((len(X), 2), dtype=bool)

@@ -1,4 +1,4 @@
-"""What is trained where nobody says: learners and densities by the kind of the rows."""
+"""What is chosen where nobody says: learners, densities, sources to set aside."""
 
 from __future__ import annotations
 

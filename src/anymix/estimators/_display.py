@@ -1,4 +1,4 @@
-"""Answers as DataFrames; pandas is loaded when the first one is asked for."""
+"""Results as DataFrames and pictures; pandas and matplotlib are loaded when first needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that is done side by side, and a line about each step of it."""
+"""How work is run: side by side, in how many threads, with each warning once."""
 
 from __future__ import annotations
 

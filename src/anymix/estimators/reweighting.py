@@ -1,4 +1,4 @@
-"""What estimators share that fit another estimator with learned row weights."""
+"""Baselines that fit one estimator with learned row weights: GroupDRO and kernel mean matching."""
 
 from __future__ import annotations
 
