@@ -174,7 +174,7 @@ def _ground(model: Any, alpha: float, calibration: Any, n: IntArray) -> tuple[st
         return "measured", 1.0, "z was adapted to traffic after these rows had judged it"
     if certificate.covers:
         return "measured", 1.0, f"the scores are of {certificate.covers}, refitted since"
-    if model.taught_:
+    if getattr(model, "taught_", None):
         return "measured", 1.0, "the rows that are scored have taught the yardstick"
     if K == 1:
         return "measured", 1.0, "so few rows have taught the model that judges them"
