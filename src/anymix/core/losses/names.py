@@ -105,7 +105,8 @@ def losses_at(h: FloatArray, y: NDArray[Any], loss: str | Loss) -> FloatArray:
 def loss_to_dict(loss: str | Loss) -> dict[str, Any]:
     """Write a loss of the library by its name and parameters; the user's own has no name here.
 
-    >>> loss_to_dict(LOSSES["pinball"](0.3))
+    >>> from anymix.core.losses import Pinball
+    >>> loss_to_dict(Pinball(0.3))
     {'name': 'pinball', 'quantile': 0.3}
     """
     known = get_loss(loss)
