@@ -83,7 +83,9 @@ class Run:
 
     def __init__(self, arguments: list[str], strike_at: int = 0, plight: str = ""):
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["anymix.cli.fit", "anymix.cli.predict", "anymix.cli.site"])
+        context.set_forkserver_preload(
+            ["anymix.cli.fit_command", "anymix.cli.predict_command", "anymix.cli.site_command"]
+        )
         self.log = tempfile.NamedTemporaryFile(prefix="said-")  # noqa: SIM115
         os.chmod(self.log.name, 0o666)
         given = (arguments, self.log.name, strike_at, plight)

@@ -31,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source
-from anymix.cli.demo import views
+from anymix.cli.demo_command import views
 from anymix.densities import GaussianKDE
 from anymix.exchange import SiteTable, bits_for_a_spy, evaluate_site, join_sites
 from anymix.exchange.rounding import BOUNDS_LOSS, BOUNDS_R

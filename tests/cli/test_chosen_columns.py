@@ -10,7 +10,7 @@ import pytest
 
 from anymix.cli.chosen_columns import Choice
 from anymix.cli.table_reader import read_chunks
-from anymix.cli.training_table import Columns
+from anymix.cli.training_table import TableColumns
 from anymix.exceptions import UsageError
 from anymix.exchange import read_source
 
@@ -156,7 +156,7 @@ def test_ids_are_carried_into_the_first_column(world, run, tmp_path, suffix, out
         found = pq.read_table(place)
         assert (found.column_names[0], found["id"].to_pylist()) == ("id", ids)
     else:
-        (chunk,) = read_chunks(place, Columns(("p(yes)",), id="id"))
+        (chunk,) = read_chunks(place, TableColumns(("p(yes)",), id="id"))
         assert chunk.ids.tolist() == ids
     # Written by predict, so it may be replaced.
     assert run("predict", world.model, path, *options, "--out", place, "--force").status == 0

@@ -84,7 +84,7 @@ def test_help_is_printed(command, capsys):
 
 def test_what_the_report_shows_was_saved_before():
     """In the page's story and in the demo, so that the report tells of rows that are new to z."""
-    from anymix.cli.demo import commands
+    from anymix.cli.demo_command import commands
 
     for story in (EXAMPLES, list(commands())):
         for words in story:

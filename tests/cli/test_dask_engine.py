@@ -84,8 +84,8 @@ def test_chunks_of_many_rows_are_asked_by_workers_as_well(
             columns = {"a": X[:, 0], "b": X[:, 1], "y": label(y)}
             pq.write_table(pa.table(columns), tmp_path / name / f"{i}.parquet")
         held.append(f"{name}={tmp_path / name}")
-    monkeypatch.setattr("anymix.cli.engine.rows_that_fit", lambda p, c: 500)
-    monkeypatch.setattr("anymix.cli.engine.CHUNK_ROWS", 50)
+    monkeypatch.setattr("anymix.cli.held_out.rows_that_fit", lambda p, c: 500)
+    monkeypatch.setattr("anymix.cli.held_out.CHUNK_ROWS", 50)
     given = ("fit", *world.sources, "--held-out", *held, "--json", "--out")
     learned = []
     for engine in ("auto", f"dask={address}"):

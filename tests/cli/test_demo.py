@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from anymix.cli import demo, main
-from anymix.cli.demo import NOTE, SITES, commands, make_room
+from anymix.cli.demo_command import NOTE, SITES, commands, make_room
 from tests.cli.test_cli_docs import EXAMPLES
 
 

@@ -21,7 +21,7 @@ def fails_with(monkeypatch, error):
     def add_arguments(parser):
         raise error
 
-    monkeypatch.setattr("anymix.cli.certify.add_arguments", add_arguments)
+    monkeypatch.setattr("anymix.cli.certify_command.add_arguments", add_arguments)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_warnings_are_one_line_and_for_users(monkeypatch, run):
         warnings.warn("overflow", RuntimeWarning, stacklevel=1)
         raise UsageError("enough.")
 
-    monkeypatch.setattr("anymix.cli.certify.add_arguments", add_arguments)
+    monkeypatch.setattr("anymix.cli.certify_command.add_arguments", add_arguments)
     said = run("certify", "m").err.splitlines()
     assert said == [
         "anymix: warning: lbfgs failed",
@@ -204,7 +204,7 @@ def test_check_tells_what_is_unsafe_from_what_cannot_be_read(world, run, tmp_pat
     def denied(*_):
         raise PermissionError(13, "Permission denied", "north/manifest.json")
 
-    monkeypatch.setattr("anymix.cli.source.read_sources", denied)
+    monkeypatch.setattr("anymix.cli.source_command.read_sources", denied)
     said = run("source", "check", world.sources[0])
     assert said.status == 3
     assert "north/manifest.json may not be read or written; change its permissions" in said.err

@@ -7,18 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anymix.cli.columns import Columns
-from anymix.cli.mixed_cells import Encoder
-from anymix.cli.table_kinds import look_at
+from anymix.cli.table_cells import Encoder, TableColumns
 from anymix.cli.table_reader import read_chunks, read_rows
+from anymix.cli.training_table import look_at
 from anymix.exceptions import AuditError
 from anymix.exchange.manifest import Feature, MixedFeature, parse_manifest
 from anymix.tables import Column
 from anymix.tables import Columns as Coding
 
 NAN = np.nan
-WANTED = Columns(("age", "sex"), categories=(None, ("f", "m")), gaps=(True, True))
-STRICT = Columns(("age", "sex"), categories=(None, ("f", "m")), gaps=(False, False))
+WANTED = TableColumns(("age", "sex"), categories=(None, ("f", "m")), gaps=(True, True))
+STRICT = TableColumns(("age", "sex"), categories=(None, ("f", "m")), gaps=(False, False))
 DUE = [[41.5, 0.0], [NAN, 1.0], [7.0, NAN]]
 
 
@@ -90,7 +89,7 @@ def test_words_that_were_never_seen_are_gaps_and_said_once(tmp_path, capsys):
 
 
 def test_booleans_and_whole_numbers_as_words(tmp_path):
-    wanted = Columns(("b", "code"), categories=(None, ("1", "2")), gaps=(True, True))
+    wanted = TableColumns(("b", "code"), categories=(None, ("1", "2")), gaps=(True, True))
     path = _csv(tmp_path, "b,code\nTrue,1\nfalse,2.0\nTRUE,\n")
     np.testing.assert_array_equal(read_rows(path, wanted)[0], [[1, 0], [0, 1], [1, NAN]])
     pq.write_table(pa.table({"b": [True, None], "code": [2, 1]}), tmp_path / "t.parquet")
@@ -107,7 +106,7 @@ def test_codes_that_are_none_are_refused(tmp_path, code):
 
 def test_a_long_text_that_many_rows_share_is_not_unpacked(tmp_path):
     """Once for all its rows: the same object, however often the file repeats it."""
-    from anymix.cli.parquet_rows import read_parquet
+    from anymix.cli.binary_rows import read_parquet
 
     long = pa.array(["x" * 1000] * 50).dictionary_encode()
     pq.write_table(pa.table({"age": [1.0] * 50, "sex": long}), tmp_path / "t.parquet")
@@ -184,10 +183,10 @@ def test_columns_are_those_that_all_sources_allow():
     plain = [{"name": "a", "dtype": "float32"}]
     open_, shut = ([{**plain[0], "categories": None, "gaps": gaps}] for gaps in (True, False))
     parsed = [parse_manifest(manifest_with(features)) for features in (open_, shut, plain)]
-    assert not Columns.of([parsed[2]]).mixed
-    assert Columns.of([parsed[0]]).gaps == (True,)
+    assert not TableColumns.of([parsed[2]]).mixed
+    assert TableColumns.of([parsed[0]]).gaps == (True,)
     for others in ([parsed[1]], [parsed[2]]):
-        found = Columns.of([parsed[0], *others])
+        found = TableColumns.of([parsed[0], *others])
         assert (found.mixed, found.gaps, found.categories) == (True, (False,), (None,))
     assert parsed[2].features == (Feature("a", "float32"),)
     assert parsed[0].features == (MixedFeature("a", "float32", None, True),)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from anymix.cli.table_files import check_swelling
-from anymix.cli.table_reader import Columns, read_rows
+from anymix.cli.table_reader import TableColumns, read_rows
 from tests.cli.odd_tables import ask, commands, fault_of, odd_tables
 from tests.cli.organisations import write_csv
 
 TABLES = odd_tables()
-WORDS = Columns(("a", "b"), "y", numeric_target=False)
+WORDS = TableColumns(("a", "b"), "y", numeric_target=False)
 
 
 def test_there_are_many():
@@ -68,7 +68,7 @@ def test_labels_that_differ_stay_different(tmp_path, words, due):
 
 def test_codes_are_no_whole_numbers(tmp_path):
     path = tmp_path / "t.csv"
-    columns = Columns(("a",), "y", whole_target=True)
+    columns = TableColumns(("a",), "y", whole_target=True)
     path.write_text("a,y\n1,1\n2,2.0\n3, 3\n")
     assert read_rows(path, columns)[1].tolist() == [1, 2, 3]
     for code in ("01", "+1", "-01", "007"):
@@ -88,7 +88,7 @@ def test_documents_must_be_text(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = Columns(("text",), text=True)
+    columns = TableColumns(("text",), text=True)
     np.savez(tmp_path / "t.npz", X=np.array(["a b", "c"]))
     assert read_rows(tmp_path / "t.npz", columns)[0] == ["a b", "c"]
     pq.write_table(pa.table({"text": ["a", None]}), tmp_path / "t.parquet")

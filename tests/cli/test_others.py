@@ -98,7 +98,7 @@ def test_others_that_do_not_fit_are_refused(run, tmp_path, world, numbers):
 
 def test_the_judgement_is_cross_fitted():
     """A learner that remembers its rows is not better for it."""
-    from anymix.cli.others import _cross_fitted
+    from anymix.cli.packing import _cross_fitted
 
     X, y = _rows(200, 0)
     learner, folds = DecisionTreeRegressor(random_state=0), KFold(5, shuffle=True, random_state=7)

@@ -10,7 +10,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.svm import SVC
 
 from anymix import Source
-from anymix.cli.table_reader import Columns, read_rows
+from anymix.cli.table_reader import TableColumns, read_rows
 from anymix.densities import GaussianKDE
 from anymix.exchange import pack_source
 
@@ -85,7 +85,7 @@ def test_one_array_is_no_archive_of_arrays(run, tmp_path):
     command = ["source", "pack", tmp_path / "out", "--name", "n", "--task", "classification"]
     assert "must hold a plain array X" in run(*command, "--rows", tmp_path / "t.npz").err
     with pytest.raises(ValueError, match="must hold a plain array X"):
-        read_rows(tmp_path / "t.npz", Columns(("a", "b"), "y"))
+        read_rows(tmp_path / "t.npz", TableColumns(("a", "b"), "y"))
 
 
 def test_a_label_that_parquet_lacks(run, tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from anymix.cli.predict import check_sets
+from anymix.cli.predict_command import check_sets
 from anymix.models import read_model
 from tests.cli.organisations import NAMES, draw, label, write_csv
 from tests.cli.test_fit_predict import read_csv

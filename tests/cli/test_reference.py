@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from anymix.cli import main
-from anymix.cli.reference_files import read_reference, read_summary
+from anymix.cli.reference_command import read_reference, read_summary
 from anymix.exchange import read_source
 from tests.cli.mixed_world import HEADER, NAMES, rows_of, write
 
@@ -100,13 +100,13 @@ def test_every_command_takes_such_tables(clinics, run, tmp_path):
 def test_the_exported_graph_answers_alike(clinics, run, tmp_path):
     import onnxruntime
 
-    from anymix.cli.columns import Columns
+    from anymix.cli.table_cells import TableColumns
     from anymix.cli.table_reader import read_rows
     from anymix.models import read_model
 
     assert run("export", clinics.folder / "model", tmp_path / "m.onnx").status == 0
     saved = read_model(clinics.folder / "model")
-    columns = Columns.of([one.manifest for one in saved.received])
+    columns = TableColumns.of([one.manifest for one in saved.received])
     X, _ = read_rows(clinics.folder / "west_test.csv", columns)
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     _, proba, weights = session.run(None, {"X": X})

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from anymix.cli.table_reader import Columns, read_chunks, read_rows
+from anymix.cli.table_reader import TableColumns, read_chunks, read_rows
 from anymix.cli.table_writer import writing
 from anymix.exceptions import InputError
 from anymix.storage import replacing
 
-AB = Columns(("a", "b"), "y")
+AB = TableColumns(("a", "b"), "y")
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -39,7 +39,9 @@ def test_numbers_come_back_whole_whatever_the_chunks(tmp_path_factory, suffix, t
 def test_npz(tmp_path):
     X, y = np.arange(6.0).reshape(3, 2), np.array(["u", "v", "u"])
     np.savez(tmp_path / "t.npz", X=X, y=y)
-    found, labels = read_rows(tmp_path / "t.npz", Columns(("a", "b"), "y", numeric_target=False))
+    found, labels = read_rows(
+        tmp_path / "t.npz", TableColumns(("a", "b"), "y", numeric_target=False)
+    )
     np.testing.assert_array_equal(found, X)
     assert labels.tolist() == ["u", "v", "u"]
     with writing(tmp_path / "out.npz") as out:
@@ -52,7 +54,7 @@ def test_npz(tmp_path):
 def test_quotes_and_a_mark_of_byte_order(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes('\ufeff"a","b",y\r\n"1.5",2,"x, or y"\r\n'.encode())
-    X, y = read_rows(path, Columns(("b", "a"), "y", numeric_target=False))
+    X, y = read_rows(path, TableColumns(("b", "a"), "y", numeric_target=False))
     assert X.tolist() == [[2.0, 1.5]]
     assert y.tolist() == ["x, or y"]
 
@@ -89,31 +91,31 @@ def test_a_row_cut_short_is_refused_even_where_its_missing_columns_are_not_asked
     path = tmp_path / "t.csv"
     path.write_text('a,b,note\n1,2,"x, y"\n1,2.')
     with pytest.raises(ValueError, match="row 2: 2 fields where the header has 3"):
-        read_rows(path, Columns(("a", "b")))
+        read_rows(path, TableColumns(("a", "b")))
     path.write_text('a,b,note\n1,2,"x, y"\n')
-    assert read_rows(path, Columns(("a", "b")))[0].tolist() == [[1.0, 2.0]]
+    assert read_rows(path, TableColumns(("a", "b")))[0].tolist() == [[1.0, 2.0]]
 
 
 def test_rows_are_counted_over_chunks(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "1,2\n" * 10 + "1,x\n")
     with pytest.raises(ValueError, match="row 11: column 'b'"):
-        list(read_chunks(path, Columns(("a", "b")), 3))
+        list(read_chunks(path, TableColumns(("a", "b")), 3))
 
 
 def test_faults_of_other_tables(tmp_path):
     pq.write_table(pa.table({"a": ["x"], "b": [1.0]}), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="column 'a' does not hold numbers"):
-        read_rows(tmp_path / "t.parquet", Columns(("a", "b")))
+        read_rows(tmp_path / "t.parquet", TableColumns(("a", "b")))
     (tmp_path / "bad.parquet").write_bytes(b"no")
     with pytest.raises(ValueError, match="not a Parquet file"):
         read_rows(tmp_path / "bad.parquet", AB)
     np.savez(tmp_path / "t.npz", X=np.array([None, {}], dtype=object))
     with pytest.raises(ValueError, match="must hold a plain array X"):
-        read_rows(tmp_path / "t.npz", Columns(("a", "b")))
+        read_rows(tmp_path / "t.npz", TableColumns(("a", "b")))
     np.savez(tmp_path / "u.npz", X=np.ones((2, 3)))
     with pytest.raises(ValueError, match=r"shape \(2, 3\); \(2, 2\) is expected"):
-        read_rows(tmp_path / "u.npz", Columns(("a", "b")))
+        read_rows(tmp_path / "u.npz", TableColumns(("a", "b")))
     with pytest.raises(ValueError, match=r"give .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .npz"):
         read_rows(tmp_path / "t.xls", AB)
     with pytest.raises(ValueError, match="does not exist"):
@@ -133,7 +135,7 @@ def test_errors_of_tables_say_where_and_why(tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("a,b\n1,2\n3,old\n")
     with pytest.raises(InputError) as refused:
-        read_rows(table, Columns(("a", "b")))
+        read_rows(table, TableColumns(("a", "b")))
     assert refused.value.where == f"{table}, row 2: column 'b'"
     assert refused.value.cause.startswith("holds 'old', which is not a number; write")
     again = copy.copy(refused.value)
@@ -145,19 +147,19 @@ def test_suffixes_may_be_written_large(tmp_path, suffix):
     with writing(tmp_path / f"t{suffix}") as out:
         out.write({"X": np.ones((3, 1))} if suffix == ".NPZ" else {"a": np.ones(3)})
     assert [path.name for path in tmp_path.iterdir()] == [f"t{suffix}"]
-    assert read_rows(tmp_path / f"t{suffix}", Columns(("a",)))[0].tolist() == [[1.0]] * 3
+    assert read_rows(tmp_path / f"t{suffix}", TableColumns(("a",)))[0].tolist() == [[1.0]] * 3
 
 
 def test_blanks_around_a_name_are_shown(tmp_path):
     (tmp_path / "t.csv").write_text("a, b\n1,2\n")
     with pytest.raises(InputError, match=r"it has 'a', ' b'; write its name .* without blanks"):
-        read_rows(tmp_path / "t.csv", Columns(("a", "b")))
+        read_rows(tmp_path / "t.csv", TableColumns(("a", "b")))
 
 
 def test_an_empty_line_in_a_table_of_one_column_is_no_end(tmp_path):
     (tmp_path / "t.csv").write_text("a\nword\n\n")
     with pytest.raises(InputError, match="row 2: 0 fields"):
-        read_rows(tmp_path / "t.csv", Columns(("a",), text=True))
+        read_rows(tmp_path / "t.csv", TableColumns(("a",), text=True))
 
 
 def test_faults_of_a_temporary_file_name_the_file_that_was_asked_for(tmp_path):
@@ -175,7 +177,7 @@ def test_parquet_that_was_read_does_not_stay_in_memory(tmp_path):
             out.write_table(block)
     tracemalloc.start()
     try:
-        for _ in read_chunks(path, Columns(tuple(names)), 10_000):
+        for _ in read_chunks(path, TableColumns(tuple(names)), 10_000):
             pass
         _, most = tracemalloc.get_traced_memory()
     finally:

@@ -5,11 +5,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anymix.cli.table_reader import Columns, read_chunks, read_rows
+from anymix.cli.table_reader import TableColumns, read_chunks, read_rows
 from anymix.exceptions import AuditError, InputError
 
-LABELS = Columns(("a",), "y", numeric_target=False)
-DOCUMENTS = Columns(("t",), text=True)
+LABELS = TableColumns(("a",), "y", numeric_target=False)
+DOCUMENTS = TableColumns(("t",), text=True)
 
 
 def repeated(word, n, path, name, stored=True):

@@ -12,11 +12,11 @@ import pytest
 
 from anymix.cli import main
 from anymix.cli.table_files import STANDARD_INPUT, holding_input
-from anymix.cli.table_reader import Columns, count_rows, read_chunks, read_rows
+from anymix.cli.table_reader import TableColumns, count_rows, read_chunks, read_rows
 from anymix.cli.table_writer import writing
 from anymix.exceptions import AuditError, InputError
 
-AB = Columns(("a", "b"), "y", numeric_target=False)
+AB = TableColumns(("a", "b"), "y", numeric_target=False)
 TEXT = 'a,b,y\n1,2.5,"yes, sir"\n-3e2,4,no\n0,0,""\n'
 PYTHON = [sys.executable, "-m", "anymix"]
 ROOT = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ def test_delimiter_and_encoding_are_found(tmp_path, delimiter, suffix, encoding)
 
 def test_decimal_commas_need_semicolons(tmp_path):
     path = tmp_path / "t.csv"
-    numbers = Columns(("a", "b"), "y")
+    numbers = TableColumns(("a", "b"), "y")
     path.write_text("a;b;y\n1,5;-,25;1,0\n2;3.5;1e1\n")
     assert _rows(path, numbers) == ([[1.5, -0.25], [2.0, 3.5]], [1.0, 10.0])
     path.write_text("a;b;y\n1,5;2;1,0\n")

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from anymix import Source, Tables
 from anymix.cli import main
-from anymix.cli.federate import read_rows
+from anymix.cli.federate_command import read_rows
 from anymix.densities import GaussianKDE
 from anymix.exchange import evaluate_site, pack_source, read_alike
 from tests.cli.organisations import NAMES, draw, label, write_csv

@@ -14,7 +14,7 @@ pytest.importorskip("flwr", reason='sites need Flower: pip install "anymix[flowe
 from flwr.app import Context, RecordDict
 
 from anymix import load
-from anymix.cli.federate import read_rows
+from anymix.cli.federate_command import read_rows
 from anymix.engines.flower import client_app, server_app
 from anymix.engines.flower_messages import pack, reply_records, total, unpack
 from anymix.engines.flower_server import Checks, Settings, SiteError, Sites, federate

@@ -8,7 +8,7 @@ from PIL import Image
 from sklearn.linear_model import LogisticRegression
 
 from anymix import DistributionWeightedClassifier, compare
-from anymix.cli.demo import SITES, views
+from anymix.cli.demo_command import SITES, views
 from anymix.estimators import Joint, SingleSource, Uniform, summarise
 from anymix.report import render
 from tests.report.browser import Browser

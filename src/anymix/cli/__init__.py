@@ -106,12 +106,11 @@ def build_parser(command: str) -> argparse.ArgumentParser:
 
 
 def _part(command: str, name: str) -> Any:
-    """Find add_arguments or run; verbs of `source`, and of `reference`, share a module."""
+    """Find `run` of "fit", `run_pack` of "source pack"; and so for `add_arguments`."""
     noun, _, verb = command.partition(" ")
-    module = import_module(f"anymix.cli.{noun}")
-    if noun in ("source", "reference"):
+    if verb:
         name = f"run_{verb}" if name == "run" else f"add_{verb}_arguments"
-    return getattr(module, name)
+    return getattr(import_module(f"anymix.cli.{noun}_command"), name)
 
 
 def overview() -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from anymix.cli.columns import Columns, check_there
+from anymix.cli.table_cells import TableColumns, check_there
 from anymix.exceptions import InputError, UsageError, quoted
 from anymix.exchange import ReceivedSource
 
@@ -115,10 +115,10 @@ def names_of(text: str) -> list[str]:
     return names
 
 
-def columns_for(args: Namespace, received: Sequence[ReceivedSource]) -> Columns:
+def columns_for(args: Namespace, received: Sequence[ReceivedSource]) -> TableColumns:
     """Return the columns that the sources take, which must agree with the options."""
     choice = Choice.of(args)
-    found = Columns.of([one.manifest for one in received], getattr(args, "target", None))
+    found = TableColumns.of([one.manifest for one in received], getattr(args, "target", None))
     choice.check_features(found.features)
     return found
 

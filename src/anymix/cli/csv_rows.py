@@ -14,8 +14,16 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.cli.cells import EXACT, numbers_of
-from anymix.cli.columns import FILL_IN, NOT_A_NUMBER, Columns, Rows, check_there, fail
+from anymix.cli.table_cells import (
+    EXACT,
+    FILL_IN,
+    NOT_A_NUMBER,
+    RawRows,
+    TableColumns,
+    check_there,
+    fail,
+    numbers_of,
+)
 from anymix.cli.table_files import Text, open_text
 from anymix.exceptions import InputError, quoted
 
@@ -27,7 +35,7 @@ UNCLOSED = "has a quote that is not closed"
 BINARY = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
 
-def read_csv(path: Path, columns: Columns, size: int) -> Iterator[Rows]:
+def read_csv(path: Path, columns: TableColumns, size: int) -> Iterator[RawRows]:
     """Yield the rows of a file."""
     csv.field_size_limit(LINE_BYTES)
     with open_text(path) as text:
@@ -44,7 +52,7 @@ def read_csv(path: Path, columns: Columns, size: int) -> Iterator[Rows]:
             if columns.target is not None:
                 y = table.column(at[columns.target], decimals=columns.numeric_target)
             ids = None if columns.id is None else table.column(at[columns.id])
-            yield Rows(_features(table, columns, places), y, text.share, ids)
+            yield RawRows(_features(table, columns, places), y, text.share, ids)
             row += len(lines)
 
 
@@ -57,7 +65,7 @@ def count_csv(path: Path) -> int:
     return max(0, lines - last.endswith(b"\n"))
 
 
-def _features(table: _Lines, columns: Columns, places: list[int]) -> Any:
+def _features(table: _Lines, columns: TableColumns, places: list[int]) -> Any:
     """Return documents, numbers or, of a table with words and gaps, raw columns."""
     if columns.text:
         return table.column(places[0])

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
 from anymix.cli.argument_types import source_name, table
 from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
-from anymix.cli.engine_option import asked
-from anymix.cli.table_reader import read_rows
+from anymix.cli.engine_option import DASK, asked
+from anymix.cli.table_reader import CHUNK_ROWS, Chunk, count_rows, read_chunks, read_rows
+from anymix.engines import ChunkedTrainingRows, RowSplit, Store, ThreadMap
 from anymix.exceptions import InputError, UsageError
-from anymix.exchange import ReceivedSource, SiteTable, evaluate_site, read_site
+from anymix.exchange import (
+    MOST_NUMBERS,
+    ReceivedSource,
+    SiteTable,
+    all_classes,
+    evaluate_site,
+    read_site,
+)
+from anymix.models import rows_that_fit
+from anymix.sources import Tables
 
 
 def add_held_out(parser: ArgumentParser) -> None:
@@ -105,3 +120,127 @@ def ask_sources(
         raise InputError(f"{path}: {error.where}", error.cause) from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+ROWS_ENGINES = {
+    "auto": "hold rows in memory while a model folder can hold what the sources say of them, else "
+    "in chunks on disk",
+    "memory": "all at once",
+    "chunks": "on disk",
+    "dask": f"as auto, with the sources asked {DASK}",
+}
+Drawn = Callable[[int, int, int], NDArray[np.bool_]]
+# Rows are drawn, so that there may be some more than were meant.
+ROOM = 0.95
+
+
+def in_chunks(args: Namespace, received: Sequence[ReceivedSource]) -> bool:
+    """Whether rows are to be held on disk: as is asked for, or because they are many."""
+    name = args.engine.name
+    if name in ("memory", "chunks") or not args.held_out:
+        return bool(name == "chunks" and args.held_out)
+    n = sum(count_rows(path) for path in pairs(args.held_out).values())
+    return n > rows_that_fit(len(received), _n_told(received))
+
+
+def _n_told(received: Sequence[ReceivedSource]) -> int:
+    classes = all_classes(received)
+    return 1 if classes is None else classes.size
+
+
+def _taken(chunk: Chunk, rows: NDArray[np.bool_]) -> Chunk:
+    some = np.flatnonzero(rows)
+    y = None if chunk.y is None else chunk.y[some]
+    return replace(chunk, X=_safe_indexing(chunk.X, some), y=y)
+
+
+class HeldOutInChunks:
+    """The tables of --held-out, read chunk by chunk; each source is asked once about each row."""
+
+    def __init__(self, args: Namespace, received: Sequence[ReceivedSource], console: Console):
+        self.received, self.console = received, console
+        self.engine = getattr(args, "engine", None)
+        self.given = pairs(args.held_out)
+        self.columns = columns_for(args, received)
+        self.names = [one.manifest.name for one in received]
+        self.counts = {name: count_rows(path) for name, path in self.given.items()}
+
+    def split(self, store: Store) -> tuple[list[SiteTable], ChunkedTrainingRows]:
+        """Return what the sources say of the rows that judge, and all others to learn from."""
+        deal = self._deal()
+        judges: dict[str, list[SiteTable]] = {name: [] for name in self.given}
+        teaching = ChunkedTrainingRows(store, ThreadMap(progress=self._passes()))
+        for name, first, given in self._asked():
+            # What sites tell is enough to learn from; all that the sources say takes twice as much.
+            site = replace(given, whole=None, content=None)
+            judging, choosing = deal.drawn(self.names.index(name), first, site.n_rows)
+            judges[name].append(site.taken(np.flatnonzero(judging)))
+            taught = np.flatnonzero(~judging)
+            teaching.add(self._tables(site.taken(taught)), choosing[taught])
+        return [SiteTable.concatenate(chunks) for chunks in judges.values()], teaching
+
+    def sampled(self) -> list[SiteTable]:
+        """Return what the sources say of rows that are drawn by chance, as many as judge."""
+        deal = self._deal()
+        some: dict[str, list[SiteTable]] = {name: [] for name in self.given}
+        for name, _, site in self._asked(lambda k, first, n: deal.drawn(k, first, n)[0]):
+            some[name].append(site)
+        return [SiteTable.concatenate(chunks) for chunks in some.values()]
+
+    def _tables(self, site: SiteTable) -> Tables:
+        return replace(site.tables(), classes=all_classes(self.received))
+
+    def _deal(self) -> RowSplit:
+        """Share the rows out to those that judge and those that teach."""
+        most = ROOM * rows_that_fit(len(self.received), _n_told(self.received))
+        if sorted(self.names) != sorted(self.given):
+            names, given = ", ".join(self.names), ", ".join(self.given)
+            raise InputError(f"held-out rows of {names}", f"are needed, once each; got {given}")
+        return RowSplit.of([self.counts[name] for name in self.names], int(most))
+
+    def _asked(self, drawn: Drawn | None = None) -> Iterator[tuple[str, int, SiteTable]]:
+        """Yield the site, how many rows came before, and what the sources say of some rows.
+
+        They are asked about all of them, or about those that are drawn.
+        """
+        progress, total = self.console.progress("asking the sources"), sum(self.counts.values())
+        with asked(self.engine, list(self.received)) as ask:
+            for name, first, site, done in ask(_ask_chunk, self._chunks(drawn)):
+                yield name, first, site
+                progress.update(min(1.0, done / total))
+        progress.done()
+
+    def _chunks(self, drawn: Drawn | None) -> Iterator[tuple[Any, ...]]:
+        """Yield the site, how many rows came before, where they stand, rows, and what is done."""
+        done = 0
+        size = max(1, min(CHUNK_ROWS, MOST_NUMBERS // len(self.names) // _n_told(self.received)))
+        for name, path in self.given.items():
+            k, first = self.names.index(name), 0
+            for chunk in read_chunks(path, self.columns, size):
+                n = len(chunk.X)
+                rows = chunk if drawn is None else _taken(chunk, drawn(k, first, n))
+                where = f"{path}, rows after {first}" if first else path
+                if len(rows.X):
+                    yield name, first, where, (rows.X, rows.y), done + first + n
+                first += n
+            done += first
+
+    def _passes(self) -> Callable[[int, float], None]:
+        """Tell of every pass over the rows how long it will take."""
+        progress, last = self.console.progress("learning z"), 0
+
+        def tell(number: int, share: float) -> None:
+            nonlocal last
+            if number > last:
+                progress.again(f"learning z, pass {number} over the rows")
+                last = number
+            progress.update(share)
+
+        return tell
+
+
+def _ask_chunk(
+    received: Sequence[ReceivedSource], chunk: tuple[Any, ...]
+) -> tuple[str, int, SiteTable, int]:
+    name, first, where, rows, done = chunk
+    return name, first, ask_sources(received, name, where, rows, min_rows=1), done

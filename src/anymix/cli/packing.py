@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from argparse import Namespace
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -17,15 +18,16 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
-from anymix.cli.columns import quoted
+from anymix._arrays import FloatArray
 from anymix.cli.streams import caution
-from anymix.cli.table_kinds import LEAST_ROWS
-from anymix.cli.training_table import TrainingTable, read_training_rows
+from anymix.cli.table_cells import quoted
+from anymix.cli.training_table import LEAST_ROWS, TrainingTable, read_training_rows
 from anymix.core import SeenRows
 from anymix.densities import (
     ContrastiveDensity,
@@ -35,7 +37,8 @@ from anymix.densities import (
     ScaleWarning,
 )
 from anymix.exceptions import InputError, UsageError
-from anymix.exchange import THAT_WORK
+from anymix.exchange import THAT_WORK, ReceivedSource, read_sources, second_round_graph
+from anymix.sources import pool_of_others
 from anymix.storage import content_of
 
 FEW_ROWS = 10_000
@@ -262,3 +265,60 @@ def read_held_out(
             f"{origin}; leave such rows out of --held-out, or train on rows of this label too."
         )
     return X, y.astype(labels.dtype)
+
+
+FOLDS = 5
+
+
+def read_others(folders: Sequence[str], table: TrainingTable) -> list[ReceivedSource]:
+    """Read the other sources, which must be regressions on the columns of the table."""
+    received = read_sources(folders)
+    for one in received:
+        if one.manifest.task != "regression":
+            raise InputError(
+                one.folder,
+                "is for labels, and --others trains on numbers alone; leave --others out, as fit "
+                "pools what the sources say of labels",
+            )
+        theirs = [(f.name, getattr(f, "categories", None)) for f in one.manifest.features]
+        if theirs != [(column.name, column.categories) for column in table.columns]:
+            raise InputError(
+                one.folder,
+                "has other columns or categories than the table; pack all with one reference",
+            )
+    return received
+
+
+def better_of(
+    estimator: Any, table: TrainingTable, others: Sequence[ReceivedSource], seed: int
+) -> tuple[Any, str]:
+    """Train alone and on what the others leave, and return the better one with what was found.
+
+    Both are judged by their squared loss at rows of five folds that they were not trained on.
+    """
+    said = np.stack([one.source.predict(table.X) for one in others])
+    X, y = table.filled, np.asarray(table.y, dtype=float)
+    with few_threads(X):
+        own, second = _cross_fitted(estimator, X, y, said, seed)
+        choice = f"own model {own:.4g}, second round {second:.4g} (squared loss, {FOLDS} folds)"
+        if own <= second:
+            return clone(estimator).fit(X, y), f"{choice}; the own model was packed"
+        weights, offset = pool_of_others(said, y)
+        rest = clone(estimator).fit(X, y - weights @ said - offset)
+    graphs = [one.source.predictor for one in others]
+    graph = second_round_graph(graphs, weights, offset, rest, X)
+    return graph, f"{choice}; the second round was packed"
+
+
+def _cross_fitted(
+    estimator: Any, X: FloatArray, y: FloatArray, said: FloatArray, seed: int
+) -> tuple[float, float]:
+    """Mean squared loss of the own model and of the second round, each row left out once."""
+    own, second = np.empty(len(y)), np.empty(len(y))
+    for train, test in KFold(min(FOLDS, len(y)), shuffle=True, random_state=seed).split(X):
+        own[test] = clone(estimator).fit(X[train], y[train]).predict(X[test])
+        weights, offset = pool_of_others(said[:, train], y[train])
+        left = y[train] - weights @ said[:, train] - offset
+        rest = clone(estimator).fit(X[train], left).predict(X[test])
+        second[test] = weights @ said[:, test] + offset + rest
+    return float(np.mean((own - y) ** 2)), float(np.mean((second - y) ** 2))

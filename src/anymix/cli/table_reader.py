@@ -10,19 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.cli.cells import read_target
-from anymix.cli.columns import NO_ROWS, Rows, check_finite
-from anymix.cli.columns import Columns as Columns
+from anymix.cli.binary_rows import count_parquet, npz_shape, read_npz, read_parquet
 from anymix.cli.csv_rows import count_csv, read_csv
-from anymix.cli.mixed_cells import Encoder
-from anymix.cli.npz_rows import npz_shape, read_npz
-from anymix.cli.parquet_rows import count_parquet, read_parquet
+from anymix.cli.table_cells import NO_ROWS, Encoder, RawRows, check_finite, read_target
+from anymix.cli.table_cells import TableColumns as TableColumns
 from anymix.cli.table_files import TEXTS
 from anymix.cli.table_files import check_kind as check_kind
 from anymix.exceptions import InputError
 
 CHUNK_ROWS = 20_000
-READERS: dict[str, Callable[[Path, Columns, int], Iterator[Rows]]] = {
+READERS: dict[str, Callable[[Path, TableColumns, int], Iterator[RawRows]]] = {
     **dict.fromkeys(TEXTS, read_csv),
     ".parquet": read_parquet,
     ".npz": read_npz,
@@ -53,7 +50,7 @@ def count_rows(path: str | Path) -> int:
 
 
 def read_chunks(
-    path: str | Path, columns: Columns, size: int = CHUNK_ROWS, encoder: Encoder | None = None
+    path: str | Path, columns: TableColumns, size: int = CHUNK_ROWS, encoder: Encoder | None = None
 ) -> Iterator[Chunk]:
     """Yield the rows of a table; an error names the file, the row (from 1) and the column.
 
@@ -94,7 +91,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _read_folder(
-    folder: Path, columns: Columns, size: int, encoder: Encoder | None
+    folder: Path, columns: TableColumns, size: int, encoder: Encoder | None
 ) -> Iterator[Chunk]:
     """Yield the rows of all files of a folder."""
     files = _files_in(folder)
@@ -104,7 +101,7 @@ def _read_folder(
 
 
 def read_rows(
-    path: str | Path, columns: Columns, encoder: Encoder | None = None
+    path: str | Path, columns: TableColumns, encoder: Encoder | None = None
 ) -> tuple[Any, Any]:
     """Return all rows of a table, and their targets."""
     chunks = list(read_chunks(path, columns, encoder=encoder))

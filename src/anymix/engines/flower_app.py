@@ -58,7 +58,7 @@ SOURCES = {sources}
 CLIENT = '''\
 """A site: it answers by sums over its rows, which stay where they are."""
 
-from anymix.cli.federate import read_rows
+from anymix.cli.federate_command import read_rows
 from anymix.engines.flower import client_app
 from anymix_sites.sources import SOURCES
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from anymix.cli.argument_types import name
+from anymix.cli.argument_types import add_measure, name
 from anymix.cli.console import Console
-from anymix.cli.measures import add_measure
 from anymix.cli.outputs import add_force, check_apart, check_suffix, output
 from anymix.models import summarise_folder
 from anymix.report import render

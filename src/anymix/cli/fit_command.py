@@ -8,9 +8,15 @@ from typing import Any
 
 from anymix.cli.argument_types import folder, share, source_name
 from anymix.cli.console import Console
-from anymix.cli.engine import ENGINES, HeldOutInChunks, in_chunks
 from anymix.cli.engine_option import add_engine
-from anymix.cli.held_out import add_held_out, held_out_sites, tables_of
+from anymix.cli.held_out import (
+    ROWS_ENGINES,
+    HeldOutInChunks,
+    add_held_out,
+    held_out_sites,
+    in_chunks,
+    tables_of,
+)
 from anymix.cli.outputs import add_force, check_apart, tidying
 from anymix.core import plain
 from anymix.engines import Store
@@ -54,7 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-consulting", action="store_true", help="let no source hear the models of the others"
     )
-    add_engine(parser, ENGINES)
+    add_engine(parser, ROWS_ENGINES)
     add_force(parser, "a model folder")
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from anymix.cli.argument_types import positive, share
+from anymix.cli.argument_types import add_measure, positive, share
 from anymix.cli.console import Console
-from anymix.cli.engine import ENGINES, HeldOutInChunks, in_chunks
 from anymix.cli.engine_option import add_engine
-from anymix.cli.held_out import add_held_out, held_out_sites
-from anymix.cli.measures import add_measure
+from anymix.cli.held_out import (
+    ROWS_ENGINES,
+    HeldOutInChunks,
+    add_held_out,
+    held_out_sites,
+    in_chunks,
+)
 from anymix.cli.outputs import saving
 from anymix.exceptions import UsageError
 from anymix.models import add_record, certify_sites, read_certificate, read_model
@@ -32,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="a bound M on the loss of new rows; makes the confidence exact",
     )
     add_measure(parser, "certify another measure of new rows", means=True)
-    add_engine(parser, ENGINES)
+    add_engine(parser, ROWS_ENGINES)
     parser.add_argument("--save", action="store_true", help="keep the record in the model folder")
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from anymix.cli.argument_types import share
+from anymix.cli.argument_types import add_measure, share
 from anymix.cli.console import Console
 from anymix.cli.held_out import add_held_out, held_out_sites
-from anymix.cli.measures import add_measure
 from anymix.cli.outputs import saving
 from anymix.models import add_record, compare_sites, note_on, read_model
 

@@ -18,7 +18,7 @@ from anymix.exchange import MIN_ROWS, SiteTable, bits_for_a_spy, read_alike
 from anymix.sources import warn_of_training_rows
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_evaluate_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="source folders of all sites")
     parser.add_argument(
@@ -47,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_force(parser, "a site's file")
 
 
-def run(args: Namespace, console: Console) -> int:
+def run_evaluate(args: Namespace, console: Console) -> int:
     """Run the command."""
     inputs = [*args.sources, args.rows]
     with output(args.out, inputs, args.force) as temporary:

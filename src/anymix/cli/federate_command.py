@@ -9,7 +9,7 @@ from typing import Any
 from anymix.cli.argument_types import folder
 from anymix.cli.console import Console
 from anymix.cli.outputs import check_apart
-from anymix.cli.table_reader import Columns
+from anymix.cli.table_reader import TableColumns
 from anymix.cli.table_reader import read_rows as read_table
 from anymix.engines import ADDRESS, write_app
 from anymix.exchange import ReceivedSource, read_alike
@@ -45,4 +45,4 @@ def run(args: Namespace, console: Console) -> int:
 
 def read_rows(path: str, received: Sequence[ReceivedSource], target: str) -> tuple[Any, Any]:
     """Read a site's table as the manifests of the sources describe it, for the app of a site."""
-    return read_table(path, Columns.of([one.manifest for one in received], target))
+    return read_table(path, TableColumns.of([one.manifest for one in received], target))

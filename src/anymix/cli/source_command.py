@@ -14,8 +14,8 @@ from anymix.cli.argument_types import folder, natural, source_name, table
 from anymix.cli.chosen_columns import Choice, add_choice
 from anymix.cli.console import Console
 from anymix.cli.exit_codes import SUCCESS, code_of, sentence_of
-from anymix.cli.others import better_of, read_others
 from anymix.cli.packing import (
+    better_of,
     check_labels,
     check_number_of_rows,
     classes_of,
@@ -23,9 +23,10 @@ from anymix.cli.packing import (
     make_density,
     make_estimator,
     read_held_out,
+    read_others,
     trained,
 )
-from anymix.cli.reference_files import read_reference
+from anymix.cli.reference_command import read_reference
 from anymix.cli.training_table import TrainingTable, read_training_table
 from anymix.exceptions import InputError, UsageError, visible
 from anymix.exchange import (

@@ -1,31 +1,38 @@
-"""Rows of Parquet files; a column of a kind that would be changed on the way is refused."""
+"""Rows of Parquet and NPZ files; what would be changed on the way is refused."""
 
 from __future__ import annotations
 
+import lzma
+import math
+import os
+import struct
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.cli.cells import EXACT, numbers_of
-from anymix.cli.columns import (
+from anymix.cli.table_cells import (
+    EXACT,
     LONGEST_LABEL,
     TOO_LONG,
-    Columns,
-    Rows,
+    RawRows,
+    TableColumns,
     check_documents,
     check_there,
+    numbers_of,
 )
-from anymix.cli.table_files import check_swelling, open_table, size_of
+from anymix.cli.table_files import MOST_SWELLING, check_swelling, open_table, size_of
 from anymix.exceptions import InputError, one_line
 from anymix.exchange import need
 
 # Runs of equal values take next to nothing in a Parquet file, so an honest one may swell a lot.
-MOST_SWELLING = 1000
+PARQUET_SWELLING = 1000
 
 
 @contextmanager
@@ -47,7 +54,7 @@ def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[Any]:
         yield found
 
 
-def read_parquet(path: Path, columns: Columns, size: int) -> Iterator[Rows]:
+def read_parquet(path: Path, columns: TableColumns, size: int) -> Iterator[RawRows]:
     """Yield the rows of a file."""
     names = columns.wanted
     with opened(path) as file:
@@ -61,7 +68,7 @@ def read_parquet(path: Path, columns: Columns, size: int) -> Iterator[Rows]:
             budget.check(batch)
             X, y = _rows(path, columns, batch, done + 1)
             ids = None if columns.id is None else _plain(path, batch, columns.id, IDS)
-            yield Rows(X, y, (done + batch.num_rows) / total, ids)
+            yield RawRows(X, y, (done + batch.num_rows) / total, ids)
             done += batch.num_rows
 
 
@@ -71,7 +78,7 @@ def count_parquet(path: Path) -> int:
         return int(file.metadata.num_rows)
 
 
-def _texts(path: Path, columns: Columns, schema: Any) -> list[str]:
+def _texts(path: Path, columns: TableColumns, schema: Any) -> list[str]:
     """Name the columns that hold text; one of a kind that cannot be used is never unpacked."""
     features: tuple[str, ...] = ("text",) if columns.text else NUMBERS
     wanted = dict.fromkeys(columns.features, features)
@@ -87,7 +94,7 @@ def _texts(path: Path, columns: Columns, schema: Any) -> list[str]:
     return [name for name, kind in kinds.items() if kind == "text"]
 
 
-def _of_words(columns: Columns) -> list[str]:
+def _of_words(columns: TableColumns) -> list[str]:
     """Name the features that hold words."""
     named = zip(columns.features, columns.categories, strict=columns.mixed)
     return [name for name, words in named if words is not None]
@@ -98,7 +105,7 @@ class _Budget:
     """What a file may unpack to: a number takes 8 bytes, a text has any length."""
 
     path: Path
-    columns: Columns
+    columns: TableColumns
     n_rows: int
     numbers: int
     size: int
@@ -109,7 +116,7 @@ class _Budget:
     def spend(self, n_bytes: int) -> None:
         """Add to what is unpacked."""
         self.numbers += n_bytes // 8
-        check_swelling(self.path, self.numbers, self.size, MOST_SWELLING)
+        check_swelling(self.path, self.numbers, self.size, PARQUET_SWELLING)
 
     def check(self, batch: Any) -> None:
         """Weigh the texts of a batch before they are unpacked."""
@@ -120,7 +127,7 @@ class _Budget:
                 raise InputError(f"{self.path}: column {target!r}", TOO_LONG)
             # An array of labels gives each the room of the longest, 4 bytes for a character.
             taken = self.numbers + self.n_rows * longest // 2
-            check_swelling(self.path, taken, self.size, MOST_SWELLING)
+            check_swelling(self.path, taken, self.size, PARQUET_SWELLING)
         for name in (self.columns.features[0] if self.columns.text else None, self.columns.id):
             if name is not None and _is_text_dictionary(column := batch.column(name)):
                 lengths = compute.binary_length(column.dictionary).take(column.indices)
@@ -140,7 +147,7 @@ def _batches(path: Path, file: Any, size: int, names: list[str]) -> Iterator[Any
         raise InputError(path, f"cannot be read as Parquet: {cause}; write it anew") from error
 
 
-def _rows(path: Path, columns: Columns, batch: Any, row: int) -> tuple[Any, Any]:
+def _rows(path: Path, columns: TableColumns, batch: Any, row: int) -> tuple[Any, Any]:
     y = None
     if columns.target is not None:
         y = _plain(path, batch, columns.target, LABELS).to_pylist()
@@ -172,7 +179,7 @@ NUMBERS = ("numbers", "decimals", "booleans", "nulls")
 LABELS = (*NUMBERS, "text")
 IDS = (*LABELS, "dates or times")
 # Kinds of columns, by pyarrow's own names of the tests.
-KINDS = {
+COLUMN_KINDS = {
     "numbers": ("integer", "floating"),
     "decimals": ("decimal",),
     "booleans": ("boolean",),
@@ -214,7 +221,7 @@ def _kind(found: Any) -> str:
     types = need("pyarrow").types
     if types.is_dictionary(found):
         found = found.value_type
-    tests = ((kind, test) for kind, names in KINDS.items() for test in names)
+    tests = ((kind, test) for kind, names in COLUMN_KINDS.items() for test in names)
     there = ((kind, getattr(types, f"is_{test}", None)) for kind, test in tests)
     return next((kind for kind, test in there if test and test(found)), "values")
 
@@ -229,3 +236,111 @@ def _floats(path: Path, column: Any, name: str, row: int) -> NDArray[Any]:
         if max(abs(end or 0) for end in ends.values()) < EXACT:
             return np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)
     return numbers_of(path, name, column.to_pylist(), row)
+
+
+# An NPZ file has no names of columns: these arrays stand for rows and target.
+NPZ_ROWS, NPZ_TARGET = "X", "y"
+# What a file that is cut, empty, locked, pickled, one array, or without the array gives.
+FAULTS = (
+    *(LookupError, ValueError, OSError, EOFError, TypeError, RuntimeError, SyntaxError),
+    *(BadZipFile, zlib.error, lzma.LZMAError, struct.error, MemoryError),
+)
+ARRAY_KINDS = {
+    **dict.fromkeys("biuf", "numbers"),
+    "U": "text",
+    "S": "bytes",
+    "c": "complex numbers",
+    **dict.fromkeys("mM", "dates or times"),
+}
+
+
+def read_npz(path: Path, columns: TableColumns, size: int) -> Iterator[RawRows]:
+    """Yield the rows of a file."""
+    if columns.id is not None:
+        raise InputError(path, "has no names of columns, so --id can name none; leave it out")
+    allowed: tuple[str, ...] = ("text",) if columns.text else ("numbers",)
+    X = _array(path, NPZ_ROWS, ("numbers", "text") if columns.mixed else allowed)
+    y = None if columns.target is None else _array(path, NPZ_TARGET, ("numbers", "text"))
+    n = len(X) if X.ndim else 0
+    expected = (n,) if columns.text else (n, len(columns.features))
+    if X.shape != expected or (y is not None and y.shape != (n,)):
+        there = "" if y is None else f"; y has {y.shape}, and ({n},) is expected"
+        raise InputError(f"{path}: X", f"has shape {X.shape}; {expected} is expected{there}")
+    for start in range(0, n, size):
+        part = slice(start, start + size)
+        rows: Any = X[part]
+        if columns.text:
+            rows = rows.tolist()
+        elif rows.dtype.kind != "U":
+            rows = _array_floats(path, columns, rows, start + 1)
+        if columns.mixed:
+            # Text is given as lists, so that it is read as that of other tables is.
+            rows = [c.tolist() if c.dtype.kind == "U" else c for c in rows.T]
+        yield RawRows(rows, None if y is None else y[part], min(1.0, (start + size) / n))
+
+
+def npz_shape(path: Path) -> tuple[int, ...]:
+    """Return the shape of the rows, without reading them."""
+    with open_table(path) as file:
+        try:
+            with ZipFile(file) as archive:
+                return array_header(archive, NPZ_ROWS)[0]
+        except FAULTS as error:
+            raise _no_arrays(path, NPZ_ROWS) from error
+
+
+def _array(path: Path, name: str, allowed: tuple[str, ...]) -> NDArray[Any]:
+    """Read an array of one of the kinds that can be used as they are."""
+    with open_table(path) as file:
+        try:
+            archive = ZipFile(file)
+            shape, kind, itemsize = array_header(archive, name)
+        except FAULTS as error:
+            raise _no_arrays(path, name) from error
+        if kind not in allowed:
+            raise InputError(f"{path}: {name}", f"does not hold {' or '.join(allowed)} but {kind}")
+        numbers = math.prod(shape) * max(1, itemsize // 8)
+        check_swelling(path, numbers, os.fstat(file.fileno()).st_size, MOST_SWELLING)
+        try:
+            with archive, archive.open(f"{name}.npy") as member:
+                found: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+        except FAULTS as error:
+            raise _no_arrays(path, name) from error
+        return found
+
+
+def array_header(archive: ZipFile, name: str) -> tuple[tuple[int, ...], str, int]:
+    """Return shape, kind and size of the entries; a ValueError if the file has other bytes."""
+    info = archive.getinfo(f"{name}.npy")
+    if archive.namelist().count(info.filename) > 1:
+        raise ValueError("the array is there twice")
+    with archive.open(info) as member:
+        version = np.lib.format.read_magic(member)
+        read = np.lib.format.read_array_header_1_0
+        if version != (1, 0):
+            read = np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(member)
+        size = member.tell()
+    # numpy makes room for what the header claims before it reads.
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize != info.file_size - size:
+        raise ValueError("the array is not plain, or not as long as it claims")
+    kind = ARRAY_KINDS.get(dtype.kind, "values of another kind")
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        kind = "numbers of more than 64 bits"
+    return shape, kind, dtype.itemsize
+
+
+def _no_arrays(path: Path, name: str) -> InputError:
+    return InputError(
+        path, f"must hold a plain array {name}, as numpy.savez(file, X=rows, y=labels) writes it"
+    )
+
+
+def _array_floats(path: Path, columns: TableColumns, X: NDArray[Any], row: int) -> NDArray[Any]:
+    if X.dtype.kind in "iu" and X.size and max(abs(int(X.min())), abs(int(X.max()))) >= EXACT:
+        parts = [
+            numbers_of(path, name, column.tolist(), row)
+            for name, column in zip(columns.features, X.T, strict=True)
+        ]
+        return np.stack(parts, axis=1)
+    return np.asarray(X, dtype=float)

@@ -7,7 +7,6 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from anymix.cli.argument_types import name
-from anymix.cli.columns import Columns
 from anymix.cli.console import Console
 from anymix.cli.outputs import (
     add_force,
@@ -16,6 +15,7 @@ from anymix.cli.outputs import (
     check_suffix,
     output,
 )
+from anymix.cli.table_cells import TableColumns
 from anymix.cli.table_reader import read_rows
 from anymix.exceptions import UsageError
 from anymix.models import Exported, card_facts, export_model, read_model, summarise_folder
@@ -86,7 +86,7 @@ def _export(args: Namespace) -> Exported:
     rows = None
     if args.rows is not None:
         received = read_model(args.model).received
-        rows, _ = read_rows(args.rows, Columns.of([one.manifest for one in received]))
+        rows, _ = read_rows(args.rows, TableColumns.of([one.manifest for one in received]))
     return export_model(args.model, float32=args.float32, rows=rows)
 
 

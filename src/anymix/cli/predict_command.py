@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from anymix.cli.argument_types import count, name, share, table
 from anymix.cli.chosen_columns import add_choice, columns_for
-from anymix.cli.columns import NO_ROWS
 from anymix.cli.console import Console
 from anymix.cli.engine_option import DASK, add_engine, asked
 from anymix.cli.outputs import add_force, output
+from anymix.cli.table_cells import NO_ROWS
 from anymix.cli.table_reader import CHUNK_ROWS, Chunk, read_chunks
 from anymix.cli.table_writer import Writer, kind_to_write, writing
 from anymix.exceptions import InputError
