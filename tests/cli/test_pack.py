@@ -39,11 +39,6 @@ def pack(run, tmp_path):
         ("a,b,y\n0,1,yes\n1,2, \n", "row 2: column 'y' has no label"),
         ("a,b,y\n0,1,yes\n1,2,n\x07\n", "row 2: column 'y' holds a label of over 200"),
         ("a,b,y\n0,,yes\n1,2,no\n", "has gaps (column 'b'), so it needs --reference FILE"),
-        ("a;b;y\n0;1;yes\n1;2;no\n", "has semicolons between its columns; write it with commas"),
-        (
-            "a\tb\ty\n0\t1\tyes\n",
-            "has tabs between its columns; name it .tsv, or write",
-        ),
         (
             "a,b,ill\n0,1,yes\n",
             "has no column 'y'; it has 'a', 'b', 'ill'; name the column with the",
@@ -63,7 +58,7 @@ def test_faults_of_the_table_name_the_table(pack, tmp_path, text, words):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("t.csv", b"a,\xff,y\n1,2,3\n", "the header is not UTF-8; save the table as UTF-8"),
+        ("t.csv", b"a,\x81,y\n1,2,3\n", "the header is not UTF-8; save the table as UTF-8"),
         ("t.parquet", b"no", "is not a Parquet file"),
         ("t.npz", b"", "must hold a plain array X"),
         ("t.npz", b"\x93NUMPY", "must hold a plain array X"),
