@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from anymix.cli import demo, main
+from anymix.cli import demo_command, main
 from anymix.cli.demo_command import NOTE, SITES, commands, make_room
 from tests.cli.test_cli_docs import EXAMPLES
 
@@ -28,14 +28,14 @@ def test_the_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
     shown = json.loads((folder / "model" / "certificate.json").read_text(encoding="utf-8"))
     assert shown["n_candidates"] == 1
     # A second demo clears the sources of the first, which `source pack` would not replace.
-    monkeypatch.setattr(demo, "commands", lambda again: list(commands(again))[:1])
+    monkeypatch.setattr(demo_command, "commands", lambda again: list(commands(again))[:1])
     assert main(words) == 0, capsys.readouterr().err
     said = capsys.readouterr().out
     assert "$ anymix source pack upright" in said
     assert "All of it took" in said
     assert (folder / "upright" / "manifest.json").exists()
     assert not (folder / "mirrored").exists()
-    monkeypatch.setattr(demo, "commands", lambda _: [["source", "show", "nowhere"]])
+    monkeypatch.setattr(demo_command, "commands", lambda _: [["source", "show", "nowhere"]])
     assert main(words) == 3
 
 
@@ -74,16 +74,16 @@ def test_a_second_demo_forces_what_the_first_one_wrote():
 
 
 def test_what_a_user_changed_or_made_is_not_written_over(tmp_path):
-    demo.write_tables(tmp_path)
-    demo.write_tables(tmp_path)
+    demo_command.write_tables(tmp_path)
+    demo_command.write_tables(tmp_path)
     table = tmp_path / "upright-train.csv"
     table.write_text(table.read_text() + "mine\n")
     with pytest.raises(ValueError, match="was changed since a demo wrote it"):
-        demo.write_tables(tmp_path)
+        demo_command.write_tables(tmp_path)
     assert table.read_text().endswith("mine\n")
     other = tmp_path / "source"
     other.mkdir()
     (other / "manifest.json").write_text("{}")
     with pytest.raises(ValueError, match="is a source or a model"):
-        demo.make_room(other)
+        demo_command.make_room(other)
     assert [path.name for path in other.iterdir()] == ["manifest.json"]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anymix.cli import console, engine
+from anymix.cli import console, held_out
 from anymix.models import read_model
 from tests.cli.organisations import NAMES, draw, label, write_csv
 
@@ -36,7 +36,7 @@ def fitted(run, world, given, out, *options):
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_chunks_give_a_model_like_that_of_memory(world, run, tmp_path, kind, monkeypatch):
     given = tables(tmp_path, 1500, kind, regression=False)
-    monkeypatch.setattr(engine, "CHUNK_ROWS", 400)
+    monkeypatch.setattr(held_out, "CHUNK_ROWS", 400)
     plain = "--no-consulting"
     record, model = fitted(run, world, given, tmp_path / "m", plain, "--engine", "chunks")
     _, other = fitted(run, world, given, tmp_path / "other", plain, "--engine", "memory")
@@ -71,7 +71,7 @@ def test_numbers_and_what_is_done_with_the_model(numbers, run, tmp_path):
 
 def test_rows_that_are_drawn_certify_where_there_are_many(numbers, run, tmp_path, monkeypatch):
     given = tables(tmp_path, 1200, "csv", regression=True)
-    monkeypatch.setattr(engine, "CHUNK_ROWS", 500)
+    monkeypatch.setattr(held_out, "CHUNK_ROWS", 500)
     command = ["certify", numbers.model, "--held-out", *given]
     found = [
         json.loads(run(*command, "--json", "--engine", choice).out)
@@ -89,7 +89,7 @@ def test_the_size_of_chunks_decides_nothing(numbers, run, tmp_path, monkeypatch)
     given = tables(tmp_path, 700, "csv", regression=True)
     found = []
     for size in (113, 5000):
-        monkeypatch.setattr(engine, "CHUNK_ROWS", size)
+        monkeypatch.setattr(held_out, "CHUNK_ROWS", size)
         out = tmp_path / f"m{size}"
         found.append(fitted(run, numbers, given, out, "--engine", "chunks")[1])
     np.testing.assert_allclose(found[0].combination_.z, found[1].combination_.z, atol=1e-6)
@@ -101,7 +101,7 @@ def test_many_rows_go_to_disk_by_themselves(numbers, run, tmp_path, monkeypatch)
     given = tables(tmp_path, 300, "csv", regression=True)
     record, _ = fitted(run, numbers, given, tmp_path / "few")
     assert "taught" not in record
-    monkeypatch.setattr(engine, "rows_that_fit", lambda *_: 500)
+    monkeypatch.setattr(held_out, "rows_that_fit", lambda *_: 500)
     record, model = fitted(run, numbers, given, tmp_path / "many")
     assert record["taught"] + model.tables_.n_points == 900
 
