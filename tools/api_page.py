@@ -85,6 +85,8 @@ def is_constant(thing: Any) -> bool:
 
 def constant(thing: Any) -> str:
     """Return what a constant holds: the keys of a dictionary, or its value if that is short."""
+    if isinstance(thing, ModuleType):
+        return f"A module: {_prose(inspect.getdoc(thing) or '')}"
     if isinstance(thing, dict):
         return f"By name: {', '.join(f'`{key}`' for key in thing)}.\n\n"
     # the order of a set, and addresses of objects, differ from run to run

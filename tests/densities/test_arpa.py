@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from anymix.densities.arpa import read_arpa
 from anymix.densities.bigram import BigramModel
+from anymix.densities.bigram_formats import read_arpa
 
 DOCS = [["the", "cat", "sat"], ["the", "dog's", "naïve"], ["the", "cat"], []]
 SMALL = """

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anymix.densities._smoothing import absolute_discount, katz_discounts
-from anymix.densities.arpa import read_arpa
 from anymix.densities.bigram import BigramModel
+from anymix.densities.bigram_formats import read_arpa
+from anymix.densities.bigram_table import absolute_discount, katz_discounts
 
 ORACLES = Path(__file__).parents[3] / "shared" / "data" / "oracles"
 SMOOTHINGS = ["katz", "kneser_ney", "witten_bell", "absolute"]

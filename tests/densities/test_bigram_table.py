@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anymix.densities import _bigram_table
-from anymix.densities._bigram_table import BigramTable, _Inverse
-from anymix.densities._smoothing import SMOOTHINGS, smooth
+from anymix.densities import bigram_table
+from anymix.densities.bigram_table import SMOOTHINGS, BigramTable, _Inverse, smooth
 
 GRID = 4000
 
@@ -58,7 +57,7 @@ def test_a_table_that_lists_nothing_is_the_unigram_model():
 
 
 def test_a_model_that_never_ends_is_stopped(monkeypatch):
-    monkeypatch.setattr(_bigram_table, "MAX_WORDS", 50)
+    monkeypatch.setattr(bigram_table, "MAX_WORDS", 50)
     table = BigramTable(np.log([1.0, 1e-300]), np.zeros(2), np.empty(0, np.int64), np.empty(0))
     with pytest.raises(ValueError, match="more than 50 words"):
         table.sample(2, np.random.RandomState(0))

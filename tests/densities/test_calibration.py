@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from anymix.densities._domain_likelihood import LOG_TINY, likelihood, newton, penalty
-from anymix.densities.calibration import (
+from anymix.densities.domain_likelihood import LOG_TINY, likelihood, newton, penalty
+from anymix.densities.temperature_scaling import (
     TemperatureScaling,
     balanced_weights,
     calibration_error,

@@ -18,9 +18,9 @@ from anymix.densities import (
     _gaussians,
     bigram,
 )
-from anymix.densities._kernel_sums import _in_threads
-from anymix.densities._tokens import blocks_of
 from anymix.densities.centres import Kernels
+from anymix.densities.kernel_sums import _in_threads
+from anymix.densities.tokens import blocks_of
 
 
 def mixture(k, d=1, scale=1.0):

@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import gaussian_kde
 
 from anymix.densities import bandwidth
-from anymix.densities._kernel_sums import held_out_log_densities
+from anymix.densities.kernel_sums import held_out_log_densities
 
 
 @pytest.mark.parametrize("rule", ["scott", "silverman"])

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from anymix.densities import GaussianKDE
-from anymix.densities._scales import column_variances, narrow_share
+from anymix.densities.bandwidth import column_variances, narrow_share
 from anymix.exchange.onnx_graph import Graph
 from tests.densities.density_checks import damaged
 

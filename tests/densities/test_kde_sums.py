@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
-from anymix.densities import _kernel_sums as sums
-from anymix.densities._chains import Chains
+from anymix.densities import kernel_sums as sums
 from anymix.densities.bandwidth import grid_around
 from anymix.densities.centres import Kernels, cluster
+from anymix.densities.kernel_sums import Chains
 
 DIMENSIONS = [2, 16, 64, 512, 4096]
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import kstest, norm
 
-from anymix.densities._marginals import LEVELS, Marginal
-from anymix.densities._pooled import (
+from anymix.densities.marginals import (
+    LEVELS,
+    Marginal,
     atoms_of,
     centre_and_scale,
     gap_share,

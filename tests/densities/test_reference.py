@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from anymix.densities import Reference, Summary
-from anymix.densities._row_kernels import PooledKernels, RowKernels
+from anymix.densities.centres import PooledKernels, RowKernels
 from anymix.exceptions import InputError
 from anymix.tables import Columns
 

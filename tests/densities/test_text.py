@@ -17,7 +17,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from anymix.densities.bigram import BigramModel
-from anymix.densities.text import SharedVocabulary
+from anymix.densities.text_density import SharedVocabulary
 
 REVIEWS = Path(__file__).parents[3] / "shared/data/sentiment/amazon_reviews_8000.jsonl.gz"
 TEXTS = ["Good book, good plot", "a good pan!", "The plot is good.", "Good? It's a pan", ""]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from anymix import DistributionWeightedRegressor, Source, evaluate
 from anymix.densities import GaussianKDE
-from anymix.densities.calibration import balanced_weights, calibration_error
+from anymix.densities.temperature_scaling import balanced_weights, calibration_error
 from anymix.estimators.model_summary import mean_weights, reliability, summarise
 
 

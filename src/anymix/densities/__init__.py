@@ -5,26 +5,24 @@ A density per source (`GaussianKDE`, `GaussianMixtureDensity`, `ContrastiveDensi
 both give log-responsibilities, which `TemperatureScaling` calibrates on held-out points.
 """
 
-from anymix.densities._domain_likelihood import lowest_responsibility, newton
-from anymix.densities._domain_sums import AllPoints, DomainRows
-from anymix.densities._scales import ScaleWarning
+from anymix.densities.bandwidth import ScaleWarning
+from anymix.densities.base import KnownDensity
 from anymix.densities.bigram import BigramModel
 from anymix.densities.boosted_trees import BoostedTrees
-from anymix.densities.calibration import (
+from anymix.densities.contrastive import ContrastiveDensity
+from anymix.densities.domain_classifier import DomainClassifier
+from anymix.densities.domain_likelihood import AllPoints, DomainRows, lowest_responsibility, newton
+from anymix.densities.gaussian_mixture import GaussianMixtureDensity
+from anymix.densities.kde import GaussianKDE
+from anymix.densities.public_reference import Reference
+from anymix.densities.site_summary import Summary
+from anymix.densities.temperature_scaling import (
     CalibrationReport,
     TemperatureScaling,
     balanced_weights,
     fit_temperatures,
 )
-from anymix.densities.contrastive import ContrastiveDensity
-from anymix.densities.domain_classifier import DomainClassifier
-from anymix.densities.gaussian_mixture import GaussianMixtureDensity
-from anymix.densities.kde import GaussianKDE
-from anymix.densities.known import KnownDensity
-from anymix.densities.reference import Reference
-from anymix.densities.summary import Summary
-from anymix.densities.text import SharedVocabulary
-from anymix.densities.text_density import TextDensity
+from anymix.densities.text_density import SharedVocabulary, TextDensity
 
 __all__ = [
     "AllPoints",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from anymix._parameters import Either, Number, Rule, Seed, Words
-from anymix.densities._smoothing import SMOOTHINGS
+from anymix.densities.bigram_table import SMOOTHINGS
 
 ONE_OR_MORE = Number(1, whole=True)
 KERNELS: Mapping[str, Rule] = {

@@ -14,14 +14,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, IntArray
 from anymix._parameters import check_parameters
-from anymix.densities._base import Arrays, Travels
-from anymix.densities._bigram_arrays import from_arrays, to_arrays
-from anymix.densities._bigram_table import BigramTable
-from anymix.densities._common_words import MIN_DOCUMENTS, PairCounts, count_pairs, named
 from anymix.densities._rules import BIGRAMS
-from anymix.densities._smoothing import UNIGRAM, smooth_counts
-from anymix.densities._tokens import blocks_of, flatten, known_ids, unflatten
-from anymix.densities.arpa import BEGIN, END, UNKNOWN, read_arpa, write_arpa
+from anymix.densities.base import Arrays, Travels
+from anymix.densities.bigram_formats import (
+    BEGIN,
+    END,
+    UNKNOWN,
+    from_arrays,
+    read_arpa,
+    to_arrays,
+    write_arpa,
+)
+from anymix.densities.bigram_table import UNIGRAM, BigramTable, smooth_counts
+from anymix.densities.tokens import (
+    MIN_DOCUMENTS,
+    PairCounts,
+    blocks_of,
+    count_pairs,
+    flatten,
+    known_ids,
+    named,
+    unflatten,
+)
 
 Documents = Iterable[Sequence[str]]
 

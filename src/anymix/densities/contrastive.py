@@ -1,7 +1,8 @@
-"""How a source differs from a public reference: log D(x)/U(x) by a classifier, without pooling."""
+"""The arrays of a contrastive density: its trees, its offset, and its reference as JSON."""
 
 from __future__ import annotations
 
+import json
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from anymix._arrays import FloatArray
 from anymix._parameters import check_parameters
-from anymix.densities._base import (
+from anymix.densities._rules import CONTRASTIVE
+from anymix.densities.base import (
     Arrays,
     Density,
     GraphBuilder,
@@ -23,13 +25,105 @@ from anymix.densities._base import (
     Travels,
     refuse_unless,
 )
-from anymix.densities._contrastive_arrays import packed, received
-from anymix.densities._contrastive_trees import boosted_trees, on_public_grid
-from anymix.densities._rules import CONTRASTIVE
 from anymix.densities.boosted_trees import BoostedTrees
-from anymix.densities.reference import Reference
+from anymix.densities.public_reference import Reference
 from anymix.exceptions import InputError
+from anymix.storage import plain_json
 from anymix.tables import Columns
+
+TREES = "trees_"  # begins the names of the trees' arrays
+MOST_OFFSET = 60.0  # log of a ratio of two numbers of rows
+
+
+def packed(trees: Arrays, offset: float, reference: Reference) -> dict[str, NDArray[Any]]:
+    """Return all as arrays of float64, int64 or bytes."""
+    text = json.dumps(reference.to_dict(), ensure_ascii=False).encode()
+    return {
+        **{TREES + name: array for name, array in trees.items()},
+        "offset": np.array([offset]),
+        "reference": np.frombuffer(text, dtype=np.uint8),
+    }
+
+
+def received(arrays: Arrays) -> tuple[dict[str, NDArray[Any]], float, Reference]:
+    """Return the arrays of the trees, the offset and the reference, or refuse what is not sound."""
+    trees = {name: array for name, array in arrays.items() if name.startswith(TREES)}
+    others = set(arrays) - set(trees)
+    named = others == {"offset", "reference"}
+    refuse_unless(named, "must hold the arrays offset, reference and those of trees")
+    offset, text = arrays["offset"], arrays["reference"]
+    sound = offset.dtype == np.float64 and offset.shape == (1,)
+    refuse_unless(sound and abs(offset[0]) < MOST_OFFSET, "has an offset that is no number")
+    refuse_unless(text.dtype == np.uint8 and text.ndim == 1, "has a reference that is no text")
+    reference = Reference.from_dict(plain_json(text.tobytes()))
+    plain = {name.removeprefix(TREES): array for name, array in trees.items()}
+    return plain, float(offset[0]), reference
+
+
+# Boosted trees tell 255 values of a column apart, and then split halfway between two of them.
+MOST_VALUES = 255
+
+
+def boosted_trees(n: int, words: NDArray[np.bool_]) -> HistGradientBoostingClassifier:
+    """Return trees for n rows against draws; `words` says which columns hold categories, (d,).
+
+    Few rows have small trees, so that these do not learn them by heart.
+
+    Examples
+    --------
+    >>> boosted_trees(120, np.array([False])).max_leaf_nodes
+    10
+    """
+    return HistGradientBoostingClassifier(
+        max_iter=50,
+        max_leaf_nodes=int(np.clip(n // 12, 8, 63)),
+        learning_rate=0.15,
+        l2_regularization=2.0,
+        min_samples_leaf=int(np.clip(n // 20, 5, 20)),
+        categorical_features=words if words.any() else None,
+        early_stopping=False,
+        random_state=0,
+    )
+
+
+def on_public_grid(table: FloatArray, draws: FloatArray, words: NDArray[np.bool_]) -> FloatArray:
+    """Move every number to the nearest of at most 255 drawn values of its column, (n, d).
+
+    Trees split halfway between two of them, so that no threshold is the value of a row, or tells
+    one; and a row that was not moved falls on the same side.  A column of gaps becomes one of
+    zeros, as trees must see some value.
+
+    Examples
+    --------
+    >>> table, draws = np.array([[0.4], [7.0], [np.nan]]), np.array([[0.0], [1.0]])
+    >>> on_public_grid(table, draws, np.array([False])).ravel().tolist()
+    [0.0, 1.0, nan]
+    """
+    moved = table.copy()
+    for j, word in enumerate(words):
+        if not word:
+            moved[:, j] = _nearest(table[:, j], _grid(draws[:, j]))
+        if np.isnan(moved[:, j]).all():
+            moved[:, j] = 0.0
+    return moved
+
+
+def _grid(drawn: FloatArray) -> FloatArray:
+    """Return values of a column of draws, sorted; equally many draws lie between neighbours."""
+    known = np.sort(drawn[~np.isnan(drawn)])
+    distinct = np.unique(known)
+    if len(distinct) <= MOST_VALUES:
+        return np.asarray(distinct)
+    places = np.linspace(0, len(known) - 1, MOST_VALUES).astype(np.intp)
+    return np.unique(known[places])
+
+
+def _nearest(values: FloatArray, grid: FloatArray) -> FloatArray:
+    if not grid.size:
+        return np.where(np.isnan(values), np.nan, 0.0)
+    edges = grid[:-1] + np.diff(grid) / 2
+    return np.where(np.isnan(values), np.nan, grid[np.searchsorted(edges, values)])
+
 
 LEAST_PROBABILITY = 1e-7  # a classifier that is surer than this has seen too few rows to be
 LARGEST_LOGIT = float(logit(1 - LEAST_PROBABILITY))

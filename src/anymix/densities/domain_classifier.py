@@ -24,7 +24,8 @@ from sklearn.utils.validation import (
 
 from anymix._arrays import FloatArray
 from anymix._parameters import check_parameters
-from anymix.densities._base import (
+from anymix.densities._rules import DOMAINS
+from anymix.densities.base import (
     Arrays,
     GraphBuilder,
     RandomState,
@@ -32,7 +33,7 @@ from anymix.densities._base import (
     check_weights,
     refuse_unless,
 )
-from anymix.densities._domain_models import (
+from anymix.densities.domain_models import (
     TREES,
     fit_estimator,
     fit_linear,
@@ -47,7 +48,6 @@ from anymix.densities._domain_models import (
     trees_graph,
     trees_to_arrays,
 )
-from anymix.densities._rules import DOMAINS
 from anymix.exceptions import InputError
 from anymix.tables import Columns
 

@@ -1,16 +1,248 @@
-"""How likely is a text under each source?  Documents as they are, words that all sources share."""
+"""From documents to the words that domains share, as counts or as lists of tokens."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
-from anymix._arrays import FloatArray
+from anymix._arrays import FloatArray, IntArray
 from anymix._parameters import check_parameters
-from anymix.densities._tokens import WORD, cut, documents_in
+from anymix.densities._rules import VOCABULARY
 from anymix.densities.bigram import BigramModel
-from anymix.densities.text import count_words, shared_words
+from anymix.densities.bigram_formats import LONGEST_WORD, MOST_WORDS
+from anymix.densities.tokens import (
+    MIN_DOCUMENTS,
+    WORD,
+    cut,
+    documents_in,
+    flatten,
+    known_ids,
+    pattern_of,
+    unflatten,
+)
+
+
+class SharedVocabulary(TransformerMixin, BaseEstimator):
+    """Turn documents into counts or lists of the words that all domains are described with.
+
+    Densities of several sources can be compared only if they score the same words. The paper's
+    vocabulary is the words that occur at least `min_count` times in every domain; it leaves out
+    the very words that tell domains apart. With `words="any"` the vocabulary is the union: the
+    words that occur so often in all domains together.
+
+    Sites that may not share documents call `word_counts` on their own ones and hand over what it
+    returns; `fit_counts` then makes the vocabulary. Both are plain JSON.
+
+    Parameters
+    ----------
+    min_count : int, default=2
+        How often a word must occur, in each domain or in all together.
+    words : {"every", "any"}, default="every"
+        Words that occur so often in every domain, or words that occur so often at all.
+    token_pattern : str, default="[a-z']+"
+        Regular expression of a token.
+    lowercase : bool, default=True
+        Whether documents are put in lower case first.
+    output : {"counts", "tokens"}, default="counts"
+        What `transform` returns: a sparse matrix of word counts, or the documents as lists of
+        tokens (in their order, other words left out), as `BigramModel` takes them.
+
+    Attributes
+    ----------
+    vocabulary_ : list of str
+        The shared words, sorted; the columns of the counts.
+
+    Examples
+    --------
+    >>> reviews = ["Good book, good plot", "a good pan!", "The plot is good.", "Good? A pan"]
+    >>> words = SharedVocabulary(min_count=1).fit(reviews, sample_domain=[0, 1, 0, 1])
+    >>> words.vocabulary_
+    ['good']
+    >>> words.transform(reviews).toarray().ravel()
+    array([2, 1, 1, 1])
+    >>> union = SharedVocabulary(words="any", output="tokens")
+    >>> union.fit_transform(reviews, sample_domain=[0, 1, 0, 1])
+    [['good', 'good', 'plot'], ['a', 'good', 'pan'], ['plot', 'good'], ['good', 'a', 'pan']]
+
+    Two sites, each of which names only words of two documents or more:
+
+    >>> counts = [union.word_counts(reviews[k::2], min_documents=2) for k in (0, 1)]
+    >>> counts[1]
+    {'a': 2, 'good': 2, 'pan': 2}
+    >>> union.fit_counts(counts).vocabulary_
+    ['a', 'good', 'pan', 'plot']
+
+    Paper: Sec. 5.1.
+    """
+
+    vocabulary_: list[str]
+
+    _takes = VOCABULARY
+
+    def __init__(
+        self,
+        min_count: int = 2,
+        *,
+        words: str = "every",
+        token_pattern: str = WORD,
+        lowercase: bool = True,
+        output: str = "counts",
+    ) -> None:
+        self.min_count = min_count
+        self.words = words
+        self.token_pattern = token_pattern
+        self.lowercase = lowercase
+        self.output = output
+
+    def fit(self, X: Iterable[str], y: Any = None, sample_domain: ArrayLike | None = None) -> Self:
+        """Find the words that occur often enough.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Documents.
+        y : ignored
+        sample_domain : (m,) array, optional
+            The domain of each document; by default they all belong to one.
+        """
+        check_parameters(self)
+        counts = count_words(self._tokens(X), sample_domain)
+        self.vocabulary_ = shared_words(counts, self.min_count, self.words)
+        return self
+
+    def word_counts(self, X: Iterable[str], min_documents: int = MIN_DOCUMENTS) -> dict[str, int]:
+        """Count the words of a site's own documents, without those of few documents.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Documents of one site.
+        min_documents : int, default=5
+            A word that stands in fewer documents is not named.
+
+        Returns
+        -------
+        dict
+            How often each word occurs, in the order of the alphabet.
+        """
+        if min_documents < 1:
+            raise ValueError(f"min_documents is {min_documents}; it must be 1 or more")
+        documents = self._tokens(X)
+        counts = Counter(chain.from_iterable(documents))
+        met = Counter(chain.from_iterable(map(set, documents)))
+        return {word: counts[word] for word in sorted(met) if met[word] >= min_documents}
+
+    def fit_counts(self, counts: Sequence[Mapping[str, int]]) -> Self:
+        """Find the words that occur often enough in what each site has counted.
+
+        Parameters
+        ----------
+        counts : list of dict
+            What `word_counts` returned at each site; refused if it is anything else.
+        """
+        check_parameters(self)
+        find = pattern_of(self.token_pattern).findall
+        for k, one in enumerate(counts):
+            _check_counts(one, find, f"the word counts of site {k}")
+        self.vocabulary_ = shared_words(counts, self.min_count, self.words)
+        return self
+
+    def transform(self, X: Iterable[str]) -> csr_array | list[list[str]]:
+        """Return the counts, a sparse (m, V) matrix, or the list of token lists."""
+        check_is_fitted(self)
+        ids, bounds = known_ids(self.vocabulary_, *flatten(self._tokens(X)))
+        if self.output == "tokens":
+            return unflatten(self.vocabulary_, ids, bounds)
+        shape = len(bounds) - 1, len(self.vocabulary_)
+        counts = csr_array((np.ones(len(ids), dtype=np.int64), ids, bounds), shape=shape)
+        counts.sum_duplicates()
+        return counts
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the words, in the order of the columns."""
+        check_is_fitted(self)
+        return np.array(self.vocabulary_, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        return tags
+
+    def _tokens(self, X: Iterable[str]) -> list[list[str]]:
+        return cut(documents_in(X), self.token_pattern, self.lowercase)
+
+
+def count_words(
+    documents: Sequence[Sequence[str]], sample_domain: ArrayLike | None = None
+) -> list[Counter[str]]:
+    """Count the words of each domain's documents, which are lists of tokens.
+
+    Examples
+    --------
+    >>> count_words([["a", "b"], ["a"], ["a"]], ["x", "y", "x"])
+    [Counter({'a': 2, 'b': 1}), Counter({'a': 1})]
+    """
+    domain = _domains(sample_domain, len(documents))
+    parts = (np.flatnonzero(domain == k).tolist() for k in range(domain.max(initial=0) + 1))
+    return [Counter(chain.from_iterable(documents[i] for i in rows)) for rows in parts]
+
+
+def shared_words(counts: Sequence[Mapping[str, int]], min_count: int, words: str) -> list[str]:
+    """Return the words that every domain, or all together ("any"), has `min_count` times, sorted.
+
+    Examples
+    --------
+    >>> counts = [{"good": 3, "book": 2}, {"good": 1, "pan": 1, "book": 1}]
+    >>> shared_words(counts, 1, "every"), shared_words(counts, 3, "any")
+    (['book', 'good'], ['book', 'good'])
+    """
+    if words == "any":
+        total = Counter[str]()
+        for one in counts:
+            total.update(one)
+        often = {word for word, n in total.items() if n >= min_count}
+    else:
+        sets = [{word for word, n in one.items() if n >= min_count} for one in counts]
+        often = set.intersection(*sets) if sets else set()
+    if not often:
+        where = "all domains together" if words == "any" else f"each of the {len(counts)} domains"
+        raise ValueError(
+            f"no word occurs at least {min_count} times in {where}; lower min_count or give more "
+            "documents"
+        )
+    return sorted(often)
+
+
+def _check_counts(counts: Any, find: Any, where: str) -> None:
+    """Refuse what is not a count of words: it may come from a stranger."""
+    if not isinstance(counts, Mapping) or len(counts) > MOST_WORDS:
+        raise ValueError(f"{where} must be a dict of at most {MOST_WORDS} words; make it anew")
+    for word, n in counts.items():
+        is_word = isinstance(word, str) and len(word) <= LONGEST_WORD and find(word) == [word]
+        if not (is_word and type(n) is int and 0 < n < 2**53):
+            raise ValueError(
+                f"{where} has {word!r:.50}: {n!r:.50}, which is no word of this token_pattern with "
+                "its count; make them with word_counts of the same SharedVocabulary"
+            )
+
+
+def _domains(sample_domain: ArrayLike | None, n_documents: int) -> IntArray:
+    """Return the domains as 0 .. p-1."""
+    if sample_domain is None:
+        return np.zeros(n_documents, dtype=np.int64)
+    domain = np.asarray(sample_domain)
+    if domain.shape != (n_documents,):
+        raise ValueError(
+            f"sample_domain has the shape {domain.shape}; it needs one entry for each of the "
+            f"{n_documents} documents"
+        )
+    return np.unique(domain, return_inverse=True)[1]
 
 
 class TextDensity(BigramModel):

@@ -18,18 +18,20 @@ from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray, IntArray, source_numbers
 from anymix._parameters import check_parameters
-from anymix.densities._domain_likelihood import (
+from anymix.densities._rules import TEMPERATURES
+from anymix.densities.domain_likelihood import CalibrationReport as CalibrationReport
+from anymix.densities.domain_likelihood import (
+    DomainRows,
+    DomainSums,
     Objective,
+    calibrated,
     floored_responsibilities,
     newton,
     penalty,
 )
-from anymix.densities._domain_sums import CalibrationReport as CalibrationReport
-from anymix.densities._domain_sums import DomainRows, DomainSums, calibrated
-from anymix.densities._domain_sums import balanced_weights as balanced_weights
-from anymix.densities._domain_sums import calibration_error as calibration_error
-from anymix.densities._domain_sums import domain_log_loss as domain_log_loss
-from anymix.densities._rules import TEMPERATURES
+from anymix.densities.domain_likelihood import balanced_weights as balanced_weights
+from anymix.densities.domain_likelihood import calibration_error as calibration_error
+from anymix.densities.domain_likelihood import domain_log_loss as domain_log_loss
 
 MANY_POINTS = 10_000
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.densities._base import (
+from anymix.densities.base import (
     Arrays,
     GraphBuilder,
     check_arrays,

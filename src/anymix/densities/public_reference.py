@@ -15,19 +15,25 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from anymix._arrays import FloatArray, n_rows
-from anymix.densities._agreement import agreed_columns
-from anymix.densities._base import RandomState, check_cost, refuse_unless
-from anymix.densities._marginals import Marginal
-from anymix.densities._pooled import (
+from anymix.densities.base import RandomState, check_cost, refuse_unless
+from anymix.densities.centres import PooledKernels
+from anymix.densities.marginals import (
     LEAST_SHARE,
+    Marginal,
     atoms_of,
     centre_and_scale,
     gap_share,
     pooled_log_density,
     pooled_sample,
 )
-from anymix.densities._row_kernels import PooledKernels
-from anymix.densities.summary import KINDS, Summary, all_told, check_kind, domain_codes
+from anymix.densities.site_summary import (
+    KINDS,
+    Summary,
+    agreed_columns,
+    all_told,
+    check_kind,
+    domain_codes,
+)
 from anymix.exceptions import InputError
 from anymix.tables import Columns
 
