@@ -8,7 +8,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from anymix.densities.base import KnownDensity
+from anymix.densities.density import KnownDensity
 
 
 def log_normal_density(X):

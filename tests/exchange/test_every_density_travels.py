@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix import Source, densities
 from anymix.densities import DomainClassifier
-from anymix.densities.base import Density, Travels, check_arrays, check_shapes, refuse_unless
+from anymix.densities.density import Density, Travels, check_arrays, check_shapes, refuse_unless
 from anymix.exchange import (
     AuditError,
     density_from_arrays,

@@ -6,10 +6,10 @@ both give log-responsibilities, which `TemperatureScaling` calibrates on held-ou
 """
 
 from anymix.densities.bandwidth import ScaleWarning
-from anymix.densities.base import KnownDensity
 from anymix.densities.bigram import BigramModel
 from anymix.densities.boosted_trees import BoostedTrees
 from anymix.densities.contrastive import ContrastiveDensity
+from anymix.densities.density import KnownDensity
 from anymix.densities.domain_classifier import DomainClassifier
 from anymix.densities.domain_likelihood import AllPoints, DomainRows, lowest_responsibility, newton
 from anymix.densities.gaussian_mixture import GaussianMixtureDensity

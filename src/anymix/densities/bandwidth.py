@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from anymix._arrays import FloatArray
-from anymix.densities.base import Arrays, check_arrays, check_shapes, refuse_unless
+from anymix.densities.density import Arrays, check_arrays, check_shapes, refuse_unless
 from anymix.densities.kernel_sums import blocks, log_densities
 
 STEPS_PER_DOUBLING = 5  # of the precision 1/h^2: five chains of squares in place of exponentials

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from anymix._arrays import FloatArray, IntArray
 from anymix._parameters import check_parameters
 from anymix.densities._rules import BIGRAMS
-from anymix.densities.base import Arrays, Travels
 from anymix.densities.bigram_formats import (
     BEGIN,
     END,
@@ -26,6 +25,7 @@ from anymix.densities.bigram_formats import (
     write_arpa,
 )
 from anymix.densities.bigram_table import UNIGRAM, BigramTable, smooth_counts
+from anymix.densities.density import Arrays, Travels
 from anymix.densities.tokens import (
     MIN_DOCUMENTS,
     PairCounts,

@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.densities.base import Arrays, check_arrays, check_shapes, refuse_unless
 from anymix.densities.bigram_table import BigramTable
+from anymix.densities.density import Arrays, check_arrays, check_shapes, refuse_unless
 from anymix.exceptions import AuditError
 from anymix.storage import plain_json
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.densities._base import refuse_unless
+from anymix.densities.density import refuse_unless
 
 # What a node is, as bits of its kind.  At a split of gaps from the rest there is no threshold.
 LEAF, CATEGORY, GAPS_LEFT, GAPS_ALONE = 1, 2, 4, 8

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray
-from anymix.densities._base import refuse_unless
 from anymix.densities.boosted_graph import CATEGORY, GAPS_ALONE, GAPS_LEFT, LEAF, add_trees
+from anymix.densities.density import refuse_unless
 
 # The trees are private in scikit-learn: anymix reads those of these versions.
 SUPPORTED = "scikit-learn 1.6 to 1.9"

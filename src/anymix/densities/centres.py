@@ -21,7 +21,7 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from anymix._arrays import FloatArray, IntArray
 from anymix.densities.bandwidth import merge_repeats
-from anymix.densities.base import (
+from anymix.densities.density import (
     LARGEST,
     Arrays,
     GraphBuilder,

@@ -17,7 +17,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from anymix._arrays import FloatArray
 from anymix._parameters import check_parameters
 from anymix.densities._rules import CONTRASTIVE
-from anymix.densities.base import (
+from anymix.densities.boosted_trees import BoostedTrees
+from anymix.densities.density import (
     Arrays,
     Density,
     GraphBuilder,
@@ -25,7 +26,6 @@ from anymix.densities.base import (
     Travels,
     refuse_unless,
 )
-from anymix.densities.boosted_trees import BoostedTrees
 from anymix.densities.public_reference import Reference
 from anymix.exceptions import InputError
 from anymix.storage import plain_json

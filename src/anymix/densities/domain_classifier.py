@@ -25,7 +25,7 @@ from sklearn.utils.validation import (
 from anymix._arrays import FloatArray
 from anymix._parameters import check_parameters
 from anymix.densities._rules import DOMAINS
-from anymix.densities.base import (
+from anymix.densities.density import (
     Arrays,
     GraphBuilder,
     RandomState,

@@ -18,14 +18,14 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.densities.base import (
+from anymix.densities.boosted_trees import BoostedTrees
+from anymix.densities.density import (
     Arrays,
     GraphBuilder,
     check_arrays,
     check_shapes,
     refuse_unless,
 )
-from anymix.densities.boosted_trees import BoostedTrees
 from anymix.exceptions import InputError
 from anymix.tables import Columns
 

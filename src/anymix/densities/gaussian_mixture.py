@@ -26,7 +26,7 @@ from anymix._arrays import FloatArray
 from anymix._parameters import check_parameters
 from anymix.densities._rules import MIXTURE
 from anymix.densities.bandwidth import merge_repeats, spread, spreads
-from anymix.densities.base import (
+from anymix.densities.density import (
     LARGEST,
     TINY,
     Arrays,

@@ -28,13 +28,6 @@ from anymix.densities.bandwidth import (
     warn_of_scales,
     wide_grid,
 )
-from anymix.densities.base import (
-    Arrays,
-    Density,
-    GraphBuilder,
-    RandomState,
-    Travels,
-)
 from anymix.densities.centres import (
     LEAST_WEIGHT,
     MIN_ROWS,
@@ -42,6 +35,13 @@ from anymix.densities.centres import (
     cluster,
     share,
     sound_kernels,
+)
+from anymix.densities.density import (
+    Arrays,
+    Density,
+    GraphBuilder,
+    RandomState,
+    Travels,
 )
 from anymix.densities.kernel_sums import held_out_log_densities
 

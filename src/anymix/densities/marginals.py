@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.densities.base import LARGEST, ROUNDED, refuse_unless
+from anymix.densities.density import LARGEST, ROUNDED, refuse_unless
 
 LEVELS = 65
 MOST_ATOMS = 64  # of a column of numbers

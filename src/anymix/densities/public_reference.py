@@ -15,8 +15,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from anymix._arrays import FloatArray, n_rows
-from anymix.densities.base import RandomState, check_cost, refuse_unless
 from anymix.densities.centres import PooledKernels
+from anymix.densities.density import RandomState, check_cost, refuse_unless
 from anymix.densities.marginals import (
     LEAST_SHARE,
     Marginal,

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from anymix._arrays import FloatArray, IntArray, n_rows
-from anymix.densities.base import RandomState, refuse_unless
 from anymix.densities.centres import RowKernels
+from anymix.densities.density import RandomState, refuse_unless
 from anymix.densities.marginals import Marginal, centre_and_scale
 from anymix.exceptions import InputError, visible
 from anymix.tables import MOST_CATEGORIES, Column, Columns
