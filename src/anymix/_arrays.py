@@ -1,15 +1,20 @@
-"""What every room needs of numpy: names of types, numbers of rows, positions of labels."""
+"""What every package needs of numpy: array types, row counts, label positions, row hashes."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
+# From which share on, beyond chance, rows count as seen.
+SEEN_SHARE = 0.05
+# Steps of the generator SplitMix64 (Steele, Lea, Flood 2014), whose output passes for random.
+_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def n_rows(X: Any) -> int:
@@ -75,3 +80,101 @@ def named_sources(sample_domain: ArrayLike, names: Sequence[Any]) -> IntArray:
     if unknown:
         raise ValueError(f"sample_domain names {unknown[0]!r}, but the sources are {known}.")
     return np.array([position[d] for d in found.astype(str)], dtype=np.intp)[codes]
+
+
+def as_bits(rows: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return the bytes of rows (n, q) of numbers as whole numbers, which are left as they are."""
+    if rows.dtype == np.uint64:
+        return np.ascontiguousarray(rows)
+    # Adding 0 turns -0 into 0, which is the same number and has other bytes.
+    return np.ascontiguousarray(np.asarray(rows, dtype=float) + 0.0).view(np.uint64)
+
+
+def digest(row: NDArray[Any], salt: str) -> str:
+    """Return a keyed digest of one row (q,), 64 bits as hexadecimal digits.
+
+    >>> digest(np.array([1.0, 2.0]), "00") == digest(np.array([1.0, 2.0]), "01")
+    False
+    """
+    content = as_bits(np.atleast_1d(row)).tobytes()
+    return hashlib.blake2b(content, digest_size=8, key=salt.encode()).hexdigest()
+
+
+class Twins(NamedTuple):
+    """Of so many rows, how many have a twin among those that are remembered beside them.
+
+    That is how likely a new row of the same kind is to have one: by leaving one out.
+    """
+
+    n_rows: int
+    n_twins: int
+
+    @property
+    def share(self) -> float:
+        """The share of rows that have one.
+
+        >>> Twins(8, 6).share
+        0.75
+        """
+        return self.n_twins / max(self.n_rows, 1)
+
+
+def more_than_chance(share: float, n: int, twins: Twins) -> bool:
+    """Whether that share of n rows is known by more than chance.
+
+    Rows of few values are known where they are new, too: by chance as large a share of them as has
+    a twin among those that were remembered, of which there may be few as well.
+
+    >>> more_than_chance(0.5, 40, Twins(40, 0)), more_than_chance(0.6, 40, Twins(40, 20))
+    (True, False)
+    """
+    chance = twins.share
+    spread = chance * (1.0 - chance) * (1.0 / max(n, 1) + 1.0 / max(twins.n_rows, 1))
+    return bool(share > chance + max(SEEN_SHARE, 3.0 * float(np.sqrt(spread))))
+
+
+def mixed(rows: NDArray[Any], salt: int = 0) -> NDArray[np.uint64]:
+    """Return a number for each row (n, q) that differs for different rows, by all but chance.
+
+    >>> a, b, c = mixed(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
+    >>> bool(a == c), bool(a == b)
+    (True, False)
+    """
+    bits = as_bits(rows)
+    found = np.full(len(bits), np.uint64(salt & (2**64 - 1)))
+    for column in bits.T:
+        found = _scrambled(found ^ column)
+    return found
+
+
+def _scrambled(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    # Products are meant modulo 2**64.
+    with np.errstate(over="ignore"):
+        values = values + np.uint64(_STEP)
+        values = (values ^ (values >> np.uint64(30))) * np.uint64(_FIRST)
+        values = (values ^ (values >> np.uint64(27))) * np.uint64(_SECOND)
+    return np.asarray(values ^ (values >> np.uint64(31)))
+
+
+def content_of(X: Any) -> NDArray[np.uint64]:
+    """Return rows of any kind as whole numbers (n, q) that are the same where the rows are.
+
+    Numbers are their bytes; of texts, and of rows that hold words, these are digests.
+
+    >>> content_of(["a text", "a text", "another"]).shape
+    (3, 2)
+    """
+    if hasattr(X, "tocsr"):
+        rows = X.tocsr().sorted_indices()
+        ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+        return _digests([(rows.indices[a:b].tolist(), rows.data[a:b].tolist()) for a, b in ends])
+    if isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
+        return as_bits(X.reshape(len(X), -1))
+    if hasattr(X, "itertuples"):
+        return _digests(list(X.itertuples(index=False, name=None)))
+    return _digests(list(X))
+
+
+def _digests(rows: list[Any]) -> NDArray[np.uint64]:
+    found = [hashlib.blake2b(repr(row).encode(), digest_size=16).digest() for row in rows]
+    return np.frombuffer(b"".join(found), dtype=np.uint64).reshape(-1, 2)

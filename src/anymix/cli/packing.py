@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
-from anymix._arrays import FloatArray
+from anymix._arrays import FloatArray, content_of
 from anymix.cli.streams import caution
 from anymix.cli.table_cells import quoted
 from anymix.cli.training_table import LEAST_ROWS, TrainingTable, read_training_rows
@@ -39,7 +39,6 @@ from anymix.densities import (
 from anymix.exceptions import InputError, UsageError
 from anymix.exchange import THAT_WORK, ReceivedSource, read_sources, second_round_graph
 from anymix.sources import pool_of_others
-from anymix.storage import content_of
 
 FEW_ROWS = 10_000
 KINDS = {

@@ -12,9 +12,8 @@ from typing import Any, Literal, NamedTuple, Self, Union, get_args, get_origin, 
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._arrays import FloatArray
+from anymix._arrays import FloatArray, Twins, digest, mixed, more_than_chance
 from anymix._cards import record_card
-from anymix.storage import Twins, digest, mixed, more_than_chance
 
 Objective = Literal["regret", "robust", "gamma"]
 # Digests of rows that are kept.

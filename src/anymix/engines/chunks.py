@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import ThreadpoolController
 
-from anymix._arrays import FloatArray, source_numbers
+from anymix._arrays import FloatArray, mixed, source_numbers
 from anymix.core import Loss, SeenRowsSketch
 from anymix.engines.store import Store, StoredProblem, StoredTables, joined, prepare_problem
 from anymix.exceptions import InputError
@@ -40,7 +40,6 @@ from anymix.sources import (
     find_z,
     learn_fold,
 )
-from anymix.storage import mixed
 
 Map = Callable[..., Iterable[Any]]
 # Of a thinned problem, which is in memory: 160 MB; and points that a source has there at least.

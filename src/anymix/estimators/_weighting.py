@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from anymix._arrays import FloatArray, IntArray, n_rows
+from anymix._arrays import FloatArray, IntArray, content_of, n_rows
 from anymix._parameters import Either, Flag, Number, Rule, Seed, Share, Words, check
 from anymix.core import (
     Assumptions,
@@ -77,7 +77,6 @@ from anymix.sources import (
     warn_of_training_rows,
     without_confidence,
 )
-from anymix.storage import content_of
 from anymix.tables import Columns
 
 LEARNED_FROM_ALL = (

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from anymix._arrays import FloatArray, positions
+from anymix._arrays import FloatArray, content_of, positions
 from anymix.exceptions import AuditError, InputError, MissingError, quoted
 from anymix.exchange.manifest import parse_json
 from anymix.exchange.read import ReceivedSource, all_classes, check_known, judge_at
@@ -34,7 +34,7 @@ from anymix.exchange.rounding import round_outcomes, round_responsibilities
 from anymix.exchange.source_names import is_name
 from anymix.exchange.tensors import dump_arrays, load_arrays
 from anymix.sources import Tables, evaluate
-from anymix.storage import content_of, read_file, replacing
+from anymix.storage import read_file, replacing
 
 LOSS_OF_TASK = {"classification": "cross_entropy", "regression": "squared"}
 FEWEST_ROWS = 2  # of one no error can be told

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anymix._arrays import FloatArray
+from anymix._arrays import FloatArray, Twins, more_than_chance
 from anymix.core import Assumptions, Certificate, log_responsibilities
 from anymix.estimators import Comparison, compare_tables, usual_methods, verdicts
 from anymix.exchange import (
@@ -40,7 +40,6 @@ from anymix.sources import (
     warn_of_training_rows,
     without_confidence,
 )
-from anymix.storage import Twins, more_than_chance
 
 
 def fit_sites(

@@ -15,12 +15,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._arrays import FloatArray
+from anymix._arrays import FloatArray, content_of
 from anymix.core import Record, SeenRows, SeenRowsSketch
 from anymix.sources.error_measures import measure_of, own_values
 from anymix.sources.model_source import Source
 from anymix.sources.tables import Tables
-from anymix.storage import content_of
 
 # By so many standard errors a loss must be below the stated one: once in 700 by chance.
 FAR = 3.0
