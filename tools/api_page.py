@@ -5,6 +5,8 @@ Examples are printed with the imports that they need, so that the page runs as a
 
 from __future__ import annotations
 
+import ast
+import doctest
 import inspect
 import re
 from collections.abc import Iterator
@@ -149,15 +151,44 @@ def _imports(docstring: str, room: ModuleType, name: str) -> str:
     """Return the import lines that the examples of a docstring take for granted."""
     code = "\n".join(re.findall(r"^\s*(?:>>>|\.\.\.) ?(.*)$", docstring, flags=re.MULTILINE))
     there = " ".join(re.findall(r"import (.*)", code))
-    words = set(re.findall(r"\b\w+\b", code))
-    wanted = [n for n in sorted({name, *room.__all__}) if n in words and n not in there.split(", ")]
-    wanted = [n for n in wanted if not re.search(rf"\b{n}\b", there)]
+    words = _loaded(docstring)
+    wanted = words - set(re.findall(r"\b\w+\b", there))
     lines = []
     if "np" in words and "numpy" not in there:
         lines.append(">>> import numpy as np\n")
-    if wanted:
-        lines.append(f">>> from {room.__name__} import {', '.join(wanted)}\n")
+    # the module of an example has names of other rooms, and names that no room lists
+    module = vars(import_module(getattr(room, name).__module__))
+    wanted = {n for n in wanted - {"np"} if n in module or n in room.__all__}
+    for other in dict.fromkeys([room.__name__, *ROOMS]):
+        names = wanted & {
+            *import_module(other).__all__,
+            *([name] if other == room.__name__ else []),
+        }
+        if names:
+            lines.append(f">>> from {other} import {', '.join(sorted(names))}\n")
+        wanted -= names
+    lines += [_import(n, module[n]) for n in sorted(wanted)]
     return "".join(lines)
+
+
+def _import(name: str, thing: Any) -> str:
+    """Return the line that imports a name which no room lists."""
+    if inspect.ismodule(thing):
+        return f">>> import {thing.__name__}\n"
+    # an alias of a type is at home in `_arrays`
+    home = thing.__module__ if hasattr(thing, "__qualname__") else "anymix._arrays"
+    return f">>> from {home} import {name}\n"
+
+
+def _loaded(docstring: str) -> set[str]:
+    """Return the names that the examples of a docstring use and do not define."""
+    examples = doctest.DocTestParser().get_examples(docstring)
+    nodes = [node for e in examples for node in ast.walk(ast.parse(e.source))]
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    defined = {n.id for n in names if isinstance(n.ctx, ast.Store)}
+    defined |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+    defined |= {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    return {n.id for n in names} - defined
 
 
 def _list(text: str) -> str:

@@ -58,7 +58,11 @@ def test_faults_of_the_table_name_the_table(pack, tmp_path, text, words):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("t.csv", b"a,\x81,y\n1,2,3\n", "the header is not UTF-8; save the table as UTF-8"),
+        (
+            "t.csv",
+            b"a,\x81,y\n1,2,3\n",
+            "the header is not UTF-8, nor Latin-1 as a whole; save the table as UTF-8",
+        ),
         ("t.parquet", b"no", "is not a Parquet file"),
         ("t.npz", b"", "must hold a plain array X"),
         ("t.npz", b"\x93NUMPY", "must hold a plain array X"),

@@ -8,6 +8,8 @@ import pytest
 from tests.house.source_tree import MODULES, Module, check, code_lines, made_up
 
 MAX_FILE, MAX_CLASS, MAX_FUNCTION, MAX_ARGUMENTS = 450, 150, 40, 7
+# A file holds one whole topic, so that a call passes through few files.
+MAX_MEDIAN_FILE, MAX_MEDIAN_FUNCTION = 240, 8
 
 # An estimator states all its parameters once, in its constructor.
 MANY_ARGUMENTS_ALLOWED = {"__init__"}
@@ -74,8 +76,8 @@ def test_medians():
         for module in MODULES
         for _, node in module.functions()
     ]
-    assert median(sizes) <= 8
-    assert median(len(module.text.splitlines()) for module in MODULES) <= 200
+    assert median(sizes) <= MAX_MEDIAN_FUNCTION
+    assert median(len(module.text.splitlines()) for module in MODULES) <= MAX_MEDIAN_FILE
 
 
 def test_every_exception_is_still_needed():
