@@ -145,22 +145,34 @@ def _checked(part: str, path: Path, model: Any, sha256: str) -> Saved:
 
 def check_evidence(model: Any, comparison: Any) -> None:
     """Check the records of `fit`: shapes, ranges, and whether they can be of this model."""
-    p, gain = len(model.source_names_), model.advice_
     if model.certificate_ is not None:
-        _named("the certificate", _check_certificate, model.certificate_, model)
-        _check(
-            model.certificate_.covers in ("", FOLD_MODELS),
-            "the certificate is of models that no fit has",
-        )
-        _check(
-            not model.held_out_.crossed or model.certificate_.n_candidates in (1, p + 1),
-            "the certificate is spread over fewer or more choices than fit has",
-        )
+        _check_own_certificate(model.certificate_, model)
     stored = restored(Comparison, comparison)
     stored = replace(stored, confidence=stored.confidence or model.confidence)
     model.comparison_ = _named("the comparison", _check_comparison, stored, model)
     _check_solution(model.solution_, model)
-    table = model.cross_loss_
+    _check_source_tables(model)
+    held_out, n_parts = model.held_out_, len(model.combination_.parts)
+    every = np.array_equal(np.unique(held_out.fold), np.arange(n_parts))
+    _check(every, "the folds are not those of the combination")
+    _check(held_out.crossed or n_parts == 1, "several folds are always crossed")
+    _check_calibration_report(model)
+
+
+def _check_own_certificate(certificate: Certificate, model: Any) -> None:
+    """Check the certificate of `fit`, which is of fewer kinds than one of new rows."""
+    _named("the certificate", _check_certificate, certificate, model)
+    _check(certificate.covers in ("", FOLD_MODELS), "the certificate is of models that no fit has")
+    _check(
+        not model.held_out_.crossed
+        or certificate.n_candidates in (1, len(model.source_names_) + 1),
+        "the certificate is spread over fewer or more choices than fit has",
+    )
+
+
+def _check_source_tables(model: Any) -> None:
+    """Check the cross losses and the consulting gain: one entry for each source."""
+    p, table, gain = len(model.source_names_), model.cross_loss_, model.advice_
     _check(0 < table.confidence < 1, f"a confidence of {table.confidence:g} is not between 0 and 1")
     _check(
         table.names == tuple(map(str, model.source_names_))
@@ -171,11 +183,10 @@ def check_evidence(model: Any, comparison: Any) -> None:
     if gain is not None:
         shapes = gain.own_losses.shape, gain.gains.shape, gain.errors.shape
         _check({*shapes} == {(p,)}, "the consulting gain is not of the sources")
-    _check(gain is None or model.combination_.consults, "there is a gain, and no consulting")
-    held_out, n_parts = model.held_out_, len(model.combination_.parts)
-    every = np.array_equal(np.unique(held_out.fold), np.arange(n_parts))
-    _check(every, "the folds are not those of the combination")
-    _check(held_out.crossed or n_parts == 1, "several folds are always crossed")
+        _check(model.combination_.consults, "there is a gain, and no consulting")
+
+
+def _check_calibration_report(model: Any) -> None:
     report = model.calibration_report_
     _check(
         (report is None) == (not model.combination_.calibrated),
