@@ -15,8 +15,8 @@ from anymix.densities import (
     DomainClassifier,
     GaussianKDE,
     GaussianMixtureDensity,
-    _gaussians,
     bigram,
+    gaussian_mixture,
 )
 from anymix.densities.centres import Kernels
 from anymix.densities.kernel_sums import _in_threads
@@ -106,7 +106,7 @@ def test_a_mixture_holds_some_rows_at_a_time():
     density = GaussianMixtureDensity.from_arrays(mixture(1000), 1)
     rows = np.zeros((20_000, 1))
     # Some temporary arrays of the size of a chunk, where all rows would take 160 MB each.
-    assert traced_peak(lambda: density.score_samples(rows)) < 12 * 8 * _gaussians.CHUNK
+    assert traced_peak(lambda: density.score_samples(rows)) < 12 * 8 * gaussian_mixture.CHUNK
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -116,7 +116,7 @@ def test_chunks_of_a_mixture_change_nothing(monkeypatch, full):
     density = GaussianMixtureDensity.from_arrays(arrays, 3)
     rows = np.random.default_rng(1).normal(size=(1100, 3))
     whole = density.score_samples(rows)
-    monkeypatch.setattr(_gaussians, "CHUNK", 700)
+    monkeypatch.setattr(gaussian_mixture, "CHUNK", 700)
     np.testing.assert_allclose(density.score_samples(rows), whole, rtol=1e-13)
 
 

@@ -7,7 +7,7 @@ from time import process_time
 import numpy as np
 import pytest
 
-from anymix.densities import BigramModel, GaussianKDE, GaussianMixtureDensity, arpa
+from anymix.densities import BigramModel, GaussianKDE, GaussianMixtureDensity, bigram_formats
 from anymix.densities import gaussian_mixture as mixtures
 from anymix.exceptions import AuditError
 from anymix.exchange.read import _typical_rows
@@ -144,7 +144,7 @@ def test_a_large_table_is_scored_with_little_beside_it():
     keys = np.arange(n) * (size**2 // n)
     words = [f"w{i}" for i in range(size - 1)]
     log_unigram = np.full(size, -np.log(size))
-    table = arpa.BigramTable(log_unigram, np.zeros(size), keys, np.full(n, -np.log(size)))
+    table = bigram_formats.BigramTable(log_unigram, np.zeros(size), keys, np.full(n, -np.log(size)))
     sums, peak = traced(table.sums)
     np.testing.assert_allclose(sums, 1.0, atol=1e-9)
     assert peak < 16 * n  # contexts, next ids and two kinds of probabilities would be 32 n
@@ -168,8 +168,8 @@ HEADER = "\\data\\\nngram 1=3\nngram 2=0\n\n\\1-grams:\n-99 <s>\n-0.30103 </s>\n
 )
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_arpa_files_have_a_budget(tmp_path, monkeypatch, content, cause, suffix):
-    monkeypatch.setattr(arpa, "MOST_WORDS", 10)
-    monkeypatch.setattr(arpa, "MOST_PAIRS", 10)
+    monkeypatch.setattr(bigram_formats, "MOST_WORDS", 10)
+    monkeypatch.setattr(bigram_formats, "MOST_PAIRS", 10)
     path = tmp_path / f"model.arpa{suffix}"
     path.write_bytes(gzip.compress(content.encode()) if suffix else content.encode())
     with pytest.raises(AuditError, match=cause):
