@@ -176,7 +176,7 @@ def _import(name: str, thing: Any) -> str:
     if inspect.ismodule(thing):
         return f">>> import {thing.__name__}\n"
     # an alias of a type is at home in `_arrays`
-    home = thing.__module__ if hasattr(thing, "__qualname__") else "anymix._arrays"
+    home = thing.__module__ if thing.__name__ == name else "anymix._arrays"
     return f">>> from {home} import {name}\n"
 
 
