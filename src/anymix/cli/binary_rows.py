@@ -29,7 +29,7 @@ from anymix.cli.table_cells import (
 )
 from anymix.cli.table_files import MOST_SWELLING, check_swelling, open_table, size_of
 from anymix.exceptions import InputError, one_line
-from anymix.exchange import need
+from anymix.storage import need
 
 # Runs of equal values take next to nothing in a Parquet file, so an honest one may swell a lot.
 PARQUET_SWELLING = 1000

@@ -8,7 +8,7 @@ from typing import Any
 from anymix.cli import COMMANDS, build_parser
 from anymix.cli.argument_types import folder, name, table
 from anymix.cli.console import Console
-from anymix.exchange import need
+from anymix.storage import need
 
 SHELLS = ("bash", "zsh", "fish")
 FILES = {"APP", "CARD.md", "FILE", "FOLDER", "NAME=TABLE", "SOURCE", "SUMMARY", "TABLE"}

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from anymix.cli.table_files import GIVE, STANDARD_INPUT, TEXTS, kind_of
 from anymix.exceptions import InputError
-from anymix.exchange import need
-from anymix.storage import is_stream
+from anymix.storage import is_stream, need
 
 # Arrays, and columns of pyarrow that are carried over as they are.
 Columns = Mapping[str, Any]

@@ -26,7 +26,6 @@ from anymix._arrays import FloatArray, mixed, source_numbers
 from anymix.core import Loss, SeenRowsSketch
 from anymix.engines.store import Store, StoredProblem, StoredTables, joined, prepare_problem
 from anymix.exceptions import InputError
-from anymix.exchange import need
 from anymix.sources import (
     CHUNK_ROWS,
     FoldResult,
@@ -40,6 +39,7 @@ from anymix.sources import (
     find_z,
     learn_fold,
 )
+from anymix.storage import need
 
 Map = Callable[..., Iterable[Any]]
 # Of a thinned problem, which is in memory: 160 MB; and points that a source has there at least.

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from anymix.exceptions import InputError
-from anymix.exchange import need
+from anymix.storage import need
 
 # One thread each, as Python's own lock would let threads wait; and pages for this machine alone.
 LOCAL = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}

@@ -18,7 +18,6 @@ from anymix.engines.chunks import RowSplit
 from anymix.engines.cluster import connected, current, dask, keeping, mapping, sent
 from anymix.estimators import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.exceptions import InputError
-from anymix.exchange import need
 from anymix.models import rows_that_fit
 from anymix.sources import (
     Block,
@@ -34,6 +33,7 @@ from anymix.sources import (
     in_threads,
     learn_fold,
 )
+from anymix.storage import need
 
 
 def predict(model: Any, X: Any, *, proba: bool = False, client: Any = None) -> Any:

@@ -4,7 +4,6 @@ The format is described in docs/format.md.
 """
 
 from anymix.exceptions import AuditError
-from anymix.exchange._optional import need
 from anymix.exchange.conversion import THAT_WORK, NoSafeGraph, as_one_graph, second_round_graph
 from anymix.exchange.export_forms import (
     FLOAT32_TOLERANCE,
@@ -102,7 +101,6 @@ __all__ = [
     "join_sites",
     "load_arrays",
     "mlflow_files",
-    "need",
     "noted",
     "pack_source",
     "parse_json",

@@ -10,8 +10,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.impute import SimpleImputer
 
 from anymix.densities import BoostedTrees
-from anymix.exchange._optional import need
 from anymix.exchange.contents import parts_of
+from anymix.storage import need
 
 BOOSTED = HistGradientBoostingClassifier, HistGradientBoostingRegressor
 # From scores to predictions, by the name of scikit-learn's link.

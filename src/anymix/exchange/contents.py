@@ -19,10 +19,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray
-from anymix.exchange._optional import need
 from anymix.exchange.manifest import parse_json
 from anymix.exchange.row_leaks import Rows
 from anymix.exchange.tensors import Tensors
+from anymix.storage import need
 
 FEW = 5  # rows of a leaf, documents of a word: with fewer, a single one can be made out
 # Attributes whose strings are not words of documents.

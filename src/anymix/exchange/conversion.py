@@ -20,7 +20,6 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from anymix._arrays import FloatArray, n_rows
 from anymix.exceptions import AuditError, InputError
-from anymix.exchange._optional import need
 from anymix.exchange.boosted_export import boosted_in, converters
 from anymix.exchange.contents import documents_of, words_in
 from anymix.exchange.manifest import columns_taken
@@ -29,6 +28,7 @@ from anymix.exchange.own_graphs import Classes, one_output, read_own
 from anymix.exchange.predictor import Expected, OnnxPredictor, audit
 from anymix.sandbox import Refused
 from anymix.sources import SecondRound, Source, TorchPredictor, at_rest
+from anymix.storage import need
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 THAT_WORK = (

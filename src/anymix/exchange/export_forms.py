@@ -20,12 +20,11 @@ import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix.exceptions import InputError
-from anymix.exchange._optional import need
 from anymix.exchange.conversion import COMPARED_ROWS
 from anymix.exchange.manifest import Feature, MixedFeature, gaps_of
 from anymix.exchange.read import ReceivedSource, all_classes
 from anymix.sandbox import open_session
-from anymix.storage import to_yaml
+from anymix.storage import need, to_yaml
 
 INNER = "anymix/"
 

@@ -19,7 +19,6 @@ from sklearn.base import BaseEstimator
 
 from anymix._arrays import n_rows
 from anymix.exceptions import AuditError
-from anymix.exchange._optional import need
 from anymix.exchange.contents import (
     FEW,
     Cells,
@@ -44,6 +43,7 @@ from anymix.exchange.row_leaks import (
 )
 from anymix.exchange.tensors import TOKEN, Tensors
 from anymix.sources import Source
+from anymix.storage import need
 from anymix.tables import Columns
 
 

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from anymix._version import __version__
 from anymix.core import Combination, Consulting, CrossFittedCombination
 from anymix.exceptions import InputError
-from anymix.exchange._optional import need
 from anymix.exchange.manifest import Feature, gaps_of, parse_json
 from anymix.exchange.read import ReceivedSource, all_classes
 from anymix.sources import PROBABILITY_FLOOR
+from anymix.storage import need
 
 PREFIX = "anymix."
 AS_JSON = ("features", "classes", "sources", "z", "eta", "certificate.grounds")

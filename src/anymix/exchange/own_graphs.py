@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from anymix.exceptions import InputError
-from anymix.exchange._optional import need
 from anymix.exchange.manifest import LIMITS, PREDICTOR
 from anymix.exchange.predictor import OnnxPredictor
-from anymix.storage import read_file
+from anymix.storage import need, read_file
 
 Classes = tuple[str | int, ...] | None
 EXPORT = (

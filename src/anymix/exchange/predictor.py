@@ -10,7 +10,6 @@ import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix.exceptions import AuditError
-from anymix.exchange._optional import installed
 from anymix.sandbox import (
     LimitedProcess,
     Refused,
@@ -21,6 +20,7 @@ from anymix.sandbox import (
     rows_from_bytes,
     rows_to_bytes,
 )
+from anymix.storage import installed
 
 BLOCK_ROWS = 4096
 REQUEST_BYTES = 2**23

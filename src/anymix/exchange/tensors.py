@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
 from anymix.exceptions import AuditError, InputError, quoted
-from anymix.exchange._optional import need
 from anymix.exchange.manifest import (
     DENSITY,
     FileFacts,
@@ -19,6 +18,7 @@ from anymix.exchange.manifest import (
     names_of_densities,
     travelling,
 )
+from anymix.storage import need
 
 Tensors = dict[str, NDArray[Any]]
 TOKEN = re.compile("[a-z']+")

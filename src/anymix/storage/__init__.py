@@ -1,4 +1,4 @@
-"""Files on disk: atomic writes, locks, JSON and YAML text; no domain logic."""
+"""Files on disk and optional libraries: atomic writes, locks, JSON and YAML; no domain logic."""
 
 from anymix.storage.files import (
     TEMPORARY,
@@ -13,6 +13,7 @@ from anymix.storage.files import (
 )
 from anymix.storage.json_text import DEEPEST, MOST_MARKS, plain_json
 from anymix.storage.locks import LOCK, locked
+from anymix.storage.optional_libraries import installed, need
 from anymix.storage.yaml_text import to_yaml
 
 __all__ = [
@@ -22,9 +23,11 @@ __all__ = [
     "TEMPORARY",
     "check_new",
     "check_open",
+    "installed",
     "is_standard_output",
     "is_stream",
     "locked",
+    "need",
     "plain_json",
     "read_file",
     "read_folder",

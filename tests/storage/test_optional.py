@@ -2,8 +2,7 @@
 
 import pytest
 
-from anymix.exchange import need
-from anymix.exchange._optional import installed
+from anymix.storage import installed, need
 
 SENTENCE = r"nowhere is not installed; .* pip install '\.\[{}\]' in a checkout\.$"
 
