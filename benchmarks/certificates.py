@@ -27,7 +27,7 @@ from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.core import RowLosses, mean_upper_bound, n_rounded
 from anymix.core.guarantees.certifying import rounded
 from anymix.densities import GaussianMixtureDensity
-from anymix.sources import LearningSettings, combined_predictions, learn, learn_fold
+from anymix.sources import LearningSettings, combined_predictions, consult, learn, learn_fold
 from benchmarks.worlds import LABELS, NOISES, World
 
 WAYS, SIZES, ROWS = ("given", "trained"), (3, 10), (20, 40, 200, 1000)
@@ -113,10 +113,9 @@ def as_before(
     """The rule of version 0.2: one z on all rows, rounded, and Student's bound over all of them."""
     loss = "cross_entropy" if world.labels else "squared"
     tables, p = world.tables(X, y, domain), world.p
-    part = learn_fold(tables, LearningSettings(loss=loss, consult=True))
-    used = part.combination
+    used = learn_fold(tables, LearningSettings(loss=loss, consult=True)).combination
     z = rounded(used.z)
-    judged = part.said.weighed(used.calibration).problem(loss, used.eta)
+    judged = consult(tables, loss).tables.weighed(used.calibration).problem(loss, used.eta)
     delta = (1 - CONFIDENCE) / (2 * CALIBRATIONS * n_rounded(p))
     homes = RowLosses.at(judged, z).homes
     bounds = [mean_upper_bound(one.losses, delta, "student") for one in homes]

@@ -129,7 +129,7 @@ def test_every_loss_can_be_consulted(name):
     learned = consult(given, name)
     assert learned.consulting is not None
     gains = at_home(given, name) - at_home(learned.tables, name)
-    assert np.allclose(gains, learned.evidence.consulting_gain.gains)
+    assert np.allclose(gains, learned.advice.gains)
     assert (gains[learned.consulting.consults] > 0).all()
 
 
