@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source
 from anymix.densities import ContrastiveDensity, DomainClassifier, GaussianKDE
-from anymix.estimators import _weighting, default_estimator
+from anymix.estimators import _fitting, default_estimator
 from anymix.estimators._automatic import choose_density
 from anymix.sources import SecondRound
 
@@ -132,7 +132,7 @@ def test_rows_that_are_set_aside_choose_no_density(monkeypatch):
         seen.append(goal.set_aside)
         return choose_density(trainer, rows, tables, fold, goal, options)
 
-    monkeypatch.setattr(_weighting, "choose_density", spy)
+    monkeypatch.setattr(_fitting, "choose_density", spy)
     third = np.where(np.arange(120) % 3 == 0, "west", site)
     model = DistributionWeightedClassifier(set_aside=["west"], random_state=0)
     model.fit(frame, y, sample_domain=third)

@@ -90,9 +90,22 @@ def default_estimator(
     Ridge()
     """
     kind = kind_of(X)
-    if kind == "mixed":
+    columns = Columns.of(X) if kind == "mixed" else None
+    return estimator_for(kind, X, columns, classification, random_state, sample_weight)
+
+
+def estimator_for(
+    kind: str,
+    X: Any,
+    columns: Columns | None,
+    classification: bool,
+    random_state: Any,
+    sample_weight: Any,
+) -> Any:
+    """Return the learner for rows of a known kind; see `default_estimator`."""
+    if columns is not None:
         trees = HistGradientBoostingClassifier if classification else HistGradientBoostingRegressor
-        words = Columns.of(X).categorical
+        words = columns.categorical
         chosen = {**TREES, "categorical_features": words if words.any() else None}
         return trees(**chosen, random_state=random_state)
     if kind == "text":
@@ -141,7 +154,7 @@ def candidates(
     classifiers see all rows, which are in one place here.  `columns` are those that the rows were
     encoded by.
     """
-    kind = "mixed" if columns is not None else kind_of(rows.X)
+    kind = "mixed" if columns is not None else rows.kind or kind_of(rows.X)
     seed = {"random_state": random_state}
     if kind == "text":
         linear = LogisticRegression(C=10.0, max_iter=1000)

@@ -141,13 +141,13 @@ class SourceEnsemble(ModelViews, BaseEstimator):
             )
         self._check_parts()
         check_order(X, y=y, sample_domain=sample_domain, sample_weight=sample_weight)
-        self.columns_ = self._describe(X)
+        kind, self.columns_ = self._inspect(X)
         X = check_X(self, X, reset=True)
         n, classification = n_rows(X), self._classification()
         target = check_y(y, n, classification)
         names = [source.name for source in self.sources] if self.sources else None
         self.source_names_, domain = check_domains(sample_domain, n, names)
-        rows = Rows(X, target, domain, check_weight(sample_weight, n))
+        rows = Rows(X, target, domain, check_weight(sample_weight, n), kind)
         if classification:
             self.classes_ = self._all_classes(target)
         self._check_sources_named()
@@ -155,9 +155,9 @@ class SourceEnsemble(ModelViews, BaseEstimator):
             check_sizes(rows, self.source_names_, classification)
         return rows
 
-    def _describe(self, X: Any) -> Columns | None:
-        """Say which columns rows are to be read by; None takes them as they come."""
-        return None
+    def _inspect(self, X: Any) -> tuple[str, Columns | None]:
+        """Return the kind of the rows, if it matters, and the columns that they are read by."""
+        return "", None
 
     def _check_sources_named(self) -> None:
         """Check, before anything is trained, parameters that must fit `source_names_`."""

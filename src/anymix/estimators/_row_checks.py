@@ -31,12 +31,13 @@ FOLDS = Number(2, whole=True)
 
 @dataclass(frozen=True)
 class Rows:
-    """X of any kind that can be indexed by row, y (n,), domain 0..p−1 (n,), weight (n,) or None."""
+    """X that can be indexed by row, y (n,), domain 0..p−1 (n,), weight (n,) or None, kind of X."""
 
     X: Any
     y: NDArray[Any]
     domain: NDArray[np.intp]
     weight: FloatArray | None = None
+    kind: str = ""
 
     def take(self, rows: NDArray[np.intp]) -> Rows:
         """Return some of the rows."""
@@ -45,6 +46,7 @@ class Rows:
             self.y[rows],
             self.domain[rows],
             None if self.weight is None else self.weight[rows],
+            self.kind,
         )
 
     def of(self, k: int) -> Rows:

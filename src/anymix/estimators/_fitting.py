@@ -1,0 +1,272 @@
+"""Fit a distribution-weighted model: check rows, train sources, choose a density, learn z."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+
+from anymix._arrays import FloatArray, IntArray
+from anymix._parameters import Either, Flag, Number, Rule, Seed, Share, Words
+from anymix.core import Combination, CrossFittedCombination, check_n_sources
+from anymix.densities import ContrastiveDensity, GaussianKDE
+from anymix.estimators._automatic import (
+    N_PARTS,
+    DensityChoice,
+    candidates,
+    choose_density,
+    estimator_for,
+    held_out_answers,
+    kind_of,
+    novelty_of,
+    with_set_aside,
+)
+from anymix.estimators._fitted_attributes import forget
+from anymix.estimators._input_warnings import warn_of_slips
+from anymix.estimators._row_checks import (
+    Rows,
+    check_every_source,
+    check_tables,
+    folds_of,
+    is_text,
+)
+from anymix.estimators._running import step
+from anymix.estimators._source_training import SourceTrainer, takes_weight
+from anymix.exceptions import InputError, ParameterError
+from anymix.sources import (
+    FitResult,
+    LearningSettings,
+    Seen,
+    Tables,
+    TrainingRows,
+    check_learnable,
+    learn,
+    log_reference,
+    warn_of_training_rows,
+)
+from anymix.tables import Columns
+
+PARAMETER_RULES: dict[str, Rule] = {
+    "objective": Words("regret", "robust", "gamma"),
+    "shrinkage": Either(Words("auto"), Number(0)),
+    "eta": Number(above=0),
+    "calibrate": Flag(),
+    "confidence": Share(),
+    "skip_below": Number(0),
+    "random_state": Seed(),
+    "consult": Flag(),
+    "refit": Flag(),
+    "rule": Words("marginal", "normalised"),
+    "n_jobs": Either(None, Number(1, whole=True), Number(most=-1, whole=True)),
+}
+LEARNED_FROM_ALL = (
+    "z is learned from held-out rows of every source: add some of it, or leave it out"
+)
+# A category of fewer rows is missing, as it is to a `Reference`: all folds must have one coding.
+FEW = 5
+
+
+def check_parts(model: Any) -> None:
+    """Refuse a learner of the other task, and a loss or shrinkage that goes with nothing else."""
+    classification = model._classification()
+    wrong = is_regressor if classification else is_classifier
+    if model.estimator is not None and wrong(model.estimator):
+        own, other = "DistributionWeightedClassifier", "DistributionWeightedRegressor"
+        due, example = ("labels", "LogisticRegression()")
+        if not classification:
+            own, other, due, example = other, own, "numbers", "Ridge()"
+        raise ParameterError(
+            f"estimator {type(model.estimator).__name__} does not learn {due}, as {own} needs it "
+            f"to; give one that does, such as {example}, or take {other}."
+        )
+    check_learnable(model.loss, classification)
+    if model.objective == "gamma" and model.shrinkage not in ("auto", 0):
+        raise ParameterError(
+            "shrinkage is for the objectives 'regret' and 'robust'; leave it at 'auto' with "
+            "'gamma', which has one answer."
+        )
+
+
+def check_fit(model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> Rows:
+    """Check all that `fit` was given, before anything is trained; X is inspected once, here."""
+    if sample_domain is None and not model.sources:
+        warnings.warn(
+            f"{type(model).__name__} was fitted without sample_domain, so all rows are one "
+            "source and there is nothing to combine or certify: pass sample_domain, the source "
+            "of each row.",
+            UserWarning,
+            stacklevel=3,
+        )
+    forget(model)
+    rows = model._check_fit(X, y, sample_domain, sample_weight)
+    if not model.sources and sample_domain is not None:
+        warn_of_slips(X, rows.y, model.source_names_[rows.domain])
+    if not model.sources:
+        first = next(iter(X)) if model.estimator is None and is_text(X) else ""
+        if not isinstance(first, str):
+            raise InputError(
+                "X", "holds lists of tokens; join each to a text, or give an estimator for them"
+            )
+        model.estimator_ = model.estimator
+        if model.estimator is None:
+            by_task = model._classification(), model.random_state, rows.weight
+            model.estimator_ = estimator_for(rows.kind, X, model.columns_, *by_task)
+    check_n_sources(len(model.source_names_))
+    return rows
+
+
+def inspect_columns(model: Any, X: Any) -> tuple[str, Columns | None]:
+    """Return the kind of the rows, and the columns that mixed tables are read by.
+
+    There are no columns where the user's own estimator sees to them.
+    """
+    if model.sources:
+        known = [source.columns for source in model.sources]
+        return "", known[0] if all(columns == known[0] for columns in known) else None
+    if model.estimator is not None:
+        return "", None
+    kind = kind_of(X)
+    return kind, Columns.of(X, least=FEW) if kind == "mixed" else None
+
+
+def settings_of(model: Any) -> LearningSettings:
+    """Return the parameters of a model that learning needs."""
+    return LearningSettings(
+        loss=model.loss,
+        eta=model.eta,
+        rule=model.rule,
+        objective=model.objective,
+        shrinkage=model.shrinkage,
+        calibrate=model.calibrate,
+        confidence=model.confidence,
+        consult=model.consult,
+    )
+
+
+def _chooses_density(model: Any) -> bool:
+    """Whether held-out rows choose the density: not where all sources have brought one."""
+    if not isinstance(model.density, str):
+        return False
+    return not model.sources or any(source.density is None for source in model.sources)
+
+
+def _trainer(model: Any) -> SourceTrainer:
+    """Say how the sources come about; a single one needs no density."""
+    weighs = len(model.source_names_) > 1
+    density = None if isinstance(model.density, str) else model.density
+    if model.density is None and not model.sources:
+        density = GaussianKDE(random_state=model.random_state)
+    estimator = None if model.sources else model.estimator_
+    density = density if weighs else None
+    return SourceTrainer(
+        model.source_names_, estimator, density, model.sources, weighs, model.n_jobs
+    )
+
+
+def fit_rows(model: Any, rows: Rows) -> FitResult:
+    """Train sources, evaluate them on held-out rows, choose a density, and learn z."""
+    trainer, settings = _trainer(model), settings_of(model)
+    with step(model, "models of all sources"):
+        model.sources_, model.router_ = trainer.predictors(rows), None
+    if len(model.sources_) == 1:
+        model.router_ = trainer.with_densities(model.sources_, rows)[1]
+        alone = Combination(np.ones(1), model.eta, None, model.rule)
+        return FitResult(CrossFittedCombination.of(alone))
+    fold = trainer.folds(rows, model.cv, model._classification(), model.random_state)
+    tables = trainer.blank(rows, model._labels)
+    with step(model, "held-out answers"):
+        again = held_out_answers(trainer, rows, tables, fold, settings)
+        model.sources_ = trainer.second_round(model.sources_, rows, again)
+    with step(model, "what weighs them"):
+        tables, choice, novel_masses = _weigh(model, rows, trainer, tables, fold)
+    with step(model, "z and its certificate"):
+        # Whether nothing but the combination is learned from the rows of `fit`.
+        fresh = bool(trainer.sources) and trainer.weighed and not _chooses_density(model)
+        result = _learn_from(model, tables, fresh=fresh)
+    assert result.evidence is not None
+    evidence = replace(result.evidence, seen=Seen.of(tables, rows.X), density_choice=choice)
+    if novel_masses is None and model.router_ is None:
+        novel_masses = tables.log_masses
+    if novel_masses is not None:
+        novelty = novelty_of(tables, novel_masses + log_reference(model.sources_, rows.X))
+        evidence = replace(evidence, novelty=novelty)
+    return replace(result, evidence=evidence)
+
+
+def _weigh(
+    model: Any, rows: Rows, trainer: SourceTrainer, tables: Tables, fold: IntArray
+) -> tuple[Tables, DensityChoice | None, FloatArray | None]:
+    """Add what weighs the sources, to them and to the held-out tables.
+
+    Returns the tables, the choice of a density if there was one and, where novelty is not measured
+    by the weights, held-out log-densities for it.
+    """
+    choice, novel_masses, columns = None, None, model.columns_
+    if not _chooses_density(model):
+        if columns is not None and isinstance(trainer.density, ContrastiveDensity):
+            # Rows are encoded here, and no longer show which columns hold categories.
+            density = trainer.density.with_shared(rows.X, rows.domain, columns)
+            trainer = replace(trainer, density=density)
+        log_masses = trainer.held_out_masses(rows, fold, range(int(fold.max()) + 1))
+    else:
+        # Densities are trained here, whatever the sources brought.
+        fold = folds_of(rows, N_PARTS, model._classification(), model.random_state)
+        options = candidates(rows, columns, model.random_state)
+        if rows.weight is not None:
+            options = {name: option for name, option in options.items() if takes_weight(option)}
+        # Sites that are known to be set aside choose no density, either.
+        aside = None if model.set_aside == "worst" else model.set_aside
+        settings = with_set_aside(aside, tables, settings_of(model), model.source_names_)
+        choice, log_masses, novel_masses = choose_density(
+            trainer, rows, tables, fold, settings, options
+        )
+        trainer = replace(trainer, density=options[choice.chosen])
+        if choice.novelty is not None:
+            kept = replace(trainer, density=options[choice.novelty])
+            model.sources_, _ = kept.with_densities(model.sources_, rows)
+    sources, model.router_ = trainer.with_densities(model.sources_, rows)
+    if columns is not None and not model.sources:
+        sources = [replace(source, columns=columns) for source in sources]
+    model.sources_ = sources
+    tables = replace(tables, log_masses=log_masses, has_densities=model.router_ is None)
+    return tables, choice, novel_masses
+
+
+def fit_tables(model: Any, tables: Tables, teaching: TrainingRows | None) -> FitResult:
+    """Learn z from tables alone; see `DistributionWeightedRegressor.fit_tables`."""
+    check_tables(tables, model.sources)
+    forget(model)
+    model.sources_, model.router_, model.columns_ = list(model.sources), None, None
+    model.source_names_ = np.asarray([source.name for source in model.sources_])
+    for stale in ("n_features_in_", "feature_names_in_"):
+        vars(model).pop(stale, None)
+    columns = model.sources_[0].feature_names
+    if columns is not None:
+        model.n_features_in_ = len(columns)
+    if model._classification():
+        if tables.classes is None:
+            raise ValueError("tables of a classification come from evaluate(..., classes=...).")
+        model.classes_ = np.asarray(tables.classes)
+    result = _learn_from(model, tables, teaching=teaching)
+    assert result.evidence is not None
+    seen = Seen.of(tables) if teaching is None else teaching.seen()
+    return replace(result, evidence=replace(result.evidence, seen=seen))
+
+
+def _learn_from(
+    model: Any, tables: Tables, fresh: bool = True, teaching: TrainingRows | None = None
+) -> FitResult:
+    """Calibrate, learn z, certify, all on rows that no source has seen."""
+    check_every_source(tables, model.source_names_, LEARNED_FROM_ALL)
+    if model.sources:
+        warn_of_training_rows(tables, model.sources, stacklevel=4)
+    names = tuple(str(name) for name in model.source_names_)
+    settings = replace(settings_of(model), fresh=fresh, names=names)
+    settings = with_set_aside(model.set_aside, tables, settings, names)
+    result = learn(tables, settings, teaching)
+    assert result.evidence is not None
+    aside = tuple(names[k] for k in settings.set_aside)
+    return replace(result, evidence=replace(result.evidence, set_aside=aside))
