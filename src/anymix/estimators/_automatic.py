@@ -28,15 +28,13 @@ from anymix.estimators._row_checks import Rows, is_text
 from anymix.estimators._source_training import (
     Indifferent,
     SourceTrainer,
-    in_turn,
+    folds_in_turn,
     is_domain_classifier,
 )
 from anymix.exceptions import InputError
 from anymix.sources import (
     FEWEST_SITES,
     LearningSettings,
-    Novelty,
-    Source,
     Tables,
     calibrations,
     evaluate,
@@ -225,28 +223,22 @@ def held_out_answers(
     A second round is judged at home, on rows that neither round has seen, and stays where it beats
     the first one; after the first fold only those go on with it that it has helped.
     """
-    second = np.full_like(tables.predictions, np.nan)
-    tries = _second_rounds(trainer, tables, goal)
-    for held, rest in in_turn(rows, fold):
-        asked, sources = rows.take(held).X, trainer.predictors(rest)
-        tables.predictions[:, held] = _said(sources, asked, tables)
+    second, p = np.full_like(tables.predictions, np.nan), len(trainer.names)
+    # Regressors that are trained here may be trained again, for a loss of errors.
+    able = goal.consult and not trainer.sources and tables.classes is None
+    tries = list(range(p)) if able and get_loss(goal.loss).of_error else []
+    for held, rest in folds_in_turn(rows, fold):
+        known = rows.take(held).X, tables.classes, Indifferent(p)
+        sources = trainer.predictors(rest)
+        tables.predictions[:, held] = evaluate(sources, *known).predictions
         if tries:
             again = trainer.second_round(sources, rest, tries)
-            second[:, held] = _said(again, asked, tables)
+            second[:, held] = evaluate(again, *known).predictions
             tries = [k for k in tries if _gain(tables, second, k, goal)[0] > 0]
-    kept = [k for k in tries if _better(*_gain(tables, second, k, goal))]
+    gains = {k: _gain(tables, second, k, goal) for k in tries}
+    kept = [k for k, (gain, error) in gains.items() if gain > SURE * error]
     tables.predictions[kept] = second[kept]
     return kept
-
-
-def _second_rounds(trainer: SourceTrainer, tables: Tables, goal: LearningSettings) -> list[int]:
-    """Sources that may be trained again: regressors that are trained here, for a loss of errors."""
-    able = goal.consult and not trainer.sources and tables.classes is None
-    return list(range(len(trainer.names))) if able and get_loss(goal.loss).of_error else []
-
-
-def _said(sources: Sequence[Source], X: Any, tables: Tables) -> FloatArray:
-    return evaluate(sources, X, tables.classes, Indifferent(len(sources))).predictions
 
 
 def _gain(
@@ -266,10 +258,6 @@ def _gain(
     return gain, float(np.sqrt(spread * n / max(n - 1.0, 1.0)))
 
 
-def _better(gain: float, error: float) -> bool:
-    return gain > SURE * error
-
-
 def choose_density(
     trainer: SourceTrainer,
     rows: Rows,
@@ -284,7 +272,8 @@ def choose_density(
     choice, the held-out log-masses (p, m) of what was chosen and, beside a classifier of sources,
     those of the best density, NaN at rows that were not asked about.
     """
-    numbers = _enough_folds(fold)
+    sizes = np.cumsum(np.bincount(fold))
+    numbers = range(int(np.searchsorted(sizes, min(ENOUGH_ROWS, sizes[-1]))) + 1)
     asked = np.flatnonzero(np.isin(fold, numbers))
     few, masses, losses = tables.taken(asked), {}, {}
     refused: ValueError | None = None
@@ -302,18 +291,13 @@ def choose_density(
     best, density = order[0], None
     if is_domain_classifier(candidates[best]):
         density = next((n for n in order if not is_domain_classifier(candidates[n])), None)
-    others = [number for number in range(int(fold.max()) + 1) if number not in numbers]
+    others = range(len(numbers), len(sizes))
     chosen = replace(trainer, density=candidates[best])
     log_masses = chosen.held_out_masses(rows, fold, others)
     log_masses[:, asked] = masses[best][:, asked]
     told = np.array([losses[name] for name in order])
     choice = DensityChoice(best, tuple(order), told, density, asked.size)
     return choice, log_masses, None if density is None else masses[density]
-
-
-def _enough_folds(fold: NDArray[np.intp]) -> list[int]:
-    sizes = np.cumsum(np.bincount(fold))
-    return list(range(int(np.searchsorted(sizes, min(ENOUGH_ROWS, sizes[-1]))) + 1))
 
 
 def _loss_of(tables: Tables, goal: LearningSettings) -> float:
@@ -324,12 +308,6 @@ def _loss_of(tables: Tables, goal: LearningSettings) -> float:
         problem = tables.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
         found.append(goal.value(problem.source_losses(equal)))
     return min(found)
-
-
-def novelty_of(tables: Tables, log_masses: FloatArray) -> Novelty:
-    """Remember what is usual at home, by densities that were asked about some rows alone."""
-    asked = np.flatnonzero(~np.isnan(log_masses).any(axis=0))
-    return Novelty.from_tables(replace(tables.taken(asked), log_masses=log_masses[:, asked]))
 
 
 def with_set_aside(

@@ -20,6 +20,7 @@ from anymix.core import Ask, mix
 from anymix.estimators._display import labelled
 from anymix.estimators._row_checks import (
     Rows,
+    all_classes,
     check_domains,
     check_order,
     check_sizes,
@@ -28,7 +29,7 @@ from anymix.estimators._row_checks import (
     check_X,
     check_y,
 )
-from anymix.estimators._running import OnceEach, names_checked, one_thread, step
+from anymix.estimators._running import names_checked, one_thread, step, warnings_once
 from anymix.estimators._source_training import SourceTrainer, check_part, no_estimator
 from anymix.estimators._views import ModelViews
 from anymix.sources import CHUNK_ROWS, Source, masses_of
@@ -43,10 +44,6 @@ def store_parameters(model: Any, given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if name not in ("self", "__class__"):
             setattr(model, name, value)
-
-
-def _classifies(self: SourceEnsemble) -> bool:
-    return self._classification()
 
 
 class SourceEnsemble(ModelViews, BaseEstimator):
@@ -106,18 +103,14 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         -------
         self
         """
-        with OnceEach():
+        with warnings_once():
             rows = self._check_fit(X, y, sample_domain, sample_weight)
             trainer = self._trainer()
             with one_thread(rows):
-                self._train(rows, trainer)
+                with step(self, "models of all sources"):
+                    self.sources_, self.router_ = trainer.train(rows)
                 self._learn(rows, trainer)
         return self
-
-    def _train(self, rows: Rows, trainer: SourceTrainer) -> None:
-        """Train the sources and what weighs them."""
-        with step(self, "models of all sources"):
-            self.sources_, self.router_ = trainer.train(rows)
 
     def _trainer(self) -> SourceTrainer:
         """Say how the sources come about; a single one needs no density."""
@@ -149,7 +142,7 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         self.source_names_, domain = check_domains(sample_domain, n, names)
         rows = Rows(X, target, domain, check_weight(sample_weight, n), kind)
         if classification:
-            self.classes_ = self._all_classes(target)
+            self.classes_ = all_classes(target, self.sources)
         self._check_sources_named()
         if len(self.source_names_) > 1 and not self.sources:
             check_sizes(rows, self.source_names_, classification)
@@ -169,16 +162,13 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         if not self.sources and not self.chooses_learner:
             self.estimator_or_default()
         check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
-        _check_density(getattr(self, "density", None))
-
-    def _all_classes(self, y: NDArray[Any]) -> NDArray[Any]:
-        if not self.sources:
-            return np.unique(y)
-        classes = np.unique(np.concatenate([source.labels for source in self.sources]))
-        unknown = np.setdiff1d(y, classes)
-        if unknown.size:
-            raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which no source knows.")
-        return classes
+        density = getattr(self, "density", None)
+        if isinstance(density, str) and density == "auto":
+            return
+        example = "GaussianKDE()" + ", or 'auto'" * isinstance(density, str)
+        check_part(density, "density", ("score_samples", "log_responsibilities"), example)
+        for _, part in getattr(density, "steps", [("", density)]):
+            check_parameters(part)
 
     @property
     def _labels(self) -> NDArray[Any] | None:
@@ -244,7 +234,7 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         labels: NDArray[Any] = self.classes_[combined.argmax(axis=1)]
         return labels
 
-    @available_if(_classifies)
+    @available_if(lambda self: self._classification())
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities (n, c), in the order of `classes_`."""
         return self._combined(X)
@@ -256,8 +246,8 @@ class SourceEnsemble(ModelViews, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        model = self.estimator if self.estimator is not None else self._fallback()
-        inner = get_tags(model)
+        usual = LogisticRegression() if self._classification() else Ridge()
+        inner = get_tags(usual if self.estimator is None else self.estimator)
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.target_tags = inner.target_tags
@@ -270,17 +260,3 @@ class SourceEnsemble(ModelViews, BaseEstimator):
     def _takes_gaps(self) -> bool:
         """Whether NaN in a table is a gap, and no fault."""
         return False
-
-    def _fallback(self) -> Any:
-        """Return an estimator of the kind that this is when none was given."""
-        return LogisticRegression(max_iter=1000) if self._classification() else Ridge()
-
-
-def _check_density(density: Any) -> None:
-    """Check a density and its parameters; of a pipeline those of every step."""
-    if isinstance(density, str) and density == "auto":
-        return
-    example = "GaussianKDE()" + ", or 'auto'" * isinstance(density, str)
-    check_part(density, "density", ("score_samples", "log_responsibilities"), example)
-    for part in [one for _, one in getattr(density, "steps", [])] or [density]:
-        check_parameters(part)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 from anymix.sources import FitEvidence, FitResult
 
@@ -36,7 +36,7 @@ class FromResult:
         value = getattr(part, self.field, None)
         absent = part is None or (value is None and not self.optional)
         if absent or (value is None and result is not None and result.members):
-            raise AttributeError(why_missing(model, self.name))
+            raise_missing(model, self.name)
         return value
 
     def __set__(self, model: Any, value: Any) -> None:
@@ -54,23 +54,24 @@ def forget(model: Any) -> None:
         vars(model).pop(name, None)
 
 
-def why_missing(model: Any, name: str) -> str:
-    """Say why a model has no such attribute, and what would give it one."""
+def raise_missing(model: Any, name: str) -> NoReturn:
+    """Raise the AttributeError that says why a model lacks an attribute, and what would give it."""
     kind, known = type(model).__name__, vars(model)
     learned = isinstance(getattr(type(model), name, None), FromResult | cached_property | property)
     members = getattr(known.get("result_"), "members", ())
     if learned and len(known.get("source_names_", ())) == 1 and name != "combination_":
-        return (
+        raise AttributeError(
             f"this {kind} has no {name}: it was fitted with one source, which leaves nothing to "
             "combine or certify; fit it with sample_domain, the source of each row."
         )
     if learned and members:
-        return (
+        raise AttributeError(
             f"this {kind} deploys the models of its folds (refit=False), of which each has its own "
             f"{name}: ask one of members_, or fit it with refit=True."
         )
     if learned and "source_names_" not in known and name != "z_":
-        return f"this {kind} has no {name} yet: fit it with sample_domain, the source of each row."
-    if name in INSTEAD:
-        return f"{kind!r} object has no attribute {name!r}; it has {INSTEAD[name]}."
-    return f"{kind!r} object has no attribute {name!r}"
+        raise AttributeError(
+            f"this {kind} has no {name} yet: fit it with sample_domain, the source of each row."
+        )
+    instead = f"; it has {INSTEAD[name]}." if name in INSTEAD else ""
+    raise AttributeError(f"{kind!r} object has no attribute {name!r}{instead}")

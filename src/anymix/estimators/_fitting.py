@@ -21,7 +21,6 @@ from anymix.estimators._automatic import (
     estimator_for,
     held_out_answers,
     kind_of,
-    novelty_of,
     with_set_aside,
 )
 from anymix.estimators._fitted_attributes import forget
@@ -39,6 +38,7 @@ from anymix.exceptions import InputError, ParameterError
 from anymix.sources import (
     FitResult,
     LearningSettings,
+    Novelty,
     Seen,
     Tables,
     TrainingRows,
@@ -191,8 +191,11 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
     if novel_masses is None and model.router_ is None:
         novel_masses = tables.log_masses
     if novel_masses is not None:
-        novelty = novelty_of(tables, novel_masses + log_reference(model.sources_, rows.X))
-        evidence = replace(evidence, novelty=novelty)
+        novel_masses = novel_masses + log_reference(model.sources_, rows.X)
+        # The densities may have been evaluated on some of the rows alone.
+        known = np.flatnonzero(~np.isnan(novel_masses).any(axis=0))
+        usual = replace(tables.taken(known), log_masses=novel_masses[:, known])
+        evidence = replace(evidence, novelty=Novelty.from_tables(usual))
     return replace(result, evidence=evidence)
 
 
@@ -210,7 +213,7 @@ def _weigh(
             # Rows are encoded here, and no longer show which columns hold categories.
             density = trainer.density.with_shared(rows.X, rows.domain, columns)
             trainer = replace(trainer, density=density)
-        log_masses = trainer.held_out_masses(rows, fold, range(int(fold.max()) + 1))
+        log_masses = trainer.held_out_masses(rows, fold)
     else:
         # Densities are trained here, whatever the sources brought.
         fold = folds_of(rows, N_PARTS, model._classification(), model.random_state)

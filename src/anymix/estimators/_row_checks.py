@@ -242,6 +242,17 @@ def check_sources(sources: Sequence[Source]) -> None:
         raise ValueError(f"two sources are called {twice[0]!r}; give each a name of its own.")
 
 
+def all_classes(y: NDArray[Any], sources: Sequence[Source] | None) -> NDArray[Any]:
+    """Return the classes of y, or those of the given sources, which must know every label."""
+    if not sources:
+        return np.unique(y)
+    classes = np.unique(np.concatenate([source.labels for source in sources]))
+    unknown = np.setdiff1d(y, classes)
+    if unknown.size:
+        raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which no source knows.")
+    return classes
+
+
 def check_every_source(tables: Tables, names: NDArray[Any], purpose: str) -> None:
     """Every source has a held-out row, so that it has a loss at home."""
     missing = np.setdiff1d(np.arange(len(names)), np.asarray(tables.sample_domain))
@@ -341,10 +352,8 @@ def check_y(y: Any, n: int, classification: bool) -> NDArray[Any]:
     if target.shape[0] != n:
         raise ValueError(f"inconsistent numbers of samples: X has {n} rows and y {len(target)}.")
     check_complete_y(target)
-    return _labels(target) if classification else _numbers(target)
-
-
-def _labels(target: NDArray[Any]) -> NDArray[Any]:
+    if not classification:
+        return _numbers(target)
     assert_all_finite(target, input_name="y")
     try:
         check_classification_targets(target)

@@ -73,13 +73,14 @@ def step(model: Any, message: str) -> AbstractContextManager[None]:
     return found
 
 
-class OnceEach:
+@contextmanager
+def warnings_once() -> Iterator[None]:
     """Hold the warnings of a block back, then give each sentence once, to the caller's caller.
 
     Examples
     --------
     >>> def work():
-    ...     with OnceEach():
+    ...     with warnings_once():
     ...         for _ in range(3):
     ...             warnings.warn("three times", stacklevel=1)
     >>> with warnings.catch_warnings(record=True, action="always") as seen:
@@ -87,16 +88,14 @@ class OnceEach:
     >>> len(seen)
     1
     """
-
-    def __enter__(self) -> None:
-        self._held = warnings.catch_warnings(record=True)
-        self._seen = self._held.__enter__()
-
-    def __exit__(self, *exception: Any) -> None:
-        self._held.__exit__(*exception)
-        for message in {str(w.message): w.message for w in self._seen or []}.values():
-            # A message that is a Warning brings its category along.
-            warnings.warn(message, stacklevel=3)
+    held: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as held:
+            yield
+    finally:
+        for message in {str(warning.message): warning.message for warning in held}.values():
+            # A message that is a Warning brings its category along; contextlib adds a frame.
+            warnings.warn(message, stacklevel=4)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,10 +68,21 @@ def no_estimator(needed: str) -> ValueError:
     )
 
 
-def _fit_or_say(who: str, remedy: str, model: Any, X: Any, y: Any, weight: Any) -> Any:
-    """Fit a clone; if X is more than numbers, and too much for it, say so and what helps.
+FOR_ESTIMATOR = (
+    "put an encoder or imputer before it, as make_pipeline(preprocessing, estimator), or take "
+    "anymix.estimators.default_estimator(X, classification=...), which reads words and gaps"
+)
+FOR_DENSITY = (
+    "leave density='auto', give a ContrastiveDensity(), or put the preprocessing in front of "
+    "the whole model, as make_pipeline(preprocessing, model), and pass sample_domain under the "
+    "name of its step, as distributionweightedclassifier__sample_domain"
+)
 
-    A pipeline sees to its own columns, so what it says stands.
+
+def fit_part(remedy: str, model: Any, X: Any, y: Any, weight: Any) -> Any:
+    """Fit a clone of a learner or density; if X is more than numbers, say so and what helps.
+
+    A pipeline sees to its own columns, so its own error stands.
     """
     try:
         return fit_with_weight(model, X, y, weight)
@@ -79,26 +90,8 @@ def _fit_or_say(who: str, remedy: str, model: Any, X: Any, y: Any, weight: Any) 
         fault = not_numbers(X)
         if isinstance(model, Pipeline) or fault is None:
             raise
-        raise ValueError(f"{who} needs complete numbers, but {fault}: {remedy}.") from error
-
-
-def fit_predictor(model: Any, X: Any, y: Any, weight: Any) -> Any:
-    """Fit a clone of a learner to the rows of one source."""
-    remedy = (
-        "put an encoder or imputer before it, as make_pipeline(preprocessing, estimator), or take "
-        "anymix.estimators.default_estimator(X, classification=...), which reads words and gaps"
-    )
-    return _fit_or_say(f"the estimator {type(model).__name__}", remedy, model, X, y, weight)
-
-
-def fit_density(density: Any, X: Any, y: Any, weight: Any) -> Any:
-    """Fit a clone of a density, or of a classifier of sources."""
-    remedy = (
-        "leave density='auto', give a ContrastiveDensity(), or put the preprocessing in front of "
-        "the whole model, as make_pipeline(preprocessing, model), and pass sample_domain under the "
-        "name of its step, as distributionweightedclassifier__sample_domain"
-    )
-    return _fit_or_say("the density", remedy, density, X, y, weight)
+        name = "the density" if remedy is FOR_DENSITY else f"the estimator {type(model).__name__}"
+        raise ValueError(f"{name} needs complete numbers, but {fault}: {remedy}.") from error
 
 
 def is_domain_classifier(density: Any) -> bool:
@@ -165,8 +158,9 @@ class SourceTrainer:
         if self.sources:
             return list(self.sources)
         every = (rows.of(k) for k in range(len(self.names)))
-        jobs = ((self.estimator, without_empty(own.X), own.y, own.weight) for own in every)
-        models = side_by_side(fit_predictor, jobs, self.n_jobs)
+        given = ((without_empty(own.X), own.y, own.weight) for own in every)
+        jobs = ((FOR_ESTIMATOR, self.estimator, *data) for data in given)
+        models = side_by_side(fit_part, jobs, self.n_jobs)
         sizes = np.bincount(rows.domain, minlength=len(self.names)).tolist()
         named = zip(map(str, self.names), models, sizes, strict=True)
         return [Source(name, model, n_rows=n) for name, model, n in named]
@@ -181,11 +175,12 @@ class SourceTrainer:
         if hasattr(density, "with_shared"):
             density = density.with_shared(rows.X, rows.domain)
         if is_domain_classifier(density):
-            return sources, fit_density(density, without_empty(rows.X), rows.domain, rows.weight)
+            data = without_empty(rows.X), rows.domain, rows.weight
+            return sources, fit_part(FOR_DENSITY, density, *data)
         bare = [k for k, source in enumerate(sources) if source.density is None]
-        jobs = ((density, own.X, None, own.weight) for own in map(rows.of, bare))
+        jobs = ((FOR_DENSITY, density, own.X, None, own.weight) for own in map(rows.of, bare))
         found = list(sources)
-        for k, fitted in zip(bare, side_by_side(fit_density, jobs, self.n_jobs), strict=True):
+        for k, fitted in zip(bare, side_by_side(fit_part, jobs, self.n_jobs), strict=True):
             found[k] = replace(sources[k], density=fitted)
         return found, None
 
@@ -221,7 +216,7 @@ class SourceTrainer:
         """Tables at all rows, each row asked of what was trained without its fold."""
         fold = self.folds(rows, n_folds, classes is not None, seed)
         tables = self.blank(rows, classes)
-        for held, rest in in_turn(rows, fold):
+        for held, rest in folds_in_turn(rows, fold):
             asked = rows.take(held).X
             sources, router = self.train(rest)
             part = evaluate(sources, asked, classes, router)
@@ -229,11 +224,12 @@ class SourceTrainer:
             tables.predictions[:, held] = part.predictions
         return replace(tables, has_densities=router is None)
 
-    def held_out_masses(self, rows: Rows, fold: NDArray[np.intp], numbers: Any) -> FloatArray:
+    def held_out_masses(
+        self, rows: Rows, fold: NDArray[np.intp], numbers: Iterable[int] | None = None
+    ) -> FloatArray:
         """log D_k or log r_k (p, m) at the rows of some folds; NaN at all others."""
         out = np.full((len(self.names), rows.y.size), np.nan)
-        for number in numbers:
-            held, rest = fold_of(rows, fold, number)
+        for held, rest in folds_in_turn(rows, fold, numbers):
             blank = self.sources or [Source(str(name), None) for name in self.names]
             sources, router = self.with_densities(list(blank), rest)
             out[:, held] = masses_of(sources, rows.take(held).X, router)
@@ -248,14 +244,10 @@ class SourceTrainer:
         return Tables(np.zeros((p, m)), np.empty(shape), *known)
 
 
-def fold_of(rows: Rows, fold: NDArray[np.intp], number: int) -> tuple[NDArray[np.intp], Rows]:
-    """Return the rows of a fold, by number, and all others; where there is one fold, all rows."""
-    held = np.flatnonzero(fold == number)
-    rest = rows if held.size == fold.size else rows.take(np.flatnonzero(fold != number))
-    return held, rest
-
-
-def in_turn(rows: Rows, fold: NDArray[np.intp]) -> Any:
-    """Yield the rows of each fold, by number, and the others."""
-    for number in range(int(fold.max()) + 1):
-        yield fold_of(rows, fold, number)
+def folds_in_turn(
+    rows: Rows, fold: NDArray[np.intp], numbers: Iterable[int] | None = None
+) -> Iterator[tuple[NDArray[np.intp], Rows]]:
+    """Yield the row numbers of each fold, and the other rows; of a single fold, all rows twice."""
+    for number in range(int(fold.max()) + 1) if numbers is None else numbers:
+        held = np.flatnonzero(fold == number)
+        yield held, rows if held.size == fold.size else rows.take(np.flatnonzero(fold != number))

@@ -19,7 +19,7 @@ from anymix.estimators._automatic import check_set_aside
 from anymix.estimators._conformal import coverage
 from anymix.estimators._display import labelled
 from anymix.estimators._ensemble import SourceEnsemble
-from anymix.estimators._fitted_attributes import FromResult, why_missing
+from anymix.estimators._fitted_attributes import FromResult, raise_missing
 from anymix.estimators._fitting import (
     PARAMETER_RULES,
     check_fit,
@@ -30,10 +30,9 @@ from anymix.estimators._fitting import (
 )
 from anymix.estimators._members import aligned, fit_members
 from anymix.estimators._row_checks import FOLDS
-from anymix.estimators._running import OnceEach, names_checked, one_thread
+from anymix.estimators._running import names_checked, one_thread, warnings_once
 from anymix.estimators.comparison import Comparison
 from anymix.sources import FitResult, Influence, Tables, TrainingRows, evaluate
-from anymix.tables import Columns
 
 
 class DistributionWeighting(SourceEnsemble):
@@ -48,6 +47,7 @@ class DistributionWeighting(SourceEnsemble):
     result_: FitResult
 
     _takes: ClassVar[Mapping[str, Rule]] = PARAMETER_RULES
+    _inspect = inspect_columns
 
     combination_ = FromResult("combination", optional=False)
     certificate_ = FromResult("certificate")
@@ -64,9 +64,7 @@ class DistributionWeighting(SourceEnsemble):
     taught_ = FromResult("n_training")
 
     if not TYPE_CHECKING:  # there it would hide every misspelt attribute
-
-        def __getattr__(self, name: str) -> Any:
-            raise AttributeError(why_missing(self, name))
+        __getattr__ = raise_missing
 
     @property
     def z_(self) -> FloatArray:
@@ -82,7 +80,7 @@ class DistributionWeighting(SourceEnsemble):
         """With refit=False: the model that was learned without each fold."""
         members = self._members()
         if not members:
-            raise AttributeError(why_missing(self, "members_"))
+            raise_missing(self, "members_")
         return list(members)
 
     def _members(self) -> tuple[Any, ...]:
@@ -112,7 +110,7 @@ class DistributionWeighting(SourceEnsemble):
         -------
         self
         """
-        with OnceEach():
+        with warnings_once():
             rows = check_fit(self, X, y, sample_domain, sample_weight)
             with one_thread(rows):
                 if not self.refit and not self.sources and len(self.source_names_) > 1:
@@ -141,9 +139,6 @@ class DistributionWeighting(SourceEnsemble):
     def _check_parts(self) -> None:
         super()._check_parts()
         check_parts(self)
-
-    def _inspect(self, X: Any) -> tuple[str, Columns | None]:
-        return inspect_columns(self, X)
 
     def _takes_gaps(self) -> bool:
         able = isinstance(self.density, str | ContrastiveDensity)

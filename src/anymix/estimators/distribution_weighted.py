@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.linear_model import LogisticRegression, Ridge
 
 from anymix._arrays import FloatArray
 from anymix.core import Loss
@@ -133,9 +132,6 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
     def _classification(self) -> bool:
         return False
 
-    def _fallback(self) -> Any:
-        return Ridge()
-
     def predict_interval(
         self, X: Any, alpha: float = 0.1, *, calibration: Any = None
     ) -> FloatArray:
@@ -208,9 +204,6 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
 
     def _classification(self) -> bool:
         return True
-
-    def _fallback(self) -> Any:
-        return LogisticRegression(max_iter=1000)
 
     def predict_set(
         self, X: Any, alpha: float = 0.1, *, calibration: Any = None, by_label: bool = False
