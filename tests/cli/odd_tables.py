@@ -76,11 +76,12 @@ READ = {
 }  # fmt: skip
 NO_NUMBER = (
     "0x10", "1_000", "１２", "٣", '"1,000"', "1 000", "1'000", "1.2.3", "--5", "5%", "$5", "True",
-    "None", "NA", "null", "1/2", "1d3", "=1+1", "2020-01-01", "12:30", "[1]", "1+2j", '5"', "½",
+    "1/2", "1d3", "=1+1", "2020-01-01", "12:30", "[1]", "1+2j", '5"', "½",
     "\x1b[2J", "\u202e5", "#5", "5;6", "1e", "e5", ".", "-", "∞", "9x" * 90,
 )  # fmt: skip
 OTHER = {
-    "": "has no number", "  ": "has no number", "nan": "has no number", "NaN": "has no number",
+    **dict.fromkeys(("None", "NA", "null", ""), "has no number"),
+    "  ": "has no number", "nan": "has no number", "NaN": "has no number",
     "inf": "infinite", "-inf": "infinite", "infinity": "infinite", "1e999": "infinite",
     "9" * 400: "infinite", "9007199254740993": "more than 53 bits",
     "-123456789012345678901": "more than 53 bits", '"5': "a quote that is not closed",

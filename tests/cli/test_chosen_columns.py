@@ -9,10 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from anymix.cli.chosen_columns import Choice
-from anymix.cli.table_reader import read_chunks
-from anymix.cli.training_table import TableColumns
 from anymix.exceptions import UsageError
 from anymix.exchange import read_source
+from anymix.tables import TableColumns, read_chunks
 
 HEADER = "patient_id,a,note,b,y"
 

@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from anymix.cli.table_files import check_swelling
-from anymix.cli.table_reader import TableColumns, read_rows
+from anymix.tables import TableColumns, read_rows
+from anymix.tables.table_files import check_swelling
 from tests.cli.odd_tables import ask, commands, fault_of, odd_tables
 from tests.cli.organisations import write_csv
 

@@ -10,9 +10,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.svm import SVC
 
 from anymix import Source
-from anymix.cli.table_reader import TableColumns, read_rows
 from anymix.densities import GaussianKDE
 from anymix.exchange import pack_source
+from anymix.tables import TableColumns, read_rows
 
 GOOD = "a,b,y\n" + "1,2,yes\n3,4,no\n2,2,yes\n5,4,no\n" * 10
 

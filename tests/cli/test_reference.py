@@ -100,13 +100,13 @@ def test_every_command_takes_such_tables(clinics, run, tmp_path):
 def test_the_exported_graph_answers_alike(clinics, run, tmp_path):
     import onnxruntime
 
-    from anymix.cli.table_cells import TableColumns
-    from anymix.cli.table_reader import read_rows
+    from anymix.cli.chosen_columns import table_columns
     from anymix.models import read_model
+    from anymix.tables import read_rows
 
     assert run("export", clinics.folder / "model", tmp_path / "m.onnx").status == 0
     saved = read_model(clinics.folder / "model")
-    columns = TableColumns.of([one.manifest for one in saved.received])
+    columns = table_columns([one.manifest for one in saved.received])
     X, _ = read_rows(clinics.folder / "west_test.csv", columns)
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     _, proba, weights = session.run(None, {"X": X})

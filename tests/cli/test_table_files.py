@@ -11,10 +11,16 @@ import numpy as np
 import pytest
 
 from anymix.cli import main
-from anymix.cli.table_files import STANDARD_INPUT, holding_input
-from anymix.cli.table_reader import TableColumns, count_rows, read_chunks, read_rows
-from anymix.cli.table_writer import writing
 from anymix.exceptions import AuditError, InputError
+from anymix.tables import (
+    STANDARD_INPUT,
+    TableColumns,
+    count_rows,
+    holding_input,
+    read_chunks,
+    read_rows,
+    writing,
+)
 
 AB = TableColumns(("a", "b"), "y", numeric_target=False)
 TEXT = 'a,b,y\n1,2.5,"yes, sir"\n-3e2,4,no\n0,0,""\n'

@@ -199,10 +199,11 @@ def _list_verbs(noun: str, verbs: list[str], rest: list[str]) -> int:
 
 def _run_command(command: str, rest: list[str]) -> int:
     from anymix.cli.console import Console
-    from anymix.cli.table_files import holding_input
+    from anymix.tables import CategoryWarning, holding_input
 
     args = build_parser(command).parse_args(rest)
     _check_one_input(args)
+    warnings.simplefilter("always", CategoryWarning)
     with holding_input():
         status: int = _part(command, "run")(args, Console(args.json, args.quiet))
     return status

@@ -6,18 +6,16 @@ import csv
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from anymix.cli.table_cells import TableColumns, check_there
 from anymix.exceptions import InputError, UsageError, quoted
-from anymix.exchange import ReceivedSource
+from anymix.exchange import Manifest, ReceivedSource, gaps_of
+from anymix.tables import FEW, TableColumns, check_there
 
-# A few whole numbers may well differ by chance.
-FEW = 10
 NAMED = re.compile(r"(.*[^a-z])?(id|ids|uid|uuid|guid|index|rowid)")
 CAMEL = re.compile(r".*[a-z]I[dD]")
 
@@ -115,10 +113,28 @@ def names_of(text: str) -> list[str]:
     return names
 
 
+def table_columns(manifests: Sequence[Manifest], target: str | None = None) -> TableColumns:
+    """Return the columns that sources which are alike take.
+
+    A cell may be empty where all of them allow it.
+    """
+    first = manifests[0]
+    whole = first.classes is not None and isinstance(first.classes[0], int)
+    names = tuple(feature.name for feature in first.features)
+    columns = TableColumns(names, target, first.is_text, first.classes is None or whole, whole)
+    coded = next((m.columns for m in manifests if m.columns is not None), None)
+    if coded is None:
+        return columns
+    allowed = zip(*(gaps_of(manifest.features) for manifest in manifests), strict=True)
+    return replace(
+        columns, categories=tuple(c.categories for c in coded), gaps=tuple(map(all, allowed))
+    )
+
+
 def columns_for(args: Namespace, received: Sequence[ReceivedSource]) -> TableColumns:
     """Return the columns that the sources take, which must agree with the options."""
     choice = Choice.of(args)
-    found = TableColumns.of([one.manifest for one in received], getattr(args, "target", None))
+    found = table_columns([one.manifest for one in received], getattr(args, "target", None))
     choice.check_features(found.features)
     return found
 

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from anymix.cli.argument_types import name
+from anymix.cli.chosen_columns import table_columns
 from anymix.cli.console import Console
 from anymix.cli.outputs import (
     add_force,
@@ -15,13 +16,12 @@ from anymix.cli.outputs import (
     check_suffix,
     output,
 )
-from anymix.cli.table_cells import TableColumns
-from anymix.cli.table_reader import read_rows
 from anymix.exceptions import UsageError
 from anymix.models import Exported, card_facts, export_model, read_model, summarise_folder
 from anymix.report import CardFacts, render_card
 from anymix.storage import write_folder
 from anymix.tables import Columns as Coding
+from anymix.tables import read_rows
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -86,7 +86,7 @@ def _export(args: Namespace) -> Exported:
     rows = None
     if args.rows is not None:
         received = read_model(args.model).received
-        rows, _ = read_rows(args.rows, TableColumns.of([one.manifest for one in received]))
+        rows, _ = read_rows(args.rows, table_columns([one.manifest for one in received]))
     return export_model(args.model, float32=args.float32, rows=rows)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from anymix.cli.argument_types import folder
+from anymix.cli.chosen_columns import table_columns
 from anymix.cli.console import Console
 from anymix.cli.outputs import check_apart
-from anymix.cli.table_reader import TableColumns
-from anymix.cli.table_reader import read_rows as read_table
 from anymix.engines import ADDRESS, write_app
 from anymix.exchange import ReceivedSource, read_alike
+from anymix.tables import read_rows as read_table
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -45,4 +45,4 @@ def run(args: Namespace, console: Console) -> int:
 
 def read_rows(path: str, received: Sequence[ReceivedSource], target: str) -> tuple[Any, Any]:
     """Read a site's table as the manifests of the sources describe it, for the app of a site."""
-    return read_table(path, TableColumns.of([one.manifest for one in received], target))
+    return read_table(path, table_columns([one.manifest for one in received], target))

@@ -15,7 +15,6 @@ from anymix.cli.argument_types import source_name, table
 from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.engine_option import DASK, asked
-from anymix.cli.table_reader import CHUNK_ROWS, Chunk, count_rows, read_chunks, read_rows
 from anymix.engines import ChunkedTrainingRows, RowSplit, Store, ThreadMap
 from anymix.exceptions import InputError, UsageError
 from anymix.exchange import (
@@ -28,6 +27,7 @@ from anymix.exchange import (
 )
 from anymix.models import rows_that_fit
 from anymix.sources import Tables
+from anymix.tables import CHUNK_ROWS, Chunk, count_rows, read_chunks, read_rows
 
 
 def add_held_out(parser: ArgumentParser) -> None:

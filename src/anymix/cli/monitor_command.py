@@ -8,10 +8,10 @@ from anymix.cli.argument_types import natural, share, table
 from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.outputs import saving
-from anymix.cli.table_reader import read_rows
 from anymix.exceptions import InputError, UsageError
 from anymix.models import add_record, read_model
 from anymix.monitor import Monitor, TrafficReport
+from anymix.tables import read_rows
 
 RESAMPLES = 500
 

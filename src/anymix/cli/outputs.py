@@ -9,11 +9,11 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from anymix.cli.table_files import STANDARD_INPUT
 from anymix.exceptions import InputError
 from anymix.exchange import MLFLOW_FILES
 from anymix.models import held
 from anymix.storage import is_stream, replacing
+from anymix.tables import STANDARD_INPUT
 
 
 def add_force(parser: ArgumentParser, what: str) -> None:

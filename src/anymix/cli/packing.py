@@ -26,8 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray, content_of
 from anymix.cli.streams import caution
-from anymix.cli.table_cells import quoted
-from anymix.cli.training_table import LEAST_ROWS, TrainingTable, read_training_rows
+from anymix.cli.training_table import TrainingTable, read_training_rows
 from anymix.core import SeenRows
 from anymix.densities import (
     ContrastiveDensity,
@@ -36,9 +35,10 @@ from anymix.densities import (
     Reference,
     ScaleWarning,
 )
-from anymix.exceptions import InputError, UsageError
+from anymix.exceptions import InputError, UsageError, quoted
 from anymix.exchange import THAT_WORK, ReceivedSource, read_sources, second_round_graph
 from anymix.sources import pool_of_others
+from anymix.tables import FEWEST_ROWS
 
 FEW_ROWS = 10_000
 KINDS = {
@@ -175,10 +175,10 @@ def _needs_reference(table: TrainingTable) -> str:
 
 def check_number_of_rows(args: Namespace, n: int) -> None:
     """Refuse so few rows that what is learned of them tells of each."""
-    if n < LEAST_ROWS:
+    if n < FEWEST_ROWS:
         raise InputError(
             args.rows,
-            f"has {n} rows; give {LEAST_ROWS} or more, as a folder of fewer would tell of single "
+            f"has {n} rows; give {FEWEST_ROWS} or more, as a folder of fewer would tell of single "
             "rows",
         )
 

@@ -16,11 +16,9 @@ from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.engine_option import DASK, add_engine, asked
 from anymix.cli.outputs import add_force, output
-from anymix.cli.table_cells import NO_ROWS
-from anymix.cli.table_reader import CHUNK_ROWS, Chunk, read_chunks
-from anymix.cli.table_writer import Writer, kind_to_write, writing
 from anymix.exceptions import InputError
 from anymix.models import read_model
+from anymix.tables import CHUNK_ROWS, NO_ROWS, Chunk, Writer, kind_to_write, read_chunks, writing
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -12,11 +12,12 @@ from anymix.cli.argument_types import count, name, natural, source_name, table
 from anymix.cli.chosen_columns import Choice, add_choice
 from anymix.cli.console import Console
 from anymix.cli.outputs import add_force, output
-from anymix.cli.training_table import LEAST_ROWS, read_training_table
+from anymix.cli.training_table import read_training_table
 from anymix.densities import Reference, Summary
 from anymix.exceptions import AuditError, InputError, MissingError
 from anymix.exchange import check_different, check_name, parse_json
 from anymix.storage import read_file
+from anymix.tables import FEWEST_ROWS
 
 T = TypeVar("T")
 SUMMARY, REFERENCE = "anymix summary", "anymix reference"
@@ -79,7 +80,7 @@ def add_summary_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--min-count",
         type=count,
-        default=LEAST_ROWS,
+        default=FEWEST_ROWS,
         help="leave out words and numbers that fewer rows than this have",
     )
     parser.add_argument(

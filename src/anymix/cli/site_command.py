@@ -13,9 +13,9 @@ from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.held_out import ask_sources
 from anymix.cli.outputs import add_force, output
-from anymix.cli.table_reader import read_rows
 from anymix.exchange import MIN_ROWS, SiteTable, bits_for_a_spy, read_alike
 from anymix.sources import warn_of_training_rows
+from anymix.tables import read_rows
 
 
 def add_evaluate_arguments(parser: ArgumentParser) -> None:

@@ -24,7 +24,7 @@ from anymix.estimators._display import index_of
 from anymix.estimators._input_warnings import warn_of_strange_words
 from anymix.exceptions import InputError
 from anymix.sources import Source, Tables
-from anymix.tables import is_gap
+from anymix.tables import is_missing
 
 FOLDS = Number(2, whole=True)
 
@@ -66,8 +66,8 @@ def is_text(X: Any) -> bool:
     if len(X) == 0:
         return False
     first = X.iloc[0] if hasattr(X, "iloc") else X[0]
-    if np.ndim(first) == 0 and is_gap(first):
-        first = next((value for value in X if np.ndim(value) or not is_gap(value)), first)
+    if np.ndim(first) == 0 and is_missing(first):
+        first = next((value for value in X if np.ndim(value) or not is_missing(value)), first)
     if isinstance(first, str):
         return True
     if isinstance(first, Mapping):
@@ -205,7 +205,7 @@ def check_domains(
     domain = column_or_1d(sample_domain)
     if domain.shape[0] != n:
         raise ValueError(f"sample_domain has {domain.shape[0]} entries for {n} rows.")
-    missing = [i for i, d in enumerate(domain.tolist()) if is_gap(d)]
+    missing = [i for i, d in enumerate(domain.tolist()) if is_missing(d)]
     if missing:
         raise ValueError(f"sample_domain is empty at row {missing[0]}; name every row's source.")
     if names is not None:
@@ -341,7 +341,7 @@ def check_complete_y(y: Any) -> None:
     if held.dtype.kind not in "fO" or held.ndim != 1:
         return
     for i, value in enumerate(held.tolist()):
-        if not isinstance(value, str) and is_gap(value):
+        if not isinstance(value, str) and is_missing(value):
             said = f"is empty ({value!r}) at row {i}; fill it in, or leave the row out"
             raise InputError("y", said)
 

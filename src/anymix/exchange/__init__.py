@@ -23,7 +23,6 @@ from anymix.exchange.manifest import (
     facts_of,
     gaps_of,
     is_label,
-    is_text,
     parse_json,
 )
 from anymix.exchange.onnx_graph import describe_graph, described_features, export_onnx, noted
@@ -97,7 +96,6 @@ __all__ = [
     "gaps_of",
     "is_label",
     "is_rounded",
-    "is_text",
     "join_sites",
     "load_arrays",
     "mlflow_files",

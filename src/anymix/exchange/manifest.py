@@ -22,7 +22,7 @@ from anymix.exceptions import AuditError, InputError, quoted
 from anymix.exchange.source_names import check_name
 from anymix.sources import Source
 from anymix.storage import MOST_MARKS, plain_json
-from anymix.tables import MOST_CATEGORIES, Column, Columns
+from anymix.tables import MOST_CATEGORIES, Column, Columns, is_text
 
 # A source of a model folder may have no density: one router serves all sources there.
 NONE = "none"
@@ -97,11 +97,6 @@ def exact(data: Any, record: type) -> dict[str, Any]:
     unknown = sorted(set(data) - names)
     check(not unknown, f"has the unknown entries {quoted(unknown)}")
     return dict(data)
-
-
-def is_text(value: Any, longest: int = 200) -> bool:
-    """Whether a name or a label may stand in a manifest: printable, not empty, not too long."""
-    return isinstance(value, str) and 0 < len(value) <= longest and value.isprintable()
 
 
 def is_label(value: Any) -> bool:

@@ -23,8 +23,8 @@ from anymix.estimators import (
     DistributionWeightedClassifier,
     DistributionWeightedRegressor,
 )
-from anymix.exchange import is_text
 from anymix.sources import ConsultingGain, CrossLoss, Seen
+from anymix.tables import is_text
 
 KIND, SCHEMA = "anymix model", 4
 SETTINGS = ("objective", "shrinkage", "eta", "calibrate", "cv", "confidence", "skip_below")

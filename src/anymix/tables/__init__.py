@@ -1,21 +1,54 @@
-"""Data in: column types, categories and missing values."""
+"""Data in: column types, categories and missing values of frames and of CSV, Parquet and NPZ."""
 
-from anymix.tables.columns import (
-    MISSING_WORDS,
-    MOST_CATEGORIES,
-    Column,
-    Columns,
-    is_gap,
-    numbers_of,
-    words_of,
+from anymix.tables.cells import NO_ROWS, is_missing, is_text, whole_labels
+from anymix.tables.column_types import FEW, FEWEST_ROWS, survey_columns
+from anymix.tables.columns import MOST_CATEGORIES, Column, Columns, numbers_of, words_of
+from anymix.tables.table_columns import (
+    CategoryWarning,
+    Encoder,
+    TableColumns,
+    check_once,
+    check_there,
 )
+from anymix.tables.table_files import STANDARD_INPUT, holding_input, kind_of
+from anymix.tables.table_reader import (
+    CHUNK_ROWS,
+    Chunk,
+    count_rows,
+    names_in,
+    read_chunks,
+    read_rows,
+)
+from anymix.tables.table_writer import Writer, kind_to_write, writing
 
 __all__ = [
-    "MISSING_WORDS",
+    "CHUNK_ROWS",
+    "FEW",
+    "FEWEST_ROWS",
     "MOST_CATEGORIES",
+    "NO_ROWS",
+    "STANDARD_INPUT",
+    "CategoryWarning",
+    "Chunk",
     "Column",
     "Columns",
-    "is_gap",
+    "Encoder",
+    "TableColumns",
+    "Writer",
+    "check_once",
+    "check_there",
+    "count_rows",
+    "holding_input",
+    "is_missing",
+    "is_text",
+    "kind_of",
+    "kind_to_write",
+    "names_in",
     "numbers_of",
+    "read_chunks",
+    "read_rows",
+    "survey_columns",
+    "whole_labels",
     "words_of",
+    "writing",
 ]

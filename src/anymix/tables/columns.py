@@ -1,7 +1,8 @@
 """What the columns of a table are, and the table as plain numbers: one coding for all who use it.
 
-Numbers and booleans stay numbers, words become codes 0, 1, ... of their categories, and a gap, like
-a category that was never seen, is NaN.  Trees, densities and ONNX graphs take it from there.
+Numbers and booleans stay numbers, words become codes 0, 1, ... of their categories, and a missing
+value, like a category that was never seen, is NaN.  Trees, densities and ONNX graphs take it from
+there.
 """
 
 from __future__ import annotations
@@ -17,11 +18,10 @@ from numpy.typing import NDArray
 from anymix._arrays import FloatArray, n_rows
 from anymix._parameters import nearest
 from anymix.exceptions import InputError
+from anymix.tables.cells import is_missing, words_in
 
-# Boosted trees tell so many categories of a column apart; rarer ones are gaps.
+# Boosted trees tell so many categories of a column apart; rarer ones are missing values.
 MOST_CATEGORIES = 200
-# How people write in a column of numbers that there is none, in small letters.
-MISSING_WORDS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 # Dates and times, by the letter of their numpy type.
 DATES = "mM"
 
@@ -196,53 +196,20 @@ def numbers_of(values: Any) -> FloatArray | None:
     if hasattr(values.dtype, "categories"):
         return None
     words = [value for value in held if isinstance(value, str | bytes)]
-    if words and (len(words) == len(held) or not all(map(_is_missing_word, words))):
+    if words and (len(words) == len(held) or not all(is_missing(w, number=True) for w in words)):
         return None
     try:
-        return np.array(
-            [np.nan if isinstance(value, str) or is_gap(value) else float(value) for value in held]
-        )
+        missing = [isinstance(value, str) or is_missing(value) for value in held]
+        numbers = zip(held, missing, strict=True)
+        return np.array([np.nan if skip else float(value) for value, skip in numbers])
     except (TypeError, ValueError):
         return None
 
 
-def _is_missing_word(word: str | bytes) -> bool:
-    return isinstance(word, str) and word.strip().casefold() in MISSING_WORDS
-
-
-def is_gap(value: Any) -> bool:
-    """Whether a value stands for one that is not there: None, NaN, NaT, NA.
-
-    Examples
-    --------
-    >>> [is_gap(value) for value in (None, float("nan"), 0, "")]
-    [True, True, False, True]
-    """
-    if isinstance(value, str):
-        return not value
-    return value is None or str(value) in ("nan", "NaT", "<NA>")
-
-
 def words_of(values: Any, name: str | None = None) -> list[str | None]:
-    """Return a column as words, None for its gaps; whole numbers have no point."""
+    """Return a column as words, None for missing values; whole numbers have no point."""
     where = "a column" if name is None else f"column {name!r}"
-    held = np.asarray(values, dtype=object)
-    return [None if is_gap(value) else _word(value, where) for value in held]
-
-
-def _word(value: Any, where: str) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if hasattr(value, "isoformat"):
-        raise InputError(where, "holds dates; turn them into numbers, or leave it out")
-    if isinstance(value, dict | list | tuple | set):
-        kind = type(value).__name__
-        raise TypeError(
-            f"in a table each argument must be a string or a number; {where} holds a {kind}."
-        )
-    return str(value)
+    return words_in(np.asarray(values, dtype=object), where)
 
 
 def _encoded(column: Column, values: Any) -> FloatArray:
@@ -253,7 +220,7 @@ def _encoded(column: Column, values: Any) -> FloatArray:
             values = np.asarray(values, dtype=object)
         numbers = numbers_of(values)
         if numbers is None:
-            word = next((word for word in values if not is_gap(word)), "")
+            word = next((word for word in values if not is_missing(word)), "")
             raise InputError(
                 f"column {column.name!r}", f"holds {word!r:.60}, where numbers were learned from"
             )

@@ -7,13 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anymix.cli.table_cells import Encoder, TableColumns
-from anymix.cli.table_reader import read_chunks, read_rows
-from anymix.cli.training_table import look_at
+from anymix.cli.chosen_columns import table_columns
 from anymix.exceptions import AuditError
 from anymix.exchange.manifest import Feature, MixedFeature, parse_manifest
-from anymix.tables import Column
-from anymix.tables import Columns as Coding
+from anymix.tables import (
+    CategoryWarning,
+    Column,
+    Encoder,
+    TableColumns,
+    read_chunks,
+    read_rows,
+    survey_columns,
+)
 
 NAN = np.nan
 WANTED = TableColumns(("age", "sex"), categories=(None, ("f", "m")), gaps=(True, True))
@@ -77,12 +82,12 @@ def test_what_was_refused_among_numbers_still_is(tmp_path, line, words):
         read_rows(_csv(tmp_path, f"age,sex\n1,f\n{line}\n"), WANTED)
 
 
-def test_words_that_were_never_seen_are_gaps_and_said_once(tmp_path, capsys):
+def test_words_that_were_never_seen_are_gaps_and_said_once(tmp_path):
     path = _csv(tmp_path, "age,sex\n1,f\n2,x\n3,y\n")
-    chunks = list(read_chunks(path, STRICT, 1))
+    with pytest.warns(CategoryWarning) as warned:
+        chunks = list(read_chunks(path, STRICT, 1))
     np.testing.assert_array_equal([c.X[0, 1] for c in chunks], [0, NAN, NAN])
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
+    (said,) = (str(each.message) for each in warned)
     assert "column 'sex' has 2 cells with a word that is no category of it, such as 'x'" in said
     with pytest.raises(ValueError, match="row 1: column 'sex' has no word"):
         read_rows(_csv(tmp_path, "age,sex\n1,\n"), STRICT)
@@ -106,19 +111,21 @@ def test_codes_that_are_none_are_refused(tmp_path, code):
 
 def test_a_long_text_that_many_rows_share_is_not_unpacked(tmp_path):
     """Once for all its rows: the same object, however often the file repeats it."""
-    from anymix.cli.binary_rows import read_parquet
+    from anymix.tables.parquet_rows import read_parquet
 
     long = pa.array(["x" * 1000] * 50).dictionary_encode()
     pq.write_table(pa.table({"age": [1.0] * 50, "sex": long}), tmp_path / "t.parquet")
-    ((parts, *_),) = read_parquet(tmp_path / "t.parquet", WANTED, 100)
-    assert len({id(word) for word in parts[1]}) == 1
+    ((cells, _),) = read_parquet(tmp_path / "t.parquet", WANTED, 100)
+    assert len(cells["sex"].dictionary) == 1
 
 
 # --- kinds of the columns of a training table ---------------------------------------------------
 
 
 def _kinds(tmp_path, cells, **options):
-    return look_at(_csv(tmp_path, "c\n" + "".join(f"{cell}\n" for cell in cells)), ["c"], **options)
+    path = _csv(tmp_path, "c\n" + "".join(f"{cell}\n" for cell in cells))
+    (survey,) = survey_columns(path, ["c"], **options)
+    return survey
 
 
 @pytest.mark.parametrize(
@@ -135,7 +142,7 @@ def _kinds(tmp_path, cells, **options):
     ],
 )
 def test_kinds_of_columns(tmp_path, cells, categories):
-    assert _kinds(tmp_path, cells).coding == Coding((Column("c", categories),))
+    assert _kinds(tmp_path, cells).column == Column("c", categories)
 
 
 @pytest.mark.parametrize(
@@ -156,13 +163,13 @@ def test_columns_that_are_neither_numbers_nor_words(tmp_path, cells, words):
 
 
 def test_columns_that_say_nothing_are_noted(tmp_path):
-    assert _kinds(tmp_path, ['""', "NA"]).notes == ("column 'c' is empty in all rows.",)
-    assert _kinds(tmp_path, ["3", "3.0"]).notes == (
+    assert _kinds(tmp_path, ['""', "NA"]).notes() == ["column 'c' is empty in all rows."]
+    assert _kinds(tmp_path, ["3", "3.0"]).notes() == [
         "column 'c' is the same in all rows that have it.",
-    )
-    (note,) = _kinds(tmp_path, ["f"] * 5 + ["m"] * 5 + ["rare", "rarer"]).notes
+    ]
+    (note,) = _kinds(tmp_path, ["f"] * 5 + ["m"] * 5 + ["rare", "rarer"]).notes()
     assert note.startswith("column 'c' has 2 words of fewer than 5 rows, which are not listed")
-    assert not _kinds(tmp_path, ["f"] * 2 + ["m"] * 2, least=2).notes
+    assert not _kinds(tmp_path, ["f"] * 2 + ["m"] * 2, least=2).notes()
 
 
 # --- the manifest -------------------------------------------------------------------------------
@@ -170,8 +177,10 @@ def test_columns_that_say_nothing_are_noted(tmp_path):
 
 def test_sentences_name_the_column(tmp_path):
     encoder = Encoder(tmp_path / "t.csv", WANTED)
-    encoder.encode([["1"], ["x"]], 1)
-    assert encoder.sentences() == [
+    encoder.encode({"age": pa.array(["1"]), "sex": pa.array(["x"])}, 1)
+    with pytest.warns(CategoryWarning) as warned:
+        encoder.warn()
+    assert [str(each.message) for each in warned] == [
         f"{tmp_path / 't.csv'}: column 'sex' has 1 cell with a word that is no category of it, "
         "such as 'x'; read as empty."
     ]
@@ -183,10 +192,10 @@ def test_columns_are_those_that_all_sources_allow():
     plain = [{"name": "a", "dtype": "float32"}]
     open_, shut = ([{**plain[0], "categories": None, "gaps": gaps}] for gaps in (True, False))
     parsed = [parse_manifest(manifest_with(features)) for features in (open_, shut, plain)]
-    assert not TableColumns.of([parsed[2]]).mixed
-    assert TableColumns.of([parsed[0]]).gaps == (True,)
+    assert not table_columns([parsed[2]]).mixed
+    assert table_columns([parsed[0]]).gaps == (True,)
     for others in ([parsed[1]], [parsed[2]]):
-        found = TableColumns.of([parsed[0], *others])
+        found = table_columns([parsed[0], *others])
         assert (found.mixed, found.gaps, found.categories) == (True, (False,), (None,))
     assert parsed[2].features == (Feature("a", "float32"),)
     assert parsed[0].features == (MixedFeature("a", "float32", None, True),)

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anymix.cli.table_reader import TableColumns, read_chunks, read_rows
 from anymix.exceptions import AuditError, InputError
+from anymix.tables import TableColumns, read_chunks, read_rows
 
 LABELS = TableColumns(("a",), "y", numeric_target=False)
 DOCUMENTS = TableColumns(("t",), text=True)

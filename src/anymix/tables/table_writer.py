@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.cli.table_files import GIVE, STANDARD_INPUT, TEXTS, kind_of
 from anymix.exceptions import InputError
 from anymix.storage import is_stream, need
+from anymix.tables.table_files import GIVE, STANDARD_INPUT, TEXTS, kind_of
 
 # Arrays, and columns of pyarrow that are carried over as they are.
 Columns = Mapping[str, Any]

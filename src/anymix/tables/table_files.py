@@ -13,7 +13,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,6 +36,8 @@ WIDE = (
 # Below this a table is read whatever its file says; above it the file must have bytes to show.
 MODEST_BYTES = 2**28
 MOST_SWELLING = 100  # of what gzip and zip pack
+# A row of 100 000 numbers has 2 MB; a file without line breaks may have any number.
+LINE_BYTES = 2**24
 
 
 def kind_of(path: str | Path) -> str:
@@ -109,26 +111,44 @@ def _spooled() -> Path:
     return Path(_spools[-1].name, "rows")
 
 
-@dataclass
-class Text:
+class TextLines:
     """A table of lines that is open; `mark` stands between its columns, "" if nobody told.
 
     Lines are UTF-8; if that fails before a line has shown it, all are Windows-1252.
     """
 
-    lines: BinaryIO
-    mark: str
-    file: BinaryIO
-    size: int
-    encoding: str | None = None
+    def __init__(self, path: Path, lines: BinaryIO, mark: str, file: BinaryIO, size: int):
+        self.path, self.lines, self.mark, self.file, self.size = path, lines, mark, file, size
+        self.encoding: str | None = None
+        self.row = 1
 
     @property
     def share(self) -> float:
         """How much of the file is read."""
         return self.file.tell() / max(self.size, 1)
 
+    def line(self, where: str) -> bytes:
+        """Read a line, which may not be too long."""
+        line = self.lines.readline(LINE_BYTES + 1)
+        if len(line) > LINE_BYTES:
+            raise InputError(
+                where, f"is over {LINE_BYTES >> 20} MB long; write a line for each row"
+            )
+        return line
+
+    def rows(self, blank: bytes) -> Iterator[str]:
+        """Yield lines with their ends; what is `blank` up to the end of the file is none."""
+        while line := self.line(where := f"{self.path}, row {self.row}: the text"):
+            if not line.strip(blank):
+                # Among rows it is a fault, so that nobody will ask for those that follow it.
+                rest = iter(partial(self.lines.read, 2**16), b"")
+                if not any(part.strip(blank) for part in rest):
+                    return
+            self.row += 1
+            yield self.decode(where, line)
+
     def decode(self, where: str, line: bytes) -> str:
-        """Decode a line, without its end."""
+        """Decode a line."""
         try:
             text = line.decode(self.encoding or "utf-8")
         except UnicodeDecodeError as error:
@@ -142,11 +162,11 @@ class Text:
             raise InputError(where, "holds a NUL byte; save the table as UTF-8")
         if self.encoding is None and not line.isascii():
             self.encoding = "utf-8"
-        return text.rstrip("\r\n")
+        return text
 
 
 @contextmanager
-def open_text(path: Path) -> Iterator[Text]:
+def open_text(path: Path) -> Iterator[TextLines]:
     """Open a table of lines, and unpack it on the way if it is compressed."""
     kind = kind_of(path)
     with open_table(path) as file:
@@ -157,7 +177,7 @@ def open_text(path: Path) -> Iterator[Text]:
         encoding = next((name for bom, name in WIDE if mark.startswith(bom)), None)
         if encoding is not None:
             lines = io.BufferedReader(_Recoded(path, lines, encoding))
-        yield Text(lines, "" if path == STANDARD_INPUT else TEXTS[kind], file, size)
+        yield TextLines(path, lines, "" if path == STANDARD_INPUT else TEXTS[kind], file, size)
 
 
 class _Recoded(io.RawIOBase):

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from anymix.cli.table_reader import TableColumns, read_chunks, read_rows
-from anymix.cli.table_writer import writing
 from anymix.exceptions import InputError
 from anymix.storage import replacing
+from anymix.tables import TableColumns, read_chunks, read_rows, writing
 
 AB = TableColumns(("a", "b"), "y")
 finite = st.floats(allow_nan=False, allow_infinity=False)

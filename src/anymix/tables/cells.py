@@ -1,0 +1,276 @@
+"""What a cell holds: a missing value, a number, a label or a word; one definition for all tables.
+
+Faults name file, row and column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anymix._arrays import FloatArray
+from anymix.exceptions import InputError, quoted
+from anymix.storage import need
+
+# How people write in a column of numbers that there is none, in small letters.
+MISSING_WORDS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
+BOOLEANS = {"false": 0.0, "true": 1.0}
+NO_ROWS = "has no rows; give a table with rows below its header"
+FILL_IN = "fill it in or leave the row out"
+INFINITE = f"holds a number that is infinite; {FILL_IN}"
+NOT_A_NUMBER = (
+    "which is not a number; write numbers with a point, or leave the column out by --drop where "
+    "sources are packed"
+)
+NO_LABEL = (
+    "which is not a number; write numbers with a point, name the column with the label by "
+    "--target, or pack with --task classification if it holds words"
+)
+INEXACT = (
+    "a whole number of more than 53 bits, which would be rounded; divide it or, if it numbers the "
+    "rows, name the column by --id where sources are packed"
+)
+LONGEST_LABEL = 200
+TOO_LONG = f"holds a label of over {LONGEST_LABEL} characters; rename it"
+# Whole numbers up to here are float64 without loss.
+EXACT = 2**53
+WHOLE = re.compile(r"[+-]?[0-9]+")
+LABEL = re.compile(r"0|-?[1-9][0-9]{0,14}")
+# Codes, such as 007, are not the number that they look like.
+CODE = re.compile(r"\+.*|-?0[0-9].*")
+
+
+def fail(path: Path, row: int, name: str, cause: str) -> NoReturn:
+    """Name the place of a fault."""
+    raise InputError(f"{path}, row {row}: column {quoted(name)}", cause)
+
+
+def is_missing(value: Any, number: bool = False) -> bool:
+    """Whether a value is missing: None, NaN, NaT, NA and blank text; "NA" too among numbers.
+
+    Examples
+    --------
+    >>> [is_missing(value) for value in (None, float("nan"), 0, " ", "NA")]
+    [True, True, False, True, False]
+    >>> is_missing("NA", number=True)
+    True
+    """
+    if isinstance(value, str):
+        word = value.strip()
+        return not word or (number and word.casefold() in MISSING_WORDS)
+    return value is None or str(value) in ("nan", "NaT", "<NA>")
+
+
+def number_in(value: Any, booleans: bool = True) -> float:
+    """Return a cell as a number: NaN for a missing value, 1 and 0 for true and false.
+
+    Text must be plain digits: no underscores, no digits of other scripts.  A ValueError says what
+    is wrong, in words that can follow the name of the column; one that names INEXACT tells of a
+    number that would be rounded.
+
+    Examples
+    --------
+    >>> number_in(" 1.5"), number_in("NA"), number_in("True"), number_in(None)
+    (1.5, nan, 1.0, nan)
+    >>> number_in("1_000")
+    Traceback (most recent call last):
+    ...
+    ValueError: holds '1_000', which is not a number; ...
+    """
+    if is_missing(value, number=True):
+        return np.nan
+    number = np.nan
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if booleans and word in BOOLEANS:
+            return BOOLEANS[word]
+        value_is_plain = value.isascii() and "_" not in value and "\0" not in value
+    else:
+        value_is_plain = True
+    if value_is_plain:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            pass
+        except OverflowError:
+            number = np.inf
+    if np.isnan(number):
+        raise ValueError(f"holds {quoted(value)}, {NOT_A_NUMBER}")
+    if np.isinf(number):
+        raise ValueError(INFINITE)
+    if abs(number) >= EXACT and _whole(value) not in (None, int(number)):
+        raise ValueError(f"holds {quoted(value)}, {INEXACT}")
+    return number
+
+
+def _whole(value: Any) -> int | None:
+    """Return the whole number that was meant; None for one that was written as a fraction."""
+    if isinstance(value, str):
+        return int(value) if WHOLE.fullmatch(value.strip()) else None
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else None
+    return int(value) if isinstance(value, int) else None
+
+
+def numbers_in(
+    path: Path, name: str, column: Any, row: int, booleans: bool = True
+) -> NDArray[np.float64]:
+    """Return a column of pyarrow as numbers, NaN where missing; `row` is that of its first cell.
+
+    Those that are written oddly or could be rounded are looked at one by one.
+    """
+    numbers = _quick_numbers(column)
+    if numbers is not None:
+        return numbers
+    known: dict[Any, float] = {}
+    for i, value in enumerate(values := column.to_pylist()):
+        if value not in known:
+            try:
+                known[value] = number_in(value, booleans)
+            except ValueError as error:
+                fail(path, row + i, name, str(error))
+    return np.array([known[value] for value in values], dtype=np.float64)
+
+
+def _quick_numbers(column: Any) -> FloatArray | None:
+    """Return what pyarrow reads as numbers without loss; None if a cell must be looked at."""
+    pyarrow, compute = need("pyarrow"), need("pyarrow.compute")
+    exact = pyarrow.types.is_floating(column.type)
+    if pyarrow.types.is_string(column.type):
+        try:
+            column = compute.cast(column, pyarrow.float64())
+        except pyarrow.ArrowInvalid:
+            trimmed = compute.ascii_trim_whitespace(column)
+            missing = compute.is_in(compute.utf8_lower(trimmed), pyarrow.array(MISSING_WORDS))
+            try:
+                kept = compute.if_else(missing, pyarrow.scalar(None, pyarrow.string()), trimmed)
+                column = compute.cast(kept, pyarrow.float64())
+            except pyarrow.ArrowInvalid:
+                return None
+    elif not exact and not pyarrow.types.is_integer(column.type):
+        return None
+    numbers = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    too_large = np.isinf(numbers) if exact else np.abs(numbers) >= EXACT
+    return None if too_large.any() else numbers
+
+
+def words_in(values: Any, where: str = "a column") -> list[str | None]:
+    """Return cells as words, None for missing ones; whole numbers have no point."""
+    return [None if is_missing(value) else _word(value, where) for value in values]
+
+
+def _word(value: Any, where: str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if hasattr(value, "isoformat"):
+        raise InputError(where, "holds dates; turn them into numbers, or leave it out")
+    if isinstance(value, dict | list | tuple | set):
+        kind = type(value).__name__
+        raise TypeError(
+            f"in a table each argument must be a string or a number; {where} holds a {kind}."
+        )
+    return str(value)
+
+
+def without_point(word: str | None) -> str | None:
+    """Write a whole number without its point: tables with missing values have 1.0 for 1."""
+    if word is None:
+        return None
+    whole, point, rest = word.partition(".")
+    return whole if point and whole.isdigit() and not rest.strip("0") else word
+
+
+def target_numbers(path: Path, name: str, y: Any, row: int, whole: bool) -> NDArray[np.float64]:
+    """Return labels that are numbers; if they are `whole`, codes such as 007 are refused."""
+    values = y.tolist()
+    _refuse(path, name, values, row, lambda v: is_missing(v, number=True), _no_label)
+    if whole:
+        _refuse(path, name, values, row, _is_code, _about_code)
+    numbers: dict[Any, float] = {}
+    for value in dict.fromkeys(values):
+        try:
+            numbers[value] = number_in(value, booleans=False)
+        except ValueError as error:
+            inexact = INEXACT in str(error)
+            cause = str(error) if inexact else f"holds {quoted(value)}, {NO_LABEL}"
+            fail(path, row + values.index(value), name, cause)
+    return np.array([numbers[value] for value in values])
+
+
+def target_words(path: Path, name: str, y: Any, row: int) -> NDArray[Any]:
+    """Return labels that are words."""
+    values = y.tolist()
+    _refuse(path, name, values, row, is_missing, _no_label)
+    words = y.astype(str).tolist() if isinstance(y, np.ndarray) else list(map(str, values))
+    # numpy would drop a NUL at the end of a word, and give each label the room of the longest.
+    _refuse(path, name, words, row, lambda w: "\0" in w, lambda _: "holds a NUL byte; remove it")
+    _refuse(path, name, words, row, lambda w: len(w) > LONGEST_LABEL, lambda _: TOO_LONG)
+    return np.array(words, dtype=str)
+
+
+def _refuse(
+    path: Path,
+    name: str,
+    values: Sequence[Any],
+    row: int,
+    wrong: Callable[[Any], bool],
+    cause: Callable[[Any], str],
+) -> None:
+    for value in dict.fromkeys(values):
+        if wrong(value):
+            fail(path, row + values.index(value), name, cause(value))
+
+
+def _no_label(_: Any) -> str:
+    return f"has no label; {FILL_IN}"
+
+
+def _is_code(value: Any) -> bool:
+    return isinstance(value, str) and CODE.fullmatch(value.strip()) is not None
+
+
+def _about_code(value: str) -> str:
+    return f"holds {quoted(value)}; the sources' labels are whole numbers, so write them alike"
+
+
+def whole_labels(words: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as whole numbers if each is written as one, and else as they are.
+
+    "1" and "01" may be two labels, so they stay words; so does all of their column.
+
+    Examples
+    --------
+    >>> whole_labels(np.array(["1", "-2"])).tolist(), whole_labels(np.array(["1", "01"])).tolist()
+    ([1, -2], ['1', '01'])
+    """
+    stripped = [word.strip() for word in words.tolist()]
+    if all(LABEL.fullmatch(word) for word in stripped):
+        return np.array([int(word) for word in stripped], dtype=np.int64)
+    return words
+
+
+def check_finite(path: Path, name: str, numbers: FloatArray, row: int) -> None:
+    """Refuse a missing or infinite number."""
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if bad.size:
+        missing = np.isnan(numbers[bad[0]])
+        fail(path, row + int(bad[0]), name, f"has no number; {FILL_IN}" if missing else INFINITE)
+
+
+def is_text(value: Any, longest: int = LONGEST_LABEL) -> bool:
+    """Whether a value may name a column, a category or a label: printable, not empty, not long.
+
+    Examples
+    --------
+    >>> is_text("age"), is_text(""), is_text("a" * 201)
+    (True, False, False)
+    """
+    return isinstance(value, str) and 0 < len(value) <= longest and value.isprintable()

@@ -1,0 +1,157 @@
+"""Rows of Parquet files; what would be changed on the way is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from anymix.exceptions import InputError, one_line
+from anymix.storage import need
+from anymix.tables.cells import LONGEST_LABEL, TOO_LONG
+from anymix.tables.table_columns import TableColumns, check_there
+from anymix.tables.table_files import check_swelling, open_table, size_of
+
+# Runs of equal values take next to nothing in a Parquet file, so an honest one may swell a lot.
+PARQUET_SWELLING = 1000
+NUMBERS = ("numbers", "decimals", "booleans", "nulls")
+LABELS = (*NUMBERS, "text")
+IDS = (*LABELS, "dates or times")
+# Kinds of columns, by pyarrow's own names of the tests.
+COLUMN_KINDS = {
+    "numbers": ("integer", "floating"),
+    "decimals": ("decimal",),
+    "booleans": ("boolean",),
+    "nulls": ("null",),
+    "text": ("string", "large_string", "string_view"),
+    "dates or times": ("temporal",),
+    "lists or structs": ("nested",),
+    "bytes": ("binary", "large_binary", "fixed_size_binary"),
+}
+REMEDIES = {
+    "dates or times": "; turn them into numbers first, such as days since a day of your choice",
+    "lists or structs": "; give each of their parts a column of its own",
+    "text": "; turn it into numbers first, or leave the column out by --drop",
+}
+
+
+@contextmanager
+def open_parquet(path: Path, texts: Sequence[str] = ()) -> Iterator[Any]:
+    """Open a Parquet file; what is wrong with it is said in a sentence.
+
+    The columns `texts` are read as dictionaries: a text that stands in the file once is not
+    unpacked for each row that has it.
+    """
+    pyarrow, parquet = need("pyarrow"), need("pyarrow.parquet")
+    with open_table(path) as file:
+        try:
+            # With buffers all that was read would stay in memory until the end.
+            opened = parquet.ParquetFile(file, read_dictionary=list(texts), pre_buffer=False)
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
+            raise InputError(
+                path, "is not a Parquet file; write it anew, or name it by what it is"
+            ) from error
+        yield opened
+
+
+def count_parquet(path: Path) -> int:
+    """Return how many rows a file says it has."""
+    with open_parquet(path) as file:
+        return int(file.metadata.num_rows)
+
+
+def read_parquet(
+    path: Path, columns: TableColumns, size: int
+) -> Iterator[tuple[dict[str, Any], float]]:
+    """Yield columns by name, for up to `size` rows, and the share of the file that is read.
+
+    Features that hold words keep their dictionary; all else is unpacked, once it was weighed.
+    """
+    with open_parquet(path) as file:
+        check_there(path, columns.wanted, file.schema_arrow.names, columns.target)
+        texts = _texts(path, columns, file.schema_arrow)
+    with open_parquet(path, texts) as file:
+        n_rows, done = max(file.metadata.num_rows, 1), 0
+        n_bytes, on_disk = 8 * n_rows * len(columns.wanted), size_of(path)
+        check_swelling(path, n_bytes // 8, on_disk, PARQUET_SWELLING)
+        for batch in _batches(path, file, size, columns.wanted):
+            n_bytes += _length_of_texts(columns, batch)
+            longest = _longest_label(path, columns, batch)
+            # An array of labels gives each the room of the longest, 4 bytes for a character.
+            room = n_bytes // 8 + n_rows * longest // 2
+            check_swelling(path, room, on_disk, PARQUET_SWELLING)
+            done += batch.num_rows
+            kept = columns.categorical
+            yield (
+                {
+                    name: column.dictionary_decode()
+                    if need("pyarrow").types.is_dictionary(column.type) and name not in kept
+                    else column
+                    for name, column in zip(batch.schema.names, batch.columns, strict=True)
+                },
+                done / n_rows,
+            )
+
+
+def _texts(path: Path, columns: TableColumns, schema: Any) -> list[str]:
+    """Name the columns that hold text; one of a kind that cannot be used is never unpacked."""
+    features: tuple[str, ...] = ("text",) if columns.text else NUMBERS
+    allowed = dict.fromkeys(columns.features, features)
+    allowed |= dict.fromkeys(columns.categorical, LABELS)
+    allowed |= {} if columns.target is None else {columns.target: LABELS}
+    allowed |= {} if columns.id is None else {columns.id: IDS}
+    texts = []
+    for name, kinds in allowed.items():
+        kind = _kind(schema.field(name).type)
+        if kind not in kinds:
+            wanted = {("text",): "text", NUMBERS: "numbers"}.get(kinds, "numbers or labels")
+            remedy = REMEDIES.get(kind, "")
+            raise InputError(
+                f"{path}: column {name!r}", f"does not hold {wanted} but {kind}{remedy}"
+            )
+        texts += [name] * (kind == "text")
+    return texts
+
+
+def _kind(arrow_type: Any) -> str:
+    """Say what a type of pyarrow is, or what its dictionary holds."""
+    types = need("pyarrow").types
+    if types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type
+    tests = ((kind, test) for kind, names in COLUMN_KINDS.items() for test in names)
+    there = ((kind, getattr(types, f"is_{test}", None)) for kind, test in tests)
+    return next((kind for kind, test in there if test and test(arrow_type)), "values")
+
+
+def _batches(path: Path, file: Any, size: int, names: list[str]) -> Iterator[Any]:
+    try:
+        yield from file.iter_batches(batch_size=size, columns=names)
+    except (need("pyarrow").ArrowException, OSError) as error:
+        cause = one_line(str(error).strip().split("\n")[0])[:200].rstrip(".")
+        raise InputError(path, f"cannot be read as Parquet: {cause}; write it anew") from error
+
+
+def _length_of_texts(columns: TableColumns, batch: Any) -> int:
+    """Return how many bytes the documents and ids of a batch would take."""
+    compute, total = need("pyarrow.compute"), 0
+    for name in (columns.features[0] if columns.text else None, columns.id):
+        if name is not None and _is_text_dictionary(column := batch.column(name)):
+            lengths = compute.binary_length(column.dictionary).take(column.indices)
+            total += compute.sum(lengths).as_py() or 0
+    return total
+
+
+def _longest_label(path: Path, columns: TableColumns, batch: Any) -> int:
+    """Return how many characters the longest label has, if labels are text."""
+    if columns.target is None or not _is_text_dictionary(batch.column(columns.target)):
+        return 0
+    compute, labels = need("pyarrow.compute"), batch.column(columns.target).dictionary
+    longest = int(compute.max(compute.utf8_length(labels)).as_py() or 0)
+    if longest > LONGEST_LABEL:
+        raise InputError(f"{path}: column {columns.target!r}", TOO_LONG)
+    return longest
+
+
+def _is_text_dictionary(column: Any) -> bool:
+    return need("pyarrow").types.is_dictionary(column.type) and _kind(column.type) == "text"

@@ -1,0 +1,175 @@
+"""Which columns of a table are read, and as what: features, target and ids, coded as numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anymix._arrays import FloatArray
+from anymix._parameters import did_you_mean
+from anymix.exceptions import InputError, quoted
+from anymix.storage import need
+from anymix.tables.cells import (
+    FILL_IN,
+    check_finite,
+    fail,
+    is_missing,
+    numbers_in,
+    without_point,
+    words_in,
+)
+
+Words = tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """Which columns hold the features and, if any, the target.
+
+    `text` if the features hold documents; the target holds numbers, or labels that are whole
+    numbers, or else words.  A table that is `mixed` has for each feature its categories, None for
+    numbers, and whether a cell may be empty.  The column `id` is read as it is written.
+    """
+
+    features: tuple[str, ...]
+    target: str | None = None
+    text: bool = False
+    numeric_target: bool = True
+    whole_target: bool = False
+    categories: tuple[Words, ...] = ()
+    gaps: tuple[bool, ...] = ()
+    id: str | None = None
+
+    @property
+    def mixed(self) -> bool:
+        """Whether categories or missing values are to be met."""
+        return bool(self.gaps)
+
+    @property
+    def categorical(self) -> list[str]:
+        """The features that hold words."""
+        named = zip(self.features, self.categories, strict=self.mixed)
+        return [name for name, words in named if words is not None]
+
+    @property
+    def wanted(self) -> list[str]:
+        """All columns to be read."""
+        return [*self.features, *(name for name in (self.target, self.id) if name is not None)]
+
+
+def check_there(
+    path: Path, wanted: Sequence[str], there: Sequence[str], target: str | None = None
+) -> None:
+    """Refuse a table that lacks a column, or has it twice."""
+    times = Counter(there)
+    for name in wanted:
+        if name not in times:
+            shown = ", ".join(map(quoted, there[:8])) + (", ..." if len(there) > 8 else "")
+            remedy = "; name the column with the label by --target" if name == target else ""
+            if name in (other.strip() for other in there):
+                remedy = "; write its name in the header without blanks around it"
+            # Names that nobody types are not looked at.
+            typed = [other for other in there[:1000] if len(other) <= 60 and other.strip() != name]
+            it = f"{meant} It" if (meant := did_you_mean(name[:60], typed)) else "; it"
+            raise InputError(path, f"has no column {quoted(name)}{it} has {shown[:400]}{remedy}")
+        if times[name] > 1:
+            check_once(path, there)
+
+
+def check_once(path: Path | str, names: Sequence[str]) -> None:
+    """Refuse names of columns that are not different."""
+    for name, times in Counter(names).most_common(1):
+        if times > 1:
+            raise InputError(
+                path, f"has {times} columns named {quoted(name)}; rename or drop all but one"
+            )
+
+
+class CategoryWarning(UserWarning):
+    """A table holds words that are no category of their column."""
+
+
+class Encoder:
+    """Makes numbers of the features of a table, and counts the words that were never seen.
+
+    `unseen` has a count for each column, `example` one such word.
+    """
+
+    def __init__(self, path: Path, columns: TableColumns):
+        self.path, self.columns = path, columns
+        self.unseen: Counter[str] = Counter()
+        self.example: dict[str, str] = {}
+
+    def encode(self, cells: Mapping[str, Any], row: int) -> FloatArray:
+        """Return (n, d) of columns by name, the first cell of which stands in row `row`."""
+        encoded = []
+        for j, name in enumerate(self.columns.features):
+            words = self.columns.categories[j] if self.columns.mixed else None
+            column = cells[name]
+            if words is not None:
+                numbers = self._codes(name, column, words, row)
+            else:
+                numbers = numbers_in(self.path, name, column, row, self.columns.mixed)
+            if not self.columns.mixed or not self.columns.gaps[j]:
+                self._check_complete(name, numbers, None if words is None else column, row)
+            encoded.append(numbers)
+        return np.stack(encoded, axis=1)
+
+    def _codes(self, name: str, column: Any, words: tuple[str, ...], row: int) -> FloatArray:
+        if isinstance(column, np.ndarray):
+            return self._stated_codes(name, column, len(words), row)
+        coded = as_dictionary(column)
+        code: dict[str | None, float] = {word: float(i) for i, word in enumerate(words)}
+        distinct = words_in(coded.dictionary.to_pylist())
+        codes = [code.get(word, code.get(without_point(word), np.nan)) for word in distinct]
+        at = coded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
+        counts = np.bincount(at, minlength=len(distinct))
+        for word, number, n in zip(distinct, codes, counts, strict=False):
+            # Of a column without categories every word is new, and says nothing.
+            if words and word is not None and n and np.isnan(number):
+                self.unseen[name] += int(n)
+                self.example.setdefault(name, word)
+        return np.array([*codes, np.nan])[at]
+
+    def _stated_codes(self, name: str, values: Any, n: int, row: int) -> FloatArray:
+        """Check an array of numbers, which holds the codes themselves."""
+        sound = np.isnan(values) | ((values >= 0) & (values < n) & (values % 1 == 0))
+        for i in np.flatnonzero(~sound):
+            what = f"holds {values[i]:g}, which is not the code of one of its {n} categories"
+            fail(self.path, row + int(i), name, f"{what}; give 0 to {n - 1}, or a table with names")
+        return np.asarray(values, dtype=np.float64)
+
+    def _check_complete(self, name: str, numbers: FloatArray, words: Any, row: int) -> None:
+        """Refuse a missing value; among words, one that was never seen is none."""
+        if words is None:
+            check_finite(self.path, name, numbers, row)
+            return
+        for i in np.flatnonzero(np.isnan(numbers)):
+            if is_missing(words[int(i)].as_py() if hasattr(words, "type") else words[i]):
+                fail(self.path, row + int(i), name, f"has no word; {FILL_IN}")
+
+    def warn(self) -> None:
+        """Warn of each column how many of its words are new."""
+        for name, n in self.unseen.items():
+            warnings.warn(
+                f"{self.path}: column {quoted(name)} has {n} cell{'s' * (n > 1)} with a word that "
+                f"is no category of it, such as {quoted(self.example[name])}; read as empty.",
+                CategoryWarning,
+                stacklevel=2,
+            )
+
+
+def as_dictionary(column: Any) -> Any:
+    """Return a column as words with a dictionary; a text that stands there once is one for all."""
+    pyarrow = need("pyarrow")
+    if pyarrow.types.is_dictionary(column.type):
+        return column
+    if not pyarrow.types.is_string(column.type):
+        column = pyarrow.array(words_in(column.to_pylist()), pyarrow.string())
+    return column.dictionary_encode()

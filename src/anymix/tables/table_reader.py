@@ -1,0 +1,131 @@
+"""Tables of rows in CSV, TSV, Parquet or NPZ, read chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anymix.exceptions import InputError
+from anymix.tables.cells import FILL_IN, NO_ROWS, fail, target_numbers, target_words
+from anymix.tables.csv_rows import count_csv, read_csv, read_header
+from anymix.tables.npz_rows import npz_shape, read_npz
+from anymix.tables.parquet_rows import count_parquet, open_parquet, read_parquet
+from anymix.tables.table_columns import Encoder, TableColumns
+from anymix.tables.table_files import TEXTS, check_kind, open_text
+
+CHUNK_ROWS = 20_000
+# Each yields columns by name, for up to so many rows, and the share of the file that is read.
+READERS: dict[str, Callable[[Path, TableColumns, int], Iterator[tuple[dict[str, Any], float]]]] = {
+    **dict.fromkeys(TEXTS, read_csv),
+    ".parquet": read_parquet,
+    ".npz": read_npz,
+}
+COUNTERS: dict[str, Callable[[Path], int]] = {
+    **dict.fromkeys(TEXTS, count_csv),
+    ".parquet": count_parquet,
+    ".npz": lambda path: next(iter(npz_shape(path)), 0),
+}
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows X, their targets y or None, which share of the file is read, and ids or None."""
+
+    X: Any
+    y: NDArray[Any] | None
+    share: float
+    ids: Any = None
+
+
+def count_rows(path: str | Path) -> int:
+    """Say how many rows a table has, without reading them; of a CSV file its lines are counted."""
+    path = Path(path)
+    if path.is_dir():
+        return sum(map(count_rows, _files_in(path)))
+    return COUNTERS[check_kind(path)](path)
+
+
+def names_in(path: Path) -> list[str]:
+    """Return the names of the columns; those of an NPZ file are x0, x1, ..."""
+    kind = check_kind(path)
+    if kind in TEXTS:
+        with open_text(path) as text:
+            return read_header(path, text)[0]
+    if kind == ".parquet":
+        with open_parquet(path) as file:
+            return list(file.schema_arrow.names)
+    shape = npz_shape(path)
+    if len(shape) != 2:
+        raise InputError(path, "must hold a plain array X of shape (rows, features)")
+    return [f"x{i}" for i in range(shape[1])]
+
+
+def read_chunks(
+    path: str | Path, columns: TableColumns, size: int = CHUNK_ROWS, encoder: Encoder | None = None
+) -> Iterator[Chunk]:
+    """Yield the rows of a table; an error names the file, the row (from 1) and the column.
+
+    What is read is what is written: a date, a complex number, a whole number that float64 cannot
+    hold, a column that is there twice are refused.  Words that are no category of their column are
+    missing values, of which a warning speaks for each column, at the end, unless the caller has
+    the encoder.
+    """
+    path = Path(path)
+    if path.is_dir():
+        files = _files_in(path)
+        for i, file in enumerate(files):
+            for chunk in read_chunks(file, columns, size, encoder):
+                yield replace(chunk, share=(i + chunk.share) / len(files))
+        return
+    row, mine = 1, encoder or Encoder(path, columns)
+    for cells, share in READERS[check_kind(path)](path, columns, size):
+        X = _documents(path, columns, cells, row) if columns.text else mine.encode(cells, row)
+        y = None if columns.target is None else _target(path, columns, cells[columns.target], row)
+        yield Chunk(X, y, share, None if columns.id is None else cells[columns.id])
+        row += len(X)
+    if encoder is None:
+        mine.warn()
+
+
+def _documents(path: Path, columns: TableColumns, cells: dict[str, Any], row: int) -> list[str]:
+    name = columns.features[0]
+    documents: list[str] = cells[name].tolist()
+    for i, document in enumerate(documents, row):
+        if not isinstance(document, str):
+            fail(path, i, name, f"has no text; {FILL_IN}")
+    return documents
+
+
+def _target(path: Path, columns: TableColumns, y: Any, row: int) -> NDArray[Any]:
+    """Return numbers or words, as the sources' labels are."""
+    if columns.numeric_target:
+        return target_numbers(path, str(columns.target), y, row, columns.whole_target)
+    return target_words(path, str(columns.target), y, row)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Return the Parquet files of a folder, which are one table in the order of their names."""
+    files = sorted(folder.glob("*.parquet"))
+    if not files:
+        raise InputError(folder, "is a folder without .parquet files; give a table")
+    return files
+
+
+def read_rows(
+    path: str | Path, columns: TableColumns, encoder: Encoder | None = None
+) -> tuple[Any, Any]:
+    """Return all rows of a table, and their targets."""
+    chunks = list(read_chunks(path, columns, encoder=encoder))
+    if not chunks:
+        raise InputError(path, NO_ROWS)
+    X = (
+        [row for c in chunks for row in c.X]
+        if columns.text
+        else np.concatenate([c.X for c in chunks])
+    )
+    return X, None if columns.target is None else np.concatenate([c.y for c in chunks])
