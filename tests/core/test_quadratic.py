@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from anymix.core.solvers import quadratic
-from anymix.core.solvers.quadratic import Guess, Quadratics, minimise, swap
+from anymix.core.solvers.quadratic import Quadratics, minimise, swap
 
 
 def draw(seed, p, s=4):
@@ -22,7 +22,7 @@ def draw(seed, p, s=4):
 
 def first_guess(stack):
     on = stack.f >= stack.f.max(axis=1, keepdims=True)
-    return Guess(np.ones(stack.f.shape, dtype=bool), on)
+    return np.ones(stack.f.shape, dtype=bool), on
 
 
 def conditions(stack, d, lam):
@@ -43,14 +43,14 @@ def conditions(stack, d, lam):
 @settings(max_examples=30, deadline=None, derandomize=True)
 def test_the_minimum_meets_its_conditions(seed, p):
     stack = draw(seed, p)
-    found = minimise(stack, first_guess(stack))
+    found = minimise(stack, *first_guess(stack))
     assert conditions(stack, found.d, found.multipliers) < 1e-5
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_swaps_and_the_interior_method_agree_with_slsqp(seed):
     stack = draw(seed, 4)
-    found, solved = swap(stack, first_guess(stack))
+    found, solved = swap(stack, *first_guess(stack))
     inside = quadratic._inside(stack)
     assert solved.any()
     np.testing.assert_allclose(
@@ -73,21 +73,21 @@ def test_swaps_and_the_interior_method_agree_with_slsqp(seed):
 
 def test_a_right_guess_needs_one_system():
     stack = draw(3, 6)
-    found = minimise(stack, first_guess(stack))
-    again, solved = swap(stack, found.sets, most=1)
+    found = minimise(stack, *first_guess(stack))
+    again, solved = swap(stack, found.free, found.on, most=1)
     assert solved.all()
     np.testing.assert_allclose(again.d, found.d, atol=1e-6)
 
 
 def test_what_swaps_do_not_solve_the_interior_method_does(monkeypatch):
     stack = draw(1, 8)
-    wanted = stack.values(minimise(stack, first_guess(stack)).d)
+    wanted = stack.values(minimise(stack, *first_guess(stack)).d)
     monkeypatch.setattr(quadratic, "MAX_SWAPS", 1)
-    found = minimise(stack, Guess(*(np.zeros_like(part) for part in first_guess(stack))))
+    found = minimise(stack, *(np.zeros_like(part) for part in first_guess(stack)))
     np.testing.assert_allclose(stack.values(found.d), wanted, atol=1e-7)
 
 
 def test_a_singular_system_gets_its_least_squares():
     A, b = np.zeros((2, 2, 2)), np.ones((2, 2))
     A[1] = np.eye(2)
-    np.testing.assert_allclose(quadratic._solved(A, b), [[0, 0], [1, 1]])
+    np.testing.assert_allclose(quadratic.solved(A, b), [[0, 0], [1, 1]])

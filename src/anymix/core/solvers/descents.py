@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
 from anymix.core.solvers.oracle import TINY, Penalty, SolverResult, with_status
-from anymix.core.solvers.quadratic import Guess, Minima, Quadratics, minimise, swap
+from anymix.core.solvers.quadratic import Minima, Quadratics, minimise, swap
 
 # "Tried": on 48 random problems of p = 3 to 27, "robust" and "regret".
 # e in parts of 1/p.  .003 and .1: three problems of 48 not solved in 100 rounds; .01: all.
@@ -88,7 +88,7 @@ class DescentBatch:
         self.at = at._replace(lam=_soft_worst(at.f, NEAR_WORST * self.scale))
         self.tau, self.asked, self.left = np.zeros(s), np.zeros(s), np.full(s, np.inf)
         self.missed, self.corrected = np.zeros((s, p)), np.zeros(s, dtype=bool)
-        self.guess = Guess(np.ones((s, p), dtype=bool), at.f >= at.values[:, None])
+        self.free, self.on = np.ones((s, p), dtype=bool), at.f >= at.values[:, None]
         self.B = self._bend(np.arange(s))
         self.active, self.arrived = np.arange(s), np.zeros(s, dtype=bool)
 
@@ -150,8 +150,8 @@ class DescentBatch:
 
     def _minimised(self, rows: Rows) -> tuple[Minima, Quadratics]:
         models = self._models(rows)
-        found = minimise(models, Guess(self.guess.free[rows], self.guess.on[rows]))
-        self.guess.free[rows], self.guess.on[rows] = found.sets
+        found = minimise(models, self.free[rows], self.on[rows])
+        self.free[rows], self.on[rows] = found.free, found.on
         return found, models
 
     def _stiffen(self, rows: Rows) -> None:
@@ -188,9 +188,9 @@ class DescentBatch:
         """Add, for some, a Newton step on the face that the model's minimum is on."""
         rows, lam = plain.lane[near], plain.lam[near]
         a = self.at.z[rows] + self.softness
-        free = self.guess.free[rows] & ~(d[near] / a < -FALLING)
+        free = self.free[rows] & ~(d[near] / a < -FALLING)
         exact = Quadratics(self.at.f[rows], self.at.G[rows], self._hessian(rows, lam), room[near])
-        step, solved = swap(exact, Guess(free, self.guess.on[rows]), most=1)
+        step, solved = swap(exact, free, self.on[rows], most=1)
         good = solved & (np.abs(np.where(free, step.d, 0.0)) / a < LONGEST).all(axis=1)
         some, rows = near[good], rows[good]
         asked = self._moved(rows, step.d[good]), step.multipliers[good], rows

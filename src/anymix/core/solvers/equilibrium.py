@@ -16,8 +16,6 @@ and costs one evaluation, too.  With τ small it follows the flow, with τ → �
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from anymix._arrays import FloatArray
@@ -34,24 +32,10 @@ from anymix.core.solvers.oracle import (
     with_status,
 )
 
-
-class Attempt(NamedTuple):
-    """How to set out: steps of the map, first τ in units of 1/γ, most steps after that."""
-
-    map_steps: int
-    first_step: float
-    max_steps: int
-
-
-# The first is enough for most problems, in some ten steps; the flow is followed ever more
-# patiently where it is not.
-ATTEMPTS = (
-    Attempt(0, 2.0, 25),
-    Attempt(0, 0.5, 40),
-    Attempt(10, 0.5, 40),
-    Attempt(200, 0.2, 80),
-    Attempt(2000, 0.05, 80),
-)
+# How to set out: steps of the map, first τ in units of 1/γ, most steps after that.  The first is
+# enough for most problems, in some ten steps; the flow is followed ever more patiently where it is
+# not.
+ATTEMPTS = ((0, 2.0, 25), (0, 0.5, 40), (10, 0.5, 40), (200, 0.2, 80), (2000, 0.05, 80))
 # Rounds of pivots before the interior method, which always answers, takes over.  On 150 random
 # problems 3 to 30 cost the same within 3 %; without pivots three were missed.
 PIVOTS = 8
@@ -103,15 +87,20 @@ def find_equilibrium(
 
 
 def _follow(
-    oracle: Oracle, z: FloatArray, attempt: Attempt, tol: float, budget: float
+    oracle: Oracle,
+    z: FloatArray,
+    attempt: tuple[int, float, int],
+    tol: float,
+    budget: float,
 ) -> SolverResult:
     """Some steps of the map, then implicit steps whose length grows as γ falls."""
-    for _ in range(attempt.map_steps):
+    map_steps, first_step, max_steps = attempt
+    for _ in range(map_steps):
         if oracle.n_evaluations >= budget:
             break
         z = brouwer_map(z, oracle.losses(z))
     best, before, tau = with_status(z, np.inf, np.inf, tol), np.inf, 0.0
-    for step in range(attempt.max_steps):
+    for step in range(max_steps):
         f, G = oracle.losses_and_jacobian(z)
         scale = max(float(np.abs(f).max()), TINY)
         gamma = gap(f, z) / scale
@@ -120,7 +109,7 @@ def _follow(
         if gamma <= tol or oracle.n_evaluations >= budget:
             break
         if step == 0:
-            tau = attempt.first_step / (gamma * scale)
+            tau = first_step / (gamma * scale)
         else:
             tau *= GROWTH * min(max(before / gamma, SLOWEST), FASTEST)
         before = gamma
@@ -180,13 +169,13 @@ def _affine_equilibrium(z0: FloatArray, f: FloatArray, M: FloatArray) -> FloatAr
         A[:p, p], A[p, :p] = z, 1.0
         try:
             dz, dc, ds = _newton(A, M, r, np.append(z * r - z * s, 0.0))
-            a = min(step_to_boundary(z, dz), step_to_boundary(s, ds))
+            a = step_to_boundary(np.append(z, s), np.append(dz, ds))[0]
             ahead = max(float((z + a * dz) @ (s + a * ds)) / p, 0.0)
             aim = max(min(1.0, (ahead / mu) ** MEHROTRA) * mu, LEAST_AIM)
             dz, dc, ds = _newton(A, M, r, np.append(z * r - z * s + aim - a * a * dz * ds, 0.0))
         except np.linalg.LinAlgError:
             break
-        a = min(1.0, INSIDE * min(step_to_boundary(z, dz), step_to_boundary(s, ds)))
+        a = INSIDE * step_to_boundary(np.append(z, s), np.append(dz, ds))[0]
         z, c, s = np.maximum(z + a * dz, TINY), c + a * dc, np.maximum(s + a * ds, TINY)
     z = np.where(z < DROPPED, 0.0, z)
     return np.asarray(z / z.sum())

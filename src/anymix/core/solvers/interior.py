@@ -2,12 +2,13 @@
 
     min_{z, t} t   subject to   f_k(z) ≤ t,   z ≥ 0,   Σ_k z_k = 1
 
-This is the convex problem inside each step of the DCA, and, with f_k linear plus a common
-quadratic, the model inside each step of the minimax solver.  Newton's method on
+This is the convex problem inside each step of the DCA (`minimise_max`), and, with f_k linear plus
+a common quadratic, the model inside each step of the minimax solver (`quadratic`), of which there
+is a stack.  Both take the same steps of Newton's method on
 
     Gᵀλ − ν + y = 0    Σ λ_k = 1    λ_k s_k = μ    z_k ν_k = μ    s = t − f    Σ z_k = 1,    μ → 0
 
-with Mehrotra's predictor and corrector.
+with Mehrotra's predictor and corrector, for all of a stack at once.
 """
 
 from __future__ import annotations
@@ -41,39 +42,101 @@ LEAST_AHEAD, MEHROTRA = 1e-3, 3
 INSIDE = 0.995
 
 
-class _Point(NamedTuple):
-    """Primal z, t, slacks s; dual λ, ν, y.  Also the shape of a direction."""
+class InnerPoint(NamedTuple):
+    """Primal z, t, slacks s; dual λ, ν, y: (s, p) or (s, 1) of a stack.  Also a direction."""
 
     z: FloatArray
-    t: float
+    t: FloatArray
     s: FloatArray
     lam: FloatArray
     nu: FloatArray
-    y: float
+    y: FloatArray
 
-    def moved(self, d: _Point, primal: float, dual: float) -> _Point:
-        return _Point(
-            self.z + primal * d.z,
-            self.t + primal * d.t,
-            self.s + primal * d.s,
-            self.lam + dual * d.lam,
-            self.nu + dual * d.nu,
-            self.y + dual * d.y,
-        )
+    @classmethod
+    def first(cls, z: FloatArray, f: FloatArray, least: FloatArray | float) -> InnerPoint:
+        """Begin at z > 0 with functions f; the slacks are `least` where these are all equal."""
+        p, top = z.shape[1], f.max(axis=1, keepdims=True)
+        spread = np.maximum(np.ptp(f, axis=1, keepdims=True), least)
+        t = top + spread
+        return cls(z, t, t - f, np.full_like(f, 1.0 / p), spread / (p * p * z), np.zeros_like(t))
 
-    def steps(self, d: _Point) -> tuple[float, float]:
-        primal = min(step_to_boundary(self.s, d.s), step_to_boundary(self.z, d.z))
-        dual = min(step_to_boundary(self.lam, d.lam), step_to_boundary(self.nu, d.nu))
+    def moved(self, d: InnerPoint, primal: FloatArray, dual: FloatArray) -> InnerPoint:
+        """Go so far along a direction."""
+        steps = (primal, primal, primal, dual, dual, dual)
+        return InnerPoint(*(own + a * da for own, da, a in zip(self, d, steps, strict=True)))
+
+    def steps(self, d: InnerPoint) -> tuple[FloatArray, FloatArray]:
+        """The longest primal and dual steps along a direction that stay inside."""
+        primal = np.minimum(step_to_boundary(self.s, d.s), step_to_boundary(self.z, d.z))
+        dual = np.minimum(step_to_boundary(self.lam, d.lam), step_to_boundary(self.nu, d.nu))
         return primal, dual
 
-    def gap(self) -> float:
-        return float(self.lam @ self.s + self.nu @ self.z)
+    def gap(self) -> FloatArray:
+        """λ's + ν'z, (s, 1)."""
+        return np.asarray((self.lam * self.s + self.nu * self.z).sum(axis=1, keepdims=True))
 
 
-def step_to_boundary(x: FloatArray, dx: FloatArray) -> float:
-    """Return the largest a ≤ 1 with x + a dx ≥ 0."""
-    falling = dx < 0
-    return min(1.0, float((x[falling] / -dx[falling]).min())) if falling.any() else 1.0
+def step_to_boundary(x: FloatArray, dx: FloatArray) -> FloatArray:
+    """The largest a ≤ 1 with x + a dx ≥ 0, for each of a stack, (..., 1)."""
+    ratio = np.divide(-x, dx, out=np.ones_like(x), where=dx < 0)
+    return np.asarray(np.minimum(1.0, ratio.min(axis=-1, keepdims=True)))
+
+
+def times(A: FloatArray, x: FloatArray) -> FloatArray:
+    """A x for a stack of both, (s, n)."""
+    return np.asarray((A @ x[:, :, None])[:, :, 0])
+
+
+def solved(A: FloatArray, b: FloatArray) -> FloatArray:
+    """A⁻¹b for a stack; least squares where one of them is singular.
+
+    Near an answer a system is as ill-conditioned as the multipliers, and least squares still gives
+    the step that matters where an exact solve refuses.
+    """
+    try:
+        return np.asarray(np.linalg.solve(A, b[:, :, None])[:, :, 0])
+    except np.linalg.LinAlgError:
+        pairs = zip(A, b, strict=True)
+        return np.stack([np.linalg.lstsq(one, rhs, rcond=None)[0] for one, rhs in pairs])
+
+
+def interior_step(
+    at: InnerPoint,
+    G: FloatArray,
+    H: FloatArray,
+    dual: FloatArray,
+    slack: FloatArray,
+    shares: FloatArray | float,
+) -> InnerPoint:
+    """Predict with μ = 0, see how far that gets, aim for the μ it earned, correct, step.
+
+    G (s, p, p) is the Jacobian and H (s, p, p) the Hessian of Σ_k λ_k f_k; dual and slack are what
+    is left of the first and the fifth condition, and z must have the sum of `shares`.
+    """
+    p, w, GT = at.z.shape[1], at.lam / at.s, G.transpose(0, 2, 1)
+    # The system for (dz, dt, dy) that is left after ds, dλ and dν are eliminated.
+    A = np.zeros((len(w), p + 2, p + 2))
+    i = np.arange(p)
+    A[:, :p, :p] = H + (GT * w[:, None, :]) @ G
+    A[:, i, i] += at.nu / at.z
+    A[:, :p, p] = A[:, p, :p] = -times(GT, w)
+    A[:, p, p], A[:, :p, p + 1], A[:, p + 1, :p] = w.sum(axis=1), 1.0, 1.0
+
+    def direction(rs: FloatArray, rz: FloatArray) -> InnerPoint:
+        """Solve s dλ + λ ds = rs, z dν + ν dz = rz and the linear conditions."""
+        pull = rs / at.s + w * slack
+        last = [pull.sum(axis=1) - 1.0 + at.lam.sum(axis=1), (shares - at.z).sum(axis=1)]
+        u = solved(A, np.column_stack([rz / at.z - dual - times(GT, pull), *last]))
+        dz, dt, dy = u[:, :p], u[:, p : p + 1], u[:, p + 1 :]
+        ds = dt - times(G, dz) - slack
+        return InnerPoint(dz, dt, ds, rs / at.s - w * ds, rz / at.z - at.nu / at.z * dz, dy)
+
+    d = direction(-at.lam * at.s, -at.z * at.nu)
+    left = at.moved(d, *at.steps(d)).gap() / at.gap()
+    aim = np.minimum(1.0, np.maximum(left, LEAST_AHEAD) ** MEHROTRA) * at.gap() / (2 * p)
+    d = direction(aim - at.lam * at.s - d.s * d.lam, aim - at.z * at.nu - d.z * d.nu)
+    primal, dual_step = at.steps(d)
+    return at.moved(d, INSIDE * primal, INSIDE * dual_step)
 
 
 def minimise_max(model: Model, z: FloatArray, tol: float = TOL) -> SolverResult:
@@ -83,79 +146,22 @@ def minimise_max(model: Model, z: FloatArray, tol: float = TOL) -> SolverResult:
     """
     z = (1 - INWARD) * z + INWARD / z.size
     f, G, hessian = model(z)
-    x = _first_point(z, f)
+    at = InnerPoint.first(z[None], f[None], LEAST_SPREAD * (1.0 + float(np.abs(f).max())))
     best_z, best = z, float(f.max())
     n, left = 0, np.inf
+    dual, slack = G.T @ at.lam[0] - at.nu + at.y, at.s - at.t + f
     while not left < tol and n < MAX_STEPS:
         n += 1
-        x = _step(x, f, G, hessian(x.lam))
+        at = interior_step(at, G[None], hessian(at.lam[0])[None], dual, slack, 1.0 / z.size)
         # Rounding in an ill-conditioned system must not let z leave the simplex.
-        x = x._replace(z=x.z / x.z.sum())
-        f, G, hessian = model(x.z)
+        at = at._replace(z=at.z / at.z.sum())
+        f, G, hessian = model(at.z[0])
         if f.max() < best:
-            best_z, best = x.z, float(f.max())
-        slope = float(np.abs(G.T @ x.lam - x.nu + x.y).max())
-        residual = max(float(np.abs(x.s - x.t + f).max()), x.gap())
-        left = max(slope / SLOPE_UNIT, residual) / (1.0 + abs(x.t))
+            best_z, best = at.z[0], float(f.max())
+        dual, slack = G.T @ at.lam[0] - at.nu + at.y, at.s - at.t + f
+        residual = max(float(np.abs(slack).max()), float(at.gap()[0, 0]))
+        left = max(float(np.abs(dual).max()) / SLOPE_UNIT, residual) / (
+            1.0 + abs(float(at.t[0, 0]))
+        )
     status = "converged" if left < tol else "out of evaluations"
-    return SolverResult(clean(best_z), best, left, status, x.lam / x.lam.sum(), n + 1, n)
-
-
-def _first_point(z: FloatArray, f: FloatArray) -> _Point:
-    p = z.size
-    spread = max(float(np.ptp(f)), LEAST_SPREAD * (1.0 + float(np.abs(f).max())))
-    t = float(f.max()) + spread
-    return _Point(z, t, t - f, np.full(p, 1.0 / p), spread / (p * p * z), 0.0)
-
-
-def _step(x: _Point, f: FloatArray, G: FloatArray, H: FloatArray) -> _Point:
-    """Predict with μ = 0, see how far that gets, aim for the μ it earned, correct, step."""
-    p = x.z.size
-    dual = G.T @ x.lam - x.nu + x.y
-    slack = x.s - x.t + f
-    A = _matrix(x, G, H)
-    d = _direction(x, A, G, dual, slack, -x.lam * x.s, -x.z * x.nu)
-    ahead = x.moved(d, *x.steps(d)).gap() / x.gap()
-    aim = min(1.0, max(ahead, LEAST_AHEAD) ** MEHROTRA) * x.gap() / (2 * p)
-    d = _direction(
-        x, A, G, dual, slack, aim - x.lam * x.s - d.s * d.lam, aim - x.z * x.nu - d.z * d.nu
-    )
-    primal, dual_step = x.steps(d)
-    return x.moved(d, min(1.0, INSIDE * primal), min(1.0, INSIDE * dual_step))
-
-
-def _matrix(x: _Point, G: FloatArray, H: FloatArray) -> FloatArray:
-    """Build the system for (dz, dt, dy) that is left after ds, dλ and dν are eliminated."""
-    p, w = x.z.size, x.lam / x.s
-    A = np.zeros((p + 2, p + 2))
-    A[:p, :p] = H + (G.T * w) @ G + np.diag(x.nu / x.z)
-    A[:p, p] = A[p, :p] = -(G.T @ w)
-    A[p, p] = w.sum()
-    A[:p, p + 1] = A[p + 1, :p] = 1.0
-    return A
-
-
-def _direction(
-    x: _Point,
-    A: FloatArray,
-    G: FloatArray,
-    dual: FloatArray,
-    slack: FloatArray,
-    rs: FloatArray,
-    rz: FloatArray,
-) -> _Point:
-    """Solve s dλ + λ ds = rs, z dν + ν dz = rz and the linear conditions for one direction."""
-    p, w = x.z.size, x.lam / x.s
-    pull = rs / x.s + w * slack
-    rhs = np.concatenate(
-        [rz / x.z - dual - G.T @ pull, [pull.sum() - 1.0 + x.lam.sum(), 1.0 - x.z.sum()]]
-    )
-    # Near the answer the system is as ill-conditioned as the multipliers; least squares still
-    # gives the step that matters where an exact solve refuses.
-    try:
-        solved = np.linalg.solve(A, rhs)
-    except np.linalg.LinAlgError:
-        solved = np.linalg.lstsq(A, rhs, rcond=None)[0]
-    dz, dt, dy = solved[:p], float(solved[p]), float(solved[p + 1])
-    ds = dt - G @ dz - slack
-    return _Point(dz, dt, ds, rs / x.s - w * ds, rz / x.z - (x.nu / x.z) * dz, dy)
+    return SolverResult(clean(best_z), best, left, status, at.lam[0] / at.lam.sum(), n + 1, n)

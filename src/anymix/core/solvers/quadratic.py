@@ -18,7 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix.core.solvers.interior import LEAST_AHEAD, LEAST_SPREAD, MEHROTRA
+from anymix.core.solvers.interior import (
+    LEAST_SPREAD,
+    InnerPoint,
+    interior_step,
+    solved,
+    times,
+)
 from anymix.core.solvers.oracle import TINY
 
 BoolArray = NDArray[np.bool_]
@@ -32,7 +38,7 @@ SIGN = 1e-10
 # Keeps systems regular where more functions are on than directions are free.
 REGULAR = 1e-13
 # The interior method: how far it may go, how far it starts from the bounds, how near it must come.
-MAX_STEPS, INWARD, INSIDE, NEAR = 40, 0.1, 0.995, 1e-9
+MAX_STEPS, INWARD, NEAR = 40, 0.1, 1e-9
 # Shares below this are at their bound, multipliers below it are off, where it ends.
 SHARE = 1e-7
 
@@ -59,56 +65,45 @@ class Quadratics(NamedTuple):
         return np.asarray(self.f + times(self.G, d) + bent[:, None])
 
 
-class Guess(NamedTuple):
-    """Which d are free and which functions are on, both (s, p)."""
+class Minima(NamedTuple):
+    """d and λ, which d are free and which functions are on: all (s, p)."""
 
+    d: FloatArray
+    multipliers: FloatArray
     free: BoolArray
     on: BoolArray
 
 
-class Minima(NamedTuple):
-    """d and λ (s, p), and the sets that they were found with."""
-
-    d: FloatArray
-    multipliers: FloatArray
-    sets: Guess
-
-
-def times(A: FloatArray, x: FloatArray) -> FloatArray:
-    """A x for a stack of both, (s, n)."""
-    return np.asarray((A @ x[:, :, None])[:, :, 0])
-
-
-def minimise(stack: Quadratics, guess: Guess) -> Minima:
-    """Minimise each of the stack: by swaps from the guess, else by the interior method."""
-    found, solved = swap(stack, guess)
-    left = np.flatnonzero(~solved)
+def minimise(stack: Quadratics, free: BoolArray, on: BoolArray) -> Minima:
+    """Minimise each of the stack: by swaps from a guess of both sets, else inside."""
+    minima, done = swap(stack, free, on)
+    left = np.flatnonzero(~done)
     if left.size:
-        other = _inside(stack.taken(left))
-        for mine, theirs in zip((*found[:2], *found.sets), (*other[:2], *other.sets), strict=True):
-            mine[left] = theirs
-    return found
+        for whole, part in zip(minima, _inside(stack.taken(left)), strict=True):
+            whole[left] = part
+    return minima
 
 
-def swap(stack: Quadratics, guess: Guess, most: int = MAX_SWAPS) -> tuple[Minima, BoolArray]:
+def swap(
+    stack: Quadratics, free: BoolArray, on: BoolArray, most: int = MAX_SWAPS
+) -> tuple[Minima, BoolArray]:
     """Swap what has the wrong sign, at most so often; also tell which of the stack are solved."""
     s, p = stack.f.shape
     K, rhs = _system(stack)
     at_bound = np.concatenate([-stack.room, np.zeros((s, p + 2))], axis=1)
     held = np.ones((s, 2 * p + 2), dtype=bool)
-    held[:, :p], held[:, p : 2 * p] = guess
+    held[:, :p], held[:, p : 2 * p] = free, on
     signs, eye = _Signs(stack), np.eye(2 * p + 2)
-    x, solved = np.zeros((s, 2 * p + 2)), np.zeros(s, dtype=bool)
+    x, done = np.zeros((s, 2 * p + 2)), np.zeros(s, dtype=bool)
     fewest, patience = np.full(s, held[0].size), np.full(s, PATIENCE)
     left = np.arange(s)
     for _ in range(most):
-        on = held[left]
-        x[left] = _solved(
-            np.where(on[:, :, None], K[left], eye), np.where(on, rhs[left], at_bound[left])
-        )
-        wrong = signs.wrong(left, on, x[left], times(K[left], x[left]) - rhs[left])
+        now = held[left]
+        system = np.where(now[:, :, None], K[left], eye)
+        x[left] = solved(system, np.where(now, rhs[left], at_bound[left]))
+        wrong = signs.wrong(left, now, x[left], times(K[left], x[left]) - rhs[left])
         n_wrong = wrong.sum(axis=1)
-        solved[left] = (n_wrong == 0) & np.isfinite(x[left]).all(axis=1)
+        done[left] = (n_wrong == 0) & np.isfinite(x[left]).all(axis=1)
         patience[left] = np.where(n_wrong < fewest[left], PATIENCE, patience[left] - 1)
         fewest[left] = np.minimum(fewest[left], n_wrong)
         held[left] ^= _last_alone(wrong, patience[left] < 0)
@@ -119,7 +114,7 @@ def swap(stack: Quadratics, guess: Guess, most: int = MAX_SWAPS) -> tuple[Minima
             break
     free, on = held[:, :p], held[:, p : 2 * p]
     lam = np.maximum(np.where(on, x[:, p : 2 * p], 0.0), 0.0)
-    return Minima(x[:, :p], lam, Guess(free, on)), solved
+    return Minima(x[:, :p], lam, free, on), done
 
 
 class _Signs:
@@ -169,90 +164,21 @@ def _last_alone(wrong: BoolArray, alone: BoolArray) -> BoolArray:
     return np.asarray(np.where(alone[:, None], wrong & one, wrong))
 
 
-def _solved(A: FloatArray, b: FloatArray) -> FloatArray:
-    """A⁻¹b for a stack; least squares where one of them is singular."""
-    try:
-        return np.asarray(np.linalg.solve(A, b[:, :, None])[:, :, 0])
-    except np.linalg.LinAlgError:
-        pairs = zip(A, b, strict=True)
-        return np.stack([np.linalg.lstsq(one, rhs, rcond=None)[0] for one, rhs in pairs])
-
-
-class _Inner(NamedTuple):
-    """Primal x = d + room, t, slacks s; dual λ, ν, y; also a direction."""
-
-    x: FloatArray
-    t: FloatArray
-    s: FloatArray
-    lam: FloatArray
-    nu: FloatArray
-    y: FloatArray
-
-    def moved(self, d: _Inner, primal: FloatArray, dual: FloatArray) -> _Inner:
-        steps = (primal, primal, primal, dual, dual, dual)
-        return _Inner(*(mine + step * by for mine, by, step in zip(self, d, steps, strict=True)))
-
-    def steps(self, d: _Inner) -> tuple[FloatArray, FloatArray]:
-        primal = np.minimum(_to_boundary(self.s, d.s), _to_boundary(self.x, d.x))
-        dual = np.minimum(_to_boundary(self.lam, d.lam), _to_boundary(self.nu, d.nu))
-        return primal, dual
-
-    def gap(self) -> FloatArray:
-        return np.asarray((self.lam * self.s + self.nu * self.x).sum(axis=1, keepdims=True))
-
-
-def _to_boundary(x: FloatArray, dx: FloatArray) -> FloatArray:
-    """The largest a ≤ 1 with x + a dx ≥ 0, for each of the stack, (s, 1)."""
-    ratio = np.divide(-x, dx, out=np.ones_like(x), where=dx < 0)
-    return np.asarray(np.minimum(1.0, ratio.min(axis=1, keepdims=True)))
-
-
 def _inside(stack: Quadratics) -> Minima:
-    """Minimise by Mehrotra's predictor and corrector, all of the stack to the end."""
+    """Minimise by the interior method, all of the stack to the end."""
     p, total = stack.f.shape[1], stack.room.sum(axis=1, keepdims=True)
     x = (1 - INWARD) * stack.room + INWARD * np.maximum(total, TINY) / p
     f = stack.functions(x - stack.room)
-    spread = np.maximum(np.ptp(f, axis=1), LEAST_SPREAD * (TINY + np.abs(f).max(axis=1)))[:, None]
-    t = f.max(axis=1, keepdims=True) + spread
-    at = _Inner(x, t, t - f, np.full_like(f, 1.0 / p), spread / (p * p * x), np.zeros_like(t))
+    at = InnerPoint.first(x, f, LEAST_SPREAD * (TINY + np.abs(f).max(axis=1, keepdims=True)))
     first = at.gap()
     for _ in range(MAX_STEPS):
-        at = _step(stack, at)
+        # The common ½d'Bd of all functions is a function of its own: λ sums to 1.
+        d = at.z - stack.room
+        dual = times(stack.G.transpose(0, 2, 1), at.lam) + times(stack.B, d) - at.nu + at.y
+        slack = at.s - at.t + stack.f + times(stack.G, d)
+        at = interior_step(at, stack.G, stack.B, dual, slack, stack.room)
         if (at.gap() < NEAR * first).all():
             break
-    d = at.x * (total / at.x.sum(axis=1, keepdims=True)) - stack.room
+    d = at.z * (total / at.z.sum(axis=1, keepdims=True)) - stack.room
     lam = at.lam / at.lam.sum(axis=1, keepdims=True)
-    return Minima(d, lam, Guess(at.x > SHARE * total, lam > SHARE))
-
-
-def _step(stack: Quadratics, at: _Inner) -> _Inner:
-    """Predict with μ = 0, see how far that gets, aim for the μ it earned, correct, step."""
-    p, d = stack.f.shape[1], at.x - stack.room
-    Bd, w = times(stack.B, d), at.lam / at.s
-    GT = stack.G.transpose(0, 2, 1)
-    # The common ½d'Bd of all functions is a function of its own: λ sums to 1.
-    dual = times(GT, at.lam) + Bd - at.nu + at.y
-    slack = at.s - at.t + stack.f + times(stack.G, d)
-    A = np.zeros((len(d), p + 2, p + 2))
-    i = np.arange(p)
-    A[:, :p, :p] = stack.B + (GT * w[:, None, :]) @ stack.G
-    A[:, i, i] += at.nu / at.x
-    A[:, :p, p] = A[:, p, :p] = -times(GT, w)
-    A[:, p, p], A[:, :p, p + 1], A[:, p + 1, :p] = w.sum(axis=1), 1.0, 1.0
-
-    def direction(rs: FloatArray, rx: FloatArray) -> _Inner:
-        pull = rs / at.s + w * slack
-        last = [pull.sum(axis=1) - 1.0 + at.lam.sum(axis=1), (stack.room - at.x).sum(axis=1)]
-        u = _solved(A, np.column_stack([rx / at.x - dual - times(GT, pull), *last]))
-        dx, dt, dy = u[:, :p], u[:, p : p + 1], u[:, p + 1 :]
-        ds = dt - times(stack.G, dx) - slack
-        return _Inner(dx, dt, ds, rs / at.s - w * ds, rx / at.x - at.nu / at.x * dx, dy)
-
-    ahead = direction(-at.lam * at.s, -at.x * at.nu)
-    left = at.moved(ahead, *at.steps(ahead)).gap() / at.gap()
-    aim = np.minimum(1.0, np.maximum(left, LEAST_AHEAD) ** MEHROTRA) * at.gap() / (2 * p)
-    found = direction(
-        aim - at.lam * at.s - ahead.s * ahead.lam, aim - at.x * at.nu - ahead.x * ahead.nu
-    )
-    primal, dual_step = at.steps(found)
-    return at.moved(found, INSIDE * primal, INSIDE * dual_step)
+    return Minima(d, lam, at.z > SHARE * total, lam > SHARE)
