@@ -9,7 +9,7 @@ import yaml
 
 from anymix.exchange import MLFLOW_FILES, describe_graph
 from anymix.models import summarise_folder
-from anymix.report.units import unit_of
+from anymix.report.markup import unit_of
 
 # What MLflow 3.17.2 writes of an ONNX model by itself; `make test-mlflow` asks the library.
 FLAVOURS = {

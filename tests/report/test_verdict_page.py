@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from anymix.core import ALIASES, LOSSES, METRICS
 from anymix.report import render_html
+from anymix.report.markup import unit_of
 from anymix.report.standing import Stand
-from anymix.report.units import unit_of
 from tests.report.report_cases import Page, full_record, labelled_record
 
 NAMES = ["north", "south", "west"]

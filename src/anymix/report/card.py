@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypedDict
 
-from anymix.report.grounds import certified_unit
-from anymix.report.markup import flat, number
+from anymix.report.guarantees import certified_unit
+from anymix.report.markup import flat, number, unit_of
 from anymix.report.record import OURS, ReportRecord, checked, recorded
 from anymix.report.standing import Stand, listed
-from anymix.report.units import unit_of
 from anymix.storage import to_yaml
 
 Data = dict[str, Any]

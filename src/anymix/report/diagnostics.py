@@ -1,4 +1,7 @@
-"""What the guarantees rest on: who is good where, weights, calibration, solver, traffic."""
+"""What the guarantees rest on: who is good where, weights, calibration, solver, traffic.
+
+Also who consults whom, who harms whom, and what sets of answers cover.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,16 @@ from anymix.report.markup import (
     row,
     section,
     table,
+    unit_of,
 )
 from anymix.report.record import recorded
-from anymix.report.units import unit_of
 
 Data = dict[str, Any]
 
 
 def cross_table(record: Data) -> str:
     """Show each source's model on each domain: darker is worse."""
-    found = record.get("cross_loss")
-    if found is None:
-        return ""
+    found = record["cross_loss"]
     lead = (
         "Rows are models, columns the domains they were judged on, by the "
         f"{unit_of(record.get('loss')).head}. Darker is worse than the best model of that domain; "
@@ -59,9 +60,7 @@ def _above_zero(found: Data) -> Any:
 
 def weights(record: Data) -> str:
     """Show where the weights go."""
-    found = record.get("weights")
-    if found is None:
-        return ""
+    found = record["weights"]
     lead = (
         "Mean weight of each source’s model (rows) on the held-out rows of each domain (columns); "
         "every column sums to one."
@@ -95,9 +94,7 @@ def heat_table(
 
 def calibration(record: Data) -> str:
     """Show whether the responsibilities can be believed."""
-    found = record.get("calibration")
-    if found is None:
-        return ""
+    found = record["calibration"]
     body = ""
     if found.get("after"):
         body = f"<div>{charts.reliability(found)}{_legend(found)}</div>"
@@ -144,9 +141,7 @@ def _calibration_table(report: Data) -> str:
 
 def convergence(record: Data) -> str:
     """Show how the solver came to its answer."""
-    found = record.get("solution")
-    if found is None:
-        return ""
+    found = record["solution"]
     aim = f" Objective: {record['objective']}." if "objective" in record else ""
     said = f"The solver ended “{found['status']}” after {found['n_evaluations']:.0f} evaluations"
     left = f"what was left to gain was {found['optimality']:.1e} of the loss."
@@ -161,9 +156,7 @@ def convergence(record: Data) -> str:
 
 def traffic(record: Data) -> str:
     """Tell which mixture the traffic is, and whether it is one."""
-    found = record.get("traffic")
-    if found is None:
-        return ""
+    found = record["traffic"]
     estimate, alarm = found["estimate"], found["alarm"]
     css = "alarm" if alarm["rings"] else "calm"
     rows = [
@@ -187,3 +180,85 @@ def traffic(record: Data) -> str:
         f"p ≤ {alarm['level']:g}; here p = {alarm['p_value']:.2g}.{recorded(record, 'traffic')}"
     )
     return section("traffic", "Today’s traffic", lead, body)
+
+
+def consulting(record: Data) -> str:
+    """Show how each source takes what each model says, and what that has brought at home."""
+    found = record["consulting"]
+    lead = (
+        "Before it speaks, each source (columns) hears the models of all (rows), and takes each "
+        "with the weight that it has learned on its own held-out rows. The loss at home is "
+        "measured on rows that the weights have not seen."
+    )
+    heard = [list(column) for column in zip(*found["weights"], strict=True)]
+    largest = max((abs(value) for line in heard for value in line), default=1.0) or 1.0
+    shades = [[min(max(value / largest, 0.0), 1.0) for value in line] for line in heard]
+    body = f'<p class="note">{prose(" ".join(found.get("sentences") or []))}</p>'
+    body += heat_table(record, "Weight of each model for each source", heard, shades, None, 2)
+    return section("consulting", "Who hears whom", lead, body)
+
+
+def coverage(record: Data) -> str:
+    """Show what sets or intervals promise, and what they cover on each source."""
+    found = record["sets"]
+    labels = found.get("of", "labels") == "labels"
+    what = "a set of labels" if labels else "an interval"
+    lead = (
+        f"Instead of one answer the model can give {what} that holds the truth "
+        f"{percent(1 - found['alpha'])} of the time, whatever the mixture. Each held-out row is "
+        "judged by the others, and by the part of the model that was learned without it."
+    )
+    digits = 2 if labels else decimals(found["size"])
+    rows = [
+        row(name, [cell(f"{int(n)}"), cell(_share(covered)), cell(number(size, digits))])
+        for name, n, covered, size in zip(
+            record["sources"], found["rows"], found["coverage"], found["size"], strict=True
+        )
+    ]
+    head = [
+        "Source",
+        "rows",
+        "covered",
+        "mean number of labels" if labels else "mean width, in the target’s unit",
+    ]
+    body = f'<p class="note">{prose(found["sentence"])}</p>'
+    body += table("Coverage and size on each source", head, rows)
+    return section("sets", "How sure is an answer?", lead, body)
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}\u00a0%"
+
+
+KINDS = {"rows": "the rows of", "sources": "the source"}
+
+
+def influence(record: Data) -> str:
+    """Show what the loss of each source owes to each other one, and say what stands out."""
+    found = record["influence"]
+    said = found.get("sentences") or []
+    words = " ".join(said) or "No site and no source moves the loss of another by much."
+    css = "alarm" if said else "calm"
+    body = f'<p class="status {css}" role="status">{prose(words)}</p>'
+    for kind, who in KINDS.items():
+        body += (
+            f'<p class="note">Loss (columns) owed to {who} (rows):</p>{_harm_table(record, kind)}'
+        )
+    lead = (
+        f"How much of the loss ({unit_of(record.get('loss')).head}) on the rows of each source "
+        "(columns) is owed to another one (rows): "
+        "z and the calibration are learned once more without its rows, and without it altogether. "
+        "Positive is harm."
+    )
+    return section("influence", "Who moves whom", lead, body)
+
+
+def _harm_table(record: Data, kind: str) -> str:
+    harm, losses = record["influence"][kind], record["influence"]["losses"]
+    shades = [
+        [min(max(value / (losses[k] or 1.0), 0.0), 1.0) for k, value in enumerate(line)]
+        for line in harm
+    ]
+    return heat_table(
+        record, f"Loss owed to {KINDS[kind]}", harm, shades, None, decimals(losses) + 1
+    )

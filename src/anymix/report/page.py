@@ -11,31 +11,31 @@ from pathlib import Path
 from string import Template
 from typing import Any, TypeVar
 
-from anymix.report import consulting, coverage, diagnostics, guarantees, influence, verdict
-from anymix.report.markup import esc, flat
+from anymix.report import diagnostics, guarantees, verdict
+from anymix.report.markup import esc, flat, unit_of
 from anymix.report.record import ReportRecord, checked, corner_losses, corner_measure
-from anymix.report.units import unit_of
 from anymix.storage import replacing
 
 T = TypeVar("T")
 
-PARTS = (
-    guarantees.alarm,
-    verdict.verdict,
-    guarantees.certificate,
-    guarantees.explorer,
-    guarantees.comparison,
-    diagnostics.traffic,
-    coverage.coverage,
-    diagnostics.cross_table,
-    influence.influence,
+# The field that a part needs, and what draws it.
+PARTS: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
+    ("traffic", guarantees.alarm),
+    ("verdict", verdict.verdict),
+    ("sources", guarantees.certificate),
+    ("sources", guarantees.explorer),
+    ("comparison", guarantees.comparison),
+    ("traffic", diagnostics.traffic),
+    ("sets", diagnostics.coverage),
+    ("cross_loss", diagnostics.cross_table),
+    ("influence", diagnostics.influence),
 )
 # What a person who decides need not read.
-FOLDED = (
-    consulting.consulting,
-    diagnostics.weights,
-    diagnostics.calibration,
-    diagnostics.convergence,
+FOLDED: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
+    ("consulting", diagnostics.consulting),
+    ("weights", diagnostics.weights),
+    ("calibration", diagnostics.calibration),
+    ("solution", diagnostics.convergence),
 )
 
 
@@ -73,26 +73,23 @@ def render_html(record: ReportRecord | dict[str, Any]) -> str:
     view = {"methods": methods, "unit": unit.short, "share": unit.share}
     view["decimals"] = unit.digits(flat(m["losses"] for m in methods))
     script = _asset("page.js")
-    parts = [_draw(part, found) for part in PARTS]
-    parts.append(_folded([_draw(part, found) for part in FOLDED]))
+    parts, folded = (
+        "\n".join(_draw(part, found) for field, part in group if field in found)
+        for group in (PARTS, FOLDED)
+    )
+    if folded:
+        title = "For engineers: how the sources are weighed, calibration, solver"
+        folded = f'<details id="engineers"><summary>{title}</summary>{folded}</details>'
     return Template(_asset("page.html")).substitute(
         title=esc(found["name"]),
         facts=_draw(guarantees.facts, found),
-        body="\n".join(parts),
+        body=f"{parts}\n{folded}",
         css=_asset("page.css"),
         script=script,
         # The page may run this one script and nothing else, so a hostile name stays a name.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         data=embedded_json({"record": found, "view": view}),
     )
-
-
-def _folded(parts: list[str]) -> str:
-    """Fold parts away under one line, where there are any."""
-    if not any(parts):
-        return ""
-    said = "For engineers: how the sources are weighed, calibration, solver"
-    return f'<details id="engineers"><summary>{said}</summary>{"".join(parts)}</details>'
 
 
 def _draw(part: Callable[[dict[str, Any]], T], found: dict[str, Any]) -> T:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Required, TypedDict, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, Required, TypedDict
 
 import numpy as np
 
@@ -123,26 +123,18 @@ def checked(record: ReportRecord | dict[str, Any]) -> dict[str, Any]:
     unknown = sorted(set(found) - set(ReportRecord.__annotations__))
     if unknown:
         raise ValueError(f"the report has no field {unknown[0]!r:.60}; see ReportRecord.")
-    _check_names(found)
-    _check_kinds(found)
+    for holds, sentence in _rules(found):
+        if not holds:
+            raise ValueError(sentence)
     for where, shape in _shapes(found).items():
         _check_shape(found, where, shape)
-    _check_verdicts(found)
-    return found
-
-
-def _check_verdicts(found: dict[str, Any]) -> None:
-    p, told = len(found["sources"]), found.get("verdict", [])
-    if not isinstance(told, list) or not all(isinstance(one, dict) for one in told):
-        raise ValueError("the report's verdict is not a list of records.")
-    for one in told:
-        rivals = one.get("rivals")
-        if not isinstance(rivals, list) or not all(isinstance(rival, dict) for rival in rivals):
-            raise ValueError("the report's verdict has no list of rivals.")
-        _check_shape({"verdict": one}, "verdict.rows", (p,))
-        for part, names in ((one, ENDS), *((rival, ("difference", *ENDS)) for rival in rivals)):
-            for name in names:
+    p = len(found["sources"])
+    for verdict in found.get("verdict", []):
+        _check_shape({"verdict": verdict}, "verdict.rows", (p,))
+        for part in (verdict, *verdict["rivals"]):
+            for name in ENDS if part is verdict else ("difference", *ENDS):
                 _check_shape({"verdict": part}, f"verdict.{name}", (p + 1,))
+    return found
 
 
 def _legible(value: Any) -> Any:
@@ -154,46 +146,47 @@ def _legible(value: Any) -> Any:
     return [_legible(item) for item in value] if isinstance(value, list) else value
 
 
-def _check_names(found: dict[str, Any]) -> None:
-    if not isinstance(found.get("name"), str):
-        raise ValueError("a report needs a name, a string: it is the title of the page.")
-    sources = found.get("sources")
-    if not isinstance(sources, list) or not sources or not all(isinstance(s, str) for s in sources):
-        raise ValueError("a report needs sources, the list of their names.")
+def _is_list(value: Any, kind: type) -> bool:
+    return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
 
-def _check_kinds(found: dict[str, Any]) -> None:
+def _rules(found: dict[str, Any]) -> Iterator[tuple[bool, str]]:
+    """Yield what must hold for the fields, in order, and the sentence that refuses them else."""
+    sources, days = found.get("sources"), found.get("recorded", {})
+    named = bool(sources) and _is_list(sources, str)
+    yield (
+        isinstance(found.get("name"), str),
+        ("a report needs a name, a string: it is the title of the page."),
+    )
+    yield named, "a report needs sources, the list of their names."
     for field in RECORDS:
-        if not isinstance(found.get(field, {}), dict):
-            raise ValueError(f"the report's {field} is not a record: give its to_dict().")
-    _check_adapted(found)
-    if not isinstance(found.get("stated", False), bool):
-        raise ValueError("the report's stated is not True or False.")
-    days = found.get("recorded", {})
-    if not isinstance(days, dict) or not all(isinstance(day, str) for day in days.values()):
-        raise ValueError("the report's recorded does not name days.")
-    comparison = found.get("comparison")
-    if comparison is None:
-        return
+        is_record = isinstance(found.get(field, {}), dict)
+        yield is_record, f"the report's {field} is not a record: give its to_dict()."
+    for field in ("adapted", "stated"):
+        is_flag = isinstance(found.get(field, False), bool)
+        yield is_flag, f"the report's {field} is not True or False."
+    yield (
+        not (found.get("adapted") and "certificate" in found),
+        ("the report's z was adapted, so its certificate no longer holds: give None for it."),
+    )
+    has_days = isinstance(days, dict) and _is_list(list(days.values()), str)
+    yield has_days, "the report's recorded does not name days."
+    comparison = found.get("comparison", {"methods": [], "mixtures": []})
     for field in ("methods", "mixtures"):
-        if not isinstance(comparison.get(field), list):
-            raise ValueError(f"the report's comparison.{field} is not a list of names.")
-    given = comparison.get("sources", found["sources"])
-    if given != found["sources"]:
-        raise ValueError(
-            f"the report's comparison is of the sources {given}, its page of {found['sources']}: "
+        is_list = isinstance(comparison.get(field), list)
+        yield is_list, f"the report's comparison.{field} is not a list of names."
+    compared = comparison.get("sources", sources)
+    yield (
+        compared == sources,
+        (
+            f"the report's comparison is of the sources {compared}, its page of {sources}: "
             "give both in one order."
-        )
-
-
-def _check_adapted(found: dict[str, Any]) -> None:
-    adapted = found.get("adapted", False)
-    if not isinstance(adapted, bool):
-        raise ValueError("the report's adapted is not True or False.")
-    if adapted and "certificate" in found:
-        raise ValueError(
-            "the report's z was adapted, so its certificate no longer holds: give None for it."
-        )
+        ),
+    )
+    verdicts = found.get("verdict", [])
+    yield _is_list(verdicts, dict), "the report's verdict is not a list of records."
+    rivals = all(_is_list(verdict.get("rivals"), dict) for verdict in verdicts)
+    yield rivals, "the report's verdict has no list of rivals."
 
 
 def _shapes(found: dict[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -249,46 +242,39 @@ def corner_losses(record: dict[str, Any]) -> list[dict[str, Any]]:
     From the comparison where each domain alone is among its mixtures; else from the cross table and
     the certificate.  A privileged method may change with λ: its corners do not tell the rest.
     """
-    p, comparison = len(record["sources"]), _additive(record)
-    if comparison is not None:
-        columns = _corners(comparison["mixture_weights"], p)
-        if columns is not None:
-            rows = zip(
-                comparison["methods"], comparison["privileged"], comparison["loss"], strict=True
-            )
-            found = [(name, [row[t] for t in columns]) for name, cheats, row in rows if not cheats]
-            return _ours_first(found)
-    found = []
-    if "certificate" in record:
-        found.append((OURS, record["certificate"]["source_losses"]))
-    if "cross_loss" in record:
-        found += list(zip(record["sources"], record["cross_loss"]["mean"], strict=True))
-    return _ours_first(found)
-
-
-def _additive(record: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the comparison, if what it measures is of a mixture the mean of its sources'."""
-    found = cast(dict[str, Any] | None, record.get("comparison"))
-    return found if found is not None and unit_of(found.get("measure")).mean else None
+    columns, found = _corners(record), []
+    if columns:
+        told = record["comparison"]
+        rows = zip(told["methods"], told["privileged"], told["loss"], strict=True)
+        found = [(name, [row[t] for t in columns]) for name, cheats, row in rows if not cheats]
+    else:
+        if "certificate" in record:
+            found.append((OURS, record["certificate"]["source_losses"]))
+        if "cross_loss" in record:
+            found += list(zip(record["sources"], record["cross_loss"]["mean"], strict=True))
+    complete = [(name, losses) for name, losses in found if None not in losses]
+    methods = [{"name": n, "losses": L, "ours": n == OURS} for n, L in complete]
+    return sorted(methods, key=lambda method: not method["ours"])
 
 
 def corner_measure(record: dict[str, Any]) -> str | None:
     """Return what `corner_losses` are measured by."""
-    comparison = _additive(record)
-    if comparison is not None and _corners(comparison["mixture_weights"], len(record["sources"])):
-        return cast(str | None, comparison.get("measure"))
-    return record.get("loss")
+    measure: str | None = (
+        record["comparison"].get("measure") if _corners(record) else record.get("loss")
+    )
+    return measure
 
 
-def _corners(weights: list[list[float]], p: int) -> list[int] | None:
-    """Find where in the mixtures each domain alone is; None if one is missing."""
-    distance = np.abs(np.eye(p)[:, None, :] - np.asarray(weights, dtype=float)[None]).sum(axis=2)
+def _corners(record: dict[str, Any]) -> list[int]:
+    """Find each domain alone among the mixtures of the comparison; empty if one is missing.
+
+    So it is where what is measured is of a mixture no mean of its sources'.
+    """
+    comparison, p = record.get("comparison"), len(record["sources"])
+    if comparison is None or not unit_of(comparison.get("measure")).mean:
+        return []
+    weights = np.asarray(comparison["mixture_weights"], dtype=float).reshape(-1, p)
+    distance = np.abs(np.eye(p)[:, None, :] - weights[None]).sum(axis=2)
     if not len(weights) or (distance.min(axis=1) > 1e-9).any():
-        return None
-    return cast(list[int], distance.argmin(axis=1).tolist())
-
-
-def _ours_first(found: list[tuple[str, list[float]]]) -> list[dict[str, Any]]:
-    complete = [(name, losses) for name, losses in found if None not in losses]
-    methods = [{"name": n, "losses": L, "ours": n == OURS} for n, L in complete]
-    return sorted(methods, key=lambda method: not method["ours"])
+        return []
+    return [int(t) for t in distance.argmin(axis=1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from anymix.report.units import Unit, unit_of
+from anymix.report.markup import Unit, unit_of
 
 Data = dict[str, Any]
 GUESSES = ("constant", "chance")
