@@ -141,15 +141,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _run(words)
         # At the door whatever happened becomes a sentence; ANYMIX_DEBUG shows the rest.
         except (Exception, KeyboardInterrupt, Terminated) as error:  # noqa: BLE001
-            return _explain(error)
-
-
-def _explain(error: BaseException) -> int:
-    """Say what went wrong, and return its code."""
-    if debugging():
-        whisper(legible("".join(traceback.format_exception(error))))
-    complain(sentence_of(error))
-    return code_of(error)
+            if debugging():
+                whisper(legible("".join(traceback.format_exception(error))))
+            complain(sentence_of(error))
+            return code_of(error)
 
 
 def _run(words: list[str]) -> int:
@@ -202,16 +197,11 @@ def _run_command(command: str, rest: list[str]) -> int:
     from anymix.tables import CategoryWarning, holding_input
 
     args = build_parser(command).parse_args(rest)
-    _check_one_input(args)
-    warnings.simplefilter("always", CategoryWarning)
-    with holding_input():
-        status: int = _part(command, "run")(args, Console(args.json, args.quiet))
-    return status
-
-
-def _check_one_input(args: argparse.Namespace) -> None:
-    """Refuse standard input as two tables: it is one."""
     listed = (each if isinstance(each, list) else [each] for each in vars(args).values())
     words = [str(word).rpartition("=")[2] for each in listed for word in each]
     if sum(word in ("-", "/dev/stdin") for word in words) > 1:
         raise UsageError("standard input is one table; give the others as files.")
+    warnings.simplefilter("always", CategoryWarning)
+    with holding_input():
+        status: int = _part(command, "run")(args, Console(args.json, args.quiet))
+    return status

@@ -6,11 +6,11 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from anymix.cli.streams import complain, legible, say, whisper
+from anymix.cli.streams import legible, say, whisper
 from anymix.core import plain
 from anymix.storage import is_standard_output
 
@@ -25,22 +25,19 @@ class Console:
         self.as_json = as_json
         self.quiet = quiet
 
-    def result(self, text: str, record: Any, out: str | None = None) -> None:
-        """Say the result, as text or as one JSON object.
+    def result(self, text: str | Callable[[], str], record: Any, out: str | None = None) -> None:
+        """Say the result, as text or as one JSON object; a function of it is called if it is said.
 
         If the output itself has gone to standard output, nothing may be added to it there.
         """
         tell = whisper if out is not None and is_standard_output(out) else say
         if self.as_json:
             # json leaves DEL alone, which some terminals obey
+            record = record() if callable(record) else record
             whole = json.dumps(plain(record), allow_nan=False).replace("\x7f", "\\u007f")
             tell(whole + "\n")
         elif not self.quiet:
-            tell(legible(text) + "\n")
-
-    def complain(self, text: str) -> None:
-        """Say in one line what went wrong."""
-        complain(text)
+            tell(legible(text() if callable(text) else text) + "\n")
 
     def progress(self, task: str) -> Progress:
         """Start reporting how far a task is."""

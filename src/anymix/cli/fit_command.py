@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 from typing import Any
 
 from anymix.cli.argument_types import folder, share, source_name
@@ -21,7 +20,7 @@ from anymix.cli.outputs import add_force, check_apart, tidying
 from anymix.core import plain
 from anymix.engines import Store
 from anymix.exceptions import InputError
-from anymix.exchange import ReceivedSource, read_alike
+from anymix.exchange import read_alike
 from anymix.models import ReservedFolder, fit_folder, reserved
 from anymix.sources import MOST_SOURCES
 
@@ -64,13 +63,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_force(parser, "a model folder")
 
 
-def influence_of(model: Any) -> dict[str, Any]:
-    """What is said of influence, beside what the folder holds: it can be found there again."""
-    if not 1 < len(model.source_names_) <= MOST_SOURCES:
-        return {}
-    return {"influence": {**plain(model.influence_), "sentences": model.influence_.sentences()}}
-
-
 def settings_of(args: Namespace) -> dict[str, Any]:
     """Name what is asked of the estimator."""
     return {
@@ -83,24 +75,6 @@ def settings_of(args: Namespace) -> dict[str, Any]:
     }
 
 
-def fit_in_memory(
-    args: Namespace, console: Console, place: ReservedFolder, received: Sequence[ReceivedSource]
-) -> tuple[Any, dict[str, Any]]:
-    """Learn from all rows at once, and write the model."""
-    sites = held_out_sites(args, received, console)
-    with console.working("learning z"):
-        return fit_folder(place, received, sites, **settings_of(args))
-
-
-def fit_in_chunks(
-    args: Namespace, console: Console, place: ReservedFolder, received: Sequence[ReceivedSource]
-) -> tuple[Any, dict[str, Any]]:
-    """Learn from rows on disk, and write the model: some of the rows judge, all others teach."""
-    with Store() as store:
-        sites, teaching = HeldOutInChunks(args, received, console).split(store)
-        return fit_folder(place, received, sites, teaching=teaching, **settings_of(args))
-
-
 def run(args: Namespace, console: Console) -> int:
     """Run the command; the place for the model is taken before the long work."""
     check_apart(args.out, [*args.sources, *tables_of(args)])
@@ -109,13 +83,31 @@ def run(args: Namespace, console: Console) -> int:
             raise InputError(
                 args.out, "holds a model; choose another name, or replace it by --force"
             )
-        received = read_alike(args.sources)
-        learn = fit_in_chunks if in_chunks(args, received) else fit_in_memory
-        model, record = learn(args, console, place, received)
+        model, record = _fit(args, console, place)
     replaced = place.record is not None
     wrote = f"wrote {args.out}" + ", in place of the model that was there" * replaced
     if model.taught_:
         judged = model.tables_.n_points
         wrote = f"{judged} rows, drawn by chance, have judged what {model.taught_} taught\n{wrote}"
-    console.result(f"{model.describe()}\n\n{wrote}", record | influence_of(model))
+    # The influence of each source takes as long as fit does, so it is found only if it is said.
+    console.result(lambda: f"{model.describe()}\n\n{wrote}", lambda: record | _influence_of(model))
     return 0
+
+
+def _fit(args: Namespace, console: Console, place: ReservedFolder) -> tuple[Any, dict[str, Any]]:
+    """Learn from all rows at once or in chunks on disk, and write the model."""
+    received, settings = read_alike(args.sources), settings_of(args)
+    if in_chunks(args, received):
+        with Store() as store:
+            sites, teaching = HeldOutInChunks(args, received, console).split(store)
+            return fit_folder(place, received, sites, teaching=teaching, **settings)
+    sites = held_out_sites(args, received, console)
+    with console.working("learning z"):
+        return fit_folder(place, received, sites, **settings)
+
+
+def _influence_of(model: Any) -> dict[str, Any]:
+    """What is said of influence, beside what the folder holds: it can be found there again."""
+    if not 1 < len(model.source_names_) <= MOST_SOURCES:
+        return {}
+    return {"influence": {**plain(model.influence_), "sentences": model.influence_.sentences()}}

@@ -18,7 +18,15 @@ from anymix.cli.engine_option import DASK, add_engine, asked
 from anymix.cli.outputs import add_force, output
 from anymix.exceptions import InputError
 from anymix.models import read_model
-from anymix.tables import CHUNK_ROWS, NO_ROWS, Chunk, Writer, kind_to_write, read_chunks, writing
+from anymix.tables import (
+    CHUNK_ROWS,
+    NO_ROWS,
+    Chunk,
+    TableWriter,
+    kind_to_write,
+    read_chunks,
+    writing,
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -76,7 +84,7 @@ def run(args: Namespace, console: Console) -> int:
     return 0
 
 
-def predict(args: Namespace, console: Console, out: Writer) -> tuple[int, float]:
+def predict(args: Namespace, console: Console, out: TableWriter) -> tuple[int, float]:
     """Write the predictions; return how many rows there were, and how long they took."""
     saved = read_model(args.model)
     if args.novelty and len(saved.received) == 1:
@@ -86,13 +94,14 @@ def predict(args: Namespace, console: Console, out: Writer) -> tuple[int, float]
             f"{args.model} was fitted from responsibilities alone, so it has no novelty; leave "
             "--novelty out."
         )
-    check_sets(args, saved.model)
+    if args.interval or args.set:
+        check_sets(args, saved.model)
     columns = replace(columns_for(args, saved.received), id=args.id)
     progress, n = console.progress("predicting"), 0
     chunks = read_chunks(args.table, columns, args.chunk_rows)
     with warnings.catch_warnings(), asked(args.engine, saved.model) as ask:
-        for found, size, share in ask(partial(_answered, args=args), chunks):
-            out.write(found)
+        for columns_to_write, size, share in ask(partial(_predicted, args=args), chunks):
+            out.write(columns_to_write)
             # What the first chunk has said of few rows, all others would say again.
             warnings.filterwarnings("ignore", "with alpha=")
             n += size
@@ -102,24 +111,10 @@ def predict(args: Namespace, console: Console, out: Writer) -> tuple[int, float]
     return n, progress.done()
 
 
-def _answered(
-    model: Any, chunk: Chunk, args: Namespace
-) -> tuple[dict[str, NDArray[Any]], int, float]:
-    """Return the answers for a chunk, how many rows it has, and the share that is then done."""
-    found = answers(model, chunk.X, args)
-    if args.id in found:
-        raise InputError(
-            f"column {args.id!r:.60} of --id",
-            "has the name of a column that is written; rename it in the table",
-        )
-    ids = {} if args.id is None else {args.id: chunk.ids}
-    return ids | found, len(chunk.X), chunk.share
-
-
 def check_sets(args: Namespace, model: Any) -> None:
     """Refuse sets of numbers, intervals of labels, and what a model cannot say."""
-    labels, asked = getattr(model, "classes_", None), args.interval or args.set
-    if asked and len(model.sources_) == 1:
+    labels = getattr(model, "classes_", None)
+    if len(model.sources_) == 1:
         option = "--interval" if args.interval else "--set"
         raise InputError(
             args.model, f"is of one source, so there are no mixtures to cover; leave {option} out"
@@ -137,9 +132,9 @@ def check_sets(args: Namespace, model: Any) -> None:
         )
 
 
-def answers(model: Any, X: Any, args: Namespace) -> dict[str, NDArray[Any]]:
-    """Return the columns of the answer."""
-    columns = {}
+def _predicted(model: Any, chunk: Chunk, args: Namespace) -> tuple[dict[str, Any], int, float]:
+    """Return the columns to write for a chunk, how many rows it has, and the share then done."""
+    X, columns = chunk.X, {}
     if not hasattr(model, "classes_"):
         columns["prediction"] = model.predict(X)
     else:
@@ -152,12 +147,19 @@ def answers(model: Any, X: Any, args: Namespace) -> dict[str, NDArray[Any]]:
     if args.set:
         columns["set"] = _joined(model.predict_set(X, 1 - args.set), model.classes_)
     if args.weights:
-        found = model.source_weights(X)
+        weights = model.source_weights(X)
         for k, name in enumerate(model.source_names_):
-            columns[f"weight({name})"] = found[:, k]
+            columns[f"weight({name})"] = weights[:, k]
     if args.novelty:
         columns["novelty"] = model.novelty(X)
-    return {name: np.ascontiguousarray(column) for name, column in columns.items()}
+    if args.id in columns:
+        raise InputError(
+            f"column {args.id!r:.60} of --id",
+            "has the name of a column that is written; rename it in the table",
+        )
+    ids = {} if args.id is None else {args.id: chunk.ids}
+    named = {name: np.ascontiguousarray(column) for name, column in columns.items()}
+    return ids | named, len(X), chunk.share
 
 
 def _joined(sets: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[Any]:

@@ -27,6 +27,7 @@ from anymix.cli.packing import (
     trained,
 )
 from anymix.cli.reference_command import read_reference
+from anymix.cli.streams import complain
 from anymix.cli.training_table import TrainingTable, read_training_table
 from anymix.exceptions import InputError, UsageError, visible
 from anymix.exchange import (
@@ -202,7 +203,7 @@ def run_check(args: Namespace, console: Console) -> int:
         text = "\n".join(f"{visible(one.folder)}: sound ({one.manifest.name})" for one in audited)
         console.result(text, record)
     for said in sentences.values():
-        console.complain(said)
+        complain(said)
     return max(map(code_of, faults.values()), default=SUCCESS)
 
 

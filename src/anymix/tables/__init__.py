@@ -19,7 +19,7 @@ from anymix.tables.table_reader import (
     read_chunks,
     read_rows,
 )
-from anymix.tables.table_writer import Writer, kind_to_write, writing
+from anymix.tables.table_writer import TableWriter, kind_to_write, writing
 
 __all__ = [
     "CHUNK_ROWS",
@@ -34,7 +34,7 @@ __all__ = [
     "Columns",
     "Encoder",
     "TableColumns",
-    "Writer",
+    "TableWriter",
     "check_once",
     "check_there",
     "count_rows",

@@ -257,14 +257,6 @@ def whole_labels(words: NDArray[Any]) -> NDArray[Any]:
     return words
 
 
-def check_finite(path: Path, name: str, numbers: FloatArray, row: int) -> None:
-    """Refuse a missing or infinite number."""
-    bad = np.flatnonzero(~np.isfinite(numbers))
-    if bad.size:
-        missing = np.isnan(numbers[bad[0]])
-        fail(path, row + int(bad[0]), name, f"has no number; {FILL_IN}" if missing else INFINITE)
-
-
 def is_text(value: Any, longest: int = LONGEST_LABEL) -> bool:
     """Whether a value may name a column, a category or a label: printable, not empty, not long.
 

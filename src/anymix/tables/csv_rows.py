@@ -15,8 +15,6 @@ from anymix.tables.table_files import LINE_BYTES, TextLines, open_text
 
 CHUNK_BYTES = 2**26
 UNCLOSED = "has a quote that is not closed"
-# What .xlsx and .zip begin with, and what .xls does.
-BINARY = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 DELIMITERS = (",", "\t", ";", "|")
 # A number as it is written where commas stand for points, and semicolons between columns.
 DECIMAL_COMMA = r"^\s*[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\s*$"
@@ -30,14 +28,15 @@ def read_csv(
     Decimal commas are points in features and in a target of numbers.
     """
     csv.field_size_limit(LINE_BYTES)
-    with open_text(path) as text:
-        header, mark = read_header(path, text)
+    with open_text(path) as (text, share):
+        header, mark = read_header(text)
         check_there(path, columns.wanted, header, columns.target)
         places = {name: header.index(name) for name in columns.wanted}
         target = () if columns.target is None or not columns.numeric_target else (columns.target,)
         with_commas = {*columns.features, *target} if mark == ";" else set()
         # In a table of one column an empty line may be meant as a row.
-        lines, row = text.rows(b"\r\n\x1a" if len(header) > 1 else b"\x1a"), 1
+        text.blank = b"\r\n\x1a" if len(header) > 1 else b"\x1a"
+        lines, row = iter(text), 1
         while taken := _take(lines, size):
             cells = _cut_quickly("".join(taken), len(header), list(places.values()), mark)
             if cells is None:
@@ -46,41 +45,35 @@ def read_csv(
                 cells = [need("pyarrow").array(cut[place]) for place in places.values()]
             named = dict(zip(places, cells, strict=True))
             named |= {name: _with_points(named[name]) for name in with_commas}
-            yield named, text.share
+            yield named, share()
             row += len(cells[0])
             text.row = row
 
 
 def count_csv(path: Path) -> int:
     """Count the lines after the header; blank ones at the end are none to be read."""
-    with open_text(path) as text:
+    with open_text(path) as (text, _):
         lines, last = 0, b""
         while part := text.lines.read(2**20):
             lines, last = lines + part.count(b"\n"), part
     return max(0, lines - last.endswith(b"\n"))
 
 
-def read_header(path: Path, text: TextLines) -> tuple[list[str], str]:
+def read_header(text: TextLines) -> tuple[list[str], str]:
     """Return the names of the columns, and the delimiter: that of the name, or the one in use."""
-    where = f"{path}: the header"
-    line = text.line(where)
-    if line.startswith(b"\x1f\x8b"):
-        raise InputError(path, "is compressed; name it .csv.gz or .tsv.gz, or unpack it")
-    if line.startswith(BINARY):
-        raise InputError(path, "is a workbook or an archive, whatever its name; save it as CSV")
-    names = text.decode(where, line.removeprefix(b"\xef\xbb\xbf")).rstrip("\r\n")
+    names = next(iter(text), "").rstrip("\r\n")
     if "\r" in names:
-        raise InputError(path, "has carriage returns alone between its rows; write line feeds")
+        raise InputError(text.path, "has carriage returns alone between its rows; write line feeds")
     header: list[str] = []
     for mark in dict.fromkeys((text.mark or ",", *DELIMITERS)):
         try:
             header = next(csv.reader([names], strict=True, delimiter=mark), [])
         except csv.Error as error:
-            raise _not_cut(where, error) from error
+            raise _not_cut(f"{text.path}: the header", error) from error
         if len(header) > 1:
             return header, mark
     if not header:
-        raise InputError(path, "has no header; its first line must name the columns")
+        raise InputError(text.path, "has no header; its first line must name the columns")
     return header, text.mark or ","
 
 

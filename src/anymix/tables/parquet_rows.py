@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from anymix.exceptions import InputError, one_line
 from anymix.storage import need
 from anymix.tables.cells import LONGEST_LABEL, TOO_LONG
 from anymix.tables.table_columns import TableColumns, check_there
-from anymix.tables.table_files import check_swelling, open_table, size_of
+from anymix.tables.table_files import check_swelling, open_table
 
 # Runs of equal values take next to nothing in a Parquet file, so an honest one may swell a lot.
 PARQUET_SWELLING = 1000
@@ -68,12 +69,14 @@ def read_parquet(
 
     Features that hold words keep their dictionary; all else is unpacked, once it was weighed.
     """
+    with open_table(path) as opened:
+        on_disk = os.fstat(opened.fileno()).st_size
     with open_parquet(path) as file:
         check_there(path, columns.wanted, file.schema_arrow.names, columns.target)
         texts = _texts(path, columns, file.schema_arrow)
     with open_parquet(path, texts) as file:
         n_rows, done = max(file.metadata.num_rows, 1), 0
-        n_bytes, on_disk = 8 * n_rows * len(columns.wanted), size_of(path)
+        n_bytes = 8 * n_rows * len(columns.wanted)
         check_swelling(path, n_bytes // 8, on_disk, PARQUET_SWELLING)
         for batch in _batches(path, file, size, columns.wanted):
             n_bytes += _length_of_texts(columns, batch)

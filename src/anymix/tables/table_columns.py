@@ -17,7 +17,6 @@ from anymix.exceptions import InputError, quoted
 from anymix.storage import need
 from anymix.tables.cells import (
     FILL_IN,
-    check_finite,
     fail,
     is_missing,
     numbers_in,
@@ -117,7 +116,7 @@ class Encoder:
             else:
                 numbers = numbers_in(self.path, name, column, row, self.columns.mixed)
             if not self.columns.mixed or not self.columns.gaps[j]:
-                self._check_complete(name, numbers, None if words is None else column, row)
+                self._check_complete(name, numbers, column, words is not None, row)
             encoded.append(numbers)
         return np.stack(encoded, axis=1)
 
@@ -145,14 +144,14 @@ class Encoder:
             fail(self.path, row + int(i), name, f"{what}; give 0 to {n - 1}, or a table with names")
         return np.asarray(values, dtype=np.float64)
 
-    def _check_complete(self, name: str, numbers: FloatArray, words: Any, row: int) -> None:
+    def _check_complete(
+        self, name: str, numbers: FloatArray, cells: Any, words: bool, row: int
+    ) -> None:
         """Refuse a missing value; among words, one that was never seen is none."""
-        if words is None:
-            check_finite(self.path, name, numbers, row)
-            return
         for i in np.flatnonzero(np.isnan(numbers)):
-            if is_missing(words[int(i)].as_py() if hasattr(words, "type") else words[i]):
-                fail(self.path, row + int(i), name, f"has no word; {FILL_IN}")
+            if not words or is_missing(cells[int(i) : int(i) + 1].tolist()[0]):
+                what = "word" if words else "number"
+                fail(self.path, row + int(i), name, f"has no {what}; {FILL_IN}")
 
     def warn(self) -> None:
         """Warn of each column how many of its words are new."""

@@ -11,7 +11,7 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,8 @@ GIVE = "give .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .npz"
 STANDARD_INPUT = Path("/dev/stdin")
 # How files of these kinds begin; standard input has no name to tell.
 BEGINNINGS = {b"PAR1": ".parquet", b"PK\x03\x04": ".npz", b"\x1f\x8b": ".csv.gz"}
+# What .xlsx and .zip begin with, and what .xls does.
+BINARY = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 # How text of two or four bytes a character begins; the longer marks first.
 WIDE = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -54,15 +56,6 @@ def kind_of(path: str | Path) -> str:
         return next((kind for start, kind in BEGINNINGS.items() if head.startswith(start)), ".csv")
     name = Path(path).name.lower()
     return next((kind for kind in KINDS if name.endswith(kind)), "")
-
-
-def check_kind(path: Path) -> str:
-    """Return the kind of a table, and refuse a file that has not the name of one."""
-    kind = kind_of(path)
-    if not kind:
-        what = "is a folder" if path.is_dir() else "is not a table that can be read"
-        raise InputError(path, f"{what}; {GIVE}")
-    return kind
 
 
 def open_table(path: Path) -> BinaryIO:
@@ -112,49 +105,42 @@ def _spooled() -> Path:
 
 
 class TextLines:
-    """A table of lines that is open; `mark` stands between its columns, "" if nobody told.
+    """The lines of an open table; `mark` stands between its columns, "" if nobody told.
 
-    Lines are UTF-8; if that fails before a line has shown it, all are Windows-1252.
+    Lines are UTF-8; if that fails before a line has shown it, all are Windows-1252.  The header is
+    row 0; what is `blank` up to the end of the file is no row.
     """
 
-    def __init__(self, path: Path, lines: BinaryIO, mark: str, file: BinaryIO, size: int):
-        self.path, self.lines, self.mark, self.file, self.size = path, lines, mark, file, size
+    def __init__(self, path: Path, lines: BinaryIO, mark: str):
+        self.path, self.lines, self.mark = path, lines, mark
         self.encoding: str | None = None
-        self.row = 1
+        self.row, self.blank = 0, b""
 
-    @property
-    def share(self) -> float:
-        """How much of the file is read."""
-        return self.file.tell() / max(self.size, 1)
-
-    def line(self, where: str) -> bytes:
-        """Read a line, which may not be too long."""
-        line = self.lines.readline(LINE_BYTES + 1)
-        if len(line) > LINE_BYTES:
-            raise InputError(
-                where, f"is over {LINE_BYTES >> 20} MB long; write a line for each row"
+    def __iter__(self) -> Iterator[str]:
+        """Yield lines with their ends."""
+        while line := self.lines.readline(LINE_BYTES + 1):
+            where = (
+                f"{self.path}, row {self.row}: the text" if self.row else f"{self.path}: the header"
             )
-        return line
-
-    def rows(self, blank: bytes) -> Iterator[str]:
-        """Yield lines with their ends; what is `blank` up to the end of the file is none."""
-        while line := self.line(where := f"{self.path}, row {self.row}: the text"):
-            if not line.strip(blank):
+            if len(line) > LINE_BYTES:
+                raise InputError(
+                    where, f"is over {LINE_BYTES >> 20} MB long; write a line for each row"
+                )
+            if not line.strip(self.blank):
                 # Among rows it is a fault, so that nobody will ask for those that follow it.
                 rest = iter(partial(self.lines.read, 2**16), b"")
-                if not any(part.strip(blank) for part in rest):
+                if not any(part.strip(self.blank) for part in rest):
                     return
             self.row += 1
-            yield self.decode(where, line)
+            yield self._decode(where, line)
 
-    def decode(self, where: str, line: bytes) -> str:
-        """Decode a line."""
+    def _decode(self, where: str, line: bytes) -> str:
         try:
             text = line.decode(self.encoding or "utf-8")
         except UnicodeDecodeError as error:
             if self.encoding is None and b"\0" not in line:
                 self.encoding = "cp1252"
-                return self.decode(where, line)
+                return self._decode(where, line)
             raise InputError(
                 where, "is not UTF-8, nor Latin-1 as a whole; save the table as UTF-8"
             ) from error
@@ -166,18 +152,24 @@ class TextLines:
 
 
 @contextmanager
-def open_text(path: Path) -> Iterator[TextLines]:
-    """Open a table of lines, and unpack it on the way if it is compressed."""
+def open_text(path: Path) -> Iterator[tuple[TextLines, Callable[[], float]]]:
+    """Open a table of lines, unpacked if it is compressed; beside it, what share of it is read."""
     kind = kind_of(path)
     with open_table(path) as file:
         size = os.fstat(file.fileno()).st_size
         packed = kind.endswith(".gz")
         lines: Any = io.BufferedReader(_Unpacked(path, file, size)) if packed else file
-        mark = lines.peek(4)[:4] if hasattr(lines, "peek") else b""
-        encoding = next((name for bom, name in WIDE if mark.startswith(bom)), None)
+        start = lines.peek(4)[:4]
+        if start.startswith(b"\x1f\x8b"):
+            raise InputError(path, "is compressed; name it .csv.gz or .tsv.gz, or unpack it")
+        if start.startswith(BINARY):
+            raise InputError(path, "is a workbook or an archive, whatever its name; save it as CSV")
+        lines.read(3 if start.startswith(codecs.BOM_UTF8) else 0)
+        encoding = next((name for bom, name in WIDE if start.startswith(bom)), None)
         if encoding is not None:
             lines = io.BufferedReader(_Recoded(path, lines, encoding))
-        yield TextLines(path, lines, "" if path == STANDARD_INPUT else TEXTS[kind], file, size)
+        mark = "" if path == STANDARD_INPUT else TEXTS[kind]
+        yield TextLines(path, lines, mark), lambda: file.tell() / max(size, 1)
 
 
 class _Recoded(io.RawIOBase):
@@ -235,9 +227,3 @@ def check_swelling(path: Path, n_numbers: int, size: int, most: int) -> None:
             f"would unpack its {size} bytes to {8 * n_numbers / 2**30:.3g} GB or more; if it is "
             "sound, write it as CSV or in parts",
         )
-
-
-def size_of(path: Path) -> int:
-    """Return how many bytes the file of a table has."""
-    with open_table(path) as file:
-        return os.fstat(file.fileno()).st_size

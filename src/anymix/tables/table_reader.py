@@ -16,7 +16,7 @@ from anymix.tables.csv_rows import count_csv, read_csv, read_header
 from anymix.tables.npz_rows import npz_shape, read_npz
 from anymix.tables.parquet_rows import count_parquet, open_parquet, read_parquet
 from anymix.tables.table_columns import Encoder, TableColumns
-from anymix.tables.table_files import TEXTS, check_kind, open_text
+from anymix.tables.table_files import GIVE, TEXTS, kind_of, open_text
 
 CHUNK_ROWS = 20_000
 # Each yields columns by name, for up to so many rows, and the share of the file that is read.
@@ -47,15 +47,24 @@ def count_rows(path: str | Path) -> int:
     path = Path(path)
     if path.is_dir():
         return sum(map(count_rows, _files_in(path)))
-    return COUNTERS[check_kind(path)](path)
+    return COUNTERS[_kind(path)](path)
+
+
+def _kind(path: Path) -> str:
+    """Return the kind of a table, and refuse a file that has not the name of one."""
+    kind = kind_of(path)
+    if not kind:
+        what = "is a folder" if path.is_dir() else "is not a table that can be read"
+        raise InputError(path, f"{what}; {GIVE}")
+    return kind
 
 
 def names_in(path: Path) -> list[str]:
     """Return the names of the columns; those of an NPZ file are x0, x1, ..."""
-    kind = check_kind(path)
+    kind = _kind(path)
     if kind in TEXTS:
-        with open_text(path) as text:
-            return read_header(path, text)[0]
+        with open_text(path) as (text, _):
+            return read_header(text)[0]
     if kind == ".parquet":
         with open_parquet(path) as file:
             return list(file.schema_arrow.names)
@@ -83,7 +92,7 @@ def read_chunks(
                 yield replace(chunk, share=(i + chunk.share) / len(files))
         return
     row, mine = 1, encoder or Encoder(path, columns)
-    for cells, share in READERS[check_kind(path)](path, columns, size):
+    for cells, share in READERS[_kind(path)](path, columns, size):
         X = _documents(path, columns, cells, row) if columns.text else mine.encode(cells, row)
         y = None if columns.target is None else _target(path, columns, cells[columns.target], row)
         yield Chunk(X, y, share, None if columns.id is None else cells[columns.id])
