@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from anymix._arrays import FloatArray, n_rows
 from anymix._parameters import check_parameters
 from anymix.core import Ask, mix
-from anymix.estimators._display import labelled
 from anymix.estimators._row_checks import (
     Rows,
     all_classes,
@@ -31,7 +30,7 @@ from anymix.estimators._row_checks import (
 )
 from anymix.estimators._running import names_checked, one_thread, step, warnings_once
 from anymix.estimators._source_training import SourceTrainer, check_part, no_estimator
-from anymix.estimators._views import ModelViews
+from anymix.estimators._views import ModelViews, labelled
 from anymix.sources import CHUNK_ROWS, Source, masses_of
 from anymix.tables import Columns
 

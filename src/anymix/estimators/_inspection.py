@@ -22,7 +22,7 @@ from anymix.estimators._row_checks import (
     check_X,
 )
 from anymix.estimators._running import names_checked
-from anymix.estimators.comparison import Answers, Comparison, compare_tables, usual_methods
+from anymix.estimators.comparison import Comparison, compare_tables, usual_methods
 from anymix.sources import (
     MOST_SOURCES,
     Influence,
@@ -90,7 +90,7 @@ def influence(model: Any) -> Influence:
 def compared(model: Any, measure: str | Loss | None) -> Comparison:
     """Compare the model with the usual methods on its held-out rows."""
     names = [str(name) for name in model.source_names_]
-    methods = usual_methods(model.tables_, Answers(model.held_out_.predictions), names)
+    methods = usual_methods(model.tables_, model.held_out_, names)
     return compare_tables(
         model.tables_, methods, names, model.loss, confidence=model.confidence, measure=measure
     )

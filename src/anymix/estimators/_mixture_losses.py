@@ -14,32 +14,12 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 from sklearn.pipeline import Pipeline
 
-from anymix._arrays import FloatArray, IntArray
+from anymix._arrays import FloatArray
 from anymix._parameters import either
 from anymix.core import simplex
+from anymix.estimators._row_checks import Rows
 from anymix.exceptions import ParameterError
 from anymix.sources import Measure
-
-
-class Judging(NamedTuple):
-    """Labels or numbers, the number of each row's domain, and weights, where there are any."""
-
-    y: NDArray[Any]
-    domain: IntArray
-    weight: FloatArray | None = None
-
-    def shares(self, p: int) -> FloatArray:
-        """What each row counts for among those of its domain: (p, m), rows of sum 1."""
-        given = np.ones(self.domain.size) if self.weight is None else self.weight
-        own = np.where(self.domain == np.arange(p)[:, None], given, 0.0)
-        return np.asarray(own / own.sum(axis=1, keepdims=True))
-
-
-class Found(NamedTuple):
-    """What each method comes to: on mixtures (a, t), with ends, and on each domain alone (a, p)."""
-
-    mixed: Interval
-    alone: FloatArray
 
 
 @dataclass(frozen=True)
@@ -77,7 +57,7 @@ class Mixtures:
             return [model]
         return [for_mixture(model, lam) for lam in self._all]
 
-    def check(self, rows: Judging, judge: Measure) -> None:
+    def check(self, rows: Rows, judge: Measure) -> None:
         """Refuse domains without rows and, of areas, those with rows of one label alone."""
         for k, name in enumerate(self.domains):
             y = rows.y[rows.domain == k]
@@ -92,11 +72,14 @@ class Mixtures:
     def found(
         self,
         said: Sequence[Sequence[FloatArray]],
-        rows: Judging,
+        rows: Rows,
         judge: Measure,
         confidence: float,
-    ) -> Found:
-        """Judge what each version of each method says: its losses (m,), or probabilities (m, c)."""
+    ) -> tuple[Interval, FloatArray]:
+        """Judge what each version of each method says: its losses (m,), or probabilities (m, c).
+
+        Returns what each comes to on the mixtures (a, t), and on each domain alone (a, p).
+        """
         self.check(rows, judge)
         if judge.kind == "auc":
             return self._areas(said, rows, confidence)
@@ -111,13 +94,14 @@ class Mixtures:
         mixed = Interval(*(table[:, p:] for table in each)).mixed(lam)
         if judge.kind == "root":
             mixed, alone = Interval(*map(np.sqrt, mixed)), np.sqrt(alone)
-        return Found(mixed, alone)
+        return mixed, alone
 
     def _means(
-        self, versions: Sequence[FloatArray], rows: Judging, judge: Measure, confidence: float
+        self, versions: Sequence[FloatArray], rows: Rows, judge: Measure, confidence: float
     ) -> Interval:
         """Return the mean loss of each version on each domain, with its interval: (v, p) each."""
-        p, kind = len(self.domains), kind_of(judge)
+        p = len(self.domains)
+        kind: Kind = "share" if judge.binary else "number"
         found = np.empty((3, len(versions), p))
         for k, share in enumerate(rows.shares(p)):
             own = rows.domain == k
@@ -131,23 +115,25 @@ class Mixtures:
         return Interval(mean, lower, upper)
 
     def _areas(
-        self, said: Sequence[Sequence[FloatArray]], rows: Judging, confidence: float
-    ) -> Found:
+        self, said: Sequence[Sequence[FloatArray]], rows: Rows, confidence: float
+    ) -> tuple[Interval, FloatArray]:
         """Rank all rows of a mixture against each other, each counting as it does there."""
         p, z = len(self.domains), float(norm.isf((1 - confidence) / 2))
         weights = self._all @ rows.shares(p)
         each = [areas(list(versions), rows.y, weights, z) for versions in said]
         mean, lower, upper = (np.stack(table) for table in zip(*each, strict=True))
-        return Found(Interval(mean[:, p:], lower[:, p:], upper[:, p:]), mean[:, :p])
+        return Interval(mean[:, p:], lower[:, p:], upper[:, p:]), mean[:, :p]
 
-    def worst(self, found: Found, judge: Measure) -> tuple[FloatArray, tuple[str, ...]]:
+    def worst(
+        self, mixed: Interval, alone: FloatArray, judge: Measure
+    ) -> tuple[FloatArray, tuple[str, ...]]:
         """Return where each method is worst: on a domain alone, if what is measured is a mean.
 
         An area can be smaller on a mixture than on each domain, so of those all that are shown.
         """
         if not judge.unit.higher:
-            return found.alone.max(axis=1), self._named(found.alone.argmax(axis=1))
-        every = np.concatenate([found.alone, found.mixed.mean], axis=1)
+            return alone.max(axis=1), self._named(alone.argmax(axis=1))
+        every = np.concatenate([alone, mixed.mean], axis=1)
         return every.min(axis=1), self._named(every.argmin(axis=1))
 
     def _named(self, places: NDArray[np.intp]) -> tuple[str, ...]:
@@ -167,11 +153,6 @@ def _shares(mixture: ArrayLike | Mapping[str, float], domains: list[str]) -> Arr
         if name not in domains:
             raise ParameterError(f"a mixture names {name!r}; the domains are {either(domains)}.")
     return [float(mixture.get(name, 0.0)) for name in domains]
-
-
-def kind_of(judge: Measure) -> Kind:
-    """Say which interval the mean of a measure has."""
-    return "share" if judge.binary else "number"
 
 
 Kind = Literal["number", "share", "difference"]
@@ -209,7 +190,7 @@ def mean_interval(
     """
     mean, n = float(share @ values), 1.0 / float(share @ share)
     if kind == "share":
-        return (mean, *_wilson(mean, n, alpha))
+        return (mean, *wilson(mean, n, alpha))
     if kind == "difference":
         low, high = _agresti_min(values, share, n, alpha)
         return mean, min(mean, low), max(mean, high)
@@ -220,20 +201,14 @@ def mean_interval(
     return mean, mean - half, mean + half
 
 
-def wilson(mean: FloatArray, n: FloatArray | float, z: float) -> tuple[FloatArray, FloatArray]:
-    """Shares m that a test at z does not refute: |m − mean| ≤ z √(m (1 − m)/n)."""
+def wilson(mean: float, n: float, alpha: float) -> tuple[float, float]:
+    """Ends of the shares m that a test does not refute: |m − mean| ≤ z √(m (1 − m)/n)."""
+    z = float(stats.norm.isf(alpha / 2))
     shrunk = 1.0 + z * z / n
     centre = (mean + z * z / (2 * n)) / shrunk
-    half = z / shrunk * np.sqrt(mean * (1 - mean) / n + z * z / (4 * n * n))
+    half = z / shrunk * float(np.sqrt(mean * (1 - mean) / n + z * z / (4 * n * n)))
     # The ends of 0 and 1 are 0 and 1; rounding must not put the mean outside.
-    return np.minimum(mean, np.maximum(centre - half, 0)), np.maximum(
-        mean, np.minimum(centre + half, 1)
-    )
-
-
-def _wilson(mean: float, n: float, alpha: float) -> tuple[float, float]:
-    low, high = wilson(np.array(mean), n, float(stats.norm.isf(alpha / 2)))
-    return float(low), float(high)
+    return min(mean, max(centre - half, 0.0)), max(mean, min(centre + half, 1.0))
 
 
 def _agresti_min(

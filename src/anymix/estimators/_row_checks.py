@@ -20,7 +20,6 @@ from sklearn.utils.validation import (
 
 from anymix._arrays import FloatArray, named_sources
 from anymix._parameters import Number, check
-from anymix.estimators._display import index_of
 from anymix.estimators._input_warnings import warn_of_strange_words
 from anymix.exceptions import InputError
 from anymix.sources import Source, Tables
@@ -48,6 +47,12 @@ class Rows:
             None if self.weight is None else self.weight[rows],
             self.kind,
         )
+
+    def shares(self, p: int) -> FloatArray:
+        """What each row counts for among those of its domain: (p, n), rows of sum 1."""
+        weight = np.ones(self.domain.size) if self.weight is None else self.weight
+        own = np.where(self.domain == np.arange(p)[:, None], weight, 0.0)
+        return np.asarray(own / own.sum(axis=1, keepdims=True))
 
     def of(self, k: int) -> Rows:
         """Return the rows of one domain."""
@@ -382,6 +387,16 @@ def _is_number(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def index_of(rows: Any) -> Any:
+    """Return the labels of rows that have some, else None; a list's `index` is a method.
+
+    >>> index_of([[1.0]]) is None
+    True
+    """
+    index = getattr(rows, "index", None)
+    return None if callable(index) else index
 
 
 def check_order(X: Any, **others: Any) -> None:

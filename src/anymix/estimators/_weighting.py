@@ -17,20 +17,21 @@ from anymix.densities import ContrastiveDensity
 from anymix.estimators import _inspection
 from anymix.estimators._automatic import check_set_aside
 from anymix.estimators._conformal import coverage
-from anymix.estimators._display import labelled
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._fitted_attributes import FromResult, raise_missing
 from anymix.estimators._fitting import (
     PARAMETER_RULES,
+    aligned,
     check_fit,
     check_parts,
+    fit_members,
     fit_rows,
     fit_tables,
     inspect_columns,
 )
-from anymix.estimators._members import aligned, fit_members
 from anymix.estimators._row_checks import FOLDS
 from anymix.estimators._running import names_checked, one_thread, warnings_once
+from anymix.estimators._views import labelled
 from anymix.estimators.comparison import Comparison
 from anymix.sources import FitResult, Influence, Tables, TrainingRows, evaluate
 

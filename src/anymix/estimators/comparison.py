@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,13 +18,14 @@ from sklearn.base import is_classifier, is_regressor
 from anymix._arrays import FloatArray, positions
 from anymix._parameters import Share, check
 from anymix.core import Combination, CrossFittedCombination, Loss, Record, mix, unit_of
-from anymix.estimators._mixture_losses import Judging, Mixtures, is_privileged
-from anymix.estimators._row_checks import check_complete_y, check_domains, check_order
+from anymix.estimators._mixture_losses import Mixtures, is_privileged
+from anymix.estimators._row_checks import Rows, check_complete_y, check_domains, check_order
 from anymix.estimators._views import ComparisonViews
 from anymix.estimators.rival_verdicts import Verdict
 from anymix.exceptions import ParameterError
 from anymix.sources import (
     NEEDS_LABELS,
+    HeldOut,
     Measure,
     Tables,
     combined_predictions,
@@ -34,14 +35,7 @@ from anymix.sources import (
     number,
 )
 
-
-class Answers(NamedTuple):
-    """What a method says at the points of tables, (m,) or (m, c), found beforehand."""
-
-    values: FloatArray
-
-
-Method = Combination | CrossFittedCombination | Answers | int | FloatArray
+Method = Combination | CrossFittedCombination | HeldOut | int | FloatArray
 
 
 @dataclass(frozen=True)
@@ -178,7 +172,8 @@ def compare(
         for name, model in models.items()
     }
     privileged = [is_privileged(model) for model in models.values()]
-    rows = Judging(target if not classes.size else np.searchsorted(classes, target), domain)
+    labels = np.searchsorted(classes, target) if classes.size else target
+    rows = Rows(None, labels, domain)
     return _compared(asked, said, privileged, rows, judge, confidence)
 
 
@@ -198,7 +193,7 @@ def compare_tables(
     tables : Tables
         With targets and the domain of each point.
     methods : mapping of names to a Combination, to the number of a source that is taken alone, to
-        weights (p, m) of the sources at the points, or to `Answers`
+        weights (p, m) of the sources at the points, or to `HeldOut` predictions
     names : of the sources
     loss : str or Loss
         That the combinations were learned with.  What is said at the label that occurred is
@@ -232,7 +227,7 @@ def compare_tables(
         name: [judge.value(_predicted(method, tables), targets)] for name, method in methods.items()
     }
     asked = Mixtures.of(mixtures, list(names))
-    rows = Judging(targets, np.asarray(tables.sample_domain), tables.sample_weight)
+    rows = Rows(None, targets, np.asarray(tables.sample_domain), tables.sample_weight)
     return _compared(asked, said, [False] * len(said), rows, judge, confidence)
 
 
@@ -247,8 +242,8 @@ def usual_methods(tables: Tables, ours: Method, names: Iterable[str]) -> dict[st
 
 
 def _predicted(method: Method, tables: Tables) -> FloatArray:
-    if isinstance(method, Answers):
-        return method.values
+    if isinstance(method, HeldOut):
+        return method.predictions
     if isinstance(method, Combination | CrossFittedCombination):
         return combined_predictions(tables, CrossFittedCombination.of(method))
     if isinstance(method, int):
@@ -260,22 +255,22 @@ def _compared(
     asked: Mixtures,
     said: Mapping[str, list[FloatArray]],
     privileged: list[bool],
-    rows: Judging,
+    rows: Rows,
     judge: Measure,
     confidence: float,
 ) -> Comparison:
     """Judge what each version of each method has said, and lay it out."""
-    found = asked.found(list(said.values()), rows, judge, confidence)
-    worst, where = asked.worst(found, judge)
+    mixed, alone = asked.found(list(said.values()), rows, judge, confidence)
+    worst, where = asked.worst(mixed, alone, judge)
     return Comparison(
         methods=tuple(said),
         privileged=tuple(privileged),
         sources=asked.domains,
         mixtures=asked.names,
         mixture_weights=asked.weights,
-        loss=found.mixed.mean,
-        lower=found.mixed.lower,
-        upper=found.mixed.upper,
+        loss=mixed.mean,
+        lower=mixed.lower,
+        upper=mixed.upper,
         worst=worst,
         worst_mixture=where,
         measure=judge.key,
