@@ -51,7 +51,7 @@ class Kernels(NamedTuple):
         """Log-density of each query under each bandwidth, (n_bandwidths, n_queries)."""
         if not self.variances.any():
             return log_densities(queries, self.centres, self.weights, bandwidths)
-        frame = Frame.of(self.centres, bandwidths)
+        frame = Frame(self.centres, bandwidths)
         size = max(1, CHUNK // len(self.weights))
         chunks = [queries[a : a + size] for a in range(0, len(queries), size)]
         right = frame.factor(self.centres, "float64", "right")
@@ -60,7 +60,7 @@ class Kernels(NamedTuple):
 
     def _log_densities(self, queries: FloatArray, frame: Frame, right: Factor) -> FloatArray:
         left = frame.factor(queries, "float64", "left")
-        halves = frame.products(left, right) * frame.bandwidths.max() ** 2
+        halves = frame.products(left, right) * frame.scale**2
         logs = np.empty((len(frame.bandwidths), len(queries)))
         for i, h in enumerate(frame.bandwidths):
             variances = h**2 + self.variances
@@ -163,7 +163,7 @@ def sound_kernels(arrays: Arrays, n_features: int) -> tuple[Kernels, float]:
     refuse_unless(variances.min() >= 0 and bandwidth > 1e-50, "has a bandwidth of zero or less")
     weighty = weights.min() > LEAST_WEIGHT / 2 * weights.max()
     refuse_unless(weighty, "has kernels with hardly any weight; leave them out")
-    centres = Frame.of(arrays["centres"], bandwidth).settled(arrays["centres"])
+    centres = Frame(arrays["centres"], bandwidth).settled(arrays["centres"])
     return Kernels(centres, weights, variances), bandwidth
 
 

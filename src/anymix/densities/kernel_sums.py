@@ -12,9 +12,9 @@ float32 and go on to float64 and to plain differences only where the promised ac
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from itertools import pairwise, product
 from threading import Event
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,22 +40,19 @@ NOT_APART = 1e-18
 TILE = 512  # rows and columns: three float32 tiles stay in a core's second-level cache
 
 
-class Frame(NamedTuple):
-    """Bandwidths and the shift of the points; scale is the largest bandwidth."""
+class Frame:
+    """Bandwidths, the largest of them as the scale, and the shift of the points.
 
-    bandwidths: FloatArray
-    shift: FloatArray
+    The shift is the median of about a hundred points: no outlier moves it far.  `log_heights` is
+    the logarithm of the kernel's height, -d log(h sqrt(2 pi)), as a column.
+    """
 
-    @classmethod
-    def of(cls, points: FloatArray, bandwidths: ArrayLike) -> "Frame":
-        """Shift by the median of about a hundred points: no outlier moves it far."""
-        shift = np.median(points[:: 1 + len(points) // 100], axis=0)
-        return cls(np.atleast_1d(np.asarray(bandwidths, dtype=np.float64)), shift)
-
-    def log_heights(self) -> FloatArray:
-        """Logarithm of the kernel's height, -d log(h sqrt(2 pi)), as a column."""
-        logs = -len(self.shift) * np.log(self.bandwidths * np.sqrt(2 * np.pi))
-        return np.asarray(logs[:, None])
+    def __init__(self, points: FloatArray, bandwidths: ArrayLike):
+        self.bandwidths = np.atleast_1d(np.asarray(bandwidths, dtype=np.float64))
+        self.scale = self.bandwidths.max()
+        self.shift = np.median(points[:: 1 + len(points) // 100], axis=0)
+        heights = -len(self.shift) * np.log(self.bandwidths * np.sqrt(2 * np.pi))
+        self.log_heights: FloatArray = heights[:, None]
 
     def norms(self, points: FloatArray) -> FloatArray:
         """Distance of each point from the shift."""
@@ -63,15 +60,8 @@ class Frame(NamedTuple):
         return np.concatenate(parts)
 
     def settled(self, points: FloatArray) -> FloatArray:
-        """Return the points with the shift for coordinates that no kernel tells from it.
-
-        Examples
-        --------
-        >>> frame = Frame(np.ones(1), np.zeros(1))
-        >>> frame.settled(np.array([[0.5], [1e-40], [0.0]])).ravel().tolist()
-        [0.5, 0.0, 0.0]
-        """
-        least = NOT_APART * self.bandwidths.max()
+        """Return the points with the shift for coordinates that no kernel tells from it."""
+        least = NOT_APART * self.scale
         apart = (points[block] - self.shift for block in blocks(len(points)))
         near = np.concatenate([(np.abs(part) < least) & (part != 0) for part in apart])
         return np.where(near, self.shift, points) if near.any() else points
@@ -87,7 +77,7 @@ class Frame(NamedTuple):
         n, d = points.shape
         factor = np.ones((n, d + 2), dtype=precision)
         for block in blocks(n):
-            z = (points[block] - self.shift) / self.bandwidths.max()
+            z = (points[block] - self.shift) / self.scale
             factor[block, :d] = z
             factor[block, d if side == "left" else d + 1] = np.einsum("ij,ij->i", z, z) / -2
         return factor
@@ -96,19 +86,19 @@ class Frame(NamedTuple):
         """-|x_i - c_j|^2 / 2 scale^2 for a tile of pairs; from plain points by differences."""
         if left.shape[1] > len(self.shift):
             return left @ right.T
-        return np.asarray(cdist(left, right, "sqeuclidean") / (-2 * self.bandwidths.max() ** 2))
+        return np.asarray(cdist(left, right, "sqeuclidean") / (-2 * self.scale**2))
 
 
 def log_densities(
     queries: FloatArray, centres: FloatArray, weights: FloatArray, bandwidths: ArrayLike
 ) -> FloatArray:
     """Log-density of each query under each bandwidth, (n_bandwidths, n_queries)."""
-    frame = Frame.of(centres, bandwidths)
-    offset = frame.log_heights() - np.log(weights.sum())
+    frame = Frame(centres, bandwidths)
+    offset = frame.log_heights - np.log(weights.sum())
     result = np.empty((len(frame.bandwidths), len(queries)))
     norms, largest = frame.norms(queries), frame.norms(centres).max()
     todo = np.arange(len(queries))
-    for precision in _precisions(queries.shape[1]):
+    for precision in list(ROUNDING)[queries.shape[1] <= NARROW :]:
         logs = _query_sums(queries[todo], centres, weights, frame, precision) + offset
         result[:, todo] = logs
         error = _rounding(logs, norms[todo], largest, frame, precision)
@@ -131,13 +121,13 @@ def held_out_log_densities(
     both of its rows. With `for_means` the promise is kept for the weighted means only, in which
     the rounding of single rows averages out.
     """
-    frame = Frame.of(rows, bandwidths)
+    frame = Frame(rows, bandwidths)
     w = weights / weights.sum()
-    others = _sums_of_others(w) if folds is None else _sums_of_other_folds(w, folds)
+    others = _sums_of_others(w) if folds is None else _sums_of_others(np.bincount(folds, w))[folds]
     norms = frame.norms(rows)
-    for precision in _precisions(rows.shape[1]):
+    for precision in list(ROUNDING)[rows.shape[1] <= NARROW :]:
         logs: FloatArray = _pair_sums(rows, w, frame, folds, precision)
-        logs += frame.log_heights() - np.log(others)
+        logs += frame.log_heights - np.log(others)
         error = _rounding(logs, norms, norms.max(), frame, precision)
         if for_means and _kept(np.sqrt(error**2 @ w**2), logs @ w).all():
             break
@@ -153,15 +143,6 @@ def _sums_of_others(weights: FloatArray) -> FloatArray:
     return np.asarray(before + after)
 
 
-def _sums_of_other_folds(weights: FloatArray, folds: NDArray[np.integer]) -> FloatArray:
-    sums = np.asarray(np.bincount(folds, weights), dtype=np.float64)
-    return np.asarray(_sums_of_others(sums)[folds])
-
-
-def _precisions(n_features: int) -> list[str]:
-    return list(ROUNDING)[n_features <= NARROW :]
-
-
 def _rounding(
     logs: FloatArray, norms: FloatArray, largest: float, frame: Frame, precision: str
 ) -> FloatArray:
@@ -171,7 +152,7 @@ def _rounding(
     f(x) <= height exp(-distance^2 / 2h^2).
     """
     squares = frame.bandwidths[:, None] ** 2
-    near = np.sqrt(2 * squares * np.maximum(frame.log_heights() - logs + NEARLY, 0))
+    near = np.sqrt(2 * squares * np.maximum(frame.log_heights - logs + NEARLY, 0))
     reach = norms**2 + np.minimum(largest, norms + near) ** 2
     return np.asarray(ROUNDING[precision] * reach / squares)
 
@@ -182,13 +163,7 @@ def _kept(error: FloatArray, logs: FloatArray) -> NDArray[np.bool_]:
 
 
 def blocks(stop: int, start: int = 0, size: int = TILE) -> list[slice]:
-    """Cut a range of rows into blocks.
-
-    Examples
-    --------
-    >>> blocks(5, size=3)
-    [slice(0, 3, None), slice(3, 5, None)]
-    """
+    """Cut a range of rows into blocks: blocks(5, size=3) is [slice(0, 3), slice(3, 5)]."""
     return [slice(a, min(a + size, stop)) for a in range(start, stop, size)]
 
 
@@ -196,7 +171,7 @@ def _query_sums(
     queries: FloatArray, centres: FloatArray, weights: FloatArray, frame: Frame, precision: str
 ) -> FloatArray:
     """log Σ_j w_j exp(-|x_i - c_j|^2 / 2h^2), (n_bandwidths, n_queries)."""
-    chains = Chains.of(frame.bandwidths, chain_length(weights, TILE))
+    chains = Chains(frame.bandwidths, weights)
     right = frame.factor(centres, precision, "right")
     result = np.full((len(frame.bandwidths), len(queries)), -np.inf)
 
@@ -216,7 +191,7 @@ def _pair_sums(
     rows: FloatArray, weights: FloatArray, frame: Frame, folds: Folds, precision: str
 ) -> FloatArray:
     """The same sums for each row over the rows of the other folds, or over all rows but itself."""
-    chains = Chains.of(frame.bandwidths, chain_length(weights, TILE))
+    chains = Chains(frame.bandwidths, weights)
     order = np.arange(len(rows)) if folds is None else np.argsort(folds, kind="stable")
     left, right = (frame.factor(rows, precision, side)[order] for side in ("left", "right"))
     w = weights[order]
@@ -246,10 +221,12 @@ def _pair_tiles(folds: Folds, n_rows: int) -> list[Tile]:
     if folds is None:
         parts = blocks(n_rows)
         return [(a, b) for i, a in enumerate(parts) for b in parts[i:]]
-    ends = np.concatenate([[0], np.cumsum(np.bincount(folds))])
-    cut = [blocks(b, start=a) for a, b in pairwise(ends)]
+    cut = [blocks(b, start=a) for a, b in pairwise(np.cumsum([0, *np.bincount(folds)]))]
     return [
-        (a, b) for i, fold in enumerate(cut) for other in cut[i + 1 :] for a in fold for b in other
+        pair
+        for i, fold in enumerate(cut)
+        for other in cut[i + 1 :]
+        for pair in product(fold, other)
     ]
 
 
@@ -283,49 +260,42 @@ LOG_TINY = -87.0  # about the logarithm of the least float32 that is not subnorm
 SHARE = 2e-5  # of a sum that terms below the floor may make up
 
 
-class Chains(NamedTuple):
+class Chains:
     """Precisions (h_max / h)^2 of the bandwidths, in chains where each doubles the one before.
 
     In a chain only the first costs an exponential; the others are squares, exp(2t) = exp(t)^2.
-    Exponents stop at a floor, above which no square is subnormal.
+    Exponents stop at a floor, above which no square is subnormal.  A sum of n terms is at least the
+    least weight, and its terms at the floor are at most n e^floor times the largest: so chains are
+    as long, up to three, as no weight lifts the floor into sight.
+
+    Examples
+    --------
+    >>> Chains(np.array([4.0, 2.0, np.sqrt(8), 1.0, np.sqrt(2), 3.0]), np.ones(2)).chains
+    [[0, 2, 1], [5], [4, 3]]
+    >>> [len(Chains(np.sqrt([4, 2, 1]), np.array([1, 1 / w])).chains) for w in (1, 1e6, 1e20)]
+    [1, 2, 3]
     """
 
-    precisions: FloatArray
-    chains: list[list[int]]
-    floor: float
-
-    @classmethod
-    def of(cls, bandwidths: FloatArray, length: int = 3) -> "Chains":
-        """Chain each bandwidth to one that is sqrt(2) times as large, where there is one.
-
-        Examples
-        --------
-        >>> Chains.of(np.array([4.0, 2.0, np.sqrt(8), 1.0, np.sqrt(2), 3.0])).chains
-        [[0, 2, 1], [5], [4, 3]]
-        """
-        precisions = (bandwidths.max() / bandwidths) ** 2
-        chains: list[list[int]] = []
-        for i in np.argsort(precisions, kind="stable"):
-            for chain in chains:
-                doubled = np.isclose(precisions[i], 2 * precisions[chain[-1]], rtol=1e-9, atol=0)
+    def __init__(self, bandwidths: FloatArray, weights: FloatArray):
+        seen = np.log(TILE * weights.max() / weights.min() / SHARE)
+        length = next((n for n in (3, 2) if LOG_TINY / 2 ** (n - 1) + seen <= 0), 1)
+        self.floor = LOG_TINY / 2 ** (length - 1)
+        self.precisions = (bandwidths.max() / bandwidths) ** 2
+        self.chains: list[list[int]] = []
+        for i in np.argsort(self.precisions, kind="stable"):
+            for chain in self.chains:
+                double = 2 * self.precisions[chain[-1]]
+                doubled = np.isclose(self.precisions[i], double, rtol=1e-9, atol=0)
                 if doubled and len(chain) < length:
                     chain.append(int(i))
                     break
             else:
-                chains.append([int(i)])
-        return cls(precisions, chains, LOG_TINY / 2 ** (length - 1))
+                self.chains.append([int(i)])
 
     def log_sums(
         self, products: NDArray[np.floating], weights: FloatArray, axis: int
     ) -> FloatArray:
-        """log Σ_j w_j exp(precision * product_ij) over one axis of a tile, (n_bandwidths, n).
-
-        Examples
-        --------
-        >>> chains = Chains.of(np.array([1.0]))
-        >>> chains.log_sums(np.array([[-1000.0, -1000.0]]), np.array([1.0, 2.0]), axis=1).round(4)
-        array([[-998.9014]])
-        """
+        """log Σ_j w_j exp(precision * product_ij) over one axis of a tile, (n_bandwidths, n)."""
         peak = products.max(axis=axis, keepdims=True)
         w = weights.astype(np.float32)
         sums = np.empty((len(self.precisions), peak.size))
@@ -341,18 +311,3 @@ class Chains(NamedTuple):
                         np.multiply(e, e, out=e)
                     sums[i] = e @ w if axis else w @ e
         return np.asarray(np.log(sums) + self.precisions[:, None] * peak.ravel())
-
-
-def chain_length(weights: FloatArray, n_terms: int) -> int:
-    """Longest chain, up to three, with a floor that no weight lifts into sight.
-
-    A sum of n terms is at least the least weight, and its terms at the floor are at most
-    n e^floor times the largest.
-
-    Examples
-    --------
-    >>> [chain_length(np.array([1.0, ratio]), 512) for ratio in (1.0, 1e6, 1e20)]
-    [3, 2, 1]
-    """
-    seen = np.log(n_terms * weights.max() / weights.min() / SHARE)
-    return next((n for n in (3, 2) if LOG_TINY / 2 ** (n - 1) + seen <= 0), 1)
