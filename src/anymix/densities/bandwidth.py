@@ -19,71 +19,37 @@ MAX_EXTENSIONS = 10  # of a grid
 
 def spread(rows: FloatArray, weights: FloatArray) -> float:
     """Root mean square over the features of the weighted standard deviation."""
+    return float(np.sqrt(np.mean(_moments(rows, weights)[1])))
+
+
+def _moments(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Weighted mean and variance of each column, (d,) twice."""
     w, parts = weights / weights.sum(), blocks(len(rows))
     mean = rows[0] + sum(w[b] @ (rows[b] - rows[0]) for b in parts)  # exact for equal rows
-    variance = sum(w[b] @ np.mean((rows[b] - mean) ** 2, axis=1) for b in parts)
-    return float(np.sqrt(variance))
+    return mean, np.asarray(sum(w[b] @ (rows[b] - mean) ** 2 for b in parts))
 
 
 def scott(rows: FloatArray, weights: FloatArray) -> float:
-    """Scott's rule, spread * n^(-1 / (d + 4)), with n = (sum w)^2 / sum w^2 for weighted rows.
-
-    Examples
-    --------
-    >>> rows = np.array([[-1.0], [1.0]] * 16)
-    >>> print(scott(rows, np.ones(32)))
-    0.5
-    """
+    """Scott's rule, spread * n^(-1 / (d + 4)), with n = (sum w)^2 / sum w^2 for weighted rows."""
     n = weights.sum() ** 2 / np.sum(weights**2)
     return spread(rows, weights) * float(n ** (-1 / (rows.shape[1] + 4)))
 
 
 def silverman(rows: FloatArray, weights: FloatArray) -> float:
-    """Silverman's rule, (4 / (d + 2))^(1 / (d + 4)) times Scott's.
-
-    Examples
-    --------
-    >>> rows = np.array([[-1.0, 0.0], [1.0, 0.0]])
-    >>> bool(np.isclose(silverman(rows, np.ones(2)), scott(rows, np.ones(2))))
-    True
-    """
+    """Silverman's rule, (4 / (d + 2))^(1 / (d + 4)) times Scott's."""
     d = rows.shape[1]
     return float((4 / (d + 2)) ** (1 / (d + 4))) * scott(rows, weights)
 
 
 def grid_around(bandwidth: float) -> FloatArray:
-    """Fifteen bandwidths about one, in steps of 2^(1/10), largest first.
-
-    Examples
-    --------
-    >>> grid_around(1.0)[[0, 6, 7, 8, 14]].round(2)
-    array([1.62, 1.07, 1.  , 0.93, 0.62])
-    """
+    """Fifteen bandwidths about one, in steps of 2^(1/10), largest first."""
     return bandwidth * 2.0 ** ((GRID_SIZE // 2 - np.arange(GRID_SIZE)) / (2 * STEPS_PER_DOUBLING))
-
-
-def wide_grid(bandwidth: float) -> FloatArray:
-    """Thirty bandwidths from one downwards, in steps of 2^(1/4).
-
-    Examples
-    --------
-    >>> wide_grid(1.0)[[0, 4, -1]].round(4)
-    array([1.    , 0.5   , 0.0066])
-    """
-    return bandwidth * 2.0 ** (-np.arange(30) / 4)
 
 
 def climb(
     score: Callable[[FloatArray], FloatArray], grid: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Extend a geometric grid, largest first, to the side of its best score until that is inside.
-
-    Examples
-    --------
-    >>> tried, scores = climb(lambda h: -np.log(h) ** 2, np.array([16.0, 8.0, 4.0]))
-    >>> tried
-    array([16. ,  8. ,  4. ,  2. ,  1. ,  0.5])
-    """
+    """Extend a geometric grid, largest first, until its best score is not at an end."""
     scores, step, reach = score(grid), grid[1] / grid[0], np.arange(1, len(grid) + 1)
     for _ in range(MAX_EXTENSIONS):
         best = int(np.argmax(scores))
@@ -150,49 +116,31 @@ Scale = ArrayLike | str | None
 
 
 def spreads(rows: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-    """Weighted standard deviation of each column, (d,); 1 for a constant one.
-
-    Examples
-    --------
-    >>> spreads(np.array([[0.0, 5.0], [4.0, 5.0]])).tolist()
-    [2.0, 1.0]
-    """
+    """Weighted standard deviation of each column, (d,); 1 for a constant one."""
     weights = np.ones(len(rows)) if weights is None else weights
     deviations = np.sqrt(column_variances(rows, weights))
     return np.where(deviations > LEAST_SCALE, deviations, 1.0)
 
 
 def checked_scale(scale: Scale, rows: FloatArray, weights: FloatArray) -> FloatArray | None:
-    """Return what columns are divided by, (d,); None to take them as they are.
-
-    Examples
-    --------
-    >>> checked_scale([2, 1], np.zeros((3, 2)), np.ones(3))
-    array([2., 1.])
-    """
+    """Return what columns are divided by, (d,); None to take them as they are."""
     if scale is None:
         return None
     if isinstance(scale, str):
         if scale != "shared":
             raise ValueError(f"scale={scale!r} is not known; use 'shared', an array or None.")
         return spreads(rows, weights)
-    found = np.asarray(scale, dtype=np.float64)
+    divisors = np.asarray(scale, dtype=np.float64)
     d = rows.shape[1]
-    if found.shape != (d,):
-        raise ValueError(f"scale has the shape {found.shape}; {d} columns need ({d},).")
-    if not np.all((found >= LEAST_SCALE) & (found <= 1 / LEAST_SCALE)):
+    if divisors.shape != (d,):
+        raise ValueError(f"scale has the shape {divisors.shape}; {d} columns need ({d},).")
+    if not np.all((divisors >= LEAST_SCALE) & (divisors <= 1 / LEAST_SCALE)):
         raise ValueError("scale must hold positive, finite numbers, one for each column.")
-    return found
+    return divisors
 
 
 def packed_scale(arrays: Arrays, n_features: int) -> tuple[FloatArray, dict[str, NDArray[Any]]]:
-    """Return the scale that a stranger wrote, and the other arrays with centres divided by it.
-
-    Examples
-    --------
-    >>> packed_scale({"scale": np.array([2.0]), "centres": np.array([[6.0]])}, 1)
-    (array([2.]), {'centres': array([[3.]])})
-    """
+    """Return the scale of untrusted arrays, and the others with centres divided by it."""
     scale = arrays["scale"]
     check_arrays({"scale": scale}, {"scale"})
     check_shapes(arrays, scale=(n_features,))
@@ -206,28 +154,14 @@ def packed_scale(arrays: Arrays, n_features: int) -> tuple[FloatArray, dict[str,
 
 
 def column_variances(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    """Weighted variance of each column, (d,); zero where it is rounding alone.
-
-    Examples
-    --------
-    >>> column_variances(np.array([[0.0, 5.0], [4.0, 5.0]]), np.ones(2)).tolist()
-    [4.0, 0.0]
-    """
-    w, parts = weights / weights.sum(), blocks(len(rows))
-    mean = rows[0] + sum(w[b] @ (rows[b] - rows[0]) for b in parts)
-    variances = sum(w[b] @ (rows[b] - mean) ** 2 for b in parts)
+    """Weighted variance of each column, (d,); zero where it is rounding alone."""
+    mean, variances = _moments(rows, weights)
     seen = CONSTANT**2 * np.maximum(mean**2, np.max(variances))
     return np.where(variances > seen, variances, 0.0)
 
 
 def narrow_share(variances: FloatArray) -> float:
-    """Share of the variance that the narrower half of the columns has; constant ones are left out.
-
-    Examples
-    --------
-    >>> narrow_share(np.array([1.0, 0.0, 3.0])), narrow_share(np.array([2.0]))
-    (0.25, 1.0)
-    """
+    """Share of the variance in the narrower half of the columns; constant ones are left out."""
     varying = np.sort(variances[variances > 0])
     if varying.size < 2:
         return 1.0
@@ -254,9 +188,9 @@ def warn_of_scales(
         return
     widest = int(variances.argmax())
     column = widest if names is None else repr(str(np.asarray(names)[widest]))
-    said = (
+    message = (
         f"One bandwidth cannot serve columns on such different scales: beside column {column}, the "
         "widest, half of the others hardly count; scale the columns first, alike for all sources, "
         "as make_pipeline(StandardScaler(), model) does."
     )
-    warnings.warn(ScaleWarning(said, widest), stacklevel=stacklevel + 1)
+    warnings.warn(ScaleWarning(message, widest), stacklevel=stacklevel + 1)

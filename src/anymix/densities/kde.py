@@ -1,4 +1,4 @@
-"""How a kernel density comes to its bandwidth: a number, a rule of thumb or held-out rows."""
+"""Gaussian kernel density estimates, and how they come to their bandwidth."""
 
 from numbers import Real
 from typing import Any, Self
@@ -26,7 +26,6 @@ from anymix.densities.bandwidth import (
     spread,
     spreads,
     warn_of_scales,
-    wide_grid,
 )
 from anymix.densities.centres import (
     LEAST_WEIGHT,
@@ -36,13 +35,7 @@ from anymix.densities.centres import (
     share,
     sound_kernels,
 )
-from anymix.densities.density import (
-    Arrays,
-    Density,
-    GraphBuilder,
-    RandomState,
-    Travels,
-)
+from anymix.densities.density import Arrays, Density, GraphBuilder, RandomState, Travels
 from anymix.densities.kernel_sums import held_out_log_densities
 
 RULES = {"scott": scott, "silverman": silverman}
@@ -86,65 +79,39 @@ class ChoosesBandwidth:
 
     def _search(self, rows: FloatArray, weights: FloatArray, rng: np.random.RandomState) -> float:
         """Keep the bandwidths tried and their mean held-out log-densities; return the best."""
-        folds = draw_folds(len(rows), self.n_folds, rng) if self.bandwidth == "cv" else None
+        folds: IntArray | None = None
+        if self.bandwidth == "cv":
+            folds = np.empty(len(rows), dtype=np.int64)
+            splits = KFold(min(self.n_folds, len(rows)), shuffle=True, random_state=rng)
+            for fold, (_, test) in enumerate(splits.split(rows)):
+                folds[test] = fold
 
         def score(tried: FloatArray) -> FloatArray:
             if self.centres is None or folds is None:
                 logs = held_out_log_densities(rows, weights, tried, folds, for_means=True)
                 return logs @ weights
-            return self._held_out_from_centres(rows, weights, tried, folds, rng) @ weights
+            logs = np.empty((len(tried), len(rows)))
+            for fold in range(folds.max() + 1):
+                test = folds == fold
+                kernels = self._kernels(rows[~test], weights[~test], rng)
+                logs[:, test] = kernels.log_densities(rows[test], tried)
+            return logs @ weights
 
         if self.bandwidths is not None:
             tried = checked_bandwidths(self.bandwidths)
             self.bandwidths_, self.cv_scores_ = tried, score(tried)
         elif self.centres is not None:
-            self.bandwidths_ = wide_grid(spread(rows, weights))
+            # Thirty bandwidths from the spread downwards, in steps of 2^(1/4).
+            self.bandwidths_ = spread(rows, weights) * 2.0 ** (-np.arange(30) / 4)
             self.cv_scores_ = score(self.bandwidths_)
         else:
             grid = grid_around(pilot_bandwidth(rows, weights, rng))
             self.bandwidths_, self.cv_scores_ = climb(score, grid)
         return float(self.bandwidths_[np.argmax(self.cv_scores_)])
 
-    def _held_out_from_centres(
-        self,
-        rows: FloatArray,
-        weights: FloatArray,
-        tried: FloatArray,
-        folds: IntArray,
-        rng: np.random.RandomState,
-    ) -> FloatArray:
-        """Log-density of each row under the centres of the other folds' rows."""
-        logs = np.empty((len(tried), len(rows)))
-        for fold in range(folds.max() + 1):
-            test = folds == fold
-            kernels = self._kernels(rows[~test], weights[~test], rng)
-            logs[:, test] = kernels.log_densities(rows[test], tried)
-        return logs
-
-
-def draw_folds(n_rows: int, n_folds: int, rng: np.random.RandomState) -> IntArray:
-    """Fold of each row, (n_rows,).
-
-    Examples
-    --------
-    >>> np.bincount(draw_folds(6, 3, np.random.RandomState(0))).tolist()
-    [2, 2, 2]
-    """
-    folds = np.empty(n_rows, dtype=np.int64)
-    splits = KFold(min(n_folds, n_rows), shuffle=True, random_state=rng).split(folds)
-    for fold, (_, test) in enumerate(splits):
-        folds[test] = fold
-    return folds
-
 
 def checked_bandwidths(bandwidths: ArrayLike) -> FloatArray:
-    """Return bandwidths as an array, or say that they are not positive.
-
-    Examples
-    --------
-    >>> checked_bandwidths(2)
-    array([2.])
-    """
+    """Return bandwidths as an array, or say that they are not positive."""
     checked = np.ravel(np.asarray(bandwidths, dtype=np.float64))
     if not checked.size or not np.all((checked > 0) & (checked < np.inf)):
         raise ValueError(f"Bandwidths must be positive and finite; got {bandwidths!r}.")
@@ -258,9 +225,10 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
         self._least_distinct = min(MIN_ROWS, len(merge_repeats(rows, weights)[0]))
         scaled = self._scaled(rows)
         self.bandwidth_ = self._choose_bandwidth(scaled, weights, rng)
-        self._keep(self._kernels(scaled, weights, rng))
-        if self.centres is None:
-            self.centres_ = rows  # to the last digit, which a division and a product may change
+        kernels = self._kernels(scaled, weights, rng)
+        # Rows to the last digit, which a division and a product may change.
+        self.centres_ = rows if self.centres is None else self._unscaled(kernels.centres)
+        self.weights_, self.variances_ = kernels.weights, kernels.variances
         return self
 
     def with_shared(self, X: ArrayLike, sample_domain: object = None) -> Self:
@@ -277,9 +245,8 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
     def _scaled(self, rows: FloatArray) -> FloatArray:
         return rows if self.scale_ is None else rows / self.scale_
 
-    def _keep(self, kernels: Kernels) -> None:
-        centres, self.weights_, self.variances_ = kernels
-        self.centres_ = centres if self.scale_ is None else centres * self.scale_
+    def _unscaled(self, rows: FloatArray) -> FloatArray:
+        return rows if self.scale_ is None else rows * self.scale_
 
     @property
     def _of_scaled(self) -> Kernels:
@@ -319,7 +286,7 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
         chosen = rng.choice(len(self.weights_), n_samples, p=self.weights_)
         width = np.sqrt(self.bandwidth_**2 + self.variances_[chosen])
         noise = width[:, None] * rng.standard_normal((n_samples, self.centres_.shape[1]))
-        return self.centres_[chosen] + (noise if self.scale_ is None else noise * self.scale_)
+        return self.centres_[chosen] + self._unscaled(noise)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return centres (k, d), weights (k,), variances (k,), bandwidth (1,), maybe scale (d,)."""
@@ -355,7 +322,8 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
         centres = len(kernels.weights) if kernels.variances.any() else None
         density = cls(bandwidth, centres=centres, scale=scale)
         density.scale_ = scale
-        density._keep(kernels)
+        density.centres_ = density._unscaled(kernels.centres)
+        density.weights_, density.variances_ = kernels.weights, kernels.variances
         density.bandwidth_, density.n_features_in_ = bandwidth, kernels.centres.shape[1]
         density._least_distinct = least
         return density
