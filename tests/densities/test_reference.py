@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from anymix.densities import Reference, Summary
-from anymix.densities.centres import PooledKernels, RowKernels
+from anymix.densities.centres import PooledKernels, cluster_columns
 from anymix.exceptions import InputError
 from anymix.tables import Columns
 
@@ -297,6 +297,6 @@ def test_strangers_are_not_trusted(change, cause):
 def test_many_rows_are_clustered_by_a_sample():
     rng = np.random.RandomState(0)
     rows = rng.normal(size=(5000, 2))
-    found = RowKernels.of(rows, np.zeros(2), np.ones(2), rng)
-    assert 80 < len(found.means) <= 100
+    found = cluster_columns(rows, np.zeros(2), np.ones(2), rng)
+    assert 80 < len(found.centres) <= 100
     assert found.weights.sum() == pytest.approx(1)

@@ -19,7 +19,7 @@ from scipy.special import logsumexp, ndtr
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
-from anymix._arrays import FloatArray, IntArray
+from anymix._arrays import FloatArray
 from anymix.densities.bandwidth import merge_repeats
 from anymix.densities.density import (
     LARGEST,
@@ -122,7 +122,14 @@ def cluster(
     # Equal rows are in one cluster.
     counted = means.labels_ if len(distinct) == len(rows) else means.predict(distinct)
     counts = np.bincount(counted, minlength=n_centres)
-    labels = _share_out(rows, means.labels_, means.cluster_centers_, counts)
+    large, labels = np.flatnonzero(counts >= MIN_ROWS), means.labels_.copy()
+    small = ~np.isin(labels, large)
+    if not len(large):
+        labels[:] = 0
+    elif small.any():
+        nearest = pairwise_distances_argmin(rows[small], means.cluster_centers_[large])
+        labels[small] = large[nearest]
+    labels = np.unique(labels, return_inverse=True)[1]
     mass = np.bincount(labels, weights)
     member = csr_array((weights / mass[labels], (labels, np.arange(len(rows)))))
     centres = member @ rows
@@ -136,20 +143,6 @@ def share(
     """Return centres for rows: by default one for every ten distinct ones, but 500 at most."""
     n_distinct = len(merge_repeats(rows, weights)[0])
     return cluster(rows, weights, n_centres or min(500, max(1, n_distinct // 10)), rng)
-
-
-def _share_out(
-    rows: FloatArray, labels: IntArray, centres: FloatArray, counts: IntArray
-) -> IntArray:
-    """Labels, without gaps, after rows of small clusters have gone to the nearest large one."""
-    large = np.flatnonzero(counts >= MIN_ROWS)
-    if not len(large):
-        return np.zeros_like(labels)
-    small = ~np.isin(labels, large)
-    if small.any():
-        labels = labels.copy()
-        labels[small] = large[pairwise_distances_argmin(rows[small], centres[large])]
-    return np.unique(labels, return_inverse=True)[1]
 
 
 def sound_kernels(arrays: Arrays, n_features: int) -> tuple[Kernels, float]:
@@ -170,69 +163,47 @@ def sound_kernels(arrays: Arrays, n_features: int) -> tuple[Kernels, float]:
 LEAST_VARIANCE = 1e-3  # in units of the columns' own
 MOST_ROWS = 4000  # of a domain that are clustered: more of them move a centre but little
 MOST_CENTRES = 100  # of a domain
-MOST_KERNELS = 50_000  # that a stranger may write
-CHUNK = 2**21  # pairs of rows and kernels held at a time
+MOST_KERNELS = 50_000  # of an untrusted file
+KERNEL_FIELDS = {"means": "centres", "variances": "variances", "weights": "weights"}  # in JSON
 LOG_TINY = -700.0  # log of a normal mass that is zero in floating point
 
 
-@dataclass(frozen=True, eq=False)
-class RowKernels:
-    """Kernels in columns that are divided by `scales`: means (k, d), variances (k,), weights (k,).
+def cluster_columns(
+    rows: FloatArray, medians: FloatArray, scales: FloatArray, rng: np.random.RandomState
+) -> Kernels:
+    """Cluster rows (n, d) of numbers, missing values filled by medians.
 
-    Examples
-    --------
-    >>> rows = np.random.default_rng(0).normal(size=(100, 1))
-    >>> found = RowKernels.of(rows, np.zeros(1), np.ones(1), np.random.RandomState(0))
-    >>> found.means.shape, round(float(found.weights.sum()), 9)
-    ((9, 1), 1.0)
+    Centres are in the units of the columns, variances in those of columns divided by `scales`.
     """
-
-    means: FloatArray
-    variances: FloatArray
-    weights: FloatArray
-
-    @classmethod
-    def of(
-        cls, rows: FloatArray, medians: FloatArray, scales: FloatArray, rng: np.random.RandomState
-    ) -> RowKernels:
-        """Cluster rows (n, d) of numbers, gaps filled by medians; the means are in their units."""
-        if len(rows) > MOST_ROWS:
-            rows = rows[rng.choice(len(rows), MOST_ROWS, replace=False)]
-        z = np.where(np.isnan(rows), 0.0, (rows - medians) / scales)
-        n_centres = min(MOST_CENTRES, max(1, len(np.unique(z, axis=0)) // 10))
-        found = share(z, np.ones(len(z)), n_centres, rng)
-        variances = np.maximum(found.variances, LEAST_VARIANCE)
-        return cls(found.centres * scales + medians, variances, found.weights)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
-        names = ("means", "variances", "weights")
-        return {name: getattr(self, name).tolist() for name in names}
-
-    @classmethod
-    def from_dict(cls, data: Any, d: int) -> RowKernels:
-        """Return what `to_dict` wrote for d columns, or say in a ValueError what is wrong."""
-        names = {"means", "variances", "weights"}
-        sound = isinstance(data, Mapping) and set(data) == names
-        refuse_unless(sound, f"must have centres with {sorted(names)}")
-        k = len(data["weights"]) if isinstance(data["weights"], list) else 0
-        refuse_unless(0 < k <= MOST_KERNELS, f"must have 1 to {MOST_KERNELS} centres")
-        means, variances, weights = (
-            _array(data[name]) for name in ("means", "variances", "weights")
-        )
-        shaped = means.shape == (k, d) and variances.shape == weights.shape == (k,)
-        refuse_unless(shaped, "has centres of other columns or numbers than it lists")
-        refuse_unless(variances.min() > 1e-12, "has centres with a variance of zero")
-        return cls(means, variances, check_weights(weights))
+    if len(rows) > MOST_ROWS:
+        rows = rows[rng.choice(len(rows), MOST_ROWS, replace=False)]
+    z = np.where(np.isnan(rows), 0.0, (rows - medians) / scales)
+    n_centres = min(MOST_CENTRES, max(1, len(np.unique(z, axis=0)) // 10))
+    centres, weights, variances = cluster(z, np.ones(len(z)), n_centres, rng)
+    return Kernels(centres * scales + medians, weights, np.maximum(variances, LEAST_VARIANCE))
 
 
-def _array(given: Any) -> FloatArray:
+def kernels_to_dict(kernels: Kernels) -> dict[str, Any]:
+    """Return plain values that JSON can hold."""
+    return {field: getattr(kernels, name).tolist() for field, name in KERNEL_FIELDS.items()}
+
+
+def kernels_from_dict(data: Any, d: int) -> Kernels:
+    """Return what `kernels_to_dict` wrote for d columns, or say in a ValueError what is wrong."""
+    sound = isinstance(data, Mapping) and set(data) == set(KERNEL_FIELDS)
+    refuse_unless(sound, f"must have centres with {sorted(KERNEL_FIELDS)}")
+    k = len(data["weights"]) if isinstance(data["weights"], list) else 0
+    refuse_unless(0 < k <= MOST_KERNELS, f"must have 1 to {MOST_KERNELS} centres")
     try:
-        found = np.array(given, dtype=np.float64)
+        means, variances, weights = (np.array(data[f], dtype=np.float64) for f in KERNEL_FIELDS)
     except (TypeError, ValueError) as error:
         raise ValueError("has centres with what is not a number") from error
-    refuse_unless(np.all(np.abs(found) < LARGEST), "has centres with what is not a number")
-    return found
+    for array in (means, variances, weights):
+        refuse_unless(np.all(np.abs(array) < LARGEST), "has centres with what is not a number")
+    shaped = means.shape == (k, d) and variances.shape == weights.shape == (k,)
+    refuse_unless(shaped, "has centres of other columns or numbers than it lists")
+    refuse_unless(variances.min() > 1e-12, "has centres with a variance of zero")
+    return Kernels(means, check_weights(weights), variances)
 
 
 @dataclass(frozen=True, eq=False)

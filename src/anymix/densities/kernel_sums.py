@@ -123,7 +123,10 @@ def held_out_log_densities(
     """
     frame = Frame(rows, bandwidths)
     w = weights / weights.sum()
-    others = _sums_of_others(w) if folds is None else _sums_of_others(np.bincount(folds, w))[folds]
+    if folds is None:
+        others = _sums_of_others(w)
+    else:
+        others = _sums_of_others(np.asarray(np.bincount(folds, w), dtype=np.float64))[folds]
     norms = frame.norms(rows)
     for precision in list(ROUNDING)[rows.shape[1] <= NARROW :]:
         logs: FloatArray = _pair_sums(rows, w, frame, folds, precision)

@@ -237,20 +237,18 @@ class Reference:
     def _kernels(self) -> PooledKernels:
         """Kernels of all sites; a column that is empty at a site is as wide as that of all."""
         numbers = np.flatnonzero(~self.columns.categorical).tolist()
-        total, grids = self.weights, tuple(self._grid(j) for j in numbers)
-        parts = [self._site_kernels(summary, numbers) for summary in self.summaries]
-        weights = np.concatenate([w * one[2] for w, one in zip(total, parts, strict=True)])
-        means, deviations = (np.concatenate([one[i] for one in parts]) for i in (0, 1))
-        return PooledKernels(means, deviations, weights / weights.sum(), grids)
-
-    def _site_kernels(self, summary: Summary, numbers: list[int]) -> tuple[FloatArray, ...]:
-        """Means and deviations (k, d) in the units of the columns, and weights (k,)."""
-        found = summary.centres
-        assert found is not None
-        empty = np.array([summary.marginals[j].gaps == 1 for j in numbers])
-        scales = np.where(empty, self.scales[numbers], summary.standard()[1][numbers])
-        means = np.where(empty, self.medians[numbers], found.means)
-        return means, np.sqrt(found.variances)[:, None] * scales, found.weights
+        grids = tuple(self._grid(j) for j in numbers)
+        means, deviations, weights = [], [], []
+        for share, summary in zip(self.weights, self.summaries, strict=True):
+            assert summary.centres is not None
+            centres, own_weights, variances = summary.centres
+            empty = np.array([summary.marginals[j].gaps == 1 for j in numbers])
+            scales = np.where(empty, self.scales[numbers], summary.standard()[1][numbers])
+            means.append(np.where(empty, self.medians[numbers], centres))
+            deviations.append(np.sqrt(variances)[:, None] * scales)
+            weights.append(share * own_weights)
+        joined, deviation, weight = map(np.concatenate, (means, deviations, weights))
+        return PooledKernels(joined, deviation, weight / weight.sum(), grids)
 
     def _grid(self, j: int) -> FloatArray | None:
         """Return the numbers of a column that has few alone."""

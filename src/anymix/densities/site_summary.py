@@ -10,7 +10,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from anymix._arrays import FloatArray, IntArray, n_rows
-from anymix.densities.centres import RowKernels
+from anymix.densities.centres import (
+    Kernels,
+    cluster_columns,
+    kernels_from_dict,
+    kernels_to_dict,
+)
 from anymix.densities.density import RandomState, refuse_unless
 from anymix.densities.marginals import Marginal, centre_and_scale
 from anymix.exceptions import InputError, visible
@@ -40,7 +45,7 @@ class Summary:
         Names and kinds of the columns, and the words of each.
     marginals : tuple of Marginal
         One for each column.
-    centres : RowKernels or None
+    centres : Kernels or None
         Means of groups of at least five distinct rows, in the columns of numbers.
 
     Examples
@@ -61,7 +66,7 @@ class Summary:
     min_count: int
     columns: Columns
     marginals: tuple[Marginal, ...]
-    centres: RowKernels | None = None
+    centres: Kernels | None = None
 
     def __repr__(self) -> str:
         return f"<Summary of {self.name!r}: {self.n_rows} rows, {len(self.columns)} columns>"
@@ -108,7 +113,12 @@ class Summary:
             raise InputError(f"the table of {name!r}", "has no rows")
         columns = Columns.of(X, least=min(min_count, n_rows(X))) if columns is None else columns
         encoded = columns.encode(X)
-        _check_finite(encoded, columns, name)
+        infinite = np.isinf(encoded).any(axis=0)
+        if infinite.any():
+            raise InputError(
+                f"column {columns.names[int(infinite.argmax())]!r} of {name!r}",
+                "holds an infinite number; leave it empty, or leave the row out",
+            )
         marginals = tuple(
             Marginal.of(values, min_count)
             if column.categories is None
@@ -134,18 +144,11 @@ class Summary:
         """Return the summary with centres of encoded rows, found for each group on its own."""
         medians, scales = self.standard()
         numbers = ~self.columns.categorical
-        given = medians[numbers], scales[numbers]
-        found = [RowKernels.of(rows[:, numbers], *given, rng) for rows in groups]
-        total = sum(len(rows) for rows in groups)
-        weights = [
-            len(r) / total * kernels.weights for r, kernels in zip(groups, found, strict=True)
-        ]
-        kernels = RowKernels(
-            np.concatenate([one.means for one in found]),
-            np.concatenate([one.variances for one in found]),
-            np.concatenate(weights),
-        )
-        return replace(self, centres=kernels)
+        total, parts = sum(len(rows) for rows in groups), []
+        for rows in groups:
+            kernels = cluster_columns(rows[:, numbers], medians[numbers], scales[numbers], rng)
+            parts.append(kernels._replace(weights=len(rows) / total * kernels.weights))
+        return replace(self, centres=Kernels(*map(np.concatenate, zip(*parts, strict=True))))
 
     def standard(self) -> tuple[FloatArray, FloatArray]:
         """Median and scale of each column, (d,) twice; 0 and 1 for words."""
@@ -178,16 +181,13 @@ class Summary:
                 code = {word: i for i, word in enumerate(new.categories)}
                 marginal = marginal.recoded([code.get(w, -1) for w in old.categories or ()])
             marginals.append(marginal)
-        kernels = self._aligned_centres(columns)
+        kernels, words = self.centres, self.columns.categorical
+        if kernels is not None and not np.array_equal(columns.categorical, words):
+            # In the columns of numbers: what is empty here may be one elsewhere.
+            means = np.zeros((len(kernels.weights), len(columns)))
+            means[:, ~words] = kernels.centres
+            kernels = kernels._replace(centres=means[:, ~columns.categorical])
         return replace(self, columns=columns, marginals=tuple(marginals), centres=kernels)
-
-    def _aligned_centres(self, columns: Columns) -> RowKernels | None:
-        """Return centres in the columns of numbers; what is empty here may be one elsewhere."""
-        if self.centres is None or np.array_equal(columns.categorical, self.columns.categorical):
-            return self.centres
-        means = np.zeros((len(self.centres.weights), len(columns)))
-        means[:, ~self.columns.categorical] = self.centres.means
-        return replace(self.centres, means=means[:, ~columns.categorical])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -197,7 +197,7 @@ class Summary:
             "min_count": self.min_count,
             "columns": self.columns.to_dict(),
             "marginals": [marginal.to_dict() for marginal in self.marginals],
-            "centres": None if self.centres is None else self.centres.to_dict(),
+            "centres": None if self.centres is None else kernels_to_dict(self.centres),
         }
 
     @classmethod
@@ -223,7 +223,7 @@ class Summary:
         )
         numeric = int((~columns.categorical).sum())
         centres = data["centres"]
-        kernels = None if centres is None else RowKernels.from_dict(centres, numeric)
+        kernels = None if centres is None else kernels_from_dict(centres, numeric)
         return cls(name, data["n_rows"], data["min_count"], columns, marginals, kernels)
 
 
@@ -231,15 +231,6 @@ def check_kind(kind: Any) -> None:
     """Refuse a word that names no kind of reference."""
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} is not known; use {', '.join(map(repr, KINDS))}.")
-
-
-def _check_finite(encoded: FloatArray, columns: Columns, name: str) -> None:
-    for column, values in zip(columns, encoded.T, strict=True):
-        if np.isinf(values).any():
-            raise InputError(
-                f"column {column.name!r} of {name!r}",
-                "holds an infinite number; leave it empty, or leave the row out",
-            )
 
 
 def _columns(data: Any) -> Columns:
