@@ -1,7 +1,7 @@
 """The paper in code: numpy and scipy only, imports no other package of anymix."""
 
 from anymix.core import simplex
-from anymix.core.averaging import OwnMeasure
+from anymix.core.averaging import OwnMeasure, mean_and_error
 from anymix.core.combination import (
     Ask,
     Combination,
@@ -58,6 +58,7 @@ from anymix.core.losses import (
     ALIASES,
     LOSSES,
     METRICS,
+    TASK_LOSSES,
     Loss,
     MetricUnit,
     canonical_name,
@@ -93,6 +94,7 @@ __all__ = [
     "FOLD_MODELS",
     "LOSSES",
     "METRICS",
+    "TASK_LOSSES",
     "Ask",
     "Assumptions",
     "Bound",
@@ -158,6 +160,7 @@ __all__ = [
     "loss_name",
     "loss_to_dict",
     "losses_at",
+    "mean_and_error",
     "mean_upper_bound",
     "mix",
     "n_rounded",

@@ -346,11 +346,9 @@ class CrossFittedCombination(Record):
     @classmethod
     def of(cls, combination: Combination | CrossFittedCombination) -> CrossFittedCombination:
         """Return an average as it is, and one combination as an average of itself."""
-        return (
-            combination
-            if isinstance(combination, CrossFittedCombination)
-            else CrossFittedCombination((combination,))
-        )
+        if isinstance(combination, Combination):
+            return CrossFittedCombination((combination,))
+        return combination
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -362,7 +360,7 @@ class CrossFittedCombination(Record):
     @property
     def z(self) -> FloatArray:
         """The mean of the parts' z, (p,)."""
-        return self._mean(lambda part: part.z)
+        return mean([part.z for part in self.parts])
 
     @property
     def eta(self) -> float:
@@ -380,39 +378,19 @@ class CrossFittedCombination(Record):
         return any(part.consulting is not None for part in self.parts)
 
     @property
-    def calibrated(self) -> bool:
-        """Whether the densities are calibrated."""
-        return self.parts[0].calibration is not None
-
-    @property
-    def ears(self) -> FloatArray:
+    def pool_weights(self) -> FloatArray:
         """a_kj, how source k takes the model of source j, (p, p), on average; see `Consulting`."""
-        p = self.parts[0].z.size
-
-        def weights(part: Combination) -> FloatArray:
-            return np.eye(p) if part.consulting is None else part.consulting.weights
-
-        return self._mean(weights)
+        own, pools = np.eye(self.z.size), [part.consulting for part in self.parts]
+        return mean([own if pool is None else pool.weights for pool in pools])
 
     def heard(self, predictions: FloatArray) -> FloatArray:
-        """What each source says after it heard the others, on average over the parts."""
-
-        def said(part: Combination) -> FloatArray:
-            return predictions if part.consulting is None else part.consulting.heard(predictions)
-
-        return self._mean(said)
+        """What each source predicts after consulting the others, on average over the parts."""
+        pools = [part.consulting for part in self.parts]
+        return mean([predictions if pool is None else pool.heard(predictions) for pool in pools])
 
     def with_z(self, z: FloatArray) -> CrossFittedCombination:
         """Put one z in the place of all."""
         return CrossFittedCombination(tuple(replace(part, z=z) for part in self.parts))
-
-    def _mean(self, ask: Callable[[Combination], FloatArray]) -> FloatArray:
-        """(1/K) Σ_t of what the parts say; one part alone is not rounded."""
-        return mean([ask(part) for part in self.parts])
-
-    def responsibilities(self, log_masses: FloatArray) -> FloatArray:
-        """q_k, (p, n), which sum to 1 over the sources; see `Combination`."""
-        return self._mean(lambda part: part.responsibilities(log_masses))
 
     def log_responsibilities(self, log_masses: FloatArray) -> FloatArray:
         """log q_k from log D_k or log r_k, both (p, n): of several parts, of their mean q_k."""
@@ -423,11 +401,11 @@ class CrossFittedCombination(Record):
 
     def weights(self, log_masses: FloatArray) -> FloatArray:
         """The mean weights of the sources, (p, n), which sum to 1; see `Combination`."""
-        return self._mean(lambda part: part.weights(log_masses))
+        return mean([part.weights(log_masses) for part in self.parts])
 
     def model_weights(self, log_masses: FloatArray) -> FloatArray:
         """How much each *model* counts, (p, n), others' ears included; see `Combination`."""
-        return self._mean(lambda part: part.model_weights(log_masses))
+        return mean([part.model_weights(log_masses) for part in self.parts])
 
     def predict(
         self, log_masses: FloatArray, predictions: FloatArray | Ask, skip_below: float = 0.0
@@ -440,10 +418,8 @@ class CrossFittedCombination(Record):
         if not self.consults and self.rule == "marginal":
             return mix(self.weights(log_masses), predictions, skip_below)
         if callable(predictions):
-            ask = predictions
-            predictions = np.stack([ask(k, None) for k in range(self.parts[0].z.size)])
-        said = predictions
-        return self._mean(lambda part: part.predict(log_masses, said))
+            predictions = np.stack([predictions(k, None) for k in range(self.z.size)])
+        return mean([part.predict(log_masses, predictions) for part in self.parts])
 
 
 def mean(tables: Sequence[FloatArray]) -> FloatArray:

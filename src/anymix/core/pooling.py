@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
 from anymix._arrays import FloatArray, IntArray
+from anymix.core.averaging import mean_and_error
 from anymix.core.losses import Loss, losses_at
 from anymix.core.records import Record
 
@@ -366,24 +367,18 @@ def learn_pool(
     crossed = [pools.said(theta[s, fold]) for s in range(STRENGTHS.size)]
     losses = np.stack([losses_at(said, y, loss) for said in crossed])
     best = int((losses @ share).argmin())
-    gain, error = _mean_and_error(own - losses[best], share, n_rows)
+    gain, error = mean_and_error(own - losses[best], share, n_rows)
     doubted = gain, error
     if loss.logarithmic:
         doubted = _doubted(own - losses[best], share, n_rows, predictions[k], crossed[best])
     if not (gain > SURE * error and doubted[0] > SURE * doubted[1]):
         return None
-    return Pool(*pools.weights(theta[best, -1]), crossed[best], gain, error)
-
-
-def _mean_and_error(gains: FloatArray, share: FloatArray, n: float) -> tuple[float, float]:
-    """Mean of gains by shares of sum 1, and its standard error, as of n rows."""
-    gain = float(share @ gains)
-    return gain, float(np.sqrt(np.sum((share * (gains - gain)) ** 2) * n / (n - 1)))
+    return Pool(*pools.weights(theta[best, -1]), crossed[best], float(gain), float(error))
 
 
 def _doubted(
     gains: FloatArray, share: FloatArray, n: float, own: FloatArray, pool: FloatArray
-) -> tuple[float, float]:
+) -> tuple[FloatArray, FloatArray]:
     """The same with half a row more, whose label is the one for which the pool is worst.
 
     Where few rows have no bad one among them a surer pool looks certainly better: all gains are
@@ -391,7 +386,7 @@ def _doubted(
     """
     worst = float(share @ (np.log(pool) - np.log(own)).min(axis=1))
     share = np.append(share * n, 0.5) / (n + 0.5)
-    return _mean_and_error(np.append(gains, worst), share, n + 0.5)
+    return mean_and_error(np.append(gains, worst), share, n + 0.5)
 
 
 def _some_rows(predictions: FloatArray) -> IntArray:

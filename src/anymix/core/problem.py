@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, IntArray, source_numbers
 from anymix.core import inputs, simplex
-from anymix.core.averaging import Measure, OwnMeasure
+from anymix.core.averaging import Measure, OwnMeasure, mean_and_error
 from anymix.core.combination import mass_ratio
 from anymix.core.losses import Loss, get_loss
 
@@ -75,29 +75,33 @@ class EvaluatedPoints:
         weights: ArrayLike | Measure | None = None,
         reference: ArrayLike | str | None = None,
     ):
-        self.loss = get_loss(loss)
-        self.eta = inputs.positive(eta, "eta")
-        # Rows in one piece: every pass runs along the points of a source.
+        self.loss, self.eta = get_loss(loss), inputs.positive(eta, "eta")
         part = isinstance(weights, OwnMeasure) and weights.part
-        self.masses = np.ascontiguousarray(inputs.mass_table(masses, "masses", part))
-        h, self.targets = inputs.outcomes(predictions, targets, self.loss, self.masses.shape)
-        self.predictions = np.ascontiguousarray(h)
-        self.reference = inputs.reference_measure(reference, self.masses)
+        D = np.ascontiguousarray(inputs.mass_table(masses, "masses", part))
+        outcomes = inputs.outcomes(predictions, targets, self.loss, D.shape)
         self.pooled = weights is None
-        self.measure = inputs.measure(self.masses if weights is None else weights, self.masses)
+        measure = inputs.measure(D if weights is None else weights, D)
+        self._hold(D, *outcomes, inputs.reference_measure(reference, D), measure)
+
+    def _hold(
+        self,
+        masses: FloatArray,
+        predictions: FloatArray,
+        targets: FloatArray,
+        reference: FloatArray,
+        measure: Measure,
+    ) -> None:
+        """Store checked tables, D∘h, and the parts of J and K that do not depend on z."""
+        # Rows in one piece: every pass runs along the points of a source.
+        self.masses, self.predictions = map(np.ascontiguousarray, (masses, predictions))
+        self.targets, self.reference, self.measure = targets, reference, measure
         self.log_scale = np.zeros(self.n_sources)
         self._order: IntArray | None = None
-        self._prepare()
-
-    def _prepare(self) -> None:
-        """Store D∘h and the parts of J and K that do not depend on z."""
-        vector = self.predictions.ndim == 3
-        D, U = self.masses, self.reference
-        self._B = (D[:, :, None] if vector else D) * self.predictions
-        mean = self.predictions.mean(axis=0)
-        self._K0 = self.eta * U
-        inputs.check_reach(D, self._K0, self.measure)
-        self._J0 = (self._K0[:, None] if vector else self._K0) * mean
+        vector = predictions.ndim == 3
+        self._B = (self.masses[:, :, None] if vector else self.masses) * self.predictions
+        self._K0 = self.eta * reference
+        inputs.check_reach(self.masses, self._K0, measure)
+        self._J0 = (self._K0[:, None] if vector else self._K0) * self.predictions.mean(axis=0)
 
     @classmethod
     def from_log_densities(
@@ -132,10 +136,13 @@ class EvaluatedPoints:
         p, m = r.shape
         domain = source_numbers(sample_domain, p, m, least=int(totals is None))
         order = np.argsort(domain, kind="stable")
+        self = cls.__new__(cls)
+        self.loss, self.eta, self.pooled = get_loss(loss), inputs.positive(eta, "eta"), False
         # Checked before they are sorted, so that complaints name the points as the user does.
-        h, y = inputs.outcomes(predictions, targets, get_loss(loss), (p, m))
+        h, y = inputs.outcomes(predictions, targets, self.loss, (p, m))
+        D = inputs.mass_table(r, "masses", part=totals is not None)[:, order]
         measure = inputs.own_measure(domain, p, sample_weight, order, totals)
-        self = cls(r[:, order], h[:, order], y[order], loss, eta, measure)
+        self._hold(D, h[:, order], y[order], D.mean(axis=0), measure)
         self._order = order
         return self
 
@@ -213,19 +220,12 @@ class EvaluatedPoints:
         return np.array([w @ self.loss.value(h[i], self.targets[i]) for h, (i, w) in pairs])
 
     def cross_losses(self) -> tuple[FloatArray, FloatArray]:
-        """L(D_j, h_k), each source's predictor k on each source j, and its standard error: (p, p).
-
-        With weights w of sum 1 the error of Σ w ℓ is √(n/(n−1) Σ w² (ℓ − mean)²), n = 1/Σ w²: for
-        equal weights the standard deviation over √n.
-        """
+        """L(D_j, h_k), source k's predictor on each source j, and its standard error: (p, p)."""
         losses = np.stack([self.loss.value(h, self.targets) for h in self.predictions])
         mean, error = np.empty((2, self.n_sources, self.n_sources))
         for j in range(self.n_sources):
             points, w = self.measure.take(j)
-            mean[:, j] = losses[:, points] @ w
-            spread = losses[:, points] - mean[:, j : j + 1]
-            n = 1.0 / float(w @ w)
-            error[:, j] = np.sqrt(n / max(n - 1.0, 1.0) * ((w * spread) ** 2).sum(axis=1))
+            mean[:, j], error[:, j] = mean_and_error(losses[:, points], w)
         return mean, error
 
     @cached_property
@@ -305,12 +305,10 @@ class Problem(EvaluatedPoints):
         keep = self.measure.sample(n, rng)
         small = Problem.__new__(Problem)
         small.loss, small.eta, small.pooled = self.loss, self.eta, False
-        small.masses = self.masses.take(keep, axis=1)
-        small.predictions = self.predictions.take(keep, axis=1)
-        small.targets, small.reference = self.targets[keep], self.reference[keep]
-        small.measure = self.measure.restricted(keep)
-        small.log_scale, small._order = self.log_scale, None
-        small._prepare()
+        D, h = self.masses.take(keep, axis=1), self.predictions.take(keep, axis=1)
+        U, measure = self.reference[keep], self.measure.restricted(keep)
+        small._hold(D, h, self.targets[keep], U, measure)
+        small.log_scale = self.log_scale
         return small
 
     @property
@@ -332,7 +330,8 @@ class Problem(EvaluatedPoints):
         for block in self.measure.blocks(s):
             h, K = self.ratio(Z, block)
             # A loss knows points, not stacks of them.
-            flat = h.reshape(-1, *h.shape[2:]), _repeated(self.targets[block], s)
+            y = self.targets[block]
+            flat = h.reshape(-1, *h.shape[2:]), y if s == 1 else np.concatenate([y] * s)
             slope = self.loss.slope(*flat).reshape(h.shape)
             self.measure.add_average(block, self.loss.value(*flat).reshape(K.shape), L)
             self._add_slopes(block, K, h, slope, G)
@@ -352,7 +351,9 @@ class Problem(EvaluatedPoints):
     ) -> None:
         B, D = self._B[:, block], self.masses[:, block]
         if B.ndim == 3:
-            B, slope, h = _contract(B, slope, h)
+            # A vector loss in the scalar form, for each z: Σ_c ℓ'_c B_jc, 1, Σ_c ℓ'_c h_c.
+            B = np.einsum("sic,jic->sji", slope, B, optimize=True)
+            slope, h = np.ones(slope.shape[:2]), np.einsum("sic,sic->si", slope, h)
         self.measure.add_cross(block, slope / K, h, (B, D), G)
 
     def losses_and_jacobian(self, z: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -393,10 +394,6 @@ class Problem(EvaluatedPoints):
         return found
 
 
-def _repeated(y: FloatArray, times: int) -> FloatArray:
-    return y if times == 1 else np.concatenate([y] * times)
-
-
 def components(B: FloatArray, *point: FloatArray) -> Iterator[tuple[FloatArray, ...]]:
     """Split D∘h (p, m, c) and arrays (..., m, c) by class; a scalar loss has one component."""
     if B.ndim == 2:
@@ -404,11 +401,3 @@ def components(B: FloatArray, *point: FloatArray) -> Iterator[tuple[FloatArray, 
         return
     for c in range(B.shape[2]):
         yield (B[:, :, c], *(array[..., c] for array in point))
-
-
-def _contract(
-    B: FloatArray, slope: FloatArray, h: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Reduce a vector loss to the scalar form, for each z: Σ_c ℓ'_c B_jc, 1, Σ_c ℓ'_c h_c."""
-    table = np.einsum("sic,jic->sji", slope, B, optimize=True)
-    return table, np.ones(slope.shape[:2]), np.einsum("sic,sic->si", slope, h)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix.core import Loss, get_loss
+from anymix.core import TASK_LOSSES, Loss, get_loss
 from anymix.engines.flower_messages import (
     Counts,
     Refusal,
@@ -303,10 +303,6 @@ def bounds(loss: Loss) -> tuple[float, float]:
         return float(best), float(worst)
     right = np.array([1.0, 2.0])
     return (0.0 if not loss.value(right, right).any() else -np.inf), np.inf
-
-
-# The loss of each task, as everywhere where sources come in folders.
-TASK_LOSSES = {"regression": "squared", "classification": "cross_entropy"}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from anymix._arrays import FloatArray
-from anymix.core import Record, get_loss, losses_at, simplex
+from anymix.core import Record, get_loss, losses_at, mean_and_error, simplex
 from anymix.densities import (
     ContrastiveDensity,
     DomainClassifier,
@@ -252,10 +252,8 @@ def _gain(
     weight = np.ones(y.size) if tables.sample_weight is None else tables.sample_weight[home]
     if not weight.any():
         return 0.0, 0.0
-    share = weight / weight.sum()
-    gain, n = float(share @ gains), 1.0 / float(share @ share)
-    spread = float(np.sum((share * (gains - gain)) ** 2))
-    return gain, float(np.sqrt(spread * n / max(n - 1.0, 1.0)))
+    gain, error = mean_and_error(gains, weight / weight.sum())
+    return float(gain), float(error)
 
 
 def choose_density(

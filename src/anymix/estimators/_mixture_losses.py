@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 
 from anymix._arrays import FloatArray
 from anymix._parameters import either
-from anymix.core import simplex
+from anymix.core import mean_and_error, simplex
 from anymix.estimators._row_checks import Rows
 from anymix.exceptions import ParameterError
 from anymix.sources import Measure
@@ -196,8 +196,7 @@ def mean_interval(
         return mean, min(mean, low), max(mean, high)
     if n < 2.0 - 1e-9:
         return mean, -np.inf, np.inf
-    spread = float(((share * (values - mean)) ** 2).sum()) * n / (n - 1.0)
-    half = float(stats.t.isf(alpha / 2, n - 1.0)) * float(np.sqrt(spread))
+    half = float(stats.t.isf(alpha / 2, n - 1.0) * mean_and_error(values, share)[1])
     return mean, mean - half, mean + half
 
 

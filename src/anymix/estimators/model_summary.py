@@ -125,7 +125,10 @@ def _consulting(model: Any) -> dict[str, Any] | None:
     if not used.consults:
         return None
     names = [str(name) for name in model.source_names_]
-    return {"weights": used.ears, "sentences": [] if told is None else told.sentences(names)}
+    return {
+        "weights": used.pool_weights,
+        "sentences": [] if told is None else told.sentences(names),
+    }
 
 
 def _density(model: Any) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from anymix.core import TASK_LOSSES
 from anymix.exceptions import InputError
 from anymix.exchange.conversion import (
     as_one_graph,
@@ -39,7 +40,6 @@ from anymix.exchange.manifest import (
     same_codes,
 )
 from anymix.exchange.predictor import OnnxPredictor
-from anymix.exchange.site_table import LOSS_OF_TASK
 from anymix.exchange.source_names import check_name
 from anymix.exchange.tensors import (
     Tensors,
@@ -231,7 +231,7 @@ def _measured(manifest: Manifest, packed: OnnxPredictor, X: Any, y: ArrayLike) -
         classes=manifest.classes,
         columns=manifest.columns,
     )
-    loss = LOSS_OF_TASK[manifest.task]
+    loss = TASK_LOSSES[manifest.task]
     losses = evaluate([blind], X, classes).labelled(y, 0).point_losses(loss)
     return OwnLoss(loss, float(losses.mean()), losses.size)
 

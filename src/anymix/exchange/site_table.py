@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from anymix._arrays import FloatArray, content_of, positions
+from anymix.core import TASK_LOSSES
 from anymix.exceptions import AuditError, InputError, MissingError, quoted
 from anymix.exchange.manifest import parse_json
 from anymix.exchange.read import ReceivedSource, all_classes, check_known, judge_at
@@ -36,7 +37,6 @@ from anymix.exchange.tensors import dump_arrays, load_arrays
 from anymix.sources import Tables, evaluate
 from anymix.storage import read_file, replacing
 
-LOSS_OF_TASK = {"classification": "cross_entropy", "regression": "squared"}
 FEWEST_ROWS = 2  # of one no error can be told
 MOST_SITES = 1000
 HEADER_BYTES, HEADER_MARKS = 2**20, 10_000
@@ -59,7 +59,7 @@ def site_head(content: NDArray[Any], path: Path) -> Head:
     head = parse_json(content.tobytes(), str(path), HEADER_MARKS) if text else None
     if not isinstance(head, dict) or type(head.get("schema")) is not int or head["schema"] != 1:
         raise AuditError(path, "has no sound header")
-    if head.get("loss") not in LOSS_OF_TASK.values():
+    if head.get("loss") not in TASK_LOSSES.values():
         raise AuditError(path, f"has a header with the loss {quoted(head.get('loss'))}")
     names = _texts(head.get("sources"), is_name, path)
     prints = _texts(head.get("fingerprints"), FINGERPRINT.fullmatch, path)
@@ -298,7 +298,7 @@ def evaluate_site(
     order = np.arange(target.size) if rng is None else rng.permutation(target.size)
     table = SiteTable(
         site,
-        LOSS_OF_TASK[received[0].manifest.task],
+        TASK_LOSSES[received[0].manifest.task],
         names,
         tuple(one.sha256 for one in received),
         log_r[:, order],

@@ -189,7 +189,7 @@ def _check_source_tables(model: Any) -> None:
 def _check_calibration_report(model: Any) -> None:
     report = model.calibration_report_
     _check(
-        (report is None) == (not model.combination_.calibrated),
+        (report is None) == (model.combination_.parts[0].calibration is None),
         "the calibration and its report do not go together",
     )
     if report is not None:

@@ -17,7 +17,15 @@ from typing import NamedTuple
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix.core import Budget, Calibration, Problem, Record, SolverWarning, simplex
+from anymix.core import (
+    Budget,
+    Calibration,
+    Problem,
+    Record,
+    SolverWarning,
+    mean_and_error,
+    simplex,
+)
 from anymix.exceptions import InputError
 from anymix.sources.learning import LearningSettings, calibrations, consulted_for, find_z
 from anymix.sources.tables import Tables
@@ -215,6 +223,5 @@ def _mean(tables: Tables, values: FloatArray, k: int) -> tuple[float, float]:
     there = tables.domain == k
     x = values[there]
     w = np.ones(x.size) if tables.sample_weight is None else tables.sample_weight[there]
-    w = w / w.sum()
-    mean, n = float(w @ x), 1.0 / float(w @ w)
-    return mean, float(np.sqrt(n / max(n - 1.0, 1.0) * np.sum((w * (x - mean)) ** 2)))
+    mean, error = mean_and_error(x, w / w.sum())
+    return float(mean), float(error)

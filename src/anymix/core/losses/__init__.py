@@ -18,6 +18,7 @@ from anymix.core.losses.library import (
 from anymix.core.losses.names import (
     ALIASES,
     METRICS,
+    TASK_LOSSES,
     canonical_name,
     get_loss,
     loss_from_dict,
@@ -31,6 +32,7 @@ __all__ = [
     "ALIASES",
     "LOSSES",
     "METRICS",
+    "TASK_LOSSES",
     "Absolute",
     "Brier",
     "CrossEntropy",

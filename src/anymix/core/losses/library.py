@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit, xlogy
 
 from anymix._arrays import FloatArray
-from anymix.core.losses.base import DCTerms, Loss, MetricUnit, Takes, lipschitz_terms
+from anymix.core.losses.base import DCTerms, Loss, MetricUnit, lipschitz_terms
 
 UNITS, SQUARED_UNITS = ("units of the target", "units"), ("squared units of the target", "units²")
 NATS = ("nats", "nats")
@@ -24,15 +23,27 @@ def _ends(predictions: FloatArray) -> FloatArray:
     return np.stack([predictions.min(axis=0), predictions.max(axis=0)])
 
 
-@dataclass(frozen=True)
-class Squared(Loss):
+class _Plain(Loss):
+    """A loss without parameters: any two of a class are equal."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Squared(_Plain):
     """(h − y)².
 
     Paper: Prop. 5.
     """
 
-    unit: ClassVar[MetricUnit | None] = MetricUnit("squared error", *SQUARED_UNITS)
-    of_error: ClassVar[bool] = True
+    unit = MetricUnit("squared error", *SQUARED_UNITS)
+    of_error = True
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """(h − y)²."""
@@ -52,15 +63,14 @@ class Squared(Loss):
         return np.asarray(2.0 * ((_ends(predictions) - targets) ** 2).max(axis=0))
 
 
-@dataclass(frozen=True)
-class CrossEntropy(Loss):
+class CrossEntropy(_Plain):
     """−log h, with h the probability given to the label that occurred.
 
     Paper: Prop. 6.
     """
 
-    unit: ClassVar[MetricUnit | None] = MetricUnit("cross-entropy", *NATS)
-    takes: ClassVar[Takes] = "label"
+    unit = MetricUnit("cross-entropy", *NATS)
+    takes = "label"
 
     @property
     def logarithmic(self) -> bool:
@@ -110,12 +120,11 @@ class CrossEntropy(Loss):
             )
 
 
-@dataclass(frozen=True)
-class Brier(Loss):
+class Brier(_Plain):
     """‖h − y‖² for probability vectors h and one-hot (or soft) labels y, shape (m, c)."""
 
-    unit: ClassVar[MetricUnit | None] = MetricUnit("Brier score, 0 to 2")
-    takes: ClassVar[Takes] = "vector"
+    unit = MetricUnit("Brier score, 0 to 2")
+    takes = "vector"
 
     def bound(self, n_classes: int | None = None, floor: float = 0.0) -> float | None:
         """2, where all of h is given to one wrong class."""
@@ -140,11 +149,10 @@ class Brier(Loss):
         return np.asarray(2.0 * np.max(distances, axis=0))
 
 
-@dataclass(frozen=True)
-class Logistic(Loss):
+class Logistic(_Plain):
     """log(1 + exp(−y h)) on margins h, labels y in {−1, 1}."""
 
-    unit: ClassVar[MetricUnit | None] = MetricUnit("logistic loss", *NATS)
+    unit = MetricUnit("logistic loss", *NATS)
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """log(1 + e^{−yh}), without overflow."""
@@ -168,8 +176,12 @@ class Logistic(Loss):
 
     def check(self, predictions: FloatArray, targets: FloatArray) -> None:
         """Labels must be −1 or 1."""
-        if not np.all(np.abs(targets) == 1.0):
-            raise ValueError("the logistic loss needs targets of −1 and 1; map the labels first.")
+        _check_signs("logistic", targets)
+
+
+def _check_signs(name: str, targets: FloatArray) -> None:
+    if not np.all(np.abs(targets) == 1.0):
+        raise ValueError(f"the {name} loss needs targets of −1 and 1; map the labels first.")
 
 
 def _check_counts(targets: FloatArray) -> None:
@@ -177,12 +189,11 @@ def _check_counts(targets: FloatArray) -> None:
         raise ValueError(f"the Poisson loss needs targets ≥ 0; got {targets.min():g}.")
 
 
-@dataclass(frozen=True)
-class Poisson(Loss):
+class Poisson(_Plain):
     """h − y log h − (y − y log y) for means h > 0: half the deviance, zero at h = y."""
 
-    unit: ClassVar[MetricUnit | None] = MetricUnit("half the Poisson deviance", *NATS)
-    positive: ClassVar[bool] = True
+    unit = MetricUnit("half the Poisson deviance", *NATS)
+    positive = True
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """h − y log h, less its least value."""
@@ -213,11 +224,10 @@ class Poisson(Loss):
             )
 
 
-@dataclass(frozen=True)
-class PoissonLog(Loss):
+class PoissonLog(_Plain):
     """e^h − y h − (y − y log y): the Poisson loss of a prediction on the log scale."""
 
-    unit: ClassVar[MetricUnit | None] = MetricUnit("half the Poisson deviance", *NATS)
+    unit = MetricUnit("half the Poisson deviance", *NATS)
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """e^h − y h, less its least value."""
@@ -245,9 +255,9 @@ class PoissonLog(Loss):
 class Pinball(Loss):
     """max(q(y − h), (q − 1)(y − h)): the loss of the q-th quantile."""
 
-    unit: ClassVar[MetricUnit | None] = MetricUnit("pinball loss", *UNITS)
-    of_error: ClassVar[bool] = True
-    kink: ClassVar[float] = 1.0
+    unit = MetricUnit("pinball loss", *UNITS)
+    of_error = True
+    kink = 1.0
     quantile: float = 0.5
     lipschitz: float | None = field(init=False, default=None, repr=False)
 
@@ -269,14 +279,13 @@ class Pinball(Loss):
         return np.zeros_like(h)
 
 
-@dataclass(frozen=True)
-class Absolute(Loss):
+class Absolute(_Plain):
     """|h − y|."""
 
-    unit: ClassVar[MetricUnit | None] = MetricUnit("absolute error", *UNITS)
-    of_error: ClassVar[bool] = True
-    kink: ClassVar[float] = 2.0
-    lipschitz: float | None = field(init=False, default=1.0, repr=False)
+    unit = MetricUnit("absolute error", *UNITS)
+    of_error = True
+    kink = 2.0
+    lipschitz = 1.0
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """|h − y|."""
@@ -295,8 +304,8 @@ class Absolute(Loss):
 class Huber(Loss):
     """(h − y)²/2 up to |h − y| = δ, then δ(|h − y| − δ/2)."""
 
-    unit: ClassVar[MetricUnit | None] = MetricUnit("Huber loss", *SQUARED_UNITS)
-    of_error: ClassVar[bool] = True
+    unit = MetricUnit("Huber loss", *SQUARED_UNITS)
+    of_error = True
     delta: float = 1.0
     lipschitz: float | None = field(init=False, default=None, repr=False)
 
@@ -319,13 +328,12 @@ class Huber(Loss):
         return (np.abs(h - y) < self.delta).astype(float)
 
 
-@dataclass(frozen=True)
-class Hinge(Loss):
+class Hinge(_Plain):
     """max(0, 1 − y h) on margins h, labels y in {−1, 1}."""
 
-    unit: ClassVar[MetricUnit | None] = MetricUnit("hinge loss")
-    kink: ClassVar[float] = 1.0
-    lipschitz: float | None = field(init=False, default=1.0, repr=False)
+    unit = MetricUnit("hinge loss")
+    kink = 1.0
+    lipschitz = 1.0
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """max(0, 1 − yh)."""
@@ -341,8 +349,7 @@ class Hinge(Loss):
 
     def check(self, predictions: FloatArray, targets: FloatArray) -> None:
         """Labels must be −1 or 1."""
-        if not np.all(np.abs(targets) == 1.0):
-            raise ValueError("the hinge loss needs targets of −1 and 1; map the labels first.")
+        _check_signs("hinge", targets)
 
 
 LOSSES: dict[str, type[Loss]] = {

@@ -24,6 +24,8 @@ ALIASES = {
     "roc_auc": "auc",
     "zero_one_loss": "accuracy",
 }
+# What is learned with where no loss is named.
+TASK_LOSSES = {"classification": "cross_entropy", "regression": "squared"}
 # What is measured and is no loss to learn with.
 METRICS = {
     "accuracy": MetricUnit("share of wrong labels", share=True),
@@ -112,8 +114,11 @@ def loss_to_dict(loss: str | Loss) -> dict[str, Any]:
     known = get_loss(loss)
     for name, kind in LOSSES.items():
         if type(known) is kind:
-            given = [f.name for f in dataclasses.fields(known) if f.init]  # type: ignore[arg-type]
-            return {"name": name} | {field: getattr(known, field) for field in given}
+            record: dict[str, Any] = {"name": name}
+            if dataclasses.is_dataclass(known):
+                stated = [field.name for field in dataclasses.fields(known) if field.init]
+                record |= {field: getattr(known, field) for field in stated}
+            return record
     raise ValueError(
         f"the loss {type(known).__name__} is your own Python class, which cannot be written down; "
         f"use one of {', '.join(LOSSES)}."
