@@ -110,19 +110,15 @@ class Consulting(Record):
         some = np.flatnonzero(self.consults)
         if not some.size:
             return predictions
-        out = predictions.copy()
+        out, h = predictions.copy(), predictions if self.form == "numbers" else np.log(predictions)
         for k in some:
-            out[k] = self.heard_by(int(k), predictions)
+            if self.form == "labels":
+                out[k] = pooled_labels(h, self.weights[k], self.offset[k])
+                continue
+            moved = np.tensordot(self.weights[k], h, axes=1) + self.offset[k] - h[k]
+            pooled = h[k] + np.clip(moved, -self.reach[k], self.reach[k])
+            out[k] = np.exp(pooled) if self.form == "positive" else pooled
         return out
-
-    def heard_by(self, k: int, predictions: FloatArray) -> FloatArray:
-        """h'_k alone, (n,) or (n, c)."""
-        if self.form == "labels":
-            return pooled_labels(np.log(predictions), self.weights[k], self.offset[k])
-        h = np.log(predictions) if self.form == "positive" else predictions
-        moved = np.tensordot(self.weights[k], h, axes=1) + self.offset[k] - h[k]
-        said = h[k] + np.clip(moved, -self.reach[k], self.reach[k])
-        return np.asarray(np.exp(said) if self.form == "positive" else said)
 
 
 def pooled_labels(

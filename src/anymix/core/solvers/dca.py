@@ -26,7 +26,7 @@ cross-entropy this one is:
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.special import xlogy
@@ -77,14 +77,8 @@ def decompose(problem: Problem, objective: str, constant: str = "pointwise") -> 
     )
 
 
-class _Local(NamedTuple):
-    """Everything at the points for one z: h, K, and a class by class with slopes and bends."""
-
-    h: FloatArray
-    K: FloatArray
-    value: FloatArray
-    q: FloatArray
-    parts: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]
+# Class by class a, the slope and the curvature of ℓ, and the slope of q.
+_Classes = list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]
 
 
 class _Curved:
@@ -94,7 +88,8 @@ class _Curved:
         self.problem, self.terms, self.weights = problem, terms, weights
         self.with_mixture = with_mixture
 
-    def _at(self, z: FloatArray) -> _Local:
+    def _at(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, _Classes]:
+        """K, ℓ and q at the points for one z, and what each class adds to the derivatives."""
         problem, (_, bend, centre) = self.problem, self.terms
         h, K = problem.ratio(z)
         y = problem.targets
@@ -105,7 +100,7 @@ class _Curved:
         ]
         # No vector loss has flat pieces, so q is that of a scalar loss or zero.
         q = bend * (h - centre) ** 2 if h.ndim == 1 else np.zeros_like(K)
-        return _Local(h, K, problem.loss.value(h, y), q, parts)
+        return K, problem.loss.value(h, y), q, parts
 
     def u(self, z: FloatArray) -> tuple[FloatArray, FloatArray, Hessian]:
         """Σ W F, its gradient, its Hessian.
@@ -114,33 +109,33 @@ class _Curved:
 
         Paper: Prop. 5, Prop. 6.
         """
-        at, (C, bend, _), D = self._at(z), self.terms, self.problem.masses
-        value = self.weights @ (at.value + at.q - C * np.log(at.K))
-        slope = sum(a * (s + t) for a, s, _, t in at.parts) - C * D
+        (K, loss, q, parts), (C, bend, _), D = self._at(z), self.terms, self.problem.masses
+        value = self.weights @ (loss + q - C * np.log(K))
+        slope = sum(a * (s + t) for a, s, _, t in parts) - C * D
 
         def hessian(lam: FloatArray) -> FloatArray:
             # K twice, never K²: that underflows where all masses are tiny.
-            W = (lam @ self.weights) / at.K
-            H = (D * (W * C)) @ (D / at.K).T
-            for a, s, c, t in at.parts:
-                M = (a * (W * (c + 2 * bend)) - 2 * D * (W * (s + t))) @ (a / at.K).T
+            W = (lam @ self.weights) / K
+            H = (D * (W * C)) @ (D / K).T
+            for a, s, c, t in parts:
+                M = (a * (W * (c + 2 * bend)) - 2 * D * (W * (s + t))) @ (a / K).T
                 H += (M + M.T) / 2
             return np.asarray(H)
 
-        return value, (self.weights / at.K) @ np.asarray(slope).T, hessian
+        return value, (self.weights / K) @ np.asarray(slope).T, hessian
 
     def v(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Σ W E, plus Σ Kℓ for γ, and the gradient.
 
         Paper: Prop. 5, Prop. 6.
         """
-        at, (C, _, _), D = self._at(z), self.terms, self.problem.masses
-        value = self.weights @ (at.q - C * np.log(at.K))
-        slope = sum(a * t for a, _, _, t in at.parts) - C * D
-        jacobian = (self.weights / at.K) @ np.asarray(slope).T
+        (K, loss, q, parts), (C, _, _), D = self._at(z), self.terms, self.problem.masses
+        value = self.weights @ (q - C * np.log(K))
+        slope = sum(a * t for a, _, _, t in parts) - C * D
+        jacobian = (self.weights / K) @ np.asarray(slope).T
         if self.with_mixture:
-            value = value + at.K @ at.value
-            jacobian = jacobian + D @ at.value + sum((a @ s for a, s, _, _ in at.parts))
+            value = value + K @ loss
+            jacobian = jacobian + D @ loss + sum((a @ s for a, s, _, _ in parts))
         return np.asarray(value), np.asarray(jacobian)
 
 

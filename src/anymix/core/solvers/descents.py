@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
 from anymix.core.solvers.oracle import TINY, Penalty, SolverResult, with_status
-from anymix.core.solvers.quadratic import Minima, Quadratics, minimise, swap
+from anymix.core.solvers.quadratic import Quadratics, minimise, swap
 
 # "Tried": on 48 random problems of p = 3 to 27, "robust" and "regret".
 # e in parts of 1/p.  .003 and .1: three problems of 48 not solved in 100 rounds; .01: all.
@@ -55,12 +55,6 @@ class DescentPoints(NamedTuple):
         return np.asarray(self.f.max(axis=1))
 
 
-def _soft_worst(f: FloatArray, width: float) -> FloatArray:
-    """First multipliers: those within `width` of the worst share the weight."""
-    lam = np.exp((f - f.max(axis=1, keepdims=True)) / max(width, TINY))
-    return np.asarray(lam / lam.sum(axis=1, keepdims=True))
-
-
 class Trials(NamedTuple):
     """Where to ask with which λ; whose trial it is; its Σ d²/a, what is foretold and promised.
 
@@ -85,7 +79,9 @@ class DescentBatch:
         self.softness, self.scale = SOFTNESS / p, scale
         # Where the penalty is infinite at z_k = 0, a part of z_k is kept.
         self.kept = KEPT * (penalty.rho * penalty.prior > 0)
-        self.at = at._replace(lam=_soft_worst(at.f, NEAR_WORST * self.scale))
+        # First multipliers: those near the worst share the weight.
+        lam = np.exp((at.f - at.values[:, None]) / max(NEAR_WORST * self.scale, TINY))
+        self.at = at._replace(lam=lam / lam.sum(axis=1, keepdims=True))
         self.tau, self.asked, self.left = np.zeros(s), np.zeros(s), np.full(s, np.inf)
         self.missed, self.corrected = np.zeros((s, p)), np.zeros(s, dtype=bool)
         self.free, self.on = np.ones((s, p), dtype=bool), at.f >= at.values[:, None]
@@ -126,8 +122,10 @@ class DescentBatch:
 
     def trials(self, tol: float) -> Trials:
         """Minimise the models, let go of who is done, and say where to ask for the others."""
-        step, models = self._minimised(self.active)
-        foretold, rows = models.functions(step.d), self.active
+        rows, models = self.active, self._models(self.active)
+        step = minimise(models, self.free[rows], self.on[rows])
+        self.free[rows], self.on[rows] = step.free, step.on
+        foretold = models.functions(step.d)
         promised = self.at.values[rows] - foretold.max(axis=1)
         idle = rows[self.corrected[rows] & (promised <= tol * self.scale)]
         if idle.size:
@@ -147,12 +145,6 @@ class DescentBatch:
         best = np.array([self.at.values.argmin()])
         self.active = best[self.left[best] > EXACT]
         self.missed[best], self.corrected[best] = 0.0, False
-
-    def _minimised(self, rows: Rows) -> tuple[Minima, Quadratics]:
-        models = self._models(rows)
-        found = minimise(models, self.free[rows], self.on[rows])
-        self.free[rows], self.on[rows] = found.free, found.on
-        return found, models
 
     def _stiffen(self, rows: Rows) -> None:
         """Give up the correction, and let τ grow as the trial before it asks for."""

@@ -138,13 +138,12 @@ def solve(
 
     Paper: Eq. 4, Lemma 4.
     """
-    _check_method(objective, method)
     if not tol > 0:
         raise ValueError(f"tol must be positive; got {tol}.")
     p = problem.n_sources
     u = simplex.uniform(p) if prior is None else simplex.check(prior, p, "prior")
     z0 = None if start is None else simplex.check(start, p, "start")
-    rho = _amount(problem, objective, method, shrinkage, u)
+    rho = _checked_shrinkage(problem, objective, method, shrinkage, u)
     rng = np.random.default_rng(rng)
     penalty = Penalty(rho, u)
     meter = Meter(budget, gap if objective == "gamma" else penalty.worst)
@@ -162,18 +161,16 @@ def solve(
     return replace(solution, seen=SeenRows.of(problem.content()))
 
 
-def _check_method(objective: str, method: str) -> None:
+def _checked_shrinkage(
+    problem: Solvable, objective: str, method: str, shrinkage: float | str, prior: FloatArray
+) -> float:
+    """Refuse a method that the objective does not have; return ρ."""
     methods = [name for of, name in METHODS if of == objective]
     if not methods:
         raise ValueError(f"objective must be 'regret', 'robust' or 'gamma'; got {objective!r}.")
     if method not in methods:
         known = f"{', '.join(map(repr, methods[:-1]))} or {methods[-1]!r}"
         raise ValueError(f"no method {method!r} for objective {objective!r}: use {known}.")
-
-
-def _amount(
-    problem: Solvable, objective: str, method: str, shrinkage: float | str, prior: FloatArray
-) -> float:
     if shrinkage != "auto" and (isinstance(shrinkage, str) or not 0 <= shrinkage < np.inf):
         raise ValueError(f"shrinkage must be 'auto' or a number ≥ 0; got {shrinkage!r}.")
     if shrinkage != 0 and (objective == "gamma" or method != "auto"):
@@ -181,15 +178,6 @@ def _amount(
     if isinstance(shrinkage, str):
         return automatic_shrinkage(problem, prior)
     return float(shrinkage)
-
-
-def _tables(problem: Solvable, what: str) -> Problem:
-    if not isinstance(problem, Problem):
-        kind = type(problem).__name__
-        raise ValueError(
-            f"{what} needs the tables of a Problem; a {kind} has sums over them alone."
-        )
-    return problem
 
 
 def _find_gamma(request: Request) -> SolverResult:
@@ -210,7 +198,12 @@ def _find_gamma(request: Request) -> SolverResult:
 
 def _run_dca(request: Request) -> SolverResult:
     """Eq. (6) from one start."""
-    problem = _tables(request.problem, "method='dca'")
+    problem = request.problem
+    if not isinstance(problem, Problem):
+        kind = type(problem).__name__
+        raise ValueError(
+            f"method='dca' needs the tables of a Problem; a {kind} has sums over them alone."
+        )
     return dca(problem, request.objective, request.first, request.tol, meter=request.meter)
 
 

@@ -66,24 +66,24 @@ def descend(
     z = starts if penalty.rho == 0.0 else (1 - INWARD) * starts + INWARD * penalty.prior
     at = _ask(oracle, z, np.full(z.shape, 1.0 / p), penalty)
     losses = np.abs(at.f - penalty.values(z)[:, None] + oracle.baseline)
-    lanes = DescentBatch(at, penalty, max(float(losses.max(axis=1).min()), TINY))
-    lanes.slack = slack
+    batch = DescentBatch(at, penalty, max(float(losses.max(axis=1).min()), TINY))
+    batch.slack = slack
     for _ in range(MAX_ROUNDS):
-        if not _advance(lanes, oracle, penalty, tol):
+        if not _advance(batch, oracle, penalty, tol):
             break
     if polish:
-        lanes.keep_best()
-        _advance(lanes, oracle, penalty, 0.0)
-    return lanes.ends(tol)
+        batch.keep_best()
+        _advance(batch, oracle, penalty, 0.0)
+    return batch.ends(tol)
 
 
-def _advance(lanes: DescentBatch, oracle: Oracle, penalty: Penalty, tol: float) -> bool:
+def _advance(batch: DescentBatch, oracle: Oracle, penalty: Penalty, tol: float) -> bool:
     """Go one round further; tell whether anybody does."""
-    if not lanes.active.size:
+    if not batch.active.size:
         return False
-    trials = lanes.trials(tol)
+    trials = batch.trials(tol)
     if trials.lane.size:
-        lanes.learn(trials, _ask(oracle, trials.z, trials.lam, penalty))
+        batch.learn(trials, _ask(oracle, trials.z, trials.lam, penalty))
     return bool(trials.lane.size)
 
 
@@ -155,7 +155,11 @@ N_KEPT, APART, NOISE = 6, 1e-3, 0.1
 
 def find_worst(request: Request) -> SolverResult:
     """Descend from several starts, on few points first if there are many; keep the best."""
-    sizes = _sizes(request)
+    # How many points are looked at first, and then, while all are several times as many.
+    size, sizes = max(FEW_POINTS, FEW_A_SOURCE * request.problem.n_sources), []
+    while SEVERAL * size <= request.problem.n_points:
+        sizes.append(size)
+        size *= MORE
     *parts, oracle = oracles(request, sizes)
     starts = _starts(request)
     for part, size in zip(parts, sizes, strict=True):
@@ -169,13 +173,13 @@ def find_worst(request: Request) -> SolverResult:
     return oracle.billed(best)
 
 
-def _sizes(request: Request) -> list[int]:
-    """How many points are looked at first, and then, while all are several times as many."""
-    size, sizes = max(FEW_POINTS, FEW_A_SOURCE * request.problem.n_sources), []
-    while SEVERAL * size <= request.problem.n_points:
-        sizes.append(size)
-        size *= MORE
-    return sizes
+def _reachable(request: Request, oracle: Oracle) -> float:
+    """max_k (ε_k − b_k), which the equilibrium does not exceed but for ηM, and the penalty there.
+
+    Paper: Cor. 2.
+    """
+    own = request.problem.own_losses
+    return float((own - oracle.baseline).max()) + request.penalty.value(request.first)
 
 
 def _promising(request: Request, part: Oracle, starts: FloatArray, noise: float) -> FloatArray:
@@ -192,15 +196,6 @@ def _descents(
     if request.problem.loss.kink:
         return descend_kinks(oracle, starts, request.penalty, tol)
     return descend(oracle, starts, request.penalty, tol, polish=tol < ROUGH_TOL)
-
-
-def _reachable(request: Request, oracle: Oracle) -> float:
-    """max_k (ε_k − b_k), which the equilibrium does not exceed but for ηM, and the penalty there.
-
-    Paper: Cor. 2.
-    """
-    own = request.problem.own_losses
-    return float((own - oracle.baseline).max()) + request.penalty.value(request.first)
 
 
 def _starts(request: Request) -> FloatArray:

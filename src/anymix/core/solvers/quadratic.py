@@ -93,7 +93,7 @@ def swap(
     at_bound = np.concatenate([-stack.room, np.zeros((s, p + 2))], axis=1)
     held = np.ones((s, 2 * p + 2), dtype=bool)
     held[:, :p], held[:, p : 2 * p] = free, on
-    signs, eye = _Signs(stack), np.eye(2 * p + 2)
+    slopes, eye = np.abs(stack.G).max(axis=(1, 2))[:, None], np.eye(2 * p + 2)
     x, done = np.zeros((s, 2 * p + 2)), np.zeros(s, dtype=bool)
     fewest, patience = np.full(s, held[0].size), np.full(s, PATIENCE)
     left = np.arange(s)
@@ -101,7 +101,8 @@ def swap(
         now = held[left]
         system = np.where(now[:, :, None], K[left], eye)
         x[left] = solved(system, np.where(now, rhs[left], at_bound[left]))
-        wrong = signs.wrong(left, now, x[left], times(K[left], x[left]) - rhs[left])
+        rest = times(K[left], x[left]) - rhs[left]
+        wrong = _wrong_signs(now, x[left], rest, stack.room[left], slopes[left])
         n_wrong = wrong.sum(axis=1)
         done[left] = (n_wrong == 0) & np.isfinite(x[left]).all(axis=1)
         patience[left] = np.where(n_wrong < fewest[left], PATIENCE, patience[left] - 1)
@@ -117,26 +118,17 @@ def swap(
     return Minima(x[:, :p], lam, free, on), done
 
 
-class _Signs:
-    """What the signs must be, up to rounding, which the sizes of the numbers tell."""
-
-    def __init__(self, stack: Quadratics):
-        self.room = stack.room
-        self.reach = stack.room.sum(axis=1, keepdims=True)
-        self.slope = np.abs(stack.G).max(axis=(1, 2))[:, None]
-
-    def wrong(
-        self, which: NDArray[np.intp], on: BoolArray, x: FloatArray, rest: FloatArray
-    ) -> BoolArray:
-        """Bounds that d breaks or ν < 0, and λ < 0 or functions above t."""
-        p = self.room.shape[1]
-        reach, slope = self.reach[which], self.slope[which]
-        found = np.zeros_like(on)
-        outside = x[:, :p] + self.room[which] < -SIGN * reach
-        found[:, :p] = np.where(on[:, :p], outside, rest[:, :p] < -SIGN * slope)
-        above = rest[:, p : 2 * p] > SIGN * slope * reach
-        found[:, p : 2 * p] = np.where(on[:, p : 2 * p], x[:, p : 2 * p] < -SIGN, above)
-        return found
+def _wrong_signs(
+    on: BoolArray, x: FloatArray, rest: FloatArray, room: FloatArray, slope: FloatArray
+) -> BoolArray:
+    """Bounds that d breaks or ν < 0, and λ < 0 or functions above t, up to rounding."""
+    p, reach = room.shape[1], room.sum(axis=1, keepdims=True)
+    wrong = np.zeros_like(on)
+    outside = x[:, :p] + room < -SIGN * reach
+    wrong[:, :p] = np.where(on[:, :p], outside, rest[:, :p] < -SIGN * slope)
+    above = rest[:, p : 2 * p] > SIGN * slope * reach
+    wrong[:, p : 2 * p] = np.where(on[:, p : 2 * p], x[:, p : 2 * p] < -SIGN, above)
+    return wrong
 
 
 def _system(stack: Quadratics) -> tuple[FloatArray, FloatArray]:
