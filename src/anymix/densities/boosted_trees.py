@@ -44,6 +44,13 @@ TYPES = {
     "n_categories": np.int64,
 }
 AXES = {"sets": 2}
+TREES = "trees_"  # before the names of the arrays of trees in a density
+
+
+def tree_arrays(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split the arrays of a density into those of its trees, by their own names, and the others."""
+    trees = {n.removeprefix(TREES): a for n, a in arrays.items() if n.startswith(TREES)}
+    return trees, {n: a for n, a in arrays.items() if not n.startswith(TREES)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +222,11 @@ class BoostedTrees:
 
         What is built is safe to ask: every walk ends at a leaf, after few steps.
         """
-        _check_types(arrays)
+        refuse_unless(set(arrays) == set(TYPES), f"must hold the arrays {sorted(TYPES)}")
+        for name, kind in TYPES.items():
+            array = arrays[name]
+            right = array.dtype == kind and array.ndim == AXES.get(name, 1)
+            refuse_unless(right, f"has {name} of type {array.dtype} and shape {array.shape}")
         trees = cls(**{name: np.ascontiguousarray(arrays[name]) for name in TYPES})
         _check_numbers(trees, n_features)
         _check_nodes(trees)
@@ -266,15 +277,6 @@ def _categories_of(model: Any) -> list[FloatArray | None]:
 
 
 # --- checks of arrays of any origin: what passes is safe to ask ---
-
-
-def _check_types(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """All arrays are there, and of their types."""
-    refuse_unless(set(arrays) == set(TYPES), f"must hold the arrays {sorted(TYPES)}")
-    for name, kind in TYPES.items():
-        array = arrays[name]
-        right = array.dtype == kind and array.ndim == AXES.get(name, 1)
-        refuse_unless(right, f"has {name} of type {array.dtype} and shape {array.shape}")
 
 
 def _check_numbers(trees: Any, n_features: int) -> None:

@@ -1,4 +1,4 @@
-"""The arrays of a contrastive density: its trees, its offset, and its reference as JSON."""
+"""Densities relative to a public reference, by telling rows from its draws."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from anymix._arrays import FloatArray
 from anymix._parameters import check_parameters
 from anymix.densities._rules import CONTRASTIVE
-from anymix.densities.boosted_trees import BoostedTrees
+from anymix.densities.boosted_trees import TREES, BoostedTrees, tree_arrays
 from anymix.densities.density import (
     Arrays,
     Density,
@@ -31,33 +31,7 @@ from anymix.exceptions import InputError
 from anymix.storage import plain_json
 from anymix.tables import Columns
 
-TREES = "trees_"  # begins the names of the trees' arrays
 MOST_OFFSET = 60.0  # log of a ratio of two numbers of rows
-
-
-def packed(trees: Arrays, offset: float, reference: Reference) -> dict[str, NDArray[Any]]:
-    """Return all as arrays of float64, int64 or bytes."""
-    text = json.dumps(reference.to_dict(), ensure_ascii=False).encode()
-    return {
-        **{TREES + name: array for name, array in trees.items()},
-        "offset": np.array([offset]),
-        "reference": np.frombuffer(text, dtype=np.uint8),
-    }
-
-
-def received(arrays: Arrays) -> tuple[dict[str, NDArray[Any]], float, Reference]:
-    """Return the arrays of the trees, the offset and the reference, or refuse what is not sound."""
-    trees = {name: array for name, array in arrays.items() if name.startswith(TREES)}
-    others = set(arrays) - set(trees)
-    named = others == {"offset", "reference"}
-    refuse_unless(named, "must hold the arrays offset, reference and those of trees")
-    offset, text = arrays["offset"], arrays["reference"]
-    sound = offset.dtype == np.float64 and offset.shape == (1,)
-    refuse_unless(sound and abs(offset[0]) < MOST_OFFSET, "has an offset that is no number")
-    refuse_unless(text.dtype == np.uint8 and text.ndim == 1, "has a reference that is no text")
-    reference = Reference.from_dict(plain_json(text.tobytes()))
-    plain = {name.removeprefix(TREES): array for name, array in trees.items()}
-    return plain, float(offset[0]), reference
 
 
 # Boosted trees tell 255 values of a column apart, and then split halfway between two of them.
@@ -100,29 +74,17 @@ def on_public_grid(table: FloatArray, draws: FloatArray, words: NDArray[np.bool_
     [0.0, 1.0, nan]
     """
     moved = table.copy()
-    for j, word in enumerate(words):
-        if not word:
-            moved[:, j] = _nearest(table[:, j], _grid(draws[:, j]))
-        if np.isnan(moved[:, j]).all():
-            moved[:, j] = 0.0
+    for j in np.flatnonzero(~words):
+        known = np.sort(draws[~np.isnan(draws[:, j]), j])
+        grid = np.unique(known)
+        if len(grid) > MOST_VALUES:  # as many draws between all neighbours
+            places = np.linspace(0, len(known) - 1, MOST_VALUES).astype(np.intp)
+            grid = np.unique(known[places])
+        edges = grid[:-1] + np.diff(grid) / 2
+        nearest = grid[np.searchsorted(edges, table[:, j])] if grid.size else 0.0
+        moved[:, j] = np.where(np.isnan(table[:, j]), np.nan, nearest)
+    moved[:, np.isnan(moved).all(axis=0)] = 0.0
     return moved
-
-
-def _grid(drawn: FloatArray) -> FloatArray:
-    """Return values of a column of draws, sorted; equally many draws lie between neighbours."""
-    known = np.sort(drawn[~np.isnan(drawn)])
-    distinct = np.unique(known)
-    if len(distinct) <= MOST_VALUES:
-        return np.asarray(distinct)
-    places = np.linspace(0, len(known) - 1, MOST_VALUES).astype(np.intp)
-    return np.unique(known[places])
-
-
-def _nearest(values: FloatArray, grid: FloatArray) -> FloatArray:
-    if not grid.size:
-        return np.where(np.isnan(values), np.nan, 0.0)
-    edges = grid[:-1] + np.diff(grid) / 2
-    return np.where(np.isnan(values), np.nan, grid[np.searchsorted(edges, values)])
 
 
 LEAST_PROBABILITY = 1e-7  # a classifier that is surer than this has seen too few rows to be
@@ -213,13 +175,12 @@ class ContrastiveDensity(Travels, Density):
         were encoded before.
         """
         copy = clone(self)
-        if not _is_given(self.reference):
-            copy.reference = self._made(X, sample_domain, columns)
+        if self.reference is None or isinstance(self.reference, str):
+            kind, seed = self.reference or "marginals", self.random_state
+            copy.reference = Reference.of(
+                X, kind, sample_domain, random_state=seed, columns=columns
+            )
         return copy
-
-    def _made(self, X: Any, sample_domain: Any = None, columns: Columns | None = None) -> Reference:
-        kind, seed = self.reference or "marginals", self.random_state
-        return Reference.of(X, kind, sample_domain, random_state=seed, columns=columns)
 
     def fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Draw from the reference and learn to tell the rows from the draws.
@@ -234,7 +195,8 @@ class ContrastiveDensity(Travels, Density):
         """
         check_parameters(self)
         rng = check_random_state(self.random_state)
-        self.reference_ = self.reference if _is_given(self.reference) else self._made(X)
+        made = self.reference is None or isinstance(self.reference, str)
+        self.reference_ = self.with_shared(X).reference if made else self.reference
         self.columns_ = getattr(self.reference_, "columns", None) or Columns.of(X)
         rows = self._encoded(X)
         if not len(rows):
@@ -313,19 +275,31 @@ class ContrastiveDensity(Travels, Density):
         check_is_fitted(self)
         self._check_packable()
         assert self.trees_ is not None
-        return packed(self.trees_.to_arrays(), self.offset_, self.reference_)
+        text = json.dumps(self.reference_.to_dict(), ensure_ascii=False).encode()
+        return {
+            **{TREES + name: array for name, array in self.trees_.to_arrays().items()},
+            "offset": np.array([self.offset_]),
+            "reference": np.frombuffer(text, dtype=np.uint8),
+        }
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
         """Build it from arrays of any origin; a ValueError says what is not sound in them."""
-        trees, offset, reference = received(arrays)
+        trees, others = tree_arrays(arrays)
+        named = set(others) == {"offset", "reference"}
+        refuse_unless(named, "must hold the arrays offset, reference and those of trees")
+        offset, text = others["offset"], others["reference"]
+        sound = offset.dtype == np.float64 and offset.shape == (1,)
+        refuse_unless(sound and abs(offset[0]) < MOST_OFFSET, "has an offset that is no number")
+        refuse_unless(text.dtype == np.uint8 and text.ndim == 1, "has a reference that is no text")
+        reference = Reference.from_dict(plain_json(text.tobytes()))
         d = len(reference.columns)
         refuse_unless(d == n_features, f"has {d} columns, where {n_features} are expected")
         density = cls(reference=reference)
         density.reference_, density.columns_ = reference, reference.columns
         density.trees_ = BoostedTrees.from_arrays(trees, n_features)
         refuse_unless(density.trees_.n_scores == 1, "has trees of more than two classes")
-        density.offset_, density.n_features_in_ = offset, n_features
+        density.offset_, density.n_features_in_ = float(offset[0]), n_features
         return density
 
     def reveals(self) -> str:
@@ -361,10 +335,6 @@ class ContrastiveDensity(Travels, Density):
     def _encoded(self, X: Any) -> FloatArray:
         plain = hasattr(X, "columns") or hasattr(X, "toarray")
         return self.columns_.encode(X if plain else np.atleast_2d(np.asarray(X)))
-
-
-def _is_given(reference: Any) -> bool:
-    return reference is not None and not isinstance(reference, str)
 
 
 def _refuse_gaps(model: Any, rows: FloatArray) -> None:

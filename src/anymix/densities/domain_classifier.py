@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 from anymix._arrays import FloatArray
 from anymix._parameters import check_parameters
 from anymix.densities._rules import DOMAINS
+from anymix.densities.boosted_trees import TREES
 from anymix.densities.density import (
     Arrays,
     GraphBuilder,
@@ -34,14 +35,11 @@ from anymix.densities.density import (
     refuse_unless,
 )
 from anymix.densities.domain_models import (
-    TREES,
     fit_estimator,
     fit_linear,
-    holds_words,
     is_documents,
     linear_from_arrays,
     linear_graph,
-    linear_log_probabilities,
     linear_to_arrays,
     log_probabilities,
     trees_from_arrays,
@@ -188,7 +186,13 @@ class DomainClassifier(Travels, BaseEstimator):
     def _rows(self, X: Any, reset: bool) -> Any:
         """Return rows as the classifier takes them."""
         if is_documents(X):
-            return self._documents(X)
+            if self.estimator is None:
+                raise InputError(
+                    "DomainClassifier()",
+                    "takes numbers, not documents; give an estimator that takes them, as "
+                    "make_pipeline(TfidfVectorizer(), LogisticRegression())",
+                )
+            return X
         frame = hasattr(X, "columns")
         if frame and isinstance(self.estimator, Pipeline):
             _check_feature_names(self, X, reset=reset)
@@ -207,18 +211,12 @@ class DomainClassifier(Travels, BaseEstimator):
             self, X, reset=reset, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=finite
         )
 
-    def _documents(self, X: Any) -> Any:
-        if self.estimator is None:
-            raise InputError(
-                "DomainClassifier()",
-                "takes numbers, not documents; give an estimator that takes them, as "
-                "make_pipeline(TfidfVectorizer(), LogisticRegression())",
-            )
-        return X
-
     def _described(self, X: Any) -> Columns | None:
         """Return the columns of a table with words, which has to be encoded; None for numbers."""
-        if not (hasattr(X, "columns") and all(X.shape)) and not holds_words(X):
+        table = hasattr(X, "columns") and all(X.shape)
+        if not table and isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OU":
+            table = any(isinstance(value, str) for value in X.ravel())
+        if not table:
             return None
         columns = Columns.of(X)
         if not columns.categorical.any():
@@ -238,8 +236,8 @@ class DomainClassifier(Travels, BaseEstimator):
         rows: Any = self._rows(X, reset=False)
         if self.model_ is None:
             return np.zeros((1, rows.shape[0] if hasattr(rows, "shape") else len(rows)))
-        ask = linear_log_probabilities if self.estimator is None else log_probabilities
-        log_r: FloatArray = log_softmax((ask(self.model_, rows) - self.log_prior_).T, axis=0)
+        logs = log_probabilities(self.model_, rows, linear=self.estimator is None)
+        log_r: FloatArray = log_softmax((logs - self.log_prior_).T, axis=0)
         return log_r
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.densities.boosted_trees import BoostedTrees
+from anymix.densities.boosted_trees import TREES, BoostedTrees, tree_arrays
 from anymix.densities.density import (
     Arrays,
     GraphBuilder,
@@ -35,7 +36,6 @@ LEAST = 1e-7
 # Entries below which threads mostly wait for each other, and the longer the busier a machine is.
 ONE_THREAD = 10_000_000
 ONE_THREAD_TREES = 200_000
-TREES = "trees_"  # before the names of the arrays of trees
 MOST_BYTES = 2**24  # of the names of columns and categories
 
 
@@ -107,30 +107,20 @@ def _weights(model: Any, weight: FloatArray) -> dict[str, FloatArray]:
     return {f"{prefix}sample_weight": weight}
 
 
-def linear_log_probabilities(model: Pipeline, X: Any) -> FloatArray:
-    """log P(k | x) of the logistic regression up to a constant for each row, (n, p)."""
-    return _all_scores(model.decision_function(X))
-
-
-def log_probabilities(model: Any, X: Any) -> FloatArray:
+def log_probabilities(model: Any, X: Any, linear: bool) -> FloatArray:
     """log P(k | x) of a classifier, (n, p); none is below log 1e-7.
 
-    Boosted trees are asked for scores, so that those that were packed agree to the last digit.
+    Those of logistic regression are right up to a constant for each row.  Boosted trees are asked
+    for scores, so that those that were packed agree to the last digit.
     """
-    if isinstance(model, HistGradientBoostingClassifier | ReceivedTrees):
-        with _threads_for(model, X):
-            logs = log_softmax(_all_scores(model.decision_function(X)), axis=1)
-        return np.maximum(logs, np.log(LEAST))
-    return np.log(np.clip(np.asarray(model.predict_proba(X), dtype=np.float64), LEAST, 1.0))
-
-
-def _all_scores(scores: Any) -> FloatArray:
-    scores = np.asarray(scores, dtype=np.float64)
-    if scores.ndim == 2 and scores.shape[1] > 1:
-        return scores
-    # With two classes scikit-learn keeps only the score of the second.
-    scores = scores.ravel()
-    return np.column_stack([np.zeros_like(scores), scores])
+    if not linear and not isinstance(model, HistGradientBoostingClassifier | ReceivedTrees):
+        return np.log(np.clip(np.asarray(model.predict_proba(X), dtype=np.float64), LEAST, 1.0))
+    with nullcontext() if linear else _threads_for(model, X):
+        scores = np.asarray(model.decision_function(X), dtype=np.float64)
+    if scores.ndim == 1 or scores.shape[1] == 1:
+        # With two classes scikit-learn keeps only the score of the second.
+        scores = np.column_stack([np.zeros(len(scores)), scores.ravel()])
+    return scores if linear else np.maximum(log_softmax(scores, axis=1), np.log(LEAST))
 
 
 def linear_graph(graph: GraphBuilder, model: Pipeline) -> str:
@@ -234,10 +224,10 @@ def _trees_of(model: Any) -> BoostedTrees:
 
 def trees_from_arrays(arrays: Arrays, p: int, d: int) -> tuple[ReceivedTrees, Columns | None]:
     """Return trees of p domains and the columns they are asked with, or refuse them."""
-    own = {name for name in arrays if not name.startswith(TREES)} - {"columns"}
-    refuse_unless(own == {"log_prior", "n_features"}, "must hold log_prior, n_features and trees")
-    given = {n.removeprefix(TREES): a for n, a in arrays.items() if n.startswith(TREES)}
-    trees = BoostedTrees.from_arrays(given, d)
+    listed, others = tree_arrays(arrays)
+    named = set(others) - {"columns"} == {"log_prior", "n_features"}
+    refuse_unless(named, "must hold log_prior, n_features and trees")
+    trees = BoostedTrees.from_arrays(listed, d)
     scores = {2: 1}.get(p, p)
     refuse_unless(
         p > 1 and trees.n_scores == scores,
@@ -255,12 +245,6 @@ def _columns(content: NDArray[Any], d: int) -> Columns:
         raise ValueError("has columns that are not described as they must be") from error
     refuse_unless(len(columns) == d, f"describes {len(columns)} columns, where there are {d}")
     return columns
-
-
-def holds_words(X: Any) -> bool:
-    """Whether some cell of an array is a word."""
-    table = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OU"
-    return table and any(isinstance(value, str) for value in X.ravel())
 
 
 def is_documents(X: Any) -> bool:
