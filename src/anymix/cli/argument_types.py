@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
+from functools import partial
 from unicodedata import normalize
 
 from anymix.sources import NOT_CERTIFIED, check_measure
@@ -19,6 +20,10 @@ def share(text: str) -> float:
     --------
     >>> share("0.95")
     0.95
+    >>> share("95%")
+    Traceback (most recent call last):
+    ...
+    argparse.ArgumentTypeError: it must be a number, but is '95%'; write 95 % as 0.95
     """
     value = _number(text)
     if not 0 < value < 1:
@@ -35,14 +40,25 @@ def positive(text: str) -> float:
     return value
 
 
-def count(text: str) -> int:
-    """Read a whole number of 1 or more."""
-    return _whole(text, 1)
+def whole_number(text: str, least: int) -> int:
+    """Read a whole number of `least` or more.
+
+    Examples
+    --------
+    >>> count("7"), natural("0")
+    (7, 0)
+    """
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise ArgumentTypeError(f"it must be a whole number of {least} or more, but is {text}")
+    return value
 
 
-def natural(text: str) -> int:
-    """Read a whole number of 0 or more."""
-    return _whole(text, 0)
+count = partial(whole_number, least=1)
+natural = partial(whole_number, least=0)
 
 
 def name(text: str) -> str:
@@ -87,31 +103,13 @@ def source_name(text: str) -> str:
     return normalize("NFC", text)
 
 
-def _whole(text: str, least: int) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = least - 1
-    if value < least:
-        raise ArgumentTypeError(f"it must be a whole number of {least} or more, but is {text}")
-    return value
-
-
 def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ArgumentTypeError(f"it must be a number, but is {text!r}{_percent(text)}") from None
-
-
-def _percent(text: str) -> str:
-    """Say how a share is written that was given in percent.
-
-    >>> _percent("95%"), _percent("many")
-    ('; write 95 % as 0.95', '')
-    """
-    found = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]{1,6})?) ?%", text)
-    return f"; write {found[1]} % as {float(found[1]) / 100:g}" if found else ""
+        found = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]{1,6})?) ?%", text)
+        share = f"; write {found[1]} % as {float(found[1]) / 100:g}" if found else ""
+        raise ArgumentTypeError(f"it must be a number, but is {text!r}{share}") from None
 
 
 NAMES = "accuracy, log_loss, brier; mae, mse"

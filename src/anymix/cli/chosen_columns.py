@@ -56,24 +56,6 @@ class Choice:
             return list(self.features)
         return [name for name in there if name not in (target, self.id, *self.drop)]
 
-    def check_features(self, features: Sequence[str]) -> None:
-        """Refuse a choice that is not the one that the sources were trained on."""
-        for option, names in (("--drop", self.drop), ("--id", (self.id,))):
-            for name in names:
-                if name in features:
-                    raise InputError(
-                        f"column {quoted(name)} of {option}",
-                        "is a feature that the sources were trained on; leave the option out, or "
-                        f"pack the sources anew with {option}",
-                    )
-        if self.features is not None and set(self.features) != set(features):
-            shown = ", ".join(map(quoted, features[:8])) + (", ..." if len(features) > 8 else "")
-            raise InputError(
-                "--features",
-                f"are not those that the sources were trained on ({shown[:400]}); leave the option "
-                "out, or pack the sources anew with --features",
-            )
-
 
 def add_choice(parser: ArgumentParser, trains: bool = False) -> None:
     """Add the options; where sources are trained already, they can only confirm the columns."""
@@ -134,9 +116,24 @@ def table_columns(manifests: Sequence[Manifest], target: str | None = None) -> T
 def columns_for(args: Namespace, received: Sequence[ReceivedSource]) -> TableColumns:
     """Return the columns that the sources take, which must agree with the options."""
     choice = Choice.of(args)
-    found = table_columns([one.manifest for one in received], getattr(args, "target", None))
-    choice.check_features(found.features)
-    return found
+    columns = table_columns([one.manifest for one in received], getattr(args, "target", None))
+    features = columns.features
+    for option, names in (("--drop", choice.drop), ("--id", (choice.id,))):
+        for name in names:
+            if name in features:
+                raise InputError(
+                    f"column {quoted(name)} of {option}",
+                    "is a feature that the sources were trained on; leave the option out, or "
+                    f"pack the sources anew with {option}",
+                )
+    if choice.features is not None and set(choice.features) != set(features):
+        shown = ", ".join(map(quoted, features[:8])) + (", ..." if len(features) > 8 else "")
+        raise InputError(
+            "--features",
+            f"are not those that the sources were trained on ({shown[:400]}); leave the option "
+            "out, or pack the sources anew with --features",
+        )
+    return columns
 
 
 def look_like_ids(names: Sequence[str], X: Any) -> Iterator[str]:

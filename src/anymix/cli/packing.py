@@ -38,7 +38,6 @@ from anymix.densities import (
 from anymix.exceptions import InputError, UsageError, quoted
 from anymix.exchange import THAT_WORK, ReceivedSource, read_sources, second_round_graph
 from anymix.sources import pool_of_others
-from anymix.tables import FEWEST_ROWS
 
 FEW_ROWS = 10_000
 KINDS = {
@@ -63,7 +62,10 @@ def make_estimator(args: Namespace, table: TrainingTable) -> Any:
         kind = RandomForestClassifier if classifies else RandomForestRegressor
         return kind(100, min_samples_leaf=5, random_state=args.seed)
     if wish == "boosted":
-        return _boosted(args, table)
+        # Leaves hold 20 rows or more; words are split by their sets.
+        kind = HistGradientBoostingClassifier if classifies else HistGradientBoostingRegressor
+        words = None if table.first_of_words is None else table.columns.categorical
+        return kind(min_samples_leaf=20, categorical_features=words, random_state=args.seed)
     module, _, name = wish.partition(":")
     try:
         kind = getattr(import_module(module), name)
@@ -80,23 +82,9 @@ def make_estimator(args: Namespace, table: TrainingTable) -> Any:
     return estimator
 
 
-def trained(estimator: Any, table: TrainingTable) -> Any:
-    """Train on the table."""
-    with few_threads(table.X):
-        return estimator.fit(table.filled, table.y)
-
-
 def few_threads(X: Any) -> Any:
     """Let trees of few rows grow on one thread: several would mostly wait for each other."""
     return threadpool_limits(1 if len(X) < FEW_ROWS else None, user_api="openmp")
-
-
-def _boosted(args: Namespace, table: TrainingTable) -> Any:
-    """Boosted trees whose leaves hold 20 rows or more; words are split by their sets."""
-    regression = args.task == "regression"
-    kind = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
-    words = None if table.first_of_words is None else table.columns.categorical
-    return kind(min_samples_leaf=20, categorical_features=words, random_state=args.seed)
 
 
 def _refuse_mixed(args: Namespace, table: TrainingTable, wish: str, remedy: str) -> None:
@@ -134,7 +122,16 @@ def make_density(args: Namespace, table: TrainingTable, reference: Reference | N
         wish = "contrastive" if mixed or reference is not None else "kernels"
     if wish == "contrastive":
         if reference is None:
-            raise InputError(args.rows, _needs_reference(table))
+            why, first = "", table.first_of_words or table.first_with_gaps
+            if first is not None:
+                held = "has words" if table.first_of_words else "has gaps"
+                why = f"{held} (column {quoted(first)}), so it "
+            drop = ", or leave the column out by --drop" if why else ""
+            raise InputError(
+                args.rows,
+                f"{why}needs --reference FILE, against which all sources measure how likely rows "
+                f"are; anymix reference makes one from a summary of each site{drop}",
+            )
         return ContrastiveDensity(reference=reference, random_state=args.seed)
     _refuse_mixed(args, table, f"--density {wish}", "--density contrastive, with --reference")
     if reference is not None:
@@ -159,28 +156,6 @@ def fit_density(args: Namespace, density: Any, table: TrainingTable) -> None:
                 "others hardly count for kernels; choose --density mixture, or contrastive with "
                 "--reference."
             )
-
-
-def _needs_reference(table: TrainingTable) -> str:
-    held = "has words" if table.first_of_words else "has gaps"
-    why = f"{held} (column {quoted(table.first_of_words or table.first_with_gaps)}), so it "
-    if table.first_of_words is None and table.first_with_gaps is None:
-        why = ""
-    drop = ", or leave the column out by --drop" if why else ""
-    return (
-        f"{why}needs --reference FILE, against which all sources measure how likely rows are; "
-        f"anymix reference makes one from a summary of each site{drop}"
-    )
-
-
-def check_number_of_rows(args: Namespace, n: int) -> None:
-    """Refuse so few rows that what is learned of them tells of each."""
-    if n < FEWEST_ROWS:
-        raise InputError(
-            args.rows,
-            f"has {n} rows; give {FEWEST_ROWS} or more, as a folder of fewer would tell of single "
-            "rows",
-        )
 
 
 def check_labels(args: Namespace, y: NDArray[Any]) -> None:
@@ -213,8 +188,16 @@ def classes_of(args: Namespace, y: NDArray[Any]) -> list[Any] | None:
         return None
     if not args.classes:
         raise ValueError("--onnx of a classification needs --classes, in the order of its columns.")
-    _check_told(args, y)
+    if len(set(args.classes)) < max(2, len(args.classes)):
+        named = ", ".join(args.classes)
+        raise UsageError(f"--classes must name two labels or more, each once; got {named}.")
     if y.dtype.kind != "i":
+        if not set(args.classes) & set(y.tolist()):
+            raise InputError(
+                f"{args.rows}: column {quoted(args.target)}",
+                f"holds no label that --classes names ({', '.join(args.classes)}), but such as "
+                f"{quoted(y[0].item())}; write both alike",
+            )
         return list(args.classes)
     try:
         return [int(label) for label in args.classes]
@@ -223,21 +206,6 @@ def classes_of(args: Namespace, y: NDArray[Any]) -> list[Any] | None:
             f"column {args.target!r} of {args.rows} holds whole numbers, but --classes are "
             f"{', '.join(args.classes)}; both must name the labels alike."
         ) from error
-
-
-def _check_told(args: Namespace, y: NDArray[Any]) -> None:
-    """Refuse --classes that are one, or not different, or none that the rows have."""
-    told = args.classes
-    if len(set(told)) < max(2, len(told)):
-        raise UsageError(
-            f"--classes must name two labels or more, each once; got {', '.join(told)}."
-        )
-    if y.dtype.kind != "i" and not set(told) & set(y.tolist()):
-        raise InputError(
-            f"{args.rows}: column {quoted(args.target)}",
-            f"holds no label that --classes names ({', '.join(told)}), but such as "
-            f"{quoted(y[0].item())}; write both alike",
-        )
 
 
 def read_held_out(

@@ -119,17 +119,10 @@ def run_summary(args: Namespace, console: Console) -> int:
         write_part(temporary, SUMMARY, summary)
     lines = [f"wrote {args.out}", *(f"note: {note}" for note in rows.notes)]
     text = "\n".join([*lines, f"it tells: {summary.reveals()}"])
-    console.result(text, _described(summary) | {"out": args.out}, args.out)
+    record = {"name": summary.name, "rows": summary.n_rows, "out": args.out}
+    record |= {"columns": summary.columns.to_dict(), "tells": summary.reveals()}
+    console.result(text, record, args.out)
     return 0
-
-
-def _described(summary: Summary) -> dict[str, Any]:
-    return {
-        "name": summary.name,
-        "rows": summary.n_rows,
-        "columns": summary.columns.to_dict(),
-        "tells": summary.reveals(),
-    }
 
 
 def add_join_arguments(parser: ArgumentParser) -> None:

@@ -17,14 +17,13 @@ from anymix.cli.exit_codes import SUCCESS, code_of, sentence_of
 from anymix.cli.packing import (
     better_of,
     check_labels,
-    check_number_of_rows,
     classes_of,
+    few_threads,
     fit_density,
     make_density,
     make_estimator,
     read_held_out,
     read_others,
-    trained,
 )
 from anymix.cli.reference_command import read_reference
 from anymix.cli.streams import complain
@@ -42,6 +41,7 @@ from anymix.exchange import (
 )
 from anymix.sources import Source
 from anymix.storage import check_new
+from anymix.tables import FEWEST_ROWS
 
 
 def add_pack_arguments(parser: ArgumentParser) -> None:
@@ -134,8 +134,8 @@ def run_pack(args: Namespace, console: Console) -> int:
     return 0
 
 
-def _check_options(args: Namespace) -> None:
-    """Refuse options that exclude each other."""
+def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
+    """Read the tables, train, and return the source, its table and the held-out rows."""
     if args.others and (args.onnx or args.task != "regression"):
         raise UsageError(
             "--others trains a regression a second time; leave it out with --onnx, and with "
@@ -145,11 +145,6 @@ def _check_options(args: Namespace) -> None:
         raise UsageError(
             "--onnx takes a predictor that is trained, and --estimator trains one; leave one out."
         )
-
-
-def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
-    """Read the tables, train, and return the source, its table and the held-out rows."""
-    _check_options(args)
     reference = None if args.reference is None else read_reference(args.reference)
     agreed = None if reference is None else reference.columns
     choice = Choice.of(args)
@@ -163,7 +158,12 @@ def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
     estimator = args.onnx if args.onnx else make_estimator(args, rows)
     density = make_density(args, rows, reference)
     held = read_held_out(args, rows, known)
-    check_number_of_rows(args, len(X))
+    if len(X) < FEWEST_ROWS:
+        raise InputError(
+            args.rows,
+            f"has {len(X)} rows; give {FEWEST_ROWS} or more, as a folder of fewer would tell of "
+            "single rows",
+        )
     notes: list[str] = []
     fit_density(args, density, rows)
     source = Source(
@@ -181,7 +181,8 @@ def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
 def _predictor(args: Namespace, estimator: Any, table: TrainingTable, notes: list[str]) -> Any:
     """Train; with --others a second time, on what they leave, if that is better."""
     if not args.others:
-        return trained(estimator, table)
+        with few_threads(table.X):
+            return estimator.fit(table.filled, table.y)
     others = read_others(args.others, table)
     predictor, found = better_of(estimator, table, others, args.seed)
     notes.append(f"{found}.")

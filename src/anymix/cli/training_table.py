@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anymix.cli.chosen_columns import Choice, look_like_ids, said_of_id
 from anymix.cli.streams import caution
@@ -30,24 +29,14 @@ from anymix.tables import (
 )
 from anymix.tables import Columns as Coding
 
-
-def notes_on(names: Sequence[str], X: Any) -> list[str]:
-    """Note the columns of a table of numbers that say nothing: they are the same in all rows.
-
-    Examples
-    --------
-    >>> notes_on(["a", "b"], np.array([[1.0, 2.0], [1.0, 3.0]]))
-    ["column 'a' is the same in all rows."]
-    """
-    same = zip(names, np.ptp(X, axis=0) == 0, strict=True)
-    return [f"column {quoted(name)} is the same in all rows." for name, each in same if each]
-
-
 ALL = Choice()
 
 
 def column_names(path: str, target: str, choice: Choice = ALL) -> list[str]:
-    """Return the names of the features: all columns but the target, unless others are chosen."""
+    """Return the names of the features: all columns but the target, unless others are chosen.
+
+    They must be such as a manifest may hold.
+    """
     names = names_in(Path(path))
     if kind_of(path) == ".npz":
         if choice.named:
@@ -58,17 +47,8 @@ def column_names(path: str, target: str, choice: Choice = ALL) -> list[str]:
             )
         return [name for name in names if name != target]
     features = choice.among(Path(path), names, target)
-    _check_names(path, names, features)
-    if not features:
-        raise InputError(path, f"has no column but {target!r}; a source needs features")
-    return features
-
-
-def _check_names(path: str, names: list[str], features: list[str]) -> None:
-    """Names of features must be such as a manifest may hold."""
-    chosen = set(features)
     for i, name in enumerate(names, 1):
-        if name not in chosen:
+        if name not in features:
             continue
         if not name.strip() or name.startswith("__index_level_"):
             raise InputError(
@@ -80,7 +60,10 @@ def _check_names(path: str, names: list[str], features: list[str]) -> None:
                 f"{path}: the name of column {i}",
                 "is longer than 200 characters or cannot be printed; rename the column",
             )
-    check_once(path, [name for name in names if name in chosen])
+    check_once(path, [name for name in names if name in features])
+    if not features:
+        raise InputError(path, f"has no column but {target!r}; a source needs features")
+    return features
 
 
 @dataclass(frozen=True)
@@ -148,13 +131,24 @@ def _read(
     least: int,
 ) -> TrainingTable:
     if reference is not None:
-        check_names(path, names, reference)
+        for name in (n for n in reference.names if n not in names):
+            raise InputError(
+                path, f"has no column {quoted(name)}, which the reference has; all sites must agree"
+            )
+        for name in (n for n in names if n not in reference.names):
+            raise InputError(
+                f"{path}: column {quoted(name)}",
+                "is not in the reference; leave it out by --drop, name it by --id if it names the "
+                "rows, or make the reference anew",
+            )
         names = list(reference.names)
     if reference is None or not reference.categorical.any():
         # Complete numbers are read as ever; what is wrong with others is found by a second look.
         with suppress(InputError):
             X, y = read_training_rows(path, names, target, task)
-            return TrainingTable(X, y, names, None, tuple(notes_on(names, X)))
+            same = np.flatnonzero(np.ptp(X, axis=0) == 0)
+            constant = tuple(f"column {quoted(names[j])} is the same in all rows." for j in same)
+            return TrainingTable(X, y, names, None, constant)
     if reference is not None:
         return _in_columns_of(path, target, task, reference)
     surveys = survey_columns(path, names, least)
@@ -190,22 +184,6 @@ def _in_columns_of(path: str, target: str, task: str | None, reference: Coding) 
     return TrainingTable(X, y, names, reference, empty)
 
 
-def check_names(path: str, names: Sequence[str], reference: Coding) -> None:
-    """Refuse a table that has not the columns of the reference."""
-    for name in reference.names:
-        if name not in names:
-            raise InputError(
-                path, f"has no column {quoted(name)}, which the reference has; all sites must agree"
-            )
-    for name in names:
-        if name not in reference.names:
-            raise InputError(
-                f"{path}: column {quoted(name)}",
-                "is not in the reference; leave it out by --drop, name it by --id if it names the "
-                "rows, or make the reference anew",
-            )
-
-
 def _wanted(
     names: Sequence[str], target: str | None, task: str | None, coding: Coding | None
 ) -> TableColumns:
@@ -231,17 +209,12 @@ def read_training_rows(
     X, y = read_rows(path, columns, encoder)
     if task != "classification":
         return X, y
-    _check_labels(path, target, y)
+    # Labels must be such as a manifest may hold.
+    for label in np.unique(y).tolist():
+        if not is_label(label):
+            raise InputError(
+                f"{path}, row {np.flatnonzero(y == label)[0] + 1}: column {target!r}",
+                "holds a label of over 200 characters, or one that cannot be printed or that a "
+                "spreadsheet would run as a formula; rename it",
+            )
     return X, whole_labels(y)
-
-
-def _check_labels(path: str, target: str, y: NDArray[Any]) -> None:
-    """Labels must be such as a manifest may hold."""
-    invalid = [label for label in np.unique(y).tolist() if not is_label(label)]
-    if invalid:
-        row = int(np.flatnonzero(y == invalid[0])[0]) + 1
-        raise InputError(
-            f"{path}, row {row}: column {target!r}",
-            "holds a label of over 200 characters, or one that cannot be printed or that a "
-            "spreadsheet would run as a formula; rename it",
-        )

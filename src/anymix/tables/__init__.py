@@ -1,13 +1,12 @@
 """Data in: column types, categories and missing values of frames and of CSV, Parquet and NPZ."""
 
-from anymix.tables.cells import NO_ROWS, is_missing, is_text, whole_labels
+from anymix.tables.cells import NO_ROWS, check_once, is_missing, is_text, whole_labels
 from anymix.tables.column_types import FEW, FEWEST_ROWS, survey_columns
 from anymix.tables.columns import MOST_CATEGORIES, Column, Columns, numbers_of, words_of
 from anymix.tables.table_columns import (
     CategoryWarning,
     Encoder,
     TableColumns,
-    check_once,
     check_there,
 )
 from anymix.tables.table_files import STANDARD_INPUT, holding_input, kind_of

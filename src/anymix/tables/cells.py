@@ -6,7 +6,8 @@ Faults name file, row and column.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
@@ -49,6 +50,16 @@ CODE = re.compile(r"\+.*|-?0[0-9].*")
 def fail(path: Path, row: int, name: str, cause: str) -> NoReturn:
     """Name the place of a fault."""
     raise InputError(f"{path}, row {row}: column {quoted(name)}", cause)
+
+
+def check_once(path: Path | str, names: Sequence[str]) -> None:
+    """Refuse names of columns that are not different."""
+    for name, times in Counter(names).most_common(1):
+        if times > 1:
+            raise InputError(
+                path,
+                f"has {'two' if times == 2 else times} columns named {quoted(name)}; rename or drop all but one",
+            )
 
 
 def is_missing(value: Any, number: bool = False) -> bool:
@@ -191,16 +202,20 @@ def without_point(word: str | None) -> str | None:
 def target_numbers(path: Path, name: str, y: Any, row: int, whole: bool) -> NDArray[np.float64]:
     """Return labels that are numbers; if they are `whole`, codes such as 007 are refused."""
     values = y.tolist()
-    _refuse(path, name, values, row, lambda v: is_missing(v, number=True), _no_label)
-    if whole:
-        _refuse(path, name, values, row, _is_code, _about_code)
     numbers: dict[Any, float] = {}
     for value in dict.fromkeys(values):
+        cause = ""
         try:
             numbers[value] = number_in(value, booleans=False)
         except ValueError as error:
             inexact = INEXACT in str(error)
             cause = str(error) if inexact else f"holds {quoted(value)}, {NO_LABEL}"
+        if is_missing(value, number=True):
+            cause = f"has no label; {FILL_IN}"
+        elif whole and isinstance(value, str) and CODE.fullmatch(value.strip()):
+            cause = f"holds {quoted(value)}; the sources' labels are whole numbers, so write them "
+            cause += "alike"
+        if cause:
             fail(path, row + values.index(value), name, cause)
     return np.array([numbers[value] for value in values])
 
@@ -208,37 +223,15 @@ def target_numbers(path: Path, name: str, y: Any, row: int, whole: bool) -> NDAr
 def target_words(path: Path, name: str, y: Any, row: int) -> NDArray[Any]:
     """Return labels that are words."""
     values = y.tolist()
-    _refuse(path, name, values, row, is_missing, _no_label)
     words = y.astype(str).tolist() if isinstance(y, np.ndarray) else list(map(str, values))
-    # numpy would drop a NUL at the end of a word, and give each label the room of the longest.
-    _refuse(path, name, words, row, lambda w: "\0" in w, lambda _: "holds a NUL byte; remove it")
-    _refuse(path, name, words, row, lambda w: len(w) > LONGEST_LABEL, lambda _: TOO_LONG)
+    for value, word in dict(zip(values, words, strict=True)).items():
+        # numpy would drop a NUL at the end of a word, and give each label the room of the longest.
+        cause = TOO_LONG if len(word) > LONGEST_LABEL else ""
+        cause = "holds a NUL byte; remove it" if "\0" in word else cause
+        cause = f"has no label; {FILL_IN}" if is_missing(value) else cause
+        if cause:
+            fail(path, row + values.index(value), name, cause)
     return np.array(words, dtype=str)
-
-
-def _refuse(
-    path: Path,
-    name: str,
-    values: Sequence[Any],
-    row: int,
-    wrong: Callable[[Any], bool],
-    cause: Callable[[Any], str],
-) -> None:
-    for value in dict.fromkeys(values):
-        if wrong(value):
-            fail(path, row + values.index(value), name, cause(value))
-
-
-def _no_label(_: Any) -> str:
-    return f"has no label; {FILL_IN}"
-
-
-def _is_code(value: Any) -> bool:
-    return isinstance(value, str) and CODE.fullmatch(value.strip()) is not None
-
-
-def _about_code(value: str) -> str:
-    return f"holds {quoted(value)}; the sources' labels are whole numbers, so write them alike"
 
 
 def whole_labels(words: NDArray[Any]) -> NDArray[Any]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from anymix._arrays import FloatArray, n_rows
 from anymix._parameters import nearest
 from anymix.exceptions import InputError
-from anymix.tables.cells import is_missing, words_in
+from anymix.tables.cells import check_once, is_missing, words_in
 
 # Boosted trees tell so many categories of a column apart; rarer ones are missing values.
 MOST_CATEGORIES = 200
@@ -92,8 +92,11 @@ class Columns:
         given = {str(name): name for name in X.columns}
         missing = [name for name in self.names if name not in given]
         if missing:
-            raise _lacks(missing[0], given)
-        _check_once(name for name in map(str, X.columns) if name in self.names)
+            near = nearest(missing[0], given)
+            remedy = "" if near is None else f"; rename {near!r} if that is it"
+            cause = f"has no column {missing[0]!r}, which is needed{remedy}"
+            raise InputError("the table", cause)
+        check_once("the table", [name for name in map(str, X.columns) if name in self.names])
         out = np.empty((n_rows(X), len(self.columns)))
         for j, column in enumerate(self.columns):
             out[:, j] = _encoded(column, X[given[column.name]])
@@ -134,24 +137,12 @@ class Columns:
 
 def _parts(X: Any) -> Iterable[tuple[str, Any]]:
     if hasattr(X, "columns"):
-        _check_once(map(str, X.columns))
+        check_once("the table", list(map(str, X.columns)))
         return [(str(name), X[name]) for name in X.columns]
     table = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     if table.ndim != 2:
         raise InputError("the table", f"has the shape {table.shape}; rows and columns are needed")
     return [(f"x{j}", values) for j, values in enumerate(table.T)]
-
-
-def _check_once(names: Iterable[str]) -> None:
-    twice = next((name for name, n in Counter(names).items() if n > 1), None)
-    if twice is not None:
-        raise InputError("the table", f"has two columns named {twice!r}; rename one")
-
-
-def _lacks(name: str, given: Iterable[str]) -> InputError:
-    near = nearest(name, given)
-    remedy = "" if near is None else f"; rename {near!r} if that is it"
-    return InputError("the table", f"has no column {name!r}, which is needed{remedy}")
 
 
 def _column(name: str, values: Any, most: int, least: int) -> Column:

@@ -17,6 +17,7 @@ from anymix.exceptions import InputError, quoted
 from anymix.storage import need
 from anymix.tables.cells import (
     FILL_IN,
+    check_once,
     fail,
     is_missing,
     numbers_in,
@@ -79,15 +80,6 @@ def check_there(
             raise InputError(path, f"has no column {quoted(name)}{it} has {shown[:400]}{remedy}")
         if times[name] > 1:
             check_once(path, there)
-
-
-def check_once(path: Path | str, names: Sequence[str]) -> None:
-    """Refuse names of columns that are not different."""
-    for name, times in Counter(names).most_common(1):
-        if times > 1:
-            raise InputError(
-                path, f"has {times} columns named {quoted(name)}; rename or drop all but one"
-            )
 
 
 class CategoryWarning(UserWarning):
