@@ -172,8 +172,8 @@ FIT: dict[str, Case] = {
     ),
     "two-columns-of-one-name": (
         lambda w: fit(TRAIN.but(X=pd.concat([TRAIN.X, TRAIN.numbers], axis=1))),
-        "two columns named 'age'",
-        "rename one",
+        "2 columns named 'age'",
+        "rename or drop all but one",
     ),
     "a-column-of-dates": (
         lambda w: fit(TRAIN.plus(day=pd.date_range("2020", periods=120))),
@@ -268,8 +268,8 @@ PREDICT: dict[str, Case] = {
     "predict-no-rows": (lambda w: w.model.predict(NEW.X[:0]), "X has no values", "(0, 3)"),
     "a-column-joined-twice": (
         lambda w: w.model.predict(pd.concat([NEW.X, NEW.numbers], axis=1)),
-        "two columns named 'age'",
-        "rename one",
+        "2 columns named 'age'",
+        "rename or drop all but one",
     ),
     "alpha-in-percent": (
         lambda w: w.model.predict_set(NEW.X, alpha=10),

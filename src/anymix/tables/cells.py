@@ -57,8 +57,7 @@ def check_once(path: Path | str, names: Sequence[str]) -> None:
     for name, times in Counter(names).most_common(1):
         if times > 1:
             raise InputError(
-                path,
-                f"has {'two' if times == 2 else times} columns named {quoted(name)}; rename or drop all but one",
+                path, f"has {times} columns named {quoted(name)}; rename or drop all but one"
             )
 
 
