@@ -5,7 +5,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 
-import anymix
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.densities import GaussianKDE
 from tests.estimators.several_sources import classification, regression
@@ -45,11 +44,9 @@ def test_labels_and_classes_that_a_member_lacks():
     assert model.predict_set(X, 0.2).shape == proba.shape
 
 
-def test_what_only_one_model_has_is_asked_of_its_members(numbers, tmp_path):
+def test_what_only_one_model_has_is_asked_of_its_members(numbers):
     with pytest.raises(AttributeError, match="ask one of members_"):
         numbers.combination_.check()
-    with pytest.raises(ValueError, match="refit=False"):
-        anymix.save(numbers, tmp_path / "m")
     again = clone(numbers).set_params(refit=True).fit(*regression())
     assert again.certificate_.covers == "the fold models"
     assert not hasattr(again, "members_")

@@ -29,7 +29,10 @@ def test_folders_of_format_3_predict_as_they_did(task, verify, tmp_path):
     assert read_record(tmp_path / "m")["schema"] == 4
     again = anymix.load(tmp_path / "m", verify=True)
     np.testing.assert_array_equal(predictions(again, rows), predictions(model, rows))
-    assert again.describe() == model.describe()
+    stated = "" if verify else "All numbers below are as the model folder states them; "
+    assert model.describe().startswith(stated)
+    assert model.describe().endswith(again.describe())
+    assert len(model.describe()) == len(again.describe()) or not verify
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])

@@ -86,10 +86,11 @@ def run(args: Namespace, console: Console) -> int:
 
 def predict(args: Namespace, console: Console, out: TableWriter) -> tuple[int, float]:
     """Write the predictions; return how many rows there were, and how long they took."""
-    saved = read_model(args.model)
+    saved = read_model(args.model, members=True)
     if args.novelty and len(saved.received) == 1:
         raise InputError(args.model, "is of one source, so it has no novelty; leave --novelty out")
-    if args.novelty and getattr(saved.model, "novelty_", None) is None:
+    first = (*saved.model.result_.members, saved.model)[0]
+    if args.novelty and getattr(first, "novelty_", None) is None:
         raise ValueError(
             f"{args.model} was fitted from responsibilities alone, so it has no novelty; leave "
             "--novelty out."

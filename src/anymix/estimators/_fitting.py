@@ -310,7 +310,8 @@ def fit_members(model: Any, given: tuple[Any, Any, Any, Any], rows: Rows) -> Fit
     predictions = np.concatenate([np.stack(some) for some in each], axis=1)[:, back]
     classes = model._labels
     targets = rows.y if classes is None else positions(rows.y, classes)
-    blank = np.zeros(predictions.shape[:2])
+    # Members have densities of their own, so that in common all sources are equally likely.
+    blank = np.full(predictions.shape[:2], -np.log(len(predictions)))
     known = targets, rows.domain, rows.weight, classes
     tables = Tables(blank, predictions, *known, has_densities=False)
     held_out = HeldOut(np.concatenate(combined)[back], fold)

@@ -42,6 +42,10 @@ from anymix.sources import (
 CERTIFIED_ON_ALL = "a mixture may be all of it: add some of its rows to certify on"
 # More would bury the rest; all are in `influence_` and in the report.
 MOST_SENTENCES = 3
+STATED = (
+    "All numbers below are as the model folder states them; "
+    "anymix.load(folder, verify=True) recomputes them."
+)
 
 
 def log_responsibilities(model: Any, X: Any) -> FloatArray:
@@ -180,6 +184,8 @@ def describe(model: Any) -> str:
     comparison, certificate = model.comparison_, model.certificate_
     named = zip(model.source_names_, model.combination_.z, strict=True)
     sentence = "" if certificate is None else f"{certificate.sentence}\n"
+    if not model.result_.evidence.verified:
+        sentence = f"{STATED}\n{sentence}"
     parts = (
         f"{sentence}{said_aside(model.set_aside_)}"
         f"z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}",

@@ -27,6 +27,7 @@ from anymix.exchange import (
 )
 from anymix.models.model_record import (
     KIND,
+    MEMBERS,
     NOVELTY,
     SCHEMA,
     UPGRADED,
@@ -130,9 +131,15 @@ def _settled(folder: Path, build: Callable[[Path, dict[str, Any], str], T]) -> T
     return _audited(folder, build, folder, record, digest)
 
 
-def read_model(folder: str | Path, *, verify: bool = False) -> SavedModel:
-    """Read a model folder; its sources are audited as untrusted.  See `load`."""
-    return _settled(Path(folder), partial(_restore, verify=verify))
+def read_model(folder: str | Path, *, verify: bool = False, members: bool = False) -> SavedModel:
+    """Read a model folder; its sources are audited as untrusted.  See `load`.
+
+    A model that deploys the models of its folds (refit=False) is refused unless members=True.
+    """
+    saved = _settled(Path(folder), partial(_restore, verify=verify))
+    if not members:
+        check_combination(folder, saved.model)
+    return saved
 
 
 def load(folder: str | Path, *, in_process: bool = False, verify: bool = False) -> Any:
@@ -159,7 +166,7 @@ def load(folder: str | Path, *, in_process: bool = False, verify: bool = False) 
     --------
     save : Write the folder.
     """
-    saved = read_model(folder, verify=verify)
+    saved = read_model(folder, verify=verify, members=True)
     for one in saved.received:
         one.source.predictor.in_process = in_process
     return saved.model
@@ -167,6 +174,23 @@ def load(folder: str | Path, *, in_process: bool = False, verify: bool = False) 
 
 def _restore(folder: Path, record: dict[str, Any], digest: str, verify: bool = False) -> SavedModel:
     model = _restore_learned(folder, record, verify=verify)
+    received = []
+    for member, entry in _members(model, record):
+        received += _add_sources(member, folder, entry)
+    if model.result_.members:
+        model.sources_ = [source for member in model.members_ for source in member.sources_]
+        model.columns_ = model.members_[0].columns_
+    return SavedModel(folder, model, record, received, digest)
+
+
+def _members(model: Any, record: dict[str, Any]) -> list[tuple[Any, dict[str, Any]]]:
+    """Return the members of a model and their records; one that has none is its only member."""
+    members = model.result_.members
+    return list(zip(members, record[MEMBERS], strict=True)) if members else [(model, record)]
+
+
+def _add_sources(model: Any, folder: Path, record: dict[str, Any]) -> list[ReceivedSource]:
+    """Audit the sources of a model and give them to it, with its router and its columns."""
     entries = record["sources"]
     folders = [folder / "sources" / plain_name(entry["folder"]) for entry in entries]
     # A single source, and those that a router tells apart, need no density.
@@ -185,19 +209,28 @@ def _restore(folder: Path, record: dict[str, Any], digest: str, verify: bool = F
     if getattr(model, "novelty_", None) is not None and None in [s.density for s in model.sources_]:
         raise ValueError("novelty is known, but a source has no density to ask for it")
     name_columns(model)
-    return SavedModel(folder, model, record, received, digest)
+    return received
 
 
-def _restore_learned(folder: Path, record: dict[str, Any], *_: Any, verify: bool = False) -> Any:
+def _restore_learned(folder: Path, record: dict[str, Any], verify: bool = False) -> Any:
     """Return the model without its sources."""
     model = model_from_dict(record)
-    if [entry["name"] for entry in record["sources"]] != [str(name) for name in record["names"]]:
-        raise ValueError("it does not name the sources as their manifests do")
+    for member, entry in _members(model, record):
+        if [source["name"] for source in entry["sources"]] != [str(n) for n in entry["names"]]:
+            raise ValueError("it does not name the sources as their manifests do")
+        _add_evidence(member, folder, entry, verify)
+    if model.result_.members:
+        _add_evidence(model, folder, record, verify)
+    return model
+
+
+def _add_evidence(model: Any, folder: Path, record: dict[str, Any], verify: bool) -> None:
+    """Read the tables of a model, and check the evidence that the record states."""
     for entry in ("has_densities", "at_label"):
         restored(bool, record[entry])
     if len(model.source_names_) == 1 or record["tables"] is None:
         check_untold(record, alone=len(model.source_names_) == 1)
-        return model
+        return
     path, facts = _part(folder, record["tables"])
     model.tables_, held_out = read_tables(
         path,
@@ -209,7 +242,9 @@ def _restore_learned(folder: Path, record: dict[str, Any], *_: Any, verify: bool
     )
     if len(model.tables_.log_masses) != len(model.source_names_):
         raise ValueError(f"the tables are not of {len(model.source_names_)} sources")
-    model.tables_.check_loss(model.loss, model.combination_.rule)
+    model.tables_.check_loss(model.loss, model.rule)
+    if held_out is None and model.result_.members:
+        raise ValueError("it does not tell what its members predict")
     if held_out is None:
         restore_held_out(model)
     else:
@@ -226,7 +261,6 @@ def _restore_learned(folder: Path, record: dict[str, Any], *_: Any, verify: bool
         model.novelty_ = Novelty.from_tables(model.tables_) if record["has_densities"] else None
     evidence = replace(model.result_.evidence, verified=verify)
     model.result_ = replace(model.result_, evidence=evidence)
-    return model
 
 
 def check_untold(record: dict[str, Any], alone: bool) -> None:
@@ -256,7 +290,8 @@ def plain_name(name: str) -> str:
 
 def check_manifests(sources: Path, record: dict[str, Any]) -> None:
     """Every source of the record is the one whose manifest is there; nothing else is read."""
-    for entry in record["sources"]:
+    entries = [entry for one in [record, *record.get(MEMBERS, [])] for entry in one["sources"]]
+    for entry in entries:
         check_name(entry["name"])
         folder = sources / plain_name(entry["folder"])
         content = read_file(folder / MANIFEST, LIMITS[MANIFEST])
@@ -323,6 +358,7 @@ def summarise_folder(
     folder = Path(folder)
     model, saved = _settled(folder, _restore_all)
     check_several(folder, model)
+    check_combination(folder, model)
     check_told(folder, model)
     kept = saved.get("comparison")
     if measure is not None and kept is not None and kept.record.measure != check_measure(measure):
@@ -365,6 +401,16 @@ def check_several(folder: str | Path, model: Any) -> None:
     """Refuse a model of one source where sources are compared."""
     if len(model.source_names_) < 2:
         raise ValueError(f"{folder} is a model of one source: there is nothing to compare.")
+
+
+def check_combination(folder: str | Path, model: Any) -> None:
+    """Refuse a model that deploys the models of its folds where one combination is needed."""
+    if model.result_.members:
+        raise InputError(
+            folder,
+            "deploys the models of its folds (refit=False), which have no combination in common; "
+            "save one of its members_, or fit it with refit=True",
+        )
 
 
 def check_told(folder: str | Path, model: Any) -> None:

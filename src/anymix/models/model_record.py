@@ -23,7 +23,7 @@ from anymix.estimators import (
     DistributionWeightedClassifier,
     DistributionWeightedRegressor,
 )
-from anymix.sources import ConsultingGain, CrossLoss, Seen
+from anymix.sources import ConsultingGain, CrossLoss, FitEvidence, FitResult, Seen
 from anymix.tables import is_text
 
 KIND, SCHEMA = "anymix model", 4
@@ -55,6 +55,11 @@ ENTRIES = (
 # of the rows that taught it, and how many did so where the rows of the tables only judge.
 UPGRADED = "upgraded_from"
 CHOICE, NOVELTY, SEEN, TAUGHT = "density_choice", "novelty", "seen", "taught"
+# With refit=False: the records of the models that were learned without each fold.
+MEMBERS = "members"
+OPTIONAL = (CHOICE, NOVELTY, SEEN, TAUGHT, MEMBERS, UPGRADED)
+# What a model and its members have in common.
+SHARED = ("kind", "schema", "anymix", "task", "loss", "names", "features")
 # Certificates are of answers in which no source is skipped, so that those that skip must be near.
 MOST_SKIPPED = 0.01
 RANGES = {
@@ -75,11 +80,6 @@ def check_kind(model: Any) -> None:
     ...
     ValueError: only a DistributionWeightedRegressor or -Classifier can be saved; got object.
     """
-    if getattr(model, "members_", None):
-        raise ValueError(
-            "a model that deploys its folds' models (refit=False) cannot be saved as one; save "
-            "each of its members_, or fit it with refit=True."
-        )
     if type(model) not in TASKS.values():
         last = "; save its last step, and keep the others" if hasattr(model, "steps") else ""
         raise ValueError(
@@ -102,6 +102,7 @@ def model_to_dict(model: Any) -> dict[str, Any]:
             f"not be those of its certificate; set at most {MOST_SKIPPED:g}."
         )
     learned = {name: getattr(model, f"{name}_", None) for name in LEARNED}
+    members = [model_to_dict(member) for member in model.result_.members]
     return {
         "kind": KIND,
         "schema": SCHEMA,
@@ -112,13 +113,14 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         "classes": model.classes_.tolist() if task == "classification" else None,
         "names": np.asarray(model.source_names_).tolist(),
         "features": _features(model),
-        "combination": model.combination_,
+        "combination": model.result_.combination,
         **learned,
         "comparison": model.comparison_ if hasattr(model, "tables_") else None,
         "consulting_gain": getattr(model, "advice_", None),
         **({CHOICE: model.density_choice_} if hasattr(model, f"{CHOICE}_") else {}),
         **({SEEN: model.seen_} if hasattr(model, f"{SEEN}_") else {}),
         **({TAUGHT: model.taught_} if getattr(model, "taught_", None) else {}),
+        **({MEMBERS: members} if members else {}),
     }
 
 
@@ -139,34 +141,71 @@ def _features(model: Any) -> dict[str, Any]:
 
 def model_from_dict(record: dict[str, Any]) -> Any:
     """Return the model without its sources and tables; a ValueError says what is wrong."""
-    _check_entries(record, ENTRIES, "the record", (CHOICE, NOVELTY, SEEN, TAUGHT, UPGRADED))
+    _check_entries(record, ENTRIES, "the record", OPTIONAL)
+    if MEMBERS in record:
+        return _with_members(record)
+    combination = CrossFittedCombination.from_dict(record["combination"])
+    model = _from_settings(record, combination.rule, combination.z.size)
+    if combination.consults and not model.consult:
+        raise ValueError("its sources hear each other, which the settings do not say")
+    model.combination_ = combination
+    _restore_aside(model)
+    _restore_learned(model, record)
+    return model
+
+
+def _with_members(record: dict[str, Any]) -> Any:
+    """Return a model that deploys the models of its folds; of itself it has no combination."""
+    members = []
+    for entry in restored(list, record[MEMBERS]):
+        if not isinstance(entry, dict) or MEMBERS in entry:
+            raise ValueError("a member is not the record of one model")
+        if any(entry.get(name) != record[name] for name in SHARED):
+            raise ValueError("a member is not of the same task, loss, sources and features")
+        members.append(model_from_dict(entry))
+    p = len(record["names"])
+    if len(members) < 2 or p < 2:
+        raise ValueError("fewer than two members, or sources, leave nothing to average")
+    absent = ("combination", "solution", "calibration_report", "router", "consulting_gain")
+    stated = [name for name in (*absent, CHOICE, NOVELTY, SEEN, TAUGHT) if record.get(name)]
+    if stated or record["sources"] != []:
+        raise ValueError(f"only its members have the entry {[*stated, 'sources'][0]!r}")
+    model = _from_settings(record, members[0].rule, p)
+    if hasattr(model, "classes_"):
+        known = {label for member in members for label in member.classes_.tolist()}
+        if model.classes_.tolist() != sorted(known):
+            raise ValueError("the classes are not those of its members")
+    evidence = FitEvidence(
+        certificate=restored(Certificate, record["certificate"]),
+        cross_loss=restored(CrossLoss, record["cross_loss"]),
+    )
+    model.refit, model.result_ = False, FitResult(None, evidence, tuple(members))
+    return model
+
+
+def _from_settings(record: dict[str, Any], rule: str, p: int) -> Any:
+    """Return a model of p sources with its settings, classes and features, and nothing learned."""
     task = record["task"]
     if not isinstance(task, str) or task not in TASKS:
         raise ValueError(f"the task {task!r:.60} is not known.")
     if not is_text(record["anymix"], 60):
         raise ValueError("the version of anymix is not a word")
-    combination = CrossFittedCombination.from_dict(record["combination"])
     _check_settings(record["settings"])
     settings = {CONSULT: False, **record["settings"]}
-    if combination.consults and not settings[CONSULT]:
-        raise ValueError("its sources hear each other, which the settings do not say")
     if task == "classification":
-        settings["rule"] = combination.rule
-    elif combination.rule != "marginal":
+        settings["rule"] = rule
+    elif rule != "marginal":
         raise ValueError("a regression has the rule 'marginal'")
     loss = _loss(record["loss"])
     if (get_loss(loss).takes != "number") != (task == "classification"):
         raise ValueError("the loss is not one of this task")
     model = TASKS[task](loss=loss, **settings)
-    model.combination_ = combination
-    model.source_names_ = _names(record["names"], combination.z.size)
-    _restore_aside(model)
+    model.source_names_ = _names(record["names"], p)
     if task == "classification":
         model.classes_ = _labels(record["classes"])
     elif record["classes"] is not None:
         raise ValueError("a regression has no classes")
     _restore_features(model, record["features"])
-    _restore_learned(model, record)
     return model
 
 

@@ -150,13 +150,15 @@ def check_evidence(model: Any, comparison: Any) -> None:
     stored = restored(Comparison, comparison)
     stored = replace(stored, confidence=stored.confidence or model.confidence)
     model.comparison_ = _named("the comparison", _check_comparison, stored, model)
-    _check_solution(model.solution_, model)
     _check_source_tables(model)
-    held_out, n_parts = model.held_out_, len(model.combination_.parts)
+    held_out, members = model.held_out_, model.result_.members
+    n_parts = len(members or model.combination_.parts)
     every = np.array_equal(np.unique(held_out.fold), np.arange(n_parts))
     _check(every, "the folds are not those of the combination")
     _check(held_out.crossed or n_parts == 1, "several folds are always crossed")
-    _check_calibration_report(model)
+    if not members:
+        _check_solution(model.solution_, model)
+        _check_calibration_report(model)
 
 
 def _check_own_certificate(certificate: Certificate, model: Any) -> None:
@@ -172,7 +174,8 @@ def _check_own_certificate(certificate: Certificate, model: Any) -> None:
 
 def _check_source_tables(model: Any) -> None:
     """Check the cross losses and the consulting gain: one entry for each source."""
-    p, table, gain = len(model.source_names_), model.cross_loss_, model.advice_
+    p, table = len(model.source_names_), model.cross_loss_
+    gain = model.result_.evidence.consulting_gain
     _check(0 < table.confidence < 1, f"a confidence of {table.confidence:g} is not between 0 and 1")
     _check(
         table.names == tuple(map(str, model.source_names_))
@@ -250,7 +253,7 @@ def _check(sound: Any, what: str) -> None:
 
 
 def _check_certificate(found: Certificate, model: Any) -> Certificate:
-    used, p = model.combination_, len(model.source_names_)
+    p, used = len(model.source_names_), model.result_.combination
     own, L = found.own_losses, found.source_losses
     _check(own.shape == L.shape == found.z.shape == (p,), f"it is not of {p} sources")
     measured = [found.epsilon, found.robust_loss, found.regret]
@@ -258,7 +261,8 @@ def _check_certificate(found: Certificate, model: Any) -> Certificate:
     _check(np.isfinite([*own, *L]).all(), "its losses are not finite")
     _check(np.allclose(measured, again, rtol=1e-9), "its numbers do not agree with each other")
     _check(
-        np.allclose(found.z, used.z, atol=1e-9) and found.eta == used.eta,
+        np.allclose(found.z, model.z_, atol=1e-9)
+        and found.eta == (model.eta if used is None else used.eta),
         "it is of another z or eta than the model's",
     )
     _check(_judges(found.loss, model), "it is of another loss than the model's, and no measure")

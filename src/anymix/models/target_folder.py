@@ -19,7 +19,7 @@ from typing import Any
 
 from anymix.exceptions import AuditError, InputError
 from anymix.exchange import LIMITS, ReceivedSource, parse_json
-from anymix.models.model_record import KIND, SCHEMA
+from anymix.models.model_record import KIND, MEMBERS, SCHEMA
 from anymix.models.saved_records import FILES, RECORD, RECORD_LIMIT, check_free, is_record
 from anymix.storage import LOCK, TEMPORARY, locked, read_file
 
@@ -150,12 +150,16 @@ def _listed(record: dict[str, Any] | None) -> set[str]:
     """Names of the parts that a record lists; a name that no part has is none."""
     if record is None:
         return set()
-    entries = record.get("sources")
-    entries = entries if isinstance(entries, list) else []
-    names = [(entry, "folder", SOURCE) for entry in entries]
-    names += [(record.get(stem), "file", PART) for stem in PARTS]
-    told = [(one.get(key), known) for one, key, known in names if isinstance(one, dict)]
-    return {name for name, known in told if isinstance(name, str) and known.fullmatch(name)}
+    stated = []
+    for model in [record, *_objects(record.get(MEMBERS))]:
+        stated += [(source.get("folder"), SOURCE) for source in _objects(model.get("sources"))]
+        stated += [(part.get("file"), PART) for part in _objects([model.get(n) for n in PARTS])]
+    return {name for name, known in stated if isinstance(name, str) and known.fullmatch(name)}
+
+
+def _objects(entries: Any) -> list[dict[str, Any]]:
+    """Return the JSON objects of a list; of anything else, none."""
+    return [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
 
 
 def _is_fixed(path: Path, has_record: bool) -> bool:

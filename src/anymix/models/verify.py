@@ -22,6 +22,7 @@ from anymix.sources import (
     Tables,
     assign_folds,
     certify_learned,
+    certify_predictions,
     consult,
     consulting_gain,
     held_out_predictions,
@@ -46,6 +47,9 @@ def verify_evidence(model: Any, record: dict[str, Any]) -> None:
     and the search's answer for z is gone once z was adapted: these are then not compared.
     """
     same_version = record["anymix"] == __version__
+    if model.result_.members:
+        _verify_records(model, record, same_version)
+        return
     comparable = same_version or not model.combination_.consults
     with np.errstate(all="ignore"):
         heard = _verify_consulting(model, same_version)
@@ -56,10 +60,22 @@ def verify_evidence(model: Any, record: dict[str, Any]) -> None:
         # Other pools of another version give other predictions.
         if not np.allclose(stored.predictions, held_out.predictions, rtol=TOLERANCE, atol=1e-9):
             raise ValueError("the held-out predictions are not those that the tables give")
+        _verify_records(model, record, same_version, comparable)
+        if comparable and model.certificate_ is not None:
+            _verify_solution(model, heard)
+        gain = consulting_gain(model.tables_, model.combination_, held_out.fold, model.loss)
+        if comparable and gain is not None:
+            _compare("the consulting gain", model.advice_, gain)
+
+
+def _verify_records(
+    model: Any, record: dict[str, Any], same_version: bool, comparable: bool = True
+) -> None:
+    """Compare certificate, cross losses and comparison with those of the held-out predictions."""
+    with np.errstate(all="ignore"):
         if comparable and model.certificate_ is not None:
             found = certificate_of(model)
             _compare("the certificate", model.certificate_, found, same_version)
-            _verify_solution(model, heard)
         cross_losses = Blocks.of(model.tables_).cross_losses(model.loss)
         names, confidence = model.source_names_, model.cross_loss_.confidence
         found = make_cross_loss(*cross_losses, names, confidence, model.loss)
@@ -70,9 +86,6 @@ def verify_evidence(model: Any, record: dict[str, Any]) -> None:
             stored = restored(Comparison, record["comparison"])
             stored = replace(stored, confidence=stored.confidence or model.confidence)
             _compare("the comparison", stored, model.compared(), same_version)
-        gain = consulting_gain(model.tables_, model.combination_, held_out.fold, model.loss)
-        if comparable and gain is not None:
-            _compare("the consulting gain", model.advice_, gain)
 
 
 def restore_held_out(model: Any) -> None:
@@ -107,8 +120,10 @@ def certificate_of(model: Any) -> Any:
     stored, names = model.certificate_, tuple(str(name) for name in model.source_names_)
     n_ways = stored.n_candidates if model.held_out_.crossed else 1.0
     grounds = Grounds(model.confidence, not stored.covers, int(n_ways), names)
-    judged = model.tables_, model.combination_, model.held_out_, model.loss
-    return certify_learned(*judged, grounds)
+    judged = model.tables_, model.held_out_, model.loss
+    if model.result_.members:
+        return certify_predictions(*judged, model.z_, model.eta, grounds)
+    return certify_learned(model.tables_, model.combination_, *judged[1:], grounds)
 
 
 def _consulted(model: Any, tables: Tables | None = None) -> Consulted:

@@ -14,19 +14,18 @@ were kept beside the old model go just before that: a new model never stands bes
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from anymix.core import plain
 from anymix.exceptions import AuditError
 from anymix.exchange import LIMITS, Part, ReceivedSource, all_classes, check_facts, part_of
-from anymix.models.model_record import TASKS, check_kind, model_to_dict
+from anymix.models.model_record import MEMBERS, TASKS, check_kind, model_to_dict
 from anymix.models.saved_records import drop_records
 from anymix.models.source_files import described, pack_sources, router_to_arrays, write_source
 from anymix.models.tables_file import novelty_to_arrays, tables_to_arrays
@@ -38,7 +37,7 @@ from anymix.models.target_folder import (
     reserved,
     source_folder,
 )
-from anymix.sources import FitResult, LearningSettings, Tables
+from anymix.sources import FitResult, LearningSettings
 from anymix.storage import read_file, read_folder, replacing
 
 
@@ -78,10 +77,11 @@ def save(model: Any, folder: str | Path) -> None:
     True
     """
     check_kind(model)
-    check_is_fitted(model, "combination_")
+    check_is_fitted(model, "result_")
     check_place(folder)
     record = model_to_dict(model)
-    received = pack_sources(model)
+    models = model.result_.members or (model,)
+    received = [one for each in models for one in pack_sources(each)]
     with reserved(folder) as place:
         write_model(place, model, received, record)
 
@@ -92,39 +92,58 @@ def write_model(
     received: Sequence[ReceivedSource],
     record: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write a fitted model whose sources are in folders already; return its record."""
+    """Write a fitted model whose sources are in folders already; return its record.
+
+    Of a model with members, `received` are the sources of all members, one after the other.
+    """
     folder = place.folder
     record = model_to_dict(model) if record is None else record
-    arrays = {"tables": _tables(model), "router": router_to_arrays(model)}
-    record |= dict.fromkeys(arrays)
-    arrays["novelty"] = novelty_to_arrays(model)
-    parts = {stem: part_of(stem, found) for stem, found in arrays.items() if found is not None}
-    record |= {stem: {"file": part.name, **vars(part.facts)} for stem, part in parts.items()}
-    names = [source_folder(one) for one in received]
-    record["sources"] = [described(one, name) for one, name in zip(received, names, strict=True)]
-    record["has_densities"] = hasattr(model, "tables_") and model.tables_.has_densities
-    record["at_label"] = hasattr(model, "tables_") and model.tables_.at_label
-    record["crossed"] = model.held_out_.crossed if hasattr(model, "tables_") else None
+    parts = _add_parts(record, model, received)
+    p = len(model.source_names_)
+    for k, member in enumerate(model.result_.members):
+        parts += _add_parts(record[MEMBERS][k], member, received[k * p : (k + 1) * p])
     record = plain(record, exact=True)
     written = _json(record)
-    sources = {folder / "sources" / n: one for n, one in zip(names, received, strict=True)}
+    sources = {folder / "sources" / source_folder(one): one for one in received}
     for path, one in sources.items():
         write_source(path, one.files)
-    for part in parts.values():
+    for part in parts:
         with replacing(folder / part.name) as temporary:
             temporary.write_bytes(part.content)
     with replacing(folder / RECORD) as temporary:
         temporary.write_text(written, "utf-8")
-        _check_written(folder, sources, parts.values())
+        _check_written(folder, sources, parts)
         # Before the new model and not after: killed between the two, an old model lacks a record,
         # which can be made again; a new one would show the certificate of another.
         drop_records(folder)
-    clean(folder, place.record, {*names, *(part.name for part in parts.values())})
+    kept = {*(path.name for path in sources), *(part.name for part in parts)}
+    clean(folder, place.record, kept)
     return record
 
 
+def _add_parts(
+    record: dict[str, Any], model: Any, received: Sequence[ReceivedSource]
+) -> list[Part]:
+    """Add to a model's record what is in files of their own; return those but the sources."""
+    members, tables = model.result_.members, getattr(model, "tables_", None)
+    arrays = {
+        "tables": None if tables is None else tables_to_arrays(tables, model.held_out_),
+        "router": None if members else router_to_arrays(model),
+    }
+    record |= dict.fromkeys(arrays)
+    arrays["novelty"] = novelty_to_arrays(model)
+    parts = {stem: part_of(stem, found) for stem, found in arrays.items() if found is not None}
+    record |= {stem: {"file": part.name, **vars(part.facts)} for stem, part in parts.items()}
+    own = [] if members else received
+    record["sources"] = [described(one, source_folder(one)) for one in own]
+    record["has_densities"] = tables is not None and tables.has_densities
+    record["at_label"] = tables is not None and tables.at_label
+    record["crossed"] = None if tables is None else model.held_out_.crossed
+    return list(parts.values())
+
+
 def _check_written(
-    folder: Path, sources: Mapping[Path, ReceivedSource], parts: Iterable[Part]
+    folder: Path, sources: Mapping[Path, ReceivedSource], parts: Sequence[Part]
 ) -> None:
     """Every part is there as it was meant to be, just before the record comes to name it."""
     for part in parts:
@@ -132,11 +151,6 @@ def _check_written(
     for path, one in sources.items():
         if read_folder(path, LIMITS) != one.files:
             raise AuditError(path, "was changed by others while the model was written; run again")
-
-
-def _tables(model: Any) -> dict[str, NDArray[Any]] | None:
-    tables: Tables | None = getattr(model, "tables_", None)
-    return None if tables is None else tables_to_arrays(tables, model.held_out_)
 
 
 def _json(record: dict[str, Any]) -> str:
