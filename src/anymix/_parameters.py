@@ -118,36 +118,30 @@ class Number:
         return f"{what} {said}".rstrip()
 
 
-@dataclass(frozen=True)
-class Share:
+def share_rule(value: Any) -> str | None:
     """A share strictly between 0 and 1, as of confidence.
 
     Examples
     --------
-    >>> Share()(95)
+    >>> share_rule(95)
     'is a share between 0 and 1: write 0.95, not 95'
     """
-
-    def __call__(self, value: Any) -> str | None:
-        number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-        if number and 0 < value < 1:
-            return None
-        percent = number and 1 < value < 100
-        meant = f": write {value / 100:g}, not {value:g}" if percent else f", not {value!r:.60}"
-        return f"is a share between 0 and 1{meant}"
+    number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if number and 0 < value < 1:
+        return None
+    percent = number and 1 < value < 100
+    meant = f": write {value / 100:g}, not {value:g}" if percent else f", not {value!r:.60}"
+    return f"is a share between 0 and 1{meant}"
 
 
-@dataclass(frozen=True)
-class Flag:
+def flag_rule(value: Any) -> str | None:
     """True or False, and nothing that is merely taken for one.
 
-    >>> Flag()("no")
+    >>> flag_rule("no")
     "must be True or False, not 'no'"
     """
-
-    def __call__(self, value: Any) -> str | None:
-        sound = isinstance(value, bool | np.bool_)
-        return None if sound else f"must be True or False, not {value!r:.60}"
+    sound = isinstance(value, bool | np.bool_)
+    return None if sound else f"must be True or False, not {value!r:.60}"
 
 
 @dataclass(frozen=True)
@@ -176,19 +170,16 @@ class Either:
         return f"must be {', or '.join(wants)}, not {value!r:.60}{did_you_mean(value, words)}"
 
 
-@dataclass(frozen=True)
-class Seed:
+def seed_rule(value: Any) -> str | None:
     """A whole number, a generator of random numbers, or None.
 
-    >>> Seed()("today")
+    >>> seed_rule("today")
     "must be a whole number of 0 or more, a RandomState or None, not 'today'"
     """
-
-    def __call__(self, value: Any) -> str | None:
-        number = Number(0, 2**32 - 1, whole=True)(value) is None
-        if value is None or number or hasattr(value, "random_sample") or value is np.random:
-            return None
-        return f"must be a whole number of 0 or more, a RandomState or None, not {value!r:.60}"
+    number = Number(0, 2**32 - 1, whole=True)(value) is None
+    if value is None or number or hasattr(value, "random_sample") or value is np.random:
+        return None
+    return f"must be a whole number of 0 or more, a RandomState or None, not {value!r:.60}"
 
 
 def check(value: Any, name: str, rule: Rule) -> None:
@@ -196,7 +187,7 @@ def check(value: Any, name: str, rule: Rule) -> None:
 
     Examples
     --------
-    >>> check(95, "confidence", Share())
+    >>> check(95, "confidence", share_rule)
     Traceback (most recent call last):
     ...
     anymix.exceptions.ParameterError: confidence is a share between 0 and 1: write 0.95, not 95.

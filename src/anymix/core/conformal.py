@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
-from anymix._parameters import Share, check
+from anymix._parameters import check, share_rule
 from anymix.core.records import Record
 
 # Tilts that are tried, in units of the usual error; 0 is the plain largest p-value.
@@ -156,7 +156,7 @@ def nth_largest(values: FloatArray, n: int) -> float:
 
 def check_alpha(alpha: float) -> float:
     """Refuse what is no share of rows that may be missed."""
-    check(alpha, "alpha, the share of rows that sets may miss,", Share())
+    check(alpha, "alpha, the share of rows that sets may miss,", share_rule)
     return float(alpha)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from anymix._parameters import Either, Number, Rule, Seed, Words
+from anymix._parameters import Either, Number, Rule, Words, seed_rule
 from anymix.densities.bigram_table import SMOOTHINGS
 
 ONE_OR_MORE = Number(1, whole=True)
@@ -12,19 +12,19 @@ KERNELS: Mapping[str, Rule] = {
     "bandwidth": Either(Words("cv", "loo", "scott", "silverman"), Number(above=0)),
     "n_folds": Number(2, whole=True),
     "centres": Either(None, ONE_OR_MORE),
-    "random_state": Seed(),
+    "random_state": seed_rule,
 }
 MIXTURE: Mapping[str, Rule] = {
     "max_components": ONE_OR_MORE,
     "covariance_type": Words("full", "tied", "diag", "spherical"),
     "regularisation": Number(0),
     "background": Number(0),
-    "random_state": Seed(),
+    "random_state": seed_rule,
 }
 CONTRASTIVE: Mapping[str, Rule] = {
     "n_draws": Number(above=0),
     "least_draws": ONE_OR_MORE,
-    "random_state": Seed(),
+    "random_state": seed_rule,
 }
 DOMAINS: Mapping[str, Rule] = {
     "C": Number(above=0),

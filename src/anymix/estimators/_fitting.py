@@ -11,7 +11,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import _safe_indexing
 
 from anymix._arrays import FloatArray, IntArray, positions
-from anymix._parameters import Either, Flag, Number, Rule, Seed, Share, Words
+from anymix._parameters import Either, Number, Rule, Words, flag_rule, seed_rule, share_rule
 from anymix.core import Combination, CrossFittedCombination, check_n_sources
 from anymix.densities import ContrastiveDensity, GaussianKDE
 from anymix.estimators._automatic import (
@@ -61,12 +61,12 @@ PARAMETER_RULES: dict[str, Rule] = {
     "objective": Words("regret", "robust", "gamma"),
     "shrinkage": Either(Words("auto"), Number(0)),
     "eta": Number(above=0),
-    "calibrate": Flag(),
-    "confidence": Share(),
+    "calibrate": flag_rule,
+    "confidence": share_rule,
     "skip_below": Number(0),
-    "random_state": Seed(),
-    "consult": Flag(),
-    "refit": Flag(),
+    "random_state": seed_rule,
+    "consult": flag_rule,
+    "refit": flag_rule,
     "rule": Words("marginal", "normalised"),
     "n_jobs": Either(None, Number(1, whole=True), Number(most=-1, whole=True)),
 }

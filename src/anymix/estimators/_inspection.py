@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, content_of, n_rows
-from anymix._parameters import Either, Number, Share, check
+from anymix._parameters import Either, Number, check, share_rule
 from anymix.core import Assumptions, Certificate, Loss
 from anymix.estimators._fitting import settings_of
 from anymix.estimators._row_checks import (
@@ -123,7 +123,7 @@ def certify_new_rows(
 ) -> Certificate:
     """State what new rows (X, y, sample_domain) guarantee; rows of `fit` earn no confidence."""
     if confidence is not None:
-        check(confidence, "confidence", Share())
+        check(confidence, "confidence", share_rule)
     check(loss_bound, "loss_bound", Either(None, Number(above=0)))
     measure_of(measure, model.loss, len(model.classes_) if model._classification() else None)
     tables = model.evaluate(*rows)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, n_rows
-from anymix._parameters import Rule, Seed, check, did_you_mean
+from anymix._parameters import Rule, check, did_you_mean, seed_rule
 from anymix.core import Problem, simplex, solve
 from anymix.densities import GaussianKDE
 from anymix.estimators._ensemble import SourceEnsemble
@@ -154,7 +154,7 @@ class Stacking(_Average):
     h_z the average Σ_k z_k h_k, and one measure for all: the pool.
     """
 
-    _takes: ClassVar[Mapping[str, Rule]] = {"random_state": Seed()}
+    _takes: ClassVar[Mapping[str, Rule]] = {"random_state": seed_rule}
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier, is_regressor
 
 from anymix._arrays import FloatArray, positions
-from anymix._parameters import Share, check
+from anymix._parameters import check, share_rule
 from anymix.core import Combination, CrossFittedCombination, Loss, Record, mix, unit_of
 from anymix.estimators._mixture_losses import Mixtures, is_privileged
 from anymix.estimators._row_checks import Rows, check_complete_y, check_domains, check_order
@@ -159,7 +159,7 @@ def compare(
     check_order(X, y=y, sample_domain=sample_domain)
     if loss is not None and measure is not None:
         raise ParameterError("loss and measure name the same thing here; give one of them.")
-    check(confidence, "confidence", Share())
+    check(confidence, "confidence", share_rule)
     judge = judge_for(models, measure if loss is None else loss)
     target = np.asarray(y)
     check_complete_y(target)

@@ -21,7 +21,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
 
 from anymix._arrays import FloatArray, source_numbers
-from anymix._parameters import Number, Rule, Share, Words, check
+from anymix._parameters import Number, Rule, Words, check, share_rule
 from anymix.core import Record, simplex
 from anymix.monitor.scores import shares
 from anymix.monitor.uncertainty import (
@@ -171,7 +171,7 @@ def _interval(found: MixtureFit, n: FloatArray, confidence: float) -> Ends:
 SETTINGS: dict[str, Rule] = {
     "method": Words("inversion", "em"),
     "n_bootstrap": Number(20, whole=True),
-    "confidence": Share(),
+    "confidence": share_rule,
 }
 
 

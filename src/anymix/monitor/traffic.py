@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, IntArray, n_rows, named_sources
-from anymix._parameters import Share, check
+from anymix._parameters import check, share_rule
 from anymix.core import CrossFittedCombination, Record, get_loss, loss_name, losses_at
 from anymix.monitor.adaptation import adapt_labelled, adapt_z
 from anymix.monitor.alarm import Alarm, Scores, check_level, mixture_alarm
@@ -127,7 +127,7 @@ class Monitor:
 
     def _check(self) -> None:
         """Say what is wrong with the settings before the model is asked about any row."""
-        check(self.level, "level", Share())
+        check(self.level, "level", share_rule)
         for name, rule in SETTINGS.items():
             check(getattr(self, name), name, rule)
         check_level(self.level, self.n_bootstrap)
