@@ -26,6 +26,8 @@ lint: $(VENV)/.stamp-test
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 test coverage: export OPENBLAS_NUM_THREADS = 1
 test coverage: export OMP_NUM_THREADS = 1
+# Tests start processes: each would compile the library anew without its byte code.
+test coverage: export PYTHONDONTWRITEBYTECODE =
 test: lint
 	$(PYTEST)
 
