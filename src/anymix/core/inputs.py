@@ -73,7 +73,8 @@ def outcomes(
     """Return predictions (p, m[, c]) and targets (m[, c]) that fit the loss and each other."""
     h = finite(predictions, "predictions")
     if loss.takes == "label" and h.ndim == 3:
-        h = at_label(h, targets)
+        labels = class_numbers(targets, *h.shape[1:])
+        h = h[:, np.arange(labels.size), labels]
     elif loss.takes == "label" and targets is None:
         targets = np.zeros(shape[1])
     if targets is None:
@@ -85,7 +86,8 @@ def outcomes(
             f"predictions have shape {h.shape}; with masses {shape} and the loss "
             f"{type(loss).__name__} they must have shape {wanted}."
         )
-    y = one_hot(y, h.shape[2]) if loss.takes == "vector" and y.ndim == 1 else y
+    if loss.takes == "vector" and y.ndim == 1:
+        y = np.eye(h.shape[2])[class_numbers(y, y.size, h.shape[2])]
     if y.shape != h.shape[1:]:
         raise ValueError(f"targets have shape {y.shape}; they must have shape {h.shape[1:]}.")
     loss.check(h, y)
@@ -106,18 +108,6 @@ def check_losses(h: FloatArray, y: FloatArray, loss: Loss) -> None:
         f"source {k} has a loss of {losses[k, i]:.3g} at point {i}, which is beyond "
         f"{LARGEST_LOSS:g} and cannot be averaged; leave the point out, or repair the source."
     )
-
-
-def at_label(predictions: FloatArray, labels: ArrayLike | None) -> FloatArray:
-    """Pick h_k(i, y_i) out of predictions (p, m, c)."""
-    y = class_numbers(labels, predictions.shape[1], predictions.shape[2])
-    return predictions[:, np.arange(y.size), y]
-
-
-def one_hot(labels: ArrayLike, n_classes: int) -> FloatArray:
-    """Turn labels 0..c−1 into rows of the identity."""
-    y = np.asarray(labels)
-    return np.eye(n_classes)[class_numbers(y, y.size, n_classes)]
 
 
 def class_numbers(labels: ArrayLike | None, m: int, c: int) -> IntArray:

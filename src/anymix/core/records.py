@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from types import UnionType
 from typing import Any, Literal, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
@@ -117,25 +117,15 @@ def _fields(kind: type, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError(f"{value!r:.60} stands where a {kind.__name__} is expected.")
     unknown = sorted(set(value) - set(hints))
-    optional = {name for name, field in _dataclass_fields(kind).items() if _optional(field)}
-    missing = sorted(set(hints) - set(value) - optional)
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    made = {field.name for field in fields if not field.init}
+    optional = {f.name for f in fields if (f.default, f.default_factory) != (MISSING, MISSING)}
+    missing = sorted(set(hints) - set(value) - optional - made)
     if unknown or missing:
         what = f"has the unknown entry {unknown[0]!r:.60}" if unknown else f"lacks {missing[0]!r}"
         raise ValueError(f"a {kind.__name__} {what}.")
-    made = {name for name, field in _dataclass_fields(kind).items() if not field.init}
     kept = {name: item for name, item in value.items() if name not in made}
     return {name: restored(hints[name], item) for name, item in kept.items()}
-
-
-def _dataclass_fields(kind: Any) -> dict[str, dataclasses.Field[Any]]:
-    is_record = dataclasses.is_dataclass(kind)
-    return {field.name: field for field in dataclasses.fields(kind)} if is_record else {}
-
-
-def _optional(field: dataclasses.Field[Any]) -> bool:
-    """Whether a record can be made without it: it has a default, or is made from the others."""
-    given = (field.default, field.default_factory)
-    return not field.init or any(default is not dataclasses.MISSING for default in given)
 
 
 # Equality of arrays is not one truth value: without eq=False, == and hash() would raise.

@@ -153,7 +153,7 @@ def check_learnable(loss: str | Loss, labels: bool) -> None:
     'cross_entropy' and ask compare and certify for measure='accuracy'.
     """
     usual = "cross_entropy" if labels else "squared"
-    known = {name: kind for name, kind in LOSSES.items() if kind().of_classes == labels}
+    known = {name: kind for name, kind in LOSSES.items() if (kind.takes != "number") == labels}
     if isinstance(loss, str) and loss not in LOSSES:
         other = ALIASES.get(loss, loss)
         if other in LOSSES:

@@ -32,6 +32,7 @@ from anymix.core import simplex
 from anymix.core.solvers.descents import DescentBatch, DescentPoints
 from anymix.core.solvers.equilibrium import find_equilibrium
 from anymix.core.solvers.oracle import (
+    NONE,
     ROUGH_TOL,
     TINY,
     TOL,
@@ -130,10 +131,8 @@ def _judged(
     found = []
     for i in np.argsort(values, kind="stable"):
         end = left.get(Z[i].tobytes())
-        rest = 0.0 if end is None else end.optimality
-        lam = None if end is None else end.multipliers
-        one = with_status(Z[i], float(values[i]), rest, max(tol, LEFT * WIDTHS[-1]))
-        found.append(one if lam is None else one._replace(multipliers=lam))
+        rest, lam = (0.0, NONE) if end is None else (end.optimality, end.multipliers)
+        found.append(with_status(Z[i], float(values[i]), rest, max(tol, LEFT * WIDTHS[-1]), lam))
     return found
 
 
