@@ -148,12 +148,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    if not words:
+    if not words or words[0] in ("-h", "--help"):
         say(overview() + "\n")
-        return USAGE
-    if words[0] in ("-h", "--help"):
-        say(overview() + "\n")
-        return SUCCESS
+        return SUCCESS if words else USAGE
     if words[0] == "--version":
         say(f"anymix {__version__}\n")
         return SUCCESS
@@ -164,7 +161,18 @@ def _run(words: list[str]) -> int:
         return _list_verbs(command, verbs, words[1:])
     if command not in COMMANDS:
         raise UsageError(f"no command {command!r:.60}{_meant(command)} anymix --help lists them.")
-    return _run_command(command, words[n:])
+    from anymix.cli.console import Console
+    from anymix.tables import CategoryWarning, holding_input
+
+    args = build_parser(command).parse_args(words[n:])
+    listed = (each if isinstance(each, list) else [each] for each in vars(args).values())
+    given = [str(word).rpartition("=")[2] for each in listed for word in each]
+    if sum(word in ("-", "/dev/stdin") for word in given) > 1:
+        raise UsageError("standard input is one table; give the others as files.")
+    warnings.simplefilter("always", CategoryWarning)
+    with holding_input():
+        status: int = _part(command, "run")(args, Console(args.json, args.quiet))
+    return status
 
 
 def _meant(word: str) -> str:
@@ -190,18 +198,3 @@ def _list_verbs(noun: str, verbs: list[str], rest: list[str]) -> int:
         f"{noun} is followed by {' or '.join(verbs)}, such as anymix {noun} {verbs[0]}; "
         f"anymix {noun} --help says more."
     )
-
-
-def _run_command(command: str, rest: list[str]) -> int:
-    from anymix.cli.console import Console
-    from anymix.tables import CategoryWarning, holding_input
-
-    args = build_parser(command).parse_args(rest)
-    listed = (each if isinstance(each, list) else [each] for each in vars(args).values())
-    words = [str(word).rpartition("=")[2] for each in listed for word in each]
-    if sum(word in ("-", "/dev/stdin") for word in words) > 1:
-        raise UsageError("standard input is one table; give the others as files.")
-    warnings.simplefilter("always", CategoryWarning)
-    with holding_input():
-        status: int = _part(command, "run")(args, Console(args.json, args.quiet))
-    return status

@@ -26,8 +26,7 @@ from anymix.exchange import (
     read_site,
 )
 from anymix.models import rows_that_fit
-from anymix.sources import Tables
-from anymix.tables import CHUNK_ROWS, Chunk, count_rows, read_chunks, read_rows
+from anymix.tables import CHUNK_ROWS, count_rows, read_chunks, read_rows
 
 
 def add_held_out(parser: ArgumentParser) -> None:
@@ -148,12 +147,6 @@ def _n_told(received: Sequence[ReceivedSource]) -> int:
     return 1 if classes is None else classes.size
 
 
-def _taken(chunk: Chunk, rows: NDArray[np.bool_]) -> Chunk:
-    some = np.flatnonzero(rows)
-    y = None if chunk.y is None else chunk.y[some]
-    return replace(chunk, X=_safe_indexing(chunk.X, some), y=y)
-
-
 class HeldOutInChunks:
     """The tables of --held-out, read chunk by chunk; each source is asked once about each row."""
 
@@ -176,7 +169,8 @@ class HeldOutInChunks:
             judging, choosing = deal.drawn(self.names.index(name), first, site.n_rows)
             judges[name].append(site.taken(np.flatnonzero(judging)))
             taught = np.flatnonzero(~judging)
-            teaching.add(self._tables(site.taken(taught)), choosing[taught])
+            tables = replace(site.taken(taught).tables(), classes=all_classes(self.received))
+            teaching.add(tables, choosing[taught])
         return [SiteTable.concatenate(chunks) for chunks in judges.values()], teaching
 
     def sampled(self) -> list[SiteTable]:
@@ -186,9 +180,6 @@ class HeldOutInChunks:
         for name, _, site in self._asked(lambda k, first, n: deal.drawn(k, first, n)[0]):
             some[name].append(site)
         return [SiteTable.concatenate(chunks) for chunks in some.values()]
-
-    def _tables(self, site: SiteTable) -> Tables:
-        return replace(site.tables(), classes=all_classes(self.received))
 
     def _deal(self) -> RowSplit:
         """Share the rows out to those that judge and those that teach."""
@@ -217,11 +208,13 @@ class HeldOutInChunks:
         for name, path in self.given.items():
             k, first = self.names.index(name), 0
             for chunk in read_chunks(path, self.columns, size):
-                n = len(chunk.X)
-                rows = chunk if drawn is None else _taken(chunk, drawn(k, first, n))
+                X, y, n = chunk.X, chunk.y, len(chunk.X)
+                if drawn is not None:
+                    some = np.flatnonzero(drawn(k, first, n))
+                    X, y = _safe_indexing(X, some), None if y is None else y[some]
                 where = f"{path}, rows after {first}" if first else path
-                if len(rows.X):
-                    yield name, first, where, (rows.X, rows.y), done + first + n
+                if len(X):
+                    yield name, first, where, (X, y), done + first + n
                 first += n
             done += first
 

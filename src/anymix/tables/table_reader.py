@@ -94,7 +94,11 @@ def read_chunks(
     row, mine = 1, encoder or Encoder(path, columns)
     for cells, share in READERS[_kind(path)](path, columns, size):
         X = _documents(path, columns, cells, row) if columns.text else mine.encode(cells, row)
-        y = None if columns.target is None else _target(path, columns, cells[columns.target], row)
+        y, target = None, columns.target
+        if target is not None and columns.numeric_target:
+            y = target_numbers(path, target, cells[target], row, columns.whole_target)
+        elif target is not None:
+            y = target_words(path, target, cells[target], row)
         yield Chunk(X, y, share, None if columns.id is None else cells[columns.id])
         row += len(X)
     if encoder is None:
@@ -108,13 +112,6 @@ def _documents(path: Path, columns: TableColumns, cells: dict[str, Any], row: in
         if not isinstance(document, str):
             fail(path, i, name, f"has no text; {FILL_IN}")
     return documents
-
-
-def _target(path: Path, columns: TableColumns, y: Any, row: int) -> NDArray[Any]:
-    """Return numbers or words, as the sources' labels are."""
-    if columns.numeric_target:
-        return target_numbers(path, str(columns.target), y, row, columns.whole_target)
-    return target_words(path, str(columns.target), y, row)
 
 
 def _files_in(folder: Path) -> list[Path]:
