@@ -245,11 +245,11 @@ def _gain(
     tables: Tables, second: FloatArray, k: int, goal: LearningSettings
 ) -> tuple[float, float]:
     """Mean loss at home of the first round less that of the second, and its standard error."""
-    home = (np.asarray(tables.sample_domain) == k) & ~np.isnan(second[k])
+    home = (tables.domain == k) & ~np.isnan(second[k])
     y = np.asarray(tables.targets)[home]
     first, again = tables.predictions[k, home], second[k, home]
     gains = losses_at(first, y, goal.loss) - losses_at(again, y, goal.loss)
-    weight = np.ones(y.size) if tables.sample_weight is None else tables.sample_weight[home]
+    weight = tables.weights[home]
     if not weight.any():
         return 0.0, 0.0
     gain, error = mean_and_error(gains, weight / weight.sum())
@@ -300,7 +300,7 @@ def choose_density(
 
 def _loss_of(tables: Tables, goal: LearningSettings) -> float:
     """Return what the goal counts, all sources weighing alike, by the best calibration."""
-    equal = simplex.uniform(len(tables.log_masses))
+    equal = simplex.uniform(tables.n_sources)
     found = []
     for calibration, _ in calibrations(tables, goal):
         problem = tables.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)

@@ -111,7 +111,7 @@ def cross_fitted(
     """
     K, m = len(used.parts), tables.n_points
     fold = assign_folds(tables, K) if K > 1 else np.zeros(m, dtype=np.intp)
-    y, domain = np.asarray(tables.targets), np.asarray(tables.sample_domain)
+    y, domain = np.asarray(tables.targets), tables.domain
     h = said if K == 1 and said is not None else held_out_predictions(tables, used, fold)
     log_r = np.empty_like(tables.log_masses)
     parts, yardsticks = [CrossFittedCombination((part,)) for part in used.parts], []
@@ -130,13 +130,13 @@ def split(fresh: Tables, used: CrossFittedCombination, yardstick: ErrorScale) ->
 def plain_judges(h: FloatArray, tables: Tables, fold: IntArray) -> Judges:
     """Take errors as they are, where nobody knows which source a row is like."""
     p, m = tables.log_masses.shape
-    y, domain = np.asarray(tables.targets), np.asarray(tables.sample_domain)
+    y, domain = np.asarray(tables.targets), tables.domain
     rows = Judged(h, np.full((p, m), -np.log(p)), y, domain, fold)
     return Judges((), (ErrorScale(np.ones(p)),) * (int(fold.max()) + 1), rows)
 
 
 def _judged(tables: Tables, used: CrossFittedCombination) -> Judged:
-    y, domain = np.asarray(tables.targets), np.asarray(tables.sample_domain)
+    y, domain = np.asarray(tables.targets), tables.domain
     log_r = used.log_responsibilities(tables.log_masses)
     return Judged(
         combined_predictions(tables, used), log_r, y, domain, np.zeros(y.size, dtype=np.intp)

@@ -104,12 +104,16 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         """
         with warnings_once():
             rows = self._check_fit(X, y, sample_domain, sample_weight)
-            trainer = self._trainer()
             with one_thread(rows):
-                with step(self, "models of all sources"):
-                    self.sources_, self.router_ = trainer.train(rows)
-                self._learn(rows, trainer)
+                self._fit_rows(rows, (X, y, sample_domain, sample_weight))
         return self
+
+    def _fit_rows(self, rows: Rows, given: tuple[Any, Any, Any, Any]) -> None:
+        """Learn from checked rows; given are the arguments of `fit` as they came."""
+        trainer = self._trainer()
+        with step(self, "models of all sources"):
+            self.sources_, self.router_ = trainer.train(rows)
+        self._learn(rows, trainer)
 
     def _trainer(self) -> SourceTrainer:
         """Say how the sources come about; a single one needs no density."""

@@ -24,6 +24,7 @@ from anymix.estimators._automatic import (
     kind_of,
     with_set_aside,
 )
+from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._fitted_attributes import forget
 from anymix.estimators._input_warnings import warn_of_slips
 from anymix.estimators._row_checks import (
@@ -109,7 +110,7 @@ def check_fit(model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any
             stacklevel=3,
         )
     forget(model)
-    rows = model._check_fit(X, y, sample_domain, sample_weight)
+    rows = SourceEnsemble._check_fit(model, X, y, sample_domain, sample_weight)
     if not model.sources and sample_domain is not None:
         warn_of_slips(X, rows.y, model.source_names_[rows.domain])
     if not model.sources:

@@ -209,7 +209,7 @@ def advice(model: Any, comparison: Comparison) -> str:
     where = comparison.worst_mixture[comparison.methods.index("anymix")]
     names, tables = list(comparison.sources), model.tables_
     k = names.index(where)
-    rows = np.asarray(tables.sample_domain) == k
+    rows = tables.domain == k
     share = model.combination_.weights(tables.log_masses)[:, rows].mean(axis=1)
     blamed = int((share * comparison.loss[: len(names), k]).argmax())
     robust = "" if model.objective == "robust" else "try the objective robust, or "

@@ -260,7 +260,7 @@ def all_classes(y: NDArray[Any], sources: Sequence[Source] | None) -> NDArray[An
 
 def check_every_source(tables: Tables, names: NDArray[Any], purpose: str) -> None:
     """Every source has a held-out row, so that it has a loss at home."""
-    missing = np.setdiff1d(np.arange(len(names)), np.asarray(tables.sample_domain))
+    missing = np.setdiff1d(np.arange(len(names)), tables.domain)
     if missing.size:
         raise ValueError(f"there are no rows of the source {str(names[missing[0]])!r}; {purpose}.")
 
@@ -323,8 +323,8 @@ def check_tables(tables: Tables, sources: Sequence[Source] | None) -> None:
         raise TypeError(f"fit_tables takes Tables, as evaluate gives; got {type(tables)}.")
     check_sources(sources)
     p = len(sources)
-    if len(tables.log_masses) != p:
-        raise ValueError(f"the tables are of {len(tables.log_masses)} sources, not of {p}.")
+    if tables.n_sources != p:
+        raise ValueError(f"the tables are of {tables.n_sources} sources, not of {p}.")
     if tables.targets is None or tables.sample_domain is None:
         raise ValueError(
             "z is learned from held-out rows: add their targets and domains to the tables with "

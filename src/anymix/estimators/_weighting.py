@@ -29,8 +29,8 @@ from anymix.estimators._fitting import (
     fit_tables,
     inspect_columns,
 )
-from anymix.estimators._row_checks import FOLDS
-from anymix.estimators._running import names_checked, one_thread, warnings_once
+from anymix.estimators._row_checks import FOLDS, Rows
+from anymix.estimators._running import names_checked
 from anymix.estimators._views import labelled
 from anymix.estimators.comparison import Comparison
 from anymix.sources import FitResult, Influence, Tables, TrainingRows, evaluate
@@ -48,7 +48,7 @@ class DistributionWeighting(SourceEnsemble):
     result_: FitResult
 
     _takes: ClassVar[Mapping[str, Rule]] = PARAMETER_RULES
-    _inspect = inspect_columns
+    _check_fit, _inspect = check_fit, inspect_columns
 
     combination_ = FromResult("combination", optional=False)
     certificate_ = FromResult("certificate")
@@ -89,37 +89,11 @@ class DistributionWeighting(SourceEnsemble):
 
     # -- fit ---------------------------------------------------------------------------------
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_domain: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Train a source for each domain, unless sources were given, and learn their weights.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame (n, d), or a list of documents
-        y : array (n,)
-        sample_domain : array (n,), optional
-            Which source each row belongs to, as any labels; None makes all rows one source, which
-            leaves nothing to combine.
-        sample_weight : array (n,), optional
-
-        Returns
-        -------
-        self
-        """
-        with warnings_once():
-            rows = check_fit(self, X, y, sample_domain, sample_weight)
-            with one_thread(rows):
-                if not self.refit and not self.sources and len(self.source_names_) > 1:
-                    result = fit_members(self, (X, y, sample_domain, sample_weight), rows)
-                else:
-                    result = fit_rows(self, rows)
-        self.result_ = result
-        return self
+    def _fit_rows(self, rows: Rows, given: tuple[Any, Any, Any, Any]) -> None:
+        if not self.refit and not self.sources and len(self.source_names_) > 1:
+            self.result_ = fit_members(self, given, rows)
+        else:
+            self.result_ = fit_rows(self, rows)
 
     def fit_tables(self, tables: Tables, teaching: TrainingRows | None = None) -> Self:
         """Learn z from tables alone, when no rows may travel; the sources must have been given.

@@ -18,7 +18,7 @@ from anymix._arrays import FloatArray, n_rows
 from anymix._parameters import Rule, check, did_you_mean, seed_rule
 from anymix.core import Problem, simplex, solve
 from anymix.densities import GaussianKDE
-from anymix.estimators._ensemble import SourceEnsemble
+from anymix.estimators._ensemble import SourceEnsemble, store_parameters
 from anymix.estimators._row_checks import FOLDS, Rows, check_order, check_weight
 from anymix.estimators._source_training import SourceTrainer
 from anymix.estimators.reweighting import ReweightedEstimator
@@ -42,10 +42,7 @@ class _Average(SourceEnsemble):
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ):
-        self.estimator = estimator
-        self.sources = sources
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     def _weights(self, X: Any) -> FloatArray:
         return np.repeat(self.alpha_[:, None], n_rows(X), axis=1)
@@ -93,8 +90,7 @@ class SingleSource(_Average):
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ):
-        super().__init__(estimator, sources=sources, n_jobs=n_jobs, verbose=verbose)
-        self.source = source
+        store_parameters(self, locals())
 
     def _check_sources_named(self) -> None:
         names = [str(name) for name in self.source_names_]
@@ -128,8 +124,7 @@ class LambdaComb(_Average):
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ):
-        super().__init__(estimator, sources=sources, n_jobs=n_jobs, verbose=verbose)
-        self.mixture = mixture
+        store_parameters(self, locals())
 
     def _check_sources_named(self) -> None:
         if self.mixture is not None:
@@ -166,9 +161,7 @@ class Stacking(_Average):
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ):
-        super().__init__(estimator, sources=sources, n_jobs=n_jobs, verbose=verbose)
-        self.cv = cv
-        self.random_state = random_state
+        store_parameters(self, locals())
 
     def _check_sources_named(self) -> None:
         if len(self.source_names_) > 1:
@@ -217,11 +210,7 @@ class HardRouter(SourceEnsemble):
         n_jobs: int | None = None,
         verbose: bool | int = False,
     ):
-        self.estimator = estimator
-        self.density = density
-        self.sources = sources
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     def _density(self) -> Any:
         if self.density is not None or self.sources:

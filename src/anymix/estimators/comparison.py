@@ -227,7 +227,7 @@ def compare_tables(
         name: [judge.value(_predicted(method, tables), targets)] for name, method in methods.items()
     }
     asked = Mixtures.of(mixtures, list(names))
-    rows = Rows(None, targets, np.asarray(tables.sample_domain), tables.sample_weight)
+    rows = Rows(None, targets, tables.domain, tables.sample_weight)
     return _compared(asked, said, [False] * len(said), rows, judge, confidence)
 
 

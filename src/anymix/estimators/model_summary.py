@@ -152,7 +152,7 @@ def summarise_tables(
 
     tables have the densities as they came; `report` is that of the fit of the calibration.
     """
-    domain, p = np.asarray(tables.sample_domain), len(tables.log_masses)
+    domain, p = tables.domain, tables.n_sources
     used = CrossFittedCombination.of(combination)
     log_r = used.log_responsibilities(tables.log_masses)
     found = [part.calibration for part in used.parts if part.calibration is not None]

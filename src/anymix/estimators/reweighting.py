@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 
 from anymix._arrays import n_rows
 from anymix._parameters import Either, Number, Rule, check_parameters
+from anymix.estimators._ensemble import store_parameters
 from anymix.estimators._kmm_qp import BoxAndBand, Kernel, QPAnswer, mean_matching_weights
 from anymix.estimators._row_checks import check_names_rows, check_order, is_text, not_numbers
 from anymix.estimators._running import step
@@ -179,10 +180,7 @@ class GroupDRO(ReweightedEstimator):
         step_size: float = 1.0,
         verbose: bool | int = False,
     ) -> None:
-        self.estimator = estimator
-        self.n_rounds = n_rounds
-        self.step_size = step_size
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_domain: ArrayLike | None = None) -> Self:
         """Fit on the rows of all sources.
@@ -313,12 +311,7 @@ class KernelMeanMatching(ReweightedEstimator):
         eps: float | None = None,
         tol: float = 1e-4,
     ) -> None:
-        self.estimator = estimator
-        self.kernel = kernel
-        self.gamma = gamma
-        self.B = B
-        self.eps = eps
-        self.tol = tol
+        store_parameters(self, locals())
 
     def fit(
         self,

@@ -18,10 +18,9 @@ from anymix.estimators._mixture_losses import Interval, Kind, mean_interval
 from anymix.sources import (
     Measure,
     Tables,
-    blind_values,
     judge_of,
     measure_of,
-    own_values,
+    reference_point_losses,
 )
 
 
@@ -119,7 +118,7 @@ def verdicts(
 def _verdict(
     tables: Tables, said: FloatArray, judge: Measure, confidence: float, fresh: bool
 ) -> Verdict:
-    y, p = np.asarray(tables.targets), len(tables.log_masses)
+    y, p = np.asarray(tables.targets), tables.n_sources
     ours, alpha = judge.value(said, y), 1.0 - confidence
     loss = _judged(tables, ours, alpha, "share" if judge.binary else "number")
     lower = np.maximum(loss.lower, 0.0) if ours.min() >= 0 else loss.lower
@@ -128,43 +127,38 @@ def _verdict(
         kind: Kind = "difference" if judge.binary else "number"
         found = _judged(tables, ours - theirs, alpha, kind)
         rivals.append(Rival(name, loss.mean - found.mean, *found))
-    rows = np.bincount(np.asarray(tables.sample_domain), minlength=p).astype(float)
+    rows = np.bincount(tables.domain, minlength=p).astype(float)
     return Verdict(judge.name, confidence, fresh, rows, loss.mean, lower, loss.upper, tuple(rivals))
 
 
 def _judged(tables: Tables, values: FloatArray, alpha: float, kind: Kind) -> Interval:
     """Return intervals of each source, α shared by all, and of all in equal parts: (p + 1,)."""
-    p = len(tables.log_masses)
-    each, one = (_by_source(tables, values, error, kind) for error in (alpha / p, alpha))
-    whole = one.mixed(np.full(p, 1.0 / p))
+    p, weight = tables.n_sources, tables.weights
+    ends = np.empty((2, 3, p))
+    for k in range(p):
+        rows = tables.rows_of(k)
+        share = weight[rows] / weight[rows].sum()
+        for level, error in enumerate((alpha / p, alpha)):
+            ends[level, :, k] = mean_interval(values[rows], share, error, kind)
+    each, whole = ends[0], Interval(*ends[1]).mixed(np.full(p, 1.0 / p))
     return Interval(*(np.append(a, b) for a, b in zip(each, whole, strict=True)))
-
-
-def _by_source(tables: Tables, values: FloatArray, alpha: float, kind: Kind) -> Interval:
-    domain = np.asarray(tables.sample_domain)
-    weight = np.ones(domain.size) if tables.sample_weight is None else tables.sample_weight
-    found = []
-    for k in range(len(tables.log_masses)):
-        rows = np.flatnonzero(domain == k)
-        found.append(mean_interval(values[rows], weight[rows] / weight[rows].sum(), alpha, kind))
-    return Interval(*map(np.array, zip(*found, strict=True)))
 
 
 def _ways(tables: Tables, judge: Measure) -> dict[str, FloatArray]:
     """Losses (m,) of the plain average, of each row's own model, and of a guess."""
-    y = np.asarray(tables.targets)
-    ways = {"average": judge.value(tables.predictions.mean(axis=0), y)}
-    ways["own"] = own_values(tables, judge)
+    p, losses = tables.n_sources, reference_point_losses(tables, judge)
+    *blind, average = losses[:-p]
+    own = np.stack(losses[-p:])[tables.domain, np.arange(tables.n_points)]
+    ways = {"average": average, "own": own}
     if tables.at_label:
-        return ways | blind_values(tables, judge)
+        return ways | dict(zip(("chance",), blind, strict=False))
     return ways | {"constant": _best_constant(tables, judge)}
 
 
 def _best_constant(tables: Tables, judge: Measure) -> FloatArray:
     """Losses (m,) of the best answer that is the same at every row, sources counting alike."""
-    y, p = np.asarray(tables.targets), len(tables.log_masses)
-    weight = np.ones(y.size) if tables.sample_weight is None else tables.sample_weight
-    share = balanced_weights(np.asarray(tables.sample_domain), weight, p)
+    y = np.asarray(tables.targets)
+    share = balanced_weights(tables.domain, tables.weights, tables.n_sources)
     share /= share.sum()
     c = tables.n_classes
     if c is not None:

@@ -27,13 +27,12 @@ from anymix.sources.error_measures import (
     NOT_CERTIFIED,
     WRONG,
     Measure,
-    blind_values,
     check_learnable,
     check_measure,
     is_of_labels,
     judge_of,
     measure_of,
-    own_values,
+    reference_point_losses,
 )
 from anymix.sources.evaluation import CHUNK_ROWS, evaluate, log_reference, masses_of
 from anymix.sources.fit_result import FitEvidence, FitResult
@@ -94,7 +93,6 @@ __all__ = [
     "add_to_sketch",
     "assign_folds",
     "at_rest",
-    "blind_values",
     "calibrations",
     "certify_learned",
     "certify_predictions",
@@ -121,9 +119,9 @@ __all__ = [
     "number",
     "numbers_in",
     "own_losses",
-    "own_values",
     "pool_of_others",
     "predictions_after",
+    "reference_point_losses",
     "usual_clip",
     "warn_of_training_rows",
     "without_confidence",
