@@ -26,6 +26,16 @@ def n_rows(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
+def some_rows(X: Any, most: int) -> Any:
+    """Return at most so many rows of an array, a sparse matrix or a frame, evenly spread.
+
+    >>> some_rows(np.arange(9), 3)
+    array([0, 4, 8])
+    """
+    chosen = np.unique(np.linspace(0, n_rows(X) - 1, most).astype(np.intp))
+    return X.iloc[chosen] if hasattr(X, "iloc") else X[chosen]
+
+
 def positions(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
     """Find each label among the classes, which may be in any order.
 

@@ -30,7 +30,7 @@ from anymix.exchange import export_onnx, pack_source, read_source, read_sources
 from anymix.exchange.contents import cells_of
 from anymix.exchange.conversion import NoSafeGraph, graphs_of
 from anymix.exchange.onnx_graph import Graph
-from anymix.exchange.predictor import Expected, audit
+from anymix.exchange.predictor import audit
 from anymix.sandbox import open_session
 from tests.exchange.boosted_cases import (
     CASES,
@@ -62,7 +62,7 @@ def as_graph(model, own=None, dtype="float32"):
     (graph,) = graphs_of(Source("s", model), 5, False, dtype)
     own = X[:40] if own is None else own
     n_columns = len(getattr(model, "classes_", "1"))
-    return audit(graph.content, Expected(graph.dtype, 5, n_columns, n_columns > 1), own)
+    return audit(graph.content, graph.dtype, 5, n_columns if n_columns > 1 else None, own)
 
 
 def by_hand(trees, row):
@@ -160,7 +160,7 @@ def test_a_split_that_splits_none_is_written_as_it_is():
     assert not trees.asked_sets(np.flatnonzero(trees.kinds & CATEGORY)).any()
     rows = np.vstack([X, [[7.0, 0.0], [np.nan, 0.0], [1e300, 0.0]]])
     content = written(trees, 2, 1)
-    found = audit(content, Expected("float64", 2, 1, False))(rows)
+    found = audit(content, "float64", 2)(rows)
     np.testing.assert_allclose(found, trees.raw_predict(rows), rtol=1e-6, atol=1e-6)
 
 
@@ -215,7 +215,7 @@ def written(trees, n_features, n_scores):
 
 def test_trees_can_be_part_of_a_graph():
     trees, rows = BoostedTrees.of(fitted("four classes")), asked(500, 8)
-    found = audit(written(trees, 5, 4), Expected("float64", 5, 4, False))(rows)
+    found = audit(written(trees, 5, 4), "float64", 5, 4)(rows)
     np.testing.assert_allclose(found, trees.raw_predict(rows), rtol=1e-6, atol=1e-6)
 
 

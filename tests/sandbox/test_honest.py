@@ -28,7 +28,7 @@ from sklearn.svm import SVR
 
 from anymix import Source
 from anymix.exchange.conversion import graphs_of
-from anymix.exchange.predictor import Expected, audit
+from anymix.exchange.predictor import audit
 
 RNG = np.random.default_rng(0)
 X = np.abs(RNG.normal(size=(150, 4)))
@@ -69,7 +69,9 @@ TEXTS = [
 def largest_difference(model, rows, due, n_columns, text=False):
     (graph,) = graphs_of(Source("s", model), np.shape(rows)[-1] if not text else 1, text, "float32")
     width = 1 if text else rows.shape[1]
-    found = audit(graph.content, Expected(graph.dtype, width, n_columns, n_columns > 1), rows[:40])
+    found = audit(
+        graph.content, graph.dtype, width, n_columns if n_columns > 1 else None, rows[:40]
+    )
     return np.abs(found(rows) - np.reshape(due, (len(rows), -1))).max()
 
 
@@ -97,7 +99,7 @@ def test_texts_of_more_words_than_a_short_list(model):
 def test_a_gap_is_filled():
     model = make_pipeline(SimpleImputer(), Ridge()).fit(X, Y)
     (graph,) = graphs_of(Source("s", model), 4, False, "float32")
-    found = audit(graph.content, Expected("float32", 4, 1, False))
+    found = audit(graph.content, "float32", 4)
     rows = X[:5].copy()
     rows[2, 1] = np.nan
     np.testing.assert_allclose(found(rows)[:, 0], model.predict(rows), atol=1e-5)

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("onnxruntime")
 
-from anymix.exchange.predictor import Expected, audit
+from anymix.exchange.predictor import audit
 from anymix.sandbox import LimitedProcess, Refused, limited_process, process
 from tests.sandbox import graphs
 
@@ -24,7 +24,7 @@ ROWS = np.random.default_rng(0).normal(size=(50, 2))
 
 @pytest.fixture(scope="module")
 def predictor():
-    return audit(graphs.linear(), Expected("float32", 2, 1, False))
+    return audit(graphs.linear(), "float32", 2)
 
 
 def _child():
@@ -113,10 +113,10 @@ def test_what_libraries_print_is_no_answer(predictor):
 
 def test_it_ends_with_the_process_that_started_it():
     code = """
-from anymix.exchange.predictor import Expected, audit
+from anymix.exchange.predictor import audit
 from anymix.sandbox import limited_process
 from tests.sandbox import graphs
-audit(graphs.linear(), Expected("float32", 2, 1, False))
+audit(graphs.linear(), "float32", 2)
 print(limited_process()._child.pid, flush=True)
 import os; os.kill(os.getpid(), 9)
 """

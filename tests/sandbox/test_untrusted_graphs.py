@@ -7,36 +7,36 @@ pytest.importorskip("onnxruntime")
 
 from onnx import load_model_from_string
 
-from anymix.exchange.predictor import Expected, OnnxPredictor, audit
+from anymix.exchange.predictor import OnnxPredictor, audit
 from anymix.sandbox import Refused, open_session
 from tests.sandbox import graphs, trees
 
-NUMBER = Expected("float32", 2, 1, False)
+NUMBER = "float32", 2
 ROWS = np.random.default_rng(0).normal(size=(50, 2))
 
 
 def test_an_honest_graph_passes_and_answers():
-    predictor = audit(graphs.linear(), NUMBER, ROWS)
+    predictor = audit(graphs.linear(), *NUMBER, own=ROWS)
     np.testing.assert_allclose(predictor(ROWS)[:, 0], ROWS.sum(axis=1), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", [*graphs.lies(), *trees.lies()])
 def test_lies_are_refused(name):
     with pytest.raises(Refused) as caught:
-        audit((graphs.lies() | trees.lies())[name], NUMBER, ROWS)
+        audit((graphs.lies() | trees.lies())[name], *NUMBER, own=ROWS)
     assert "not understood" not in str(caught.value)
     assert "crashed" not in str(caught.value)
 
 
 def test_sets_of_categories_are_chains():
-    predictor = audit(trees.asked_in_turn([3, 3, 3], [1, 2, 4]), NUMBER, ROWS)
+    predictor = audit(trees.asked_in_turn([3, 3, 3], [1, 2, 4]), *NUMBER, own=ROWS)
     asked = np.array([[x, 0.0] for x in (0.0, 1.0, 2.0, 3.0, 4.0, 2.5, np.nan, np.inf)])
     assert predictor(asked)[:, 0].tolist() == [4, 3, 3, 3, 4, 4, 4, 4]
 
 
 def test_many_ways_through_a_chain_cost_no_more_than_its_nodes():
     steps = 500  # so many ways could not be walked one by one
-    predictor = audit(trees.asked_in_turn(*trees.ladder(steps)), NUMBER, ROWS)
+    predictor = audit(trees.asked_in_turn(*trees.ladder(steps)), *NUMBER, own=ROWS)
     # From the first step 1 and 2 lead on to the second, which asks for 3 and 4.
     first = 2 * steps + 1
     assert predictor([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])[:, 0].tolist() == [
@@ -51,7 +51,7 @@ def test_scores_are_no_probabilities():
         [graphs.node("MatMul", ["X", "w"], ["Y"])], [("w", np.eye(2, dtype=np.float32))], columns=2
     )
     with pytest.raises(Refused, match="scores, not probabilities"):
-        audit(scores, Expected("float32", 2, 2, True), ROWS)
+        audit(scores, "float32", 2, 2, ROWS)
 
 
 def test_what_runs_is_what_was_read(tmp_path):
@@ -67,7 +67,7 @@ def test_what_runs_is_what_was_read(tmp_path):
     both = graphs.two_in_one(graphs.linear(), hidden)
     assert both[4:8] == hidden[4:8] == b"ORTM"
     with pytest.raises(Refused, match="carries more than a graph"):
-        audit(both, NUMBER)
+        audit(both, *NUMBER)
     # The second format alone would run, were it not for the one that is asked for.
     for content in (both, hidden):
         try:
@@ -78,8 +78,8 @@ def test_what_runs_is_what_was_read(tmp_path):
 
 
 def test_the_graph_of_a_graph_is_itself():
-    once = audit(graphs.linear(), NUMBER).content
-    assert audit(once, NUMBER).content == once
+    once = audit(graphs.linear(), *NUMBER).content
+    assert audit(once, *NUMBER).content == once
 
 
 def test_nothing_of_the_file_is_kept_that_was_not_understood():
@@ -87,7 +87,7 @@ def test_nothing_of_the_file_is_kept_that_was_not_understood():
     model.doc_string = model.graph.doc_string = "secret"
     model.graph.node[0].doc_string = model.producer_name = "secret"
     model.graph.value_info.extend(model.graph.output)
-    written = audit(model.SerializeToString(), NUMBER).content
+    written = audit(model.SerializeToString(), *NUMBER).content
     assert b"secret" not in written
 
 
@@ -101,7 +101,7 @@ def test_constants_are_computed_once():
         ],
         [("w", np.ones((2, 1), np.float32))],
     )
-    predictor = audit(twice, NUMBER)
+    predictor = audit(twice, *NUMBER)
     assert [n.op_type for n in load_model_from_string(predictor.content).graph.node] == ["MatMul"]
     np.testing.assert_array_equal(predictor(np.ones((1, 2))), [[4.0]])
 
@@ -114,13 +114,13 @@ def test_blocks_are_smaller_where_a_row_is_wide():
         ],
         [("w", np.ones((2, 20_000), np.float32)), graphs.AXIS],
     )
-    predictor = audit(wide, NUMBER)
+    predictor = audit(wide, *NUMBER)
     assert predictor.block == 2**23 // 20_000
     np.testing.assert_allclose(predictor(np.ones((1000, 2))), 40_000.0)
 
 
 def test_in_process_gives_the_same_numbers():
-    predictor = audit(graphs.linear(), NUMBER)
+    predictor = audit(graphs.linear(), *NUMBER)
     here = OnnxPredictor(predictor.content, in_process=True)
     np.testing.assert_array_equal(predictor(ROWS), here(ROWS))
 
@@ -147,7 +147,7 @@ def test_an_answer_does_not_tell_where_a_row_stands(operator):
         ],
         [("second", np.array([1]))],
     )
-    predictor, rows = audit(content, NUMBER), np.resize(ROWS, (1001, 2))
+    predictor, rows = audit(content, *NUMBER), np.resize(ROWS, (1001, 2))
     together = predictor(rows)
     for i in (0, 1, 17, 500, 999, 1000):
         assert predictor(rows[i : i + 1]) == together[i]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,32 +9,11 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.impute import SimpleImputer
 
 from anymix.densities import BoostedTrees
-from anymix.exchange.contents import parts_of
 from anymix.storage import need
 
 BOOSTED = HistGradientBoostingClassifier, HistGradientBoostingRegressor
 # From scores to predictions, by the name of scikit-learn's link.
 INVERSES = {"IdentityLink": "Identity", "LogLink": "Exp"}
-
-
-def boosted_in(model: Any) -> Iterator[Any]:
-    """Yield the models of histogram gradient boosting that an estimator holds, itself included.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> list(boosted_in(make_pipeline(StandardScaler(), HistGradientBoostingRegressor())))
-    [HistGradientBoostingRegressor()]
-    """
-    waiting, seen = [model], set()
-    while waiting:
-        one = waiting.pop()
-        if id(one) not in seen:
-            seen.add(id(one))
-            waiting.extend(parts_of(one))
-            if isinstance(one, BOOSTED):
-                yield one
 
 
 def converters() -> dict[type, Any]:

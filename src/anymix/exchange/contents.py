@@ -96,16 +96,10 @@ def _attributes(graph: Any) -> Iterator[Any]:
         yield from node.attribute
 
 
-def has_trees(content: bytes) -> bool:
-    """Whether an ONNX graph has trees."""
+def has_operator(content: bytes, start: str) -> bool:
+    """Whether an ONNX graph has an operator whose name starts so."""
     graph = need("onnx").load_model_from_string(content).graph
-    return any(node.op_type.startswith("TreeEnsemble") for node in graph.node)
-
-
-def has_support_vectors(content: bytes) -> bool:
-    """Whether an ONNX graph has operators of support vectors."""
-    graph = need("onnx").load_model_from_string(content).graph
-    return any(node.op_type.startswith("SVM") for node in graph.node)
+    return any(node.op_type.startswith(start) for node in graph.node)
 
 
 def words_of(arrays: Tensors) -> set[str]:
@@ -145,7 +139,12 @@ def _trees(model: Any, holds: str, seen: set[int]) -> Iterator[tuple[NDArray[Any
         yield sizes, holds if is_regressor(model) else "label"
     yield from _histogram_trees(model, holds)
     boosted = hasattr(model, "init_")
-    first = _first_of(model) if boosted and is_regressor(model) else set()
+    # A leaf of the first trees of boosting is (target - base value) · learning rate, and so a
+    # target: base value and learning rate are constants, one in the graph, one a round number.
+    parts = (
+        (model.init_, *np.ravel(model.estimators_[0])) if boosted and is_regressor(model) else ()
+    )
+    first = set(map(id, parts))
     for part in parts_of(model):
         yield from _trees(part, "rest" if boosted and id(part) not in first else holds, seen)
 
@@ -161,15 +160,6 @@ def _histogram_trees(model: Any, holds: str) -> Iterator[tuple[NDArray[Any], str
             yield tree.nodes["count"][tree.nodes["is_leaf"] != 0], rest
 
 
-def _first_of(model: Any) -> set[int]:
-    """Name the parts of boosting whose leaves are targets.
-
-    A leaf of the first trees is (target - base value) · learning rate: base value and learning
-    rate are constants, one in the graph and the other a round number.
-    """
-    return {id(part) for part in (model.init_, *np.ravel(model.estimators_[0]))}
-
-
 def parts_of(model: Any) -> Iterator[Any]:
     """Yield the estimators that an estimator holds, alone or in lists."""
     held = list(vars(model).values()) if isinstance(model, BaseEstimator) else []
@@ -179,6 +169,25 @@ def parts_of(model: Any) -> Iterator[Any]:
         # Steps of pipelines are pairs of a name and an estimator.
         flat = chain.from_iterable(p if isinstance(p, tuple) else [p] for p in several)
         yield from (part for part in flat if isinstance(part, BaseEstimator))
+
+
+def all_parts(model: Any) -> Iterator[Any]:
+    """Yield an estimator and all that it holds, however deep, each once.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> [type(part).__name__ for part in all_parts(make_pipeline(Ridge()))]
+    ['Pipeline', 'Ridge']
+    """
+    waiting, seen = [model], set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in seen:
+            seen.add(id(part))
+            waiting.extend(parts_of(part))
+            yield part
 
 
 def inputs_of_steps(model: Any, rows: Any) -> Iterator[Any]:
@@ -247,20 +256,14 @@ def rare_entries(model: Any, documents: Any) -> int | None:
     >>> rare_entries(CountVectorizer(token_pattern=r"[^ ]+").fit(documents), documents)
     1
     """
-    found = list(_vectorisers(model, set()))
-    tables = (vectoriser.transform(documents) for vectoriser in found)
+    vectorisers = [
+        part
+        for part in all_parts(model)
+        if isinstance(part, CountVectorizer) and hasattr(part, "vocabulary_")
+    ]
+    tables = (vectoriser.transform(documents) for vectoriser in vectorisers)
     counts = [np.bincount((table > 0).indices) for table in tables]
-    return sum(int(((n > 0) & (n < FEW)).sum()) for n in counts) if found else None
-
-
-def _vectorisers(model: Any, seen: set[int]) -> Iterator[Any]:
-    if id(model) in seen:
-        return
-    seen.add(id(model))
-    if isinstance(model, CountVectorizer) and hasattr(model, "vocabulary_"):
-        yield model
-    for part in parts_of(model):
-        yield from _vectorisers(part, seen)
+    return sum(int(((n > 0) & (n < FEW)).sum()) for n in counts) if vectorisers else None
 
 
 def documents_of(rows: Any) -> Any:

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
-from anymix._arrays import FloatArray, n_rows
+from anymix._arrays import FloatArray, some_rows
 from anymix.exceptions import AuditError, InputError
-from anymix.exchange.boosted_export import boosted_in, converters
-from anymix.exchange.contents import documents_of, words_in
+from anymix.exchange.boosted_export import BOOSTED, converters
+from anymix.exchange.contents import all_parts, documents_of, words_in
 from anymix.exchange.manifest import columns_taken
 from anymix.exchange.onnx_graph import Graph, embedded, finished
 from anymix.exchange.own_graphs import Classes, one_output, read_own
-from anymix.exchange.predictor import Expected, OnnxPredictor, audit
+from anymix.exchange.predictor import OnnxPredictor, audit
 from anymix.sandbox import Refused
 from anymix.sources import SecondRound, Source, TorchPredictor, at_rest
 from anymix.storage import need
@@ -69,7 +69,7 @@ def graphs_of(source: Source, n_features: int, text: bool, dtype: str) -> list[O
         raise InputError(f"dtype={dtype!r}", f"is not known; choose one of {tuple(DTYPES)}")
     model, torch, classes = source.predictor, sys.modules.get("torch"), classes_of(source)
     if isinstance(model, BaseEstimator):
-        exact = any(boosted_in(model))
+        exact = any(isinstance(part, BOOSTED) for part in all_parts(model))
         wanted = ("string",) if text else DTYPES["float64" if exact else dtype]
         return [one_output(graph, classes) for graph in _from_estimator(model, n_features, wanted)]
     if isinstance(model, TorchPredictor):
@@ -161,13 +161,12 @@ def safe_graphs(
 ) -> list[OnnxPredictor]:
     """Keep the graphs that a reader would trust; one from an estimator is not called hostile."""
     classes, name = classes_of(source), f"the predictor of {source.name!r}"
-    n_columns = 1 if classes is None else len(classes)
+    n_classes = None if classes is None else len(classes)
     kept: list[OnnxPredictor] = []
     reasons: list[str] = []
     for graph in graphs:
-        expected = Expected(graph.dtype, n_features, n_columns, classes is not None)
         try:
-            kept.append(audit(graph.content, expected))
+            kept.append(audit(graph.content, graph.dtype, n_features, n_classes))
         except Refused as refusal:
             reasons.append(str(refusal))
     if not kept and isinstance(source.predictor, BaseEstimator):
@@ -198,18 +197,13 @@ def rows_to_compare(density: Any, rows: Any, text: bool, graph: OnnxPredictor) -
     """
     if rows is not None:
         rows = documents_of(rows) if text else rows
-        return _some_of(rows if hasattr(rows, "shape") else np.asarray(rows), text)
+        chosen = some_rows(rows if hasattr(rows, "shape") else np.asarray(rows), COMPARED_ROWS)
+        if text:
+            return chosen
+        return np.asarray(chosen.toarray() if hasattr(chosen, "toarray") else chosen, dtype=float)
     if text:
         return made_up_documents(sorted(words_in(graph.content)))
     return None if density is None else np.asarray(density.sample(COMPARED_ROWS, random_state=0))
-
-
-def _some_of(rows: Any, text: bool) -> Any:
-    some = np.unique(np.linspace(0, n_rows(rows) - 1, COMPARED_ROWS).astype(np.intp))
-    chosen = rows.iloc[some] if hasattr(rows, "iloc") else rows[some]
-    if text:
-        return chosen
-    return np.asarray(chosen.toarray() if hasattr(chosen, "toarray") else chosen, dtype=float)
 
 
 def made_up_documents(words: Sequence[str]) -> Any:

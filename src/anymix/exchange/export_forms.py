@@ -212,11 +212,21 @@ def mlflow_files(
     notes = {one.key: one.value for one in model.metadata_props}
     example = _example(features, rows)
     needs = ["mlflow", f"onnx=={version('onnx')}", f"onnxruntime=={version('onnxruntime')}"]
+    conda = {
+        "channels": ["conda-forge"],
+        "dependencies": [f"python={platform.python_version()}", "pip", {"pip": needs}],
+        "name": "mlflow-env",
+    }
+    python_env = {
+        "python": platform.python_version(),
+        "build_dependencies": ["pip", "setuptools", "wheel"],
+        "dependencies": ["-r requirements.txt"],
+    }
     files = {
         "MLmodel": to_yaml(_described(model, features, notes, len(content))),
-        "conda.yaml": to_yaml(_conda(needs)),
+        "conda.yaml": to_yaml(conda),
         "input_example.json": json.dumps(example),
-        "python_env.yaml": to_yaml(_python_env()),
+        "python_env.yaml": to_yaml(python_env),
         "requirements.txt": "\n".join(needs) + "\n",
         "serving_input_example.json": json.dumps({"dataframe_split": example}),
     }
@@ -294,20 +304,3 @@ def _example(features: Sequence[Feature], rows: FloatArray | None) -> dict[str, 
         for listed, number in zip(words, usual, strict=True)
     ]
     return {"columns": [feature.name for feature in features], "data": [cells]}
-
-
-def _conda(needs: list[str]) -> dict[str, Any]:
-    python = f"python={platform.python_version()}"
-    return {
-        "channels": ["conda-forge"],
-        "dependencies": [python, "pip", {"pip": needs}],
-        "name": "mlflow-env",
-    }
-
-
-def _python_env() -> dict[str, Any]:
-    return {
-        "python": platform.python_version(),
-        "build_dependencies": ["pip", "setuptools", "wheel"],
-        "dependencies": ["-r requirements.txt"],
-    }

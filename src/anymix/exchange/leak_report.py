@@ -25,8 +25,7 @@ from anymix.exchange.contents import (
     cells_of,
     dense,
     documents_of,
-    has_support_vectors,
-    has_trees,
+    has_operator,
     inputs_of_steps,
     numbers_in,
     rare_entries,
@@ -171,10 +170,10 @@ def check_leaks(
         _refuse(f"the predictor of {source.name!r}", predictor, cells, packed.text)
         if not keep_rows:
             _refuse(f"the density of {source.name!r}", density, Cells(), packed.text)
-    uncounted = not cells.leaves and has_trees(packed.graph)
+    uncounted = not cells.leaves and has_operator(packed.graph, "TreeEnsemble")
     said += " The leaves of its trees were not counted." if uncounted else str(cells)
     known = isinstance(source.predictor, BaseEstimator)
-    said += UNKNOWN_VECTORS if not known and has_support_vectors(packed.graph) else ""
+    said += UNKNOWN_VECTORS if not known and has_operator(packed.graph, "SVM") else ""
     if training is None:
         words = len(words_in(packed.graph)) if packed.text else 0
         rare = f" The predictor lists {words} words, some maybe of a single document." * bool(words)
@@ -206,7 +205,7 @@ def _targets_in(training: Training, packed: Packed, arrays: list[NDArray[Any]]) 
     targets = np.ravel(np.asarray(training.targets, dtype=float))
     found = numbers_beyond_chance(targets, arrays)
     rows = training.rows if packed.text else dense(training.rows, MOST_CELLS)
-    if rows is None or not has_trees(packed.graph):
+    if rows is None or not has_operator(packed.graph, "TreeEnsemble"):
         return found
     answers = packed.predictor(rows)
     if answers.size != targets.size:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,15 +26,6 @@ BLOCK_ROWS = 4096
 REQUEST_BYTES = 2**23
 # Bytes beyond which a graph has a process of its own.
 LARGE = 2**22
-
-
-class Expected(NamedTuple):
-    """What a predictor takes and gives, as its manifest says."""
-
-    dtype: str
-    n_features: int
-    n_columns: int
-    classes: bool
 
 
 class OnnxPredictor:
@@ -117,14 +108,24 @@ class OnnxPredictor:
         return blocks_of(rows, min(self.request, fits))
 
 
-def audit(content: bytes, expected: Expected, own: Any = (), others: Any = ()) -> OnnxPredictor:
+def audit(
+    content: bytes,
+    dtype: str,
+    n_features: int,
+    n_classes: int | None = None,
+    own: Any = (),
+    others: Any = (),
+) -> OnnxPredictor:
     """Have a file checked, tried and written anew in the limited process.
 
     Parameters
     ----------
     content : bytes
         The file.
-    expected : Expected
+    dtype, n_features : str and int
+        Of the rows that the predictor takes, as its manifest says.
+    n_classes : int, optional
+        How many probabilities it gives for a row; None for a regression, which gives one number.
     own, others : rows, optional
         Rows of the kind that the predictor is for, where its answers must be finite, and
         probabilities if it is a classifier; and further ones.  At all of them an answer must not
@@ -137,8 +138,14 @@ def audit(content: bytes, expected: Expected, own: Any = (), others: Any = ()) -
     """
     # They are loaded in the limited process alone.
     installed("onnx", "onnxruntime")
-    rows = [_typed(part, expected.dtype) for part in (own, others) if len(part)]
-    message = {"do": "audit", "expected": expected._asdict(), "own": len(own)}
+    rows = [_typed(part, dtype) for part in (own, others) if len(part)]
+    expected = {
+        "dtype": dtype,
+        "n_features": n_features,
+        "n_columns": n_classes or 1,
+        "classes": n_classes is not None,
+    }
+    message = {"do": "audit", "expected": expected, "own": len(own)}
     # A large file is audited in a process that nothing has been opened in.
     large = len(content) > LARGE
     process = LimitedProcess() if large else limited_process()
@@ -150,7 +157,7 @@ def audit(content: bytes, expected: Expected, own: Any = (), others: Any = ()) -
     finally:
         if large:
             process.close()
-    return OnnxPredictor(graph, expected.dtype, answer["block"], answer["request"])
+    return OnnxPredictor(graph, dtype, answer["block"], answer["request"])
 
 
 def _typed(rows: Any, dtype: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._arrays import n_rows
+from anymix._arrays import some_rows
 from anymix.core import check_n_sources
 from anymix.exceptions import AuditError, InputError, quoted, visible
 from anymix.exchange.manifest import (
@@ -31,7 +31,7 @@ from anymix.exchange.manifest import (
     same_codes,
     takes_words,
 )
-from anymix.exchange.predictor import Expected, OnnxPredictor, audit
+from anymix.exchange.predictor import audit
 from anymix.exchange.source_names import check_different
 from anymix.exchange.tensors import DocumentDensity, density_from_arrays, load_arrays
 from anymix.sandbox import Refused
@@ -125,12 +125,11 @@ def read_sources(
     opened = [_open(Path(folder)) for folder in folders]
     densities = [_density(*parts, without_density) for parts in opened]
     rows = [_typical_rows(*pair) for pair in zip(densities, opened, strict=True)]
-    built = []
+    received = []
     for k, (parts, density) in enumerate(zip(opened, densities, strict=True)):
-        predictor = _predictor(*parts, rows[k], _others(rows, k))
-        predictor.in_process = in_process
-        built.append(_build(*parts, density, predictor))
-    return built
+        received.append(_build(*parts, density, (rows[k], _others(rows, k))))
+        received[-1].source.predictor.in_process = in_process
+    return received
 
 
 def read_source(folder: str | Path) -> Source:
@@ -147,19 +146,6 @@ def _open(folder: Path) -> Opened:
     for name in (PREDICTOR, DENSITY):
         check_facts(folder / name, content[name], manifest.files[name])
     return folder, content, manifest
-
-
-def _predictor(
-    folder: Path, content: dict[str, bytes], manifest: Manifest, own: Any, others: Any
-) -> OnnxPredictor:
-    classes = manifest.classes
-    n_columns = 1 if classes is None else len(classes)
-    dtype, n_features = manifest.features[0].dtype, len(manifest.features)
-    expected = Expected(dtype, n_features, n_columns, classes is not None)
-    try:
-        return audit(content[PREDICTOR], expected, own, others)
-    except Refused as refusal:
-        raise AuditError(folder / PREDICTOR, f"cannot be trusted: {refusal}") from refusal
 
 
 def _typical_rows(density: Any, opened: Opened) -> NDArray[Any]:
@@ -215,9 +201,15 @@ def _build(
     content: dict[str, bytes],
     manifest: Manifest,
     density: Any,
-    predictor: OnnxPredictor,
+    rows: tuple[Any, Any],
 ) -> ReceivedSource:
-    own = manifest.own_loss
+    """Audit the predictor at its own rows and at those of others, and build the source."""
+    own, dtype = manifest.own_loss, manifest.features[0].dtype
+    n_classes = None if manifest.classes is None else len(manifest.classes)
+    try:
+        predictor = audit(content[PREDICTOR], dtype, len(manifest.features), n_classes, *rows)
+    except Refused as refusal:
+        raise AuditError(folder / PREDICTOR, f"cannot be trusted: {refusal}") from refusal
     source = Source(
         manifest.name,
         predictor,
@@ -239,8 +231,7 @@ def judge_at(received: Sequence[ReceivedSource], X: Any) -> None:
     model worthless; so it is judged at the very rows that the certificate is from.
     """
     rows = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
-    some = np.unique(np.linspace(0, n_rows(rows) - 1, ALL_ROWS).astype(np.intp))
-    chosen = rows.iloc[some] if hasattr(rows, "iloc") else rows[some]
+    chosen = some_rows(rows, ALL_ROWS)
     for one in received:
         judge = getattr(one.source.predictor, "judge", None)
         if judge is None:

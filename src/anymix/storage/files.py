@@ -211,7 +211,12 @@ def _publish(temporary: Path, path: Path, before: os.stat_result | None) -> None
     if now is not None and _identity(now) != (before and _identity(before)):
         raise InputError(path, "was changed by others meanwhile and is left as it is; run again")
     if before is not None and now is not None:
-        _take_after(temporary, before)
+        # It has the owner and the mode of the file that it replaces, as far as one may.
+        new = os.stat(temporary)
+        if hasattr(os, "chown") and (new.st_uid, new.st_gid) != (before.st_uid, before.st_gid):
+            with suppress(PermissionError):
+                os.chown(temporary, before.st_uid, before.st_gid)
+        temporary.chmod(stat.S_IMODE(before.st_mode))
         temporary.replace(path)
         return
     try:
@@ -227,15 +232,6 @@ def _publish(temporary: Path, path: Path, before: os.stat_result | None) -> None
 
 def _identity(found: os.stat_result) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _take_after(temporary: Path, before: os.stat_result) -> None:
-    """Give a file the owner and the mode of the one that it replaces, as far as one may."""
-    now = os.stat(temporary)
-    if hasattr(os, "chown") and (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
-        with suppress(PermissionError):
-            os.chown(temporary, before.st_uid, before.st_gid)
-    temporary.chmod(stat.S_IMODE(before.st_mode))
 
 
 def _temporary(path: Path, stem: str, suffix: str) -> Path:
