@@ -113,8 +113,8 @@ def learn(tables: Tables, kind: str) -> CrossFittedCombination:
 
 def plainly(judges: Judges) -> Judges:
     """The same with errors as they are, and no tilt."""
-    plain = ErrorScale(np.ones(judges.yardsticks[0].spread.size))
-    return replace(judges, yardsticks=(plain,) * len(judges.parts))
+    plain = ErrorScale(np.ones(judges.error_scales[0].spread.size))
+    return replace(judges, error_scales=(plain,) * len(judges.parts))
 
 
 def sets_of(judges: Judges, said: Any, test: Tables) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from anymix.core import (
     crossed_bound,
     errors_at,
     fewest,
-    learn_yardstick,
+    learn_error_scale,
     limits_without,
 )
 from anymix.core.conformal import TILTS, least_count
@@ -26,23 +26,23 @@ alphas = st.sampled_from([0.05, 0.1, 0.2, 1 - 0.9, 0.35])
 def problem(seed, p=3, K=2, n=4, c=None):
     """Yardsticks, scores of rows, and what K parts say at n new points."""
     rng = np.random.default_rng(seed)
-    yardsticks = [ErrorScale(rng.uniform(0.5, 2, p), float(rng.choice(TILTS))) for _ in range(K)]
+    error_scales = [ErrorScale(rng.uniform(0.5, 2, p), float(rng.choice(TILTS))) for _ in range(K)]
     domain = np.r_[np.arange(p), rng.integers(p, size=rng.integers(20, 60))]
     fold = rng.integers(K, size=domain.size)
     # Ties are common: they count as strange.
     scores = rng.integers(0, 12, domain.size) / 3
     log_r = [log_softmax(2 * rng.normal(size=(p, n)), axis=0) for _ in range(K)]
     errors = [rng.integers(0, 9, (n, c) if c else n) / 2.0 for _ in range(K)]
-    return yardsticks, scores, fold, domain, log_r, errors
+    return error_scales, scores, fold, domain, log_r, errors
 
 
 def p_by_hand(k, i, e, given):
     """(1 + #{rows of k that are as strange}) / (n_k + 1), row by row; e[t] is the error of y."""
-    yardsticks, scores, fold, domain, log_r, _ = given
+    error_scales, scores, fold, domain, log_r, _ = given
     count, n = 0, 0
     for s, t, j in zip(scores, fold, domain, strict=True):
         if j == k:
-            by, r = yardsticks[t], np.exp(log_r[t][:, i])
+            by, r = error_scales[t], np.exp(log_r[t][:, i])
             n += 1
             count += s >= e[t] / (by.spread @ r) - by.tilt * log_r[t][k, i] - 1e-12
     return (1 + count) / (n + 1)
@@ -51,9 +51,9 @@ def p_by_hand(k, i, e, given):
 @given(seeds, alphas)
 def test_p_values_are_those_of_the_definition(seed, alpha):
     case = problem(seed, c=3)
-    yardsticks, scores, fold, domain, log_r, errors = case
+    error_scales, scores, fold, domain, log_r, errors = case
     # Sums in another order must not part what is equal.
-    known = Conformal.of(yardsticks, scores + 1e-12, fold, domain)
+    known = Conformal.of(error_scales, scores + 1e-12, fold, domain)
     found, covers = known.p_values(errors, log_r), known.covers(errors, log_r, alpha)
     for k, i, c in np.ndindex(found.shape):
         p = p_by_hand(k, i, [e[i, c] for e in errors], case)
@@ -64,9 +64,9 @@ def test_p_values_are_those_of_the_definition(seed, alpha):
 @given(seeds, alphas, st.integers(1, 3))
 def test_intervals_hold_all_numbers_with_a_large_p_value(seed, alpha, K):
     case = problem(seed, K=K)
-    yardsticks, scores, fold, domain, log_r, _ = case
+    error_scales, scores, fold, domain, log_r, _ = case
     h = list(np.random.default_rng(seed + 1).normal(size=(K, 4)) * 0.3)
-    found = Conformal.of(yardsticks, scores, fold, domain).interval(h, log_r, alpha)
+    found = Conformal.of(error_scales, scores, fold, domain).interval(h, log_r, alpha)
     for i, (low, high) in enumerate(found):
         for y in np.r_[np.linspace(-9, 9, 61), low, high, low - 1e-6, high + 1e-6]:
             if not np.isfinite(y):
@@ -83,9 +83,9 @@ def test_intervals_hold_all_numbers_with_a_large_p_value(seed, alpha, K):
 def test_ends_are_the_extreme_rows_of_any_source(seed, alpha, K):
     """All rows' intervals, sorted, source by source: none is left out that reaches further."""
     case = problem(seed, K=K)
-    yardsticks, scores, fold, domain, log_r, _ = case
+    error_scales, scores, fold, domain, log_r, _ = case
     h = list(np.random.default_rng(seed + 1).normal(size=(K, 4)) * 2)
-    found = Conformal.of(yardsticks, scores, fold, domain).interval(h, log_r, alpha)
+    found = Conformal.of(error_scales, scores, fold, domain).interval(h, log_r, alpha)
     for i in range(4):
         low, high = np.inf, -np.inf
         for k in range(3):
@@ -93,7 +93,7 @@ def test_ends_are_the_extreme_rows_of_any_source(seed, alpha, K):
             least = least_count(n, alpha)
             rows = []
             for s, t in zip(scores[domain == k], fold[domain == k], strict=True):
-                by, logs = yardsticks[t], log_r[t][:, i]
+                by, logs = error_scales[t], log_r[t][:, i]
                 R = (s + by.tilt * logs[k]) * (by.spread @ np.exp(logs))
                 rows += [(h[t][i] - R, h[t][i] + R)] if R >= 0 else [(np.inf, -np.inf)]
             ends = -np.inf, np.inf
@@ -211,7 +211,7 @@ def mean_size(by, errors, log_r, domain, alpha):
 @pytest.mark.parametrize("sharp", [0.5, 2.0, 8.0])
 def test_the_tilt_is_that_of_the_smallest_sets(sharp):
     errors, log_r, domain = unequal(60, sharp=sharp)
-    by = learn_yardstick(errors, log_r, domain, 0.1)
+    by = learn_error_scale(errors, log_r, domain, 0.1)
     r = np.exp(log_r)
     expected = (10 * errors.mean() + r @ errors) / (10 + r.sum(axis=1))
     np.testing.assert_allclose(by.spread, expected)
@@ -222,7 +222,7 @@ def test_the_tilt_is_that_of_the_smallest_sets(sharp):
 def test_where_x_tells_the_sources_apart_each_has_its_own_width():
     """As an oracle would have it, while the largest p-value alone gives all the worst width."""
     errors, log_r, domain = unequal()
-    by = learn_yardstick(errors, log_r, domain, 0.1)
+    by = learn_error_scale(errors, log_r, domain, 0.1)
     oracle = np.mean([np.sort(errors[domain == k])[-20] for k in (0, 1)])
     plain = mean_size(ErrorScale(np.ones(2)), errors, log_r, domain, 0.1)
     ours = mean_size(by, errors, log_r, domain, 0.1)
@@ -232,13 +232,13 @@ def test_where_x_tells_the_sources_apart_each_has_its_own_width():
 
 def test_where_x_tells_nothing_there_is_no_tilt():
     errors, log_r, domain = unequal(sharp=0.0)
-    assert learn_yardstick(errors, log_r, domain, 0.1).tilt == 0
+    assert learn_error_scale(errors, log_r, domain, 0.1).tilt == 0
 
 
 def test_perfect_models_and_labels_alone_have_a_plain_yardstick():
     _, log_r, domain = unequal(20)
-    assert learn_yardstick(np.zeros(40), log_r, domain, 0.1).spread.tolist() == [1, 1]
-    alone = learn_yardstick(np.full(40, 0.5), log_r, domain, 0.1, np.full((40, 1), 0.5))
+    assert learn_error_scale(np.zeros(40), log_r, domain, 0.1).spread.tolist() == [1, 1]
+    alone = learn_error_scale(np.full(40, 0.5), log_r, domain, 0.1, np.full((40, 1), 0.5))
     assert (alone.spread.tolist(), alone.tilt) == ([0.5, 0.5], 0)
 
 

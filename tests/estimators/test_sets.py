@@ -91,7 +91,7 @@ def test_crossed_sets_are_those_of_the_definition(labels):
             rows, count = np.flatnonzero(tables.sample_domain == k), 0
             for j in rows:
                 t = held_out.fold[j]
-                by, part = judges.yardsticks[t], used.parts[t]
+                by, part = judges.error_scales[t], used.parts[t]
                 at_j = part.log_responsibilities(tables.log_masses[:, [j]])[:, 0]
                 at_x = part.log_responsibilities(new.log_masses[:, [i]])[:, 0]
                 h = combined_predictions(new.taken(np.array([i])), judges.parts[t])[0, c]
@@ -103,14 +103,14 @@ def test_crossed_sets_are_those_of_the_definition(labels):
 
 
 def test_no_yardstick_has_seen_the_rows_that_it_measures(numbers):
-    """Other targets in one fold change the yardsticks of the other parts, and not its own."""
+    """Other targets in one fold change the error_scales of the other parts, and not its own."""
     from anymix.estimators._conformal import cross_fitted
     from anymix.sources import assign_folds
 
     tables, used = numbers.tables_, numbers.combination_
     K = len(used.parts)
     fold = assign_folds(tables, K)
-    before = cross_fitted(tables, used, 0.1).yardsticks
+    before = cross_fitted(tables, used, 0.1).error_scales
 
     def moved(t):
         y = np.where(fold == t, tables.targets + 100.0, tables.targets)
@@ -120,7 +120,7 @@ def test_no_yardstick_has_seen_the_rows_that_it_measures(numbers):
     for t in range(K):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("anymix.estimators._conformal.assign_folds", lambda *_: fold)
-            after = cross_fitted(moved(t), used, 0.1).yardsticks
+            after = cross_fitted(moved(t), used, 0.1).error_scales
         same = [np.array_equal(a.spread, b.spread) for a, b in zip(before, after, strict=True)]
         assert same == [u == t for u in range(K)]
 

@@ -18,7 +18,7 @@ from anymix.core.conformal import (
     crossed_bound,
     errors_at,
     fewest,
-    learn_yardstick,
+    learn_error_scale,
     limits_without,
 )
 from anymix.core.guarantees import (
@@ -152,8 +152,8 @@ __all__ = [
     "get_loss",
     "hoelder",
     "joint_log_densities",
+    "learn_error_scale",
     "learn_pool",
-    "learn_yardstick",
     "limits_without",
     "log_responsibilities",
     "loss_from_dict",

@@ -100,7 +100,7 @@ class ErrorScale(Record):
         return np.asarray(errors / self.scale(log_r) - self.pull(own))
 
 
-def learn_yardstick(
+def learn_error_scale(
     errors: FloatArray,
     log_r: FloatArray,
     domain: IntArray,
@@ -116,7 +116,7 @@ def learn_yardstick(
     --------
     >>> errors = np.array([1.0, 1.0, 3.0, 3.0])
     >>> log_r = np.log([[0.99, 0.99, 0.01, 0.01], [0.01, 0.01, 0.99, 0.99]])
-    >>> learn_yardstick(errors, log_r, np.array([0, 0, 1, 1]), 0.1).spread.round(2)
+    >>> learn_error_scale(errors, log_r, np.array([0, 0, 1, 1]), 0.1).spread.round(2)
     array([1.84, 2.16])
     """
     p, mean = len(log_r), float(errors.mean())
@@ -182,30 +182,30 @@ class Conformal:
 
     Attributes
     ----------
-    yardsticks : tuple of Yardstick
+    error_scales : tuple of ErrorScale
         One for each part.
     scores : tuple of tuples of arrays
         scores[t][k], ascending, are s_kt of the rows of source k that part t never saw.
     """
 
-    yardsticks: tuple[ErrorScale, ...]
+    error_scales: tuple[ErrorScale, ...]
     scores: tuple[tuple[FloatArray, ...], ...]
 
     @classmethod
     def of(
         cls,
-        yardsticks: Sequence[ErrorScale],
+        error_scales: Sequence[ErrorScale],
         scores: FloatArray,
         fold: IntArray,
         domain: IntArray,
     ) -> Conformal:
         """Sort the scores (m,) of rows by their part and their source."""
-        p = yardsticks[0].spread.size
+        p = error_scales[0].spread.size
         parts = [
             tuple(np.sort(scores[(fold == t) & (domain == k)]) for k in range(p))
-            for t in range(len(yardsticks))
+            for t in range(len(error_scales))
         ]
-        return cls(tuple(yardsticks), tuple(parts))
+        return cls(tuple(error_scales), tuple(parts))
 
     @property
     def n(self) -> IntArray:
@@ -219,7 +219,9 @@ class Conformal:
         errors[t] are (n,) of one y each, or (n, c) of all labels; log_r[t] are (p, n).
         """
         found = np.zeros((self.n.size, *errors[0].shape), dtype=np.intp)
-        for by, rows, error, logs in zip(self.yardsticks, self.scores, errors, log_r, strict=True):
+        for by, rows, error, logs in zip(
+            self.error_scales, self.scores, errors, log_r, strict=True
+        ):
             shape = (-1, *[1] * (error.ndim - 1))
             relative = error / by.scale(logs).reshape(shape)
             for k, known in enumerate(rows):
@@ -274,7 +276,7 @@ class _Points:
 
     def __init__(self, known: Conformal, h: Sequence[FloatArray], log_r: Sequence[FloatArray]):
         self.scores, self.h = known.scores, h
-        given = list(zip(known.yardsticks, log_r, strict=True))
+        given = list(zip(known.error_scales, log_r, strict=True))
         self.scale = [by.scale(logs) for by, logs in given]
         self.pull = [by.pull(logs) for by, logs in given]
 

@@ -334,27 +334,23 @@ class Problem(EvaluatedPoints):
             flat = h.reshape(-1, *h.shape[2:]), y if s == 1 else np.concatenate([y] * s)
             slope = self.loss.slope(*flat).reshape(h.shape)
             self.measure.add_average(block, self.loss.value(*flat).reshape(K.shape), L)
-            self._add_slopes(block, K, h, slope, G)
+            B, D = self._B[:, block], self.masses[:, block]
+            if h.ndim == 2:
+                self.measure.add_cross(block, slope / K, h, (B, D), G)
+            else:
+                # A vector loss in the scalar form, for each z: Σ_c ℓ'_c B_jc, 1, Σ_c ℓ'_c h_c.
+                summed = np.einsum("sic,jic->sji", slope, B, optimize=True), D
+                self.measure.add_cross(block, 1.0 / K, (slope * h).sum(axis=2), summed, G)
             if H is not None and multipliers is not None:
                 # One K here and one below: K² would underflow where all masses are tiny.
                 W = self.measure.mix(block, multipliers) / K
-                D, bends = self.masses[:, block], self.loss.curvature(*flat).reshape(h.shape)
-                for B_c, h_c, first, second in components(self._B[:, block], h, slope, bends):
+                bends = self.loss.curvature(*flat).reshape(h.shape)
+                for B_c, h_c, first, second in components(B, h, slope, bends):
                     a = B_c - h_c[:, None] * D
                     left = a * (W * second)[:, None] - D * (2.0 * W * first)[:, None]
                     a /= K[:, None]
                     H += left @ a.transpose(0, 2, 1)
         return Sums(L, G, None if H is None else (H + H.transpose(0, 2, 1)) / 2)
-
-    def _add_slopes(
-        self, block: slice, K: FloatArray, h: FloatArray, slope: FloatArray, G: FloatArray
-    ) -> None:
-        B, D = self._B[:, block], self.masses[:, block]
-        if B.ndim == 3:
-            # A vector loss in the scalar form, for each z: Σ_c ℓ'_c B_jc, 1, Σ_c ℓ'_c h_c.
-            B = np.einsum("sic,jic->sji", slope, B, optimize=True)
-            slope, h = np.ones(slope.shape[:2]), np.einsum("sic,sic->si", slope, h)
-        self.measure.add_cross(block, slope / K, h, (B, D), G)
 
     def losses_and_jacobian(self, z: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return L (p,) and its Jacobian G_kj = ∂L_k/∂z_j (p, p); see `evaluate_many`."""

@@ -25,7 +25,7 @@ from anymix.core import (
     crossed_bound,
     errors_at,
     fewest,
-    learn_yardstick,
+    learn_error_scale,
     limits_without,
 )
 from anymix.estimators._fitting import aligned
@@ -68,7 +68,7 @@ class Judged(NamedTuple):
     def yardstick(self, alpha: float) -> ErrorScale:
         """Learn what errors are measured by from these rows."""
         labels = None if self.h.ndim == 1 else 1.0 - self.h
-        return learn_yardstick(self.errors, self.log_r, self.domain, alpha, labels)
+        return learn_error_scale(self.errors, self.log_r, self.domain, alpha, labels)
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,14 @@ class Judges:
     """Speakers at a new point, the yardstick of each, and the rows that they are compared with."""
 
     parts: tuple[CrossFittedCombination, ...]
-    yardsticks: tuple[ErrorScale, ...]
+    error_scales: tuple[ErrorScale, ...]
     rows: Judged
 
     @property
     def scores(self) -> FloatArray:
         """s of each row for its own source, (m,)."""
         found = np.empty(self.rows.domain.size)
-        for t, by in enumerate(self.yardsticks):
+        for t, by in enumerate(self.error_scales):
             some = self.rows.fold == t
             given = self.rows.taken(some)
             found[some] = by.scores(given.errors, given.log_r, given.domain)
@@ -93,7 +93,7 @@ class Judges:
         """Sort the scores, of all rows or of some."""
         some = slice(None) if rows is None else rows
         known = self.rows.fold[some], self.rows.domain[some]
-        return Conformal.of(self.yardsticks, self.scores[some], *known)
+        return Conformal.of(self.error_scales, self.scores[some], *known)
 
     def said(self, tables: Tables) -> Said:
         """h_t(x) and log r_kt(x) of each part at new points."""
@@ -114,12 +114,12 @@ def cross_fitted(
     y, domain = np.asarray(tables.targets), tables.domain
     h = said if K == 1 and said is not None else held_out_predictions(tables, used, fold)
     log_r = np.empty_like(tables.log_masses)
-    parts, yardsticks = [CrossFittedCombination((part,)) for part in used.parts], []
+    parts, error_scales = [CrossFittedCombination((part,)) for part in used.parts], []
     for t, part in enumerate(parts):
         log_r[:, fold == t] = part.log_responsibilities(tables.log_masses[:, fold == t])
         taught = tables if K == 1 else tables.taken(np.flatnonzero(fold != t))
-        yardsticks.append(_judged(taught, part).yardstick(alpha))
-    return Judges(tuple(parts), tuple(yardsticks), Judged(h, log_r, y, domain, fold))
+        error_scales.append(_judged(taught, part).yardstick(alpha))
+    return Judges(tuple(parts), tuple(error_scales), Judged(h, log_r, y, domain, fold))
 
 
 def split(fresh: Tables, used: CrossFittedCombination, yardstick: ErrorScale) -> Judges:
@@ -149,7 +149,7 @@ def coverage(model: Any, alpha: float, calibration: Any) -> Coverage:
     rows, p = judges.rows, len(model.source_names_)
     limits = limits_without(judges.scores, rows.domain, p, alpha)
     covered, sizes = np.empty((2, rows.domain.size))
-    for t, by in enumerate(judges.yardsticks):
+    for t, by in enumerate(judges.error_scales):
         some = rows.fold == t
         given = rows.taken(some)
         limit = (limits[:, some] + by.pull(given.log_r)).max(axis=0) * by.scale(given.log_r)
@@ -282,7 +282,7 @@ def _predictions_at(model: Any, X: Any, judges: Judges) -> Said:
         return judges.said(tables)
     p = len(model.source_names_)
     alike = np.full((p, n_rows(X)), -np.log(p))
-    if len(judges.yardsticks) == 1:
+    if len(judges.error_scales) == 1:
         return [model._combined(X)], [alike]
     said = [aligned(model, member, member._combined(X)) for member in members]
     return said, [alike] * len(said)
@@ -292,7 +292,7 @@ def predict_interval(model: Any, X: Any, alpha: float, calibration: Any) -> Floa
     """Return lower and upper ends (n, 2); see `DistributionWeightedRegressor`."""
     judges = judges_of(model, alpha, calibration)
     known = judges.conformal()
-    width = len(model.sources_) + 3 * len(judges.yardsticks) * (1 + int(alpha * known.n.max()))
+    width = len(model.sources_) + 3 * len(judges.error_scales) * (1 + int(alpha * known.n.max()))
     parts = _predictions_of_parts(model, X, judges, width)
     return np.concatenate([known.interval(*said, alpha) for said in parts])
 
@@ -310,7 +310,7 @@ def predict_set(
                 f"said at the label alone; {ROUTES}."
             )
         known += [judges.conformal(judges.rows.y == c) for c in range(n_classes)]
-    width = (len(model.sources_) + len(judges.yardsticks)) * (1 + n_classes)
+    width = (len(model.sources_) + len(judges.error_scales)) * (1 + n_classes)
     parts = _predictions_of_parts(model, X, judges, width)
     return np.concatenate([_sets(known, *said, alpha) for said in parts])
 
