@@ -237,7 +237,20 @@ def _described(
     model: Any, features: Sequence[Feature], notes: dict[str, str], size: int
 ) -> dict[str, Any]:
     """Return what MLmodel says; its fields are those that MLflow writes."""
-    told = {key: value for key, value in notes.items() if key != "columns"}
+    # MLflow takes NaN for a number; that a category may be missing has to be stated.
+    inputs = [
+        {
+            "type": "double" if getattr(feature, "categories", None) is None else "string",
+            "name": feature.name,
+            "required": not gaps,
+        }
+        for feature, gaps in zip(features, gaps_of(features), strict=True)
+    ]
+    kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
+    outputs = [
+        {"type": SIGNATURE_TYPES[kind], "name": name, "required": True}
+        for name, kind in kinds.items()
+    ]
     return {
         "flavors": {
             "onnx": {
@@ -254,7 +267,7 @@ def _described(
                 "python_version": platform.python_version(),
             },
         },
-        "metadata": told,
+        "metadata": {key: value for key, value in notes.items() if key != "columns"},
         "model_size_bytes": size,
         "model_uuid": uuid.uuid4().hex,
         "saved_input_example_info": {
@@ -264,35 +277,12 @@ def _described(
             "type": "dataframe",
         },
         "signature": {
-            "inputs": json.dumps(_given(features)),
-            "outputs": json.dumps(_gives(model)),
+            "inputs": json.dumps(inputs),
+            "outputs": json.dumps(outputs),
             "params": None,
         },
         "utc_time_created": str(datetime.now(UTC).replace(tzinfo=None)),
     }
-
-
-def _given(features: Sequence[Feature]) -> list[dict[str, Any]]:
-    """Columns that go in; MLflow takes NaN for a number, and a word that is missing if told so."""
-    return [
-        {
-            "type": "double" if getattr(feature, "categories", None) is None else "string",
-            "name": feature.name,
-            "required": not gaps,
-        }
-        for feature, gaps in zip(features, gaps_of(features), strict=True)
-    ]
-
-
-def _gives(model: Any) -> list[dict[str, Any]]:
-    return [
-        {
-            "type": SIGNATURE_TYPES[value.type.tensor_type.elem_type],
-            "name": value.name,
-            "required": True,
-        }
-        for value in model.graph.output
-    ]
 
 
 def _example(features: Sequence[Feature], rows: FloatArray | None) -> dict[str, Any]:

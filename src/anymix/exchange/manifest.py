@@ -228,8 +228,7 @@ def parse_features(entries: Any, density: str) -> tuple[Feature, ...]:
     listed = isinstance(entries, list) and 1 <= len(entries) <= MOST_FEATURES
     check(listed, "lists no features")
     mixed = any(isinstance(entry, dict) and MARKS & entry.keys() for entry in entries)
-    kind = MixedFeature if mixed else Feature
-    found = tuple(_feature(entry, kind) for entry in entries)
+    found = tuple(_feature(entry, MixedFeature if mixed else Feature) for entry in entries)
     check(all(is_text(f.name) and f.dtype in DTYPES for f in found), "has an invalid feature")
     check(len({f.name for f in found}) == len(found), "has a feature twice")
     dtypes = {f.dtype for f in found}

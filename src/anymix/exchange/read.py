@@ -22,7 +22,6 @@ from anymix.exchange.manifest import (
     MOST_CLASSES,
     NONE,
     PREDICTOR,
-    Feature,
     Manifest,
     MixedFeature,
     check_facts,
@@ -166,8 +165,10 @@ def _typical_rows(density: Any, opened: Opened) -> NDArray[Any]:
     if rows.dtype == object:
         return np.asarray(rows)
     # Missing values are allowed where a column says so, and of categories, which may be new.
-    mixed = (f if isinstance(f, MixedFeature) else None for f in manifest.features)
-    may_lack = [f is not None and (f.gaps or f.categories is not None) for f in mixed]
+    may_lack = [
+        isinstance(f, MixedFeature) and (f.gaps or f.categories is not None)
+        for f in manifest.features
+    ]
     unfit = (np.abs(rows) >= FAR) | (np.isnan(rows) & ~np.array(may_lack))
     return np.asarray(rows[~unfit.any(axis=1)])
 
@@ -284,21 +285,18 @@ def check_alike(received: Sequence[ReceivedSource]) -> None:
 
 def _check_same_codes(one: ReceivedSource, first: ReceivedSource) -> None:
     """A table is coded once for all sources, so a word must have one code in all of them."""
-    for mine, other in zip(*(map(_words, r.manifest.features) for r in (one, first)), strict=True):
-        if mine[1] == other[1]:
+    for feature, due in zip(one.manifest.features, first.manifest.features, strict=True):
+        listed = [getattr(column, "categories", None) for column in (feature, due)]
+        if listed[0] == listed[1]:
             continue
-        kinds = ["numbers" if words is None else "words" for _, words in (mine, other)]
+        kinds = ["numbers" if categories is None else "words" for categories in listed]
         differ = f"holds {kinds[0]}, in the first source {kinds[1]}"
         if kinds[0] == kinds[1]:
             differ = "has other categories than in the first source"
         raise InputError(
-            f"{one.folder}: column {quoted(mine[0])}",
+            f"{one.folder}: column {quoted(feature.name)}",
             f"{differ}; pack all sources with one reference file (anymix reference)",
         )
-
-
-def _words(feature: Feature) -> tuple[str, tuple[str, ...] | None]:
-    return feature.name, feature.categories if isinstance(feature, MixedFeature) else None
 
 
 def _check_same_reference(one: ReceivedSource, first: ReceivedSource) -> None:

@@ -71,7 +71,7 @@ def ask_in_blocks(session: Any, rows: Any, block: int) -> NDArray[Any]:
         some = rows[start:end]
         missing = -len(some) % min(VECTOR, block)
         if missing:
-            more = np.full((missing, 1), "", dtype=object) if _is_text(some) else some[-1:]
+            more = np.full((missing, 1), "", dtype=object) if some.dtype == object else some[-1:]
             some = np.concatenate([some, np.repeat(more, missing // len(more), axis=0)])
         parts.append(ask(session, some)[: end - start])
     return np.concatenate(parts)
@@ -85,7 +85,7 @@ def blocks_of(rows: Any, block: int) -> Iterator[tuple[int, int]]:
     >>> list(blocks_of(np.zeros((5, 1)), 2))
     [(0, 2), (2, 4), (4, 5)]
     """
-    if not _is_text(rows) or not len(rows):
+    if rows.dtype != object or not len(rows):
         yield from ((a, min(a + block, len(rows))) for a in range(0, max(len(rows), 1), block))
         return
     start = longest = 0
@@ -95,10 +95,6 @@ def blocks_of(rows: Any, block: int) -> Iterator[tuple[int, int]]:
             yield start, i
             start, longest = i, len(str(text))
     yield start, len(rows)
-
-
-def _is_text(rows: Any) -> bool:
-    return bool(rows.dtype == object)
 
 
 def cause_of(error: Exception) -> str:
