@@ -10,7 +10,6 @@ from scipy.stats import multivariate_normal, norm, skew, t
 from anymix.monitor.uncertainty import (
     POWERS,
     Spread,
-    TrafficSample,
     confusion_matrix,
     joint_confidence,
     less_sure,
@@ -29,14 +28,15 @@ def evidence(planar, rng, n=200, mixture=(0.5, 0.3, 0.2), domain=DOMAIN):
         np.exp(planar.log_responsibilities(planar.rows(rows, rng)))
         for rows in (rng.choice(3, n, p=mixture), domain)
     ]
-    return TrafficSample(*tables, domain, np.array(mixture))
+    return *tables, domain, np.array(mixture)
 
 
 def weighted_value(given, f, v, w):
     """θ̃ with weights v of the rows of traffic and w of the held-out rows, shares as they are."""
-    s, r = (posterior(x, given.mixture) for x in (given.traffic, given.reference))
+    traffic, reference, domain, mixture = given
+    s, r = posterior(traffic, mixture), posterior(reference, mixture)
     means = [
-        np.average(np.vstack([r, f])[:, given.domain == k], axis=1, weights=w[given.domain == k])
+        np.average(np.vstack([r, f])[:, domain == k], axis=1, weights=w[domain == k])
         for k in range(3)
     ]
     M = np.stack(means, axis=1)
@@ -49,7 +49,7 @@ def test_the_variance_is_that_of_finite_differences(planar):
     domain = np.repeat([0, 1, 2], 300)
     given_ = evidence(planar, rng, 900, domain=domain)
     f = rng.exponential(size=900) * (1 + domain)
-    found, ones, h = spread(given_, f[None]), np.ones(900), 1e-5
+    found, ones, h = spread(*given_, f[None]), np.ones(900), 1e-5
     at = weighted_value(given_, f, ones, ones)
     bumped = ones + h * np.eye(900)
     slopes = [(weighted_value(given_, f, b, ones) - at) / h for b in bumped]
@@ -67,7 +67,7 @@ def test_the_error_is_the_spread_of_repeated_samples(planar):
     for _ in range(400):
         given_ = evidence(planar, rng)
         f = mean[DOMAIN] * rng.exponential(size=DOMAIN.size)
-        found = spread(given_, f[None])
+        found = spread(*given_, f[None])
         values.append(found.value[0])
         errors.append(found.error[0])
     # Of 400 draws a standard deviation is known to 3.5 %.
@@ -80,7 +80,7 @@ def test_rows_that_name_their_source_give_the_textbooks_error():
     eye, domain = np.eye(3), np.repeat([0, 1, 2], 100)
     traffic, reference = eye[:, np.repeat([0, 1, 2], counts)], eye[:, domain]
     f = rng.normal(domain, 1.0 + domain)
-    found = spread(TrafficSample(traffic, reference, domain, counts / 1000), f[None])
+    found = spread(traffic, reference, domain, counts / 1000, f[None])
     L = np.array([f[domain == k].mean() for k in range(3)])
     v = np.array([f[domain == k].var(ddof=1) for k in range(3)])
     share = counts / 1000
@@ -94,12 +94,10 @@ def test_welch_counts_the_degrees_of_freedom():
     domain, rng = np.repeat([0, 1], [9, 400]), np.random.default_rng(0)
     eye = np.eye(2)
     f = np.where(domain == 0, 100 * rng.normal(size=409), 0.0)
-    found = spread(
-        TrafficSample(eye[:, domain], eye[:, domain], domain, np.array([0.5, 0.5])), f[None]
-    )
+    found = spread(eye[:, domain], eye[:, domain], domain, np.array([0.5, 0.5]), f[None])
     assert found.freedom[0] > 8
-    sure = TrafficSample(eye[:, np.zeros(5000, int)], eye[:, domain], domain, np.array([1.0, 0.0]))
-    assert spread(sure, f[None]).freedom[0] == pytest.approx(8.0, rel=0.02)
+    sure = eye[:, np.zeros(5000, int)], eye[:, domain], domain, np.array([1.0, 0.0])
+    assert spread(*sure, f[None]).freedom[0] == pytest.approx(8.0, rel=0.02)
 
 
 @settings(deadline=None, max_examples=40)
@@ -109,20 +107,20 @@ def test_values_and_errors_follow_the_unit(seed, p, scale, shift):
     domain = np.repeat(np.arange(p), 12)
     r = rng.dirichlet(np.ones(p), 12 * p).T + 3 * np.eye(p)[:, domain]
     t_ = rng.dirichlet(np.ones(p), 40).T
-    given_ = TrafficSample(t_, r / r.sum(axis=0), domain, rng.dirichlet(np.ones(p)))
+    given_ = t_, r / r.sum(axis=0), domain, rng.dirichlet(np.ones(p))
     f = rng.normal(size=12 * p)
-    one, other = (spread(given_, x[None]) for x in (f, scale * f + shift))
+    one, other = (spread(*given_, x[None]) for x in (f, scale * f + shift))
     np.testing.assert_allclose(other.value, scale * one.value + shift, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(other.error, scale * one.error, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(other.freedom, one.freedom, rtol=1e-4)
-    shares = spread(given_, np.eye(p)[:, domain])
+    shares = spread(*given_, np.eye(p)[:, domain])
     assert shares.value.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(shares.covariance.sum(axis=0), 0.0, atol=1e-9)
 
 
 def test_what_cannot_be_told_apart_has_no_finite_error():
     r, domain = np.full((2, 8), 0.5), np.repeat([0, 1], 4)
-    found = spread(TrafficSample(r, r, domain, np.array([0.4, 0.6])), np.arange(8.0)[None])
+    found = spread(r, r, domain, np.array([0.4, 0.6]), np.arange(8.0)[None])
     assert np.isinf(found.error[0])
     assert np.isneginf(skewed_interval(found, 0.9)[0][0])
 

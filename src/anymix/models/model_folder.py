@@ -34,7 +34,7 @@ from anymix.models.model_record import (
     model_from_dict,
     upgraded,
 )
-from anymix.models.saved_records import Saved, check_evidence, read_records
+from anymix.models.saved_records import check_evidence, read_records
 from anymix.models.source_files import (
     described,
     name_columns,
@@ -360,8 +360,8 @@ def summarise_folder(
     check_several(folder, model)
     check_combination(folder, model)
     check_told(folder, model)
-    kept = saved.get("comparison")
-    if measure is not None and kept is not None and kept.record.measure != check_measure(measure):
+    kept, _ = saved.get("comparison", (None, None))
+    if measure is not None and kept is not None and kept.measure != check_measure(measure):
         del saved["comparison"]
         kept = None
     ranked = measure is not None and check_measure(measure) == "auc"
@@ -377,9 +377,9 @@ def summarise_folder(
     if "certificate" in saved:
         shown["adapted"] = None
     shown["stated"] = True
-    shown["recorded"] = {part: one.day or "a day not stated" for part, one in saved.items()}
-    shown |= {part: plain(one.record) for part, one in saved.items()}
-    if "comparison" in saved and saved["comparison"].record.verdicts:
+    shown["recorded"] = {part: day or "a day not stated" for part, (_, day) in saved.items()}
+    shown |= {part: plain(record) for part, (record, _) in saved.items()}
+    if kept is not None and kept.verdicts:
         shown["verdict"] = shown["comparison"]["verdicts"]
         shown["recorded"]["verdict"] = shown["recorded"]["comparison"]
     return shown
@@ -391,7 +391,9 @@ def _restore_alone(folder: Path, record: dict[str, Any], *_: Any, verify: bool =
     return _restore_learned(folder, record, verify=verify)
 
 
-def _restore_all(folder: Path, record: dict[str, Any], digest: str) -> tuple[Any, dict[str, Saved]]:
+def _restore_all(
+    folder: Path, record: dict[str, Any], digest: str
+) -> tuple[Any, dict[str, tuple[Any, str | None]]]:
     model = _restore_alone(folder, record)
     several = len(model.source_names_) > 1
     return model, read_records(folder, model, digest) if several else {}

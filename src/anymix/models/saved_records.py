@@ -11,7 +11,7 @@ import os
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -61,14 +61,6 @@ SHORT = 60
 STATUSES = ("converged", "stationary", "stalled", "out of evaluations", "budget")
 
 
-class Saved(NamedTuple):
-    """A record, the SHA-256 of the model.json that it is of, and the day; None if not stated."""
-
-    record: Any
-    model: str | None
-    day: str | None
-
-
 def add_record(folder: str | Path, part: str, record: Any, model: str | None = None) -> None:
     """Write a record beside model.json: "certificate", "comparison" or "traffic".
 
@@ -104,7 +96,8 @@ def is_record(path: Path) -> bool:
     return True
 
 
-def _read(part: str, path: Path) -> Saved:
+def _read(part: str, path: Path) -> tuple[Any, str | None, str | None]:
+    """Return a record, the SHA-256 of the model.json that it is of, and the day; None if unsaid."""
     found = parse_json(read_file(path, LIMIT), str(path))
     if not isinstance(found, dict):
         raise AuditError(path, "is not a JSON object")
@@ -117,13 +110,13 @@ def _read(part: str, path: Path) -> Saved:
             # A day ahead: clocks of two places differ.
             if date.fromisoformat(day) > datetime.now(UTC).date() + timedelta(days=1):
                 raise ValueError("its date has not come yet")
-        return Saved(KINDS[part].from_dict(found), model, day)
+        return KINDS[part].from_dict(found), model, day
     except (ValueError, TypeError) as error:
         raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error
 
 
-def read_records(folder: Path, model: Any, sha256: str) -> dict[str, Saved]:
-    """Return the records that are there, if they can be of this model."""
+def read_records(folder: Path, model: Any, sha256: str) -> dict[str, tuple[Any, str | None]]:
+    """Return the records that are there, if they can be of this model, and their days."""
     there = {part: folder / name for part, name in FILES.items()}
     return {
         part: _checked(part, path, model, sha256)
@@ -132,15 +125,14 @@ def read_records(folder: Path, model: Any, sha256: str) -> dict[str, Saved]:
     }
 
 
-def _checked(part: str, path: Path, model: Any, sha256: str) -> Saved:
-    saved = _read(part, path)
-    if saved.model not in (None, sha256):
+def _checked(part: str, path: Path, model: Any, sha256: str) -> tuple[Any, str | None]:
+    record, stated, day = _read(part, path)
+    if stated not in (None, sha256):
         raise AuditError(path, "is of another model; remove it, or make it again with --save")
     try:
-        record = CHECKS[part](saved.record, model)
+        return CHECKS[part](record, model), day
     except (ValueError, TypeError) as error:
         raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error
-    return saved._replace(record=record)
 
 
 def check_evidence(model: Any, comparison: Any) -> None:

@@ -136,7 +136,7 @@ def _certificate(saved: SavedModel) -> tuple[Certificate | None, str | None]:
     if len(saved.received) < 2:
         return None, None
     kept = read_records(saved.path, saved.model, saved.sha256).get("certificate")
-    return (saved.model.certificate_, None) if kept is None else (kept.record, kept.day)
+    return (saved.model.certificate_, None) if kept is None else kept
 
 
 def _grounds(found: Certificate) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from anymix._arrays import FloatArray, Twins, more_than_chance
+from anymix._arrays import Twins, more_than_chance
 from anymix.core import Assumptions, Certificate, log_responsibilities
 from anymix.estimators import Comparison, compare_tables, usual_methods, verdicts
 from anymix.exchange import (
@@ -155,9 +155,7 @@ def seen_sources(tables: Tables, model: Any) -> list[str]:
     """Return the sources whose rows in the tables are rows that z was learned from."""
     names = [str(name) for name in model.source_names_]
     return [
-        name
-        for k, name in enumerate(names)
-        if _are_seen(*_alike(_said_of(tables, k), _said_of(model.tables_, k)))
+        name for k, name in enumerate(names) if _are_seen(*_fingerprints(tables, model.tables_, k))
     ]
 
 
@@ -177,37 +175,24 @@ def note_on(seen: list[str]) -> str:
     )
 
 
-class _Said(NamedTuple):
-    """What the sources say of some rows: log-responsibilities and outcomes, (p, m) each."""
-
-    log_r: FloatArray
-    outcomes: FloatArray
-    loss: str
-
-    def rounded(self, known: bool) -> _Said:
-        """Round both, or, where they are known to be rounded, the outcomes again, as may be."""
-        log_r = self.log_r if known else round_responsibilities(self.log_r)
-        return self._replace(log_r=log_r, outcomes=round_outcomes(*self[1:]))
-
-    def fingerprints(self) -> Counter[bytes]:
+def _fingerprints(new: Tables, old: Tables, k: int) -> list[Counter[bytes]]:
+    """Fingerprints of the rows of source k in both, rounded if either is from a site's file."""
+    responses = []
+    for tables in (new, old):
+        rows = np.asarray(tables.sample_domain) == k
+        loss = "cross_entropy" if tables.predictions.ndim == 3 else "squared"
+        log_r = log_responsibilities(tables.log_masses[:, rows])
+        responses.append((log_r, tables.outcomes()[:, rows], loss))
+    rounded = [is_rounded(outcomes, loss) for _, outcomes, loss in responses]
+    counts = []
+    for (log_r, outcomes, loss), known in zip(responses, rounded, strict=True):
+        if any(rounded):
+            log_r = log_r if known else round_responsibilities(log_r)
+            outcomes = round_outcomes(outcomes, loss)
         # Adding 0 turns -0 into 0, which has other bytes.
-        found = np.round(np.concatenate(self[:2]), DIGITS) + 0.0
-        return Counter(row.tobytes() for row in np.ascontiguousarray(found.T))
-
-
-def _said_of(tables: Tables, k: int) -> _Said:
-    rows = np.asarray(tables.sample_domain) == k
-    log_r = log_responsibilities(tables.log_masses[:, rows])
-    loss = "cross_entropy" if tables.predictions.ndim == 3 else "squared"
-    return _Said(log_r, tables.outcomes()[:, rows], loss)
-
-
-def _alike(new: _Said, old: _Said) -> tuple[Counter[bytes], Counter[bytes]]:
-    """Fingerprints of both, the exact one rounded if the other comes from a site's file."""
-    rounded = [is_rounded(*one[1:]) for one in (new, old)]
-    if any(rounded):
-        new, old = (one.rounded(known) for one, known in zip((new, old), rounded, strict=True))
-    return new.fingerprints(), old.fingerprints()
+        found = np.round(np.concatenate([log_r, outcomes]), DIGITS) + 0.0
+        counts.append(Counter(row.tobytes() for row in np.ascontiguousarray(found.T)))
+    return counts
 
 
 def _are_seen(new: Counter[bytes], old: Counter[bytes]) -> bool:

@@ -13,7 +13,7 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,7 @@ def check_place(folder: str | Path) -> bool:
     if not folder.is_dir():
         raise InputError(folder, "is a file; choose another name for the model folder")
     record = _own_record(folder)
-    strange = _contents(folder, record).strange
+    *_, strange = _contents(folder, record)
     if strange is None:
         return record is not None
     if record is None:
@@ -121,29 +121,26 @@ def is_own(record: Any) -> bool:
     )
 
 
-@dataclass
-class _Contents:
-    """What lies in a model folder: parts that may be removed, and the first strange thing."""
-
-    parts: list[Path] = field(default_factory=list)
-    sources: list[Path] = field(default_factory=list)
-    strange: str | None = None
-
-
-def _contents(folder: Path, record: dict[str, Any] | None) -> _Contents:
-    listed, found = _listed(record), _Contents()
+def _contents(
+    folder: Path, record: dict[str, Any] | None
+) -> tuple[list[Path], list[Path], str | None]:
+    """Return parts and sources that may be removed, and the name of the first strange thing."""
+    listed = _listed(record)
+    parts: list[Path] = []
+    sources: list[Path] = []
+    strange: list[str] = []
     for path in sorted(folder.iterdir()):
         if path.name == "sources" and _is_folder(path):
             for inner in sorted(path.iterdir()):
                 if _is_source(inner, listed):
-                    found.sources.append(inner)
+                    sources.append(inner)
                 else:
-                    found.strange = found.strange or f"sources/{inner.name}"
+                    strange.append(f"sources/{inner.name}")
         elif _is_removable(path, listed):
-            found.parts.append(path)
+            parts.append(path)
         elif not _is_fixed(path, record is not None):
-            found.strange = found.strange or path.name
-    return found
+            strange.append(path.name)
+    return parts, sources, next(iter(strange), None)
 
 
 def _listed(record: dict[str, Any] | None) -> set[str]:
@@ -211,11 +208,11 @@ def clean(folder: Path, record: dict[str, Any] | None, kept: set[str]) -> None:
 
     Nothing else is touched, and no folder that holds anything else goes.
     """
-    found = _contents(folder, record)
-    for path in found.parts:
+    parts, sources, _ = _contents(folder, record)
+    for path in parts:
         if path.name not in kept:
             path.unlink(missing_ok=True)
-    for path in found.sources:
+    for path in sources:
         if path.name not in kept:
             remove_source(path)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +25,6 @@ from anymix.core import Record, simplex
 from anymix.monitor.scores import shares
 from anymix.monitor.uncertainty import (
     Ends,
-    TrafficSample,
     confusion_matrix,
     exact_interval,
     joint_confidence,
@@ -125,16 +123,17 @@ def estimate_mixture(
     p, m = reference.shape
     traffic = shares(log_r_traffic, "log_r_traffic", p)
     domain = source_numbers(sample_domain, p, m, least=2)
-    _check_settings(method, n_bootstrap, confidence)
+    for name, value in zip(SETTINGS, (method, n_bootstrap, confidence), strict=True):
+        check(value, name, SETTINGS[name])
     rng = np.random.default_rng(rng)
     C = confusion_matrix(reference, domain)
     n = traffic.shape[1] * worth(reference, C, domain)
     find = _invert if method == "inversion" else _most_likely
-    found = find(traffic, reference, domain, n_bootstrap, rng)
-    joint = joint_confidence(found.covariance, confidence, rng)
-    one, all_ = (_interval(found, n, level) for level in (confidence, joint))
+    mixture, covariance, ends = find(traffic, reference, domain, n_bootstrap, rng)
+    joint = joint_confidence(covariance, confidence, rng)
+    one, all_ = (_interval(mixture, ends, n, level) for level in (confidence, joint))
     return MixtureEstimate(
-        mixture=found.mixture,
+        mixture=mixture,
         lower=one[0],
         upper=one[1],
         condition_number=float(np.linalg.cond(C)),
@@ -146,23 +145,20 @@ def estimate_mixture(
     )
 
 
-class MixtureFit(NamedTuple):
-    """λ̂, the covariance of its errors, and what gives intervals for a confidence."""
-
-    mixture: FloatArray
-    covariance: FloatArray
-    ends: Callable[[float], Ends]
+# λ̂, the covariance of its errors, and what gives intervals for a confidence.
+MixtureFit = tuple[FloatArray, FloatArray, Callable[[float], Ends]]
 
 
-def _interval(found: MixtureFit, n: FloatArray, confidence: float) -> Ends:
+def _interval(
+    mixture: FloatArray, ends: Callable[[float], Ends], n: FloatArray, confidence: float
+) -> Ends:
     """Cut the interval to [0, 1]; it holds λ̂ and the exact interval for n rows of known source.
 
     Few rows that look alike are alike in every resample too, which would leave no width at all.
     """
-    mixture = found.mixture
     if mixture.size == 1:  # the share of a single source is no estimate
         return mixture, mixture
-    lower, upper = (np.clip(end, 0.0, 1.0) for end in found.ends(confidence))
+    lower, upper = (np.clip(end, 0.0, 1.0) for end in ends(confidence))
     least, most = exact_interval(mixture, n, confidence)
     return np.minimum.reduce([lower, least, mixture]), np.maximum.reduce([upper, most, mixture])
 
@@ -173,15 +169,6 @@ SETTINGS: dict[str, Rule] = {
     "n_bootstrap": Number(20, whole=True),
     "confidence": share_rule,
 }
-
-
-def _check_settings(method: str, n_bootstrap: int, confidence: float) -> None:
-    for name, value in {
-        "method": method,
-        "n_bootstrap": n_bootstrap,
-        "confidence": confidence,
-    }.items():
-        check(value, name, SETTINGS[name])
 
 
 def _factor(V: FloatArray, lift: float) -> FloatArray:
@@ -231,9 +218,8 @@ def _invert(
         t, r = posterior(traffic, mixture), posterior(reference, mixture)
         W = whitener(t, r, domain)
         mixture = invert(W, confusion_matrix(r, domain), t.mean(axis=1))
-    evidence = TrafficSample(traffic, reference, domain, mixture)
-    found = spread(evidence, np.eye(mixture.size)[:, domain])
-    return MixtureFit(mixture, found.covariance, partial(student_interval, found))
+    found = spread(traffic, reference, domain, mixture, np.eye(mixture.size)[:, domain])
+    return mixture, found.covariance, partial(student_interval, found)
 
 
 def expectation_maximisation(r: FloatArray, max_iter: int = 10_000) -> FloatArray:
@@ -282,7 +268,7 @@ def _most_likely(
         lower, upper = np.percentile(draws, [tail, 100.0 - tail], axis=0)
         return lower, upper
 
-    return MixtureFit(mixture, np.atleast_2d(np.cov(draws.T)), percentiles)
+    return mixture, np.atleast_2d(np.cov(draws.T)), percentiles
 
 
 # Of x'g − min g with entries of M up to 1: rounding leaves 1e-15, broken answers left 1e-2.

@@ -6,19 +6,19 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, IntArray, n_rows, named_sources
 from anymix._parameters import check, share_rule
-from anymix.core import CrossFittedCombination, Record, get_loss, loss_name, losses_at
+from anymix.core import Record, get_loss, loss_name, losses_at
 from anymix.monitor.adaptation import adapt_labelled, adapt_z
 from anymix.monitor.alarm import Alarm, Scores, check_level, mixture_alarm
 from anymix.monitor.mixture import SETTINGS, MixtureEstimate, estimate_mixture
 from anymix.monitor.unlabelled import ExpectedLoss, checked_losses, expected_loss, with_sentence
-from anymix.sources import HeldOut, Tables, held_out_predictions
+from anymix.sources import Tables, held_out_predictions
 
 
 class Watched(Protocol):
@@ -182,7 +182,7 @@ class Monitor:
     def reference_losses(self) -> Losses | None:
         """The model's losses at the held-out rows and their name, if they can be known."""
         if self.losses is not None:
-            return Losses(checked_losses(self.losses, len(self.domain)))
+            return checked_losses(self.losses, len(self.domain)), "", True
         if self.y_reference is None:
             return None
         return losses_of_rows(self.model, self.X_reference, self.y_reference, self.domain)
@@ -212,10 +212,10 @@ class Monitor:
         known = self.reference_losses
         if known is None:
             return None
+        losses, name, fresh = known
         tables = traffic.log_r, self.reference.log_r, self.domain
-        rings = alarm.rings
-        found = expected_loss(estimate, *tables, known.values, known.loss, trusted=not rings)
-        return with_sentence(replace(found, fresh=known.fresh))
+        found = expected_loss(estimate, *tables, losses, name, trusted=not alarm.rings)
+        return with_sentence(replace(found, fresh=fresh))
 
     def expected_loss(self, X: Any, rng: int | np.random.Generator = 0) -> ExpectedLoss:
         """Return what the deployed model loses on the rows X, without their labels.
@@ -241,14 +241,16 @@ class Monitor:
             tables = model.evaluate(X, y, np.zeros(n_rows(X), dtype=np.intp))
             tables = replace(tables, predictions=model.combination_.heard(tables.predictions))
             log_r = model.combination_.log_responsibilities(tables.log_masses)
-            answers = tables.predictions, np.asarray(tables.targets)
-            z = adapt_labelled(log_r, *answers, z, model.loss, eta=model.eta)
+            known = tables.predictions, np.asarray(tables.targets)
+            z = adapt_labelled(log_r, *known, z, model.loss, eta=model.eta)
         adapted = copy.copy(model)
         adapted.combination_ = model.combination_.with_z(z)
         adapted.certificate_ = None
         adapted.__dict__.pop("comparison_", None)
-        if getattr(model, "held_out_", None) is not None:
-            adapted.held_out_ = answered_again(model, adapted.combination_)
+        held_out = getattr(model, "held_out_", None)
+        if held_out is not None:
+            answers = held_out_predictions(model.tables_, adapted.combination_, held_out.fold)
+            adapted.held_out_ = replace(held_out, predictions=answers)
         return adapted
 
 
@@ -288,12 +290,8 @@ REMEDY = (
 )
 
 
-class Losses(NamedTuple):
-    """Losses at the held-out rows (m,), the name of the loss, whether z never saw these rows."""
-
-    values: FloatArray
-    loss: str = ""
-    fresh: bool = True
+# Losses at the held-out rows (m,), the name of the loss, and whether z never saw these rows.
+Losses = tuple[FloatArray, str, bool]
 
 
 def losses_of_rows(model: Any, X: Any, y: Any, domain: IntArray) -> Losses:
@@ -307,7 +305,7 @@ def losses_of_rows(model: Any, X: Any, y: Any, domain: IntArray) -> Losses:
 def losses_of_tables(model: Any, tables: Tables) -> Losses:
     """The same at rows that all sources have answered."""
     h = model.combination_.predict(tables.log_masses, tables.predictions)
-    return _model_losses(h, tables, model)
+    return _model_losses(h, tables, model, fresh=True)
 
 
 def losses_held_out(model: Any) -> Losses | None:
@@ -315,17 +313,10 @@ def losses_held_out(model: Any) -> Losses | None:
     held_out = getattr(model, "held_out_", None)
     if held_out is None:
         return None
-    found = _model_losses(held_out.predictions, model.tables_, model)
-    return found._replace(fresh=getattr(held_out, "crossed", True))
+    fresh = getattr(held_out, "crossed", True)
+    return _model_losses(held_out.predictions, model.tables_, model, fresh)
 
 
-def answered_again(model: Any, combination: CrossFittedCombination) -> HeldOut:
-    """What another combination of the same parts says at the rows that z was learned from."""
-    held_out: HeldOut = model.held_out_
-    answers = held_out_predictions(model.tables_, combination, held_out.fold)
-    return replace(held_out, predictions=answers)
-
-
-def _model_losses(h: FloatArray, tables: Tables, model: Any) -> Losses:
+def _model_losses(h: FloatArray, tables: Tables, model: Any, fresh: bool) -> Losses:
     values = losses_at(np.asarray(h), np.asarray(tables.targets), model.loss)
-    return Losses(np.asarray(values), loss_name(get_loss(model.loss)))
+    return np.asarray(values), loss_name(get_loss(model.loss)), fresh

@@ -32,15 +32,6 @@ DOUBT = 4.0
 POWERS = (1.0, 0.8, 0.63, 0.5, 0.4, 0.32, 0.25, 0.2)
 
 
-class TrafficSample(NamedTuple):
-    """Responsibilities of traffic (p, n) and of held-out rows (p, m), the sources of these, λ̂."""
-
-    traffic: FloatArray
-    reference: FloatArray
-    domain: NDArray[np.intp]
-    mixture: FloatArray
-
-
 class Spread(NamedTuple):
     """θ̃ of d functions: values, standard errors, degrees of freedom, skewness; covariance (d, d).
 
@@ -80,8 +71,17 @@ def posterior(r: FloatArray, mixture: FloatArray) -> FloatArray:
     return np.asarray(w / w.sum(axis=0))
 
 
-def spread(evidence: TrafficSample, values: FloatArray) -> Spread:
+def spread(
+    traffic: FloatArray,
+    reference: FloatArray,
+    domain: NDArray[np.intp],
+    mixture: FloatArray,
+    values: FloatArray,
+) -> Spread:
     """θ̃ and its spread for functions with `values` (d, m) at the held-out rows.
+
+    `traffic` (p, n) and `reference` (p, m) are responsibilities, `domain` (m,) the sources of the
+    held-out rows, and `mixture` is λ̂.
 
     Variance = Var(a's)/n + Σ_k λ̃_k² Var_k(f − a's)/n_k, each with what few rows hide (`_unseen`,
     `_doubtful`); degrees of freedom as Welch has them; skewness is that of θ̃.
@@ -91,24 +91,24 @@ def spread(evidence: TrafficSample, values: FloatArray) -> Spread:
     Rows that name their source: λ̃ is a share of n, and its error the textbook's.
 
     >>> r, t = np.eye(2)[:, np.repeat([0, 1], 50)], np.eye(2)[:, np.repeat([0, 1], [70, 30])]
-    >>> found = spread(TrafficSample(t, r, np.repeat([0, 1], 50), np.array([0.7, 0.3])), r)
+    >>> found = spread(t, r, np.repeat([0, 1], 50), np.array([0.7, 0.3]), r)
     >>> found.value.round(3), found.error.round(3)
     (array([0.7, 0.3]), array([0.046, 0.046]))
     """
-    domain, mixture = evidence.domain, evidence.mixture
-    t, r = posterior(evidence.traffic, mixture), posterior(evidence.reference, mixture)
+    t, r = posterior(traffic, mixture), posterior(reference, mixture)
     C, F = confusion_matrix(r, domain), confusion_matrix(values, domain)
     if np.linalg.cond(C) > SINGULAR:
-        return _nothing(F @ mixture)
+        d = len(F)  # nothing is known of θ
+        return Spread(F @ mixture, np.full(d, np.inf), np.ones(d), np.zeros(d), np.eye(d))
     n, sizes = t.shape[1], np.bincount(domain)
     A, free = np.linalg.solve(C.T, F.T).T, np.linalg.solve(C, t.mean(axis=1))
     told, here = A @ r, mean_moments(A @ t)
     homes = [mean_moments((values - told)[:, domain == k]) for k in range(len(C))]
-    traffic = np.maximum(np.diag(here[0]), _doubtful(told, domain, mixture, n))
+    ours = np.maximum(np.diag(here[0]), _doubtful(told, domain, mixture, n))
     own = np.stack([np.diag(home[0]) for home in homes], axis=1)
-    parts = free**2 * (own + _unseen(told, evidence.reference, domain) / sizes)
-    variance = traffic + parts.sum(axis=1)
-    doubt = traffic**2 / (n + DOUBT - 1.0) + (parts**2 / (sizes - 1)).sum(axis=1)
+    parts = free**2 * (own + _unseen(told, reference, domain) / sizes)
+    variance = ours + parts.sum(axis=1)
+    doubt = ours**2 / (n + DOUBT - 1.0) + (parts**2 / (sizes - 1)).sum(axis=1)
     third = here[1] + sum(share**3 * home[1] for share, home in zip(free, homes, strict=True))
     covariance = here[0] + sum(share**2 * home[0] for share, home in zip(free, homes, strict=True))
     tiny = np.finfo(float).tiny
@@ -119,12 +119,6 @@ def spread(evidence: TrafficSample, values: FloatArray) -> Spread:
         third / np.maximum(variance, tiny**0.5) ** 1.5,
         np.asarray(covariance),
     )
-
-
-def _nothing(value: FloatArray) -> Spread:
-    """What is known of θ when the sources cannot be told apart."""
-    d, none = value.size, np.zeros_like(value)
-    return Spread(value, np.full(d, np.inf), np.ones(d), none, np.eye(d))
 
 
 def mean_moments(x: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -16,7 +16,6 @@ from anymix.monitor.mixture import MixtureEstimate
 from anymix.monitor.scores import shares
 from anymix.monitor.uncertainty import (
     Spread,
-    TrafficSample,
     confusion_matrix,
     mean_moments,
     skewed_interval,
@@ -112,10 +111,10 @@ def expected_loss(
     traffic = shares(log_r_traffic, "log_r_traffic", p)
     domain = source_numbers(sample_domain, p, m, least=2)
     values = checked_losses(losses, m)
-    evidence = TrafficSample(traffic, reference, domain, estimate.mixture)
     L = confusion_matrix(values[None], domain)[0]
     value = float(estimate.mixture @ L)
-    lower, upper = _interval(evidence, values, estimate.confidence)
+    mean = spread(traffic, reference, domain, estimate.mixture, values[None])
+    lower, upper = _interval(mean, domain, values, estimate.confidence)
     found = ExpectedLoss(
         value=value,
         lower=min(lower, value),
@@ -146,12 +145,12 @@ def checked_losses(losses: ArrayLike, m: int) -> FloatArray:
 
 
 def _interval(
-    evidence: TrafficSample, losses: FloatArray, confidence: float
+    mean: Spread, domain: NDArray[np.intp], losses: FloatArray, confidence: float
 ) -> tuple[float, float]:
     """The interval of Σ_k λ_k L_k, within what the L_k can be."""
-    lower, upper = skewed_interval(spread(evidence, losses[None]), confidence)
+    lower, upper = skewed_interval(mean, confidence)
     # The ends of all L_k hold more surely, as they only cut.
-    least, most = skewed_interval(_at_home(losses, evidence.domain), (1.0 + confidence) / 2.0)
+    least, most = skewed_interval(_at_home(losses, domain), (1.0 + confidence) / 2.0)
     # A mean of losses that cannot be negative is not.
     floor = 0.0 if losses.min() >= 0.0 else -np.inf
     return max(float(lower[0]), float(least.min()), floor), min(float(upper[0]), float(most.max()))
