@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anymix._arrays import FloatArray, IntArray
+from anymix._arrays import FloatArray
 from anymix.core import (
     FOLD_MODELS,
     Assumptions,
@@ -34,7 +34,7 @@ from anymix.core import (
 )
 from anymix.sources.blocks import Blocks, joined_moments, map_moments
 from anymix.sources.cross_fitting import HeldOut
-from anymix.sources.error_measures import Measure, measure_of, own_values, reference_table
+from anymix.sources.error_measures import measure_of, own_values, reference_table
 from anymix.sources.queries import Arrays, once, pack_average
 from anymix.sources.tables import Tables
 
@@ -93,7 +93,10 @@ class JudgedAverage:
         """What a certificate asks of the rows."""
         if self.blocks.in_memory is None or self.held_out is None:
             return BlockLossSummary(self)
-        return evidence_of(self.blocks.in_memory.tables, self.judge, self.held_out)
+        tables = self.blocks.in_memory.tables
+        losses = self.judge.value(self.held_out.predictions, np.asarray(tables.targets))
+        rows = losses, own_values(tables, self.judge), tables.domain, tables.sample_weight
+        return RowLosses.of_rows(*rows, self.held_out.fold, tables.n_sources)
 
     def price(self) -> float:
         """What normalising may add to a loss: the sum over labels is at most min(p, |Y|)."""
@@ -226,7 +229,8 @@ class BlockLossSummary:
         place, part = np.zeros(each.size), np.zeros(folds.size)
         for turn in range(40):
             steps = np.linspace(low, high, THRESHOLDS + 1, axis=1)
-            found = self._counts(each, steps)
+            given = {"without": each, "thresholds": steps}
+            found = self.blocks.total("below", self.options, self.arrays | given)
             if not turn:
                 where = q * (found["totals"][::2] - 1)
                 first = np.floor(where)
@@ -242,10 +246,6 @@ class BlockLossSummary:
         a, b = high.reshape(-1, 2).T
         return np.asarray(a + (b - a) * part)
 
-    def _counts(self, without: IntArray, thresholds: FloatArray) -> Arrays:
-        given = {"without": without, "thresholds": thresholds}
-        return self.blocks.total("below", self.options, self.arrays | given)
-
     def exact_upper(self, c: float, paired: bool, delta: float, method: Method) -> float:
         """The largest of the bounds of all sources."""
         given: dict[str, Any] = {"c": c, "paired": paired, "delta": delta}
@@ -260,48 +260,48 @@ class BlockLossSummary:
         return max(one.upper(delta) for one in map_moments(added))
 
 
-def evidence_of(tables: Tables, judge: Measure, held_out: HeldOut) -> RowLosses:
-    """What rows in memory say of predictions for them, and of the own models."""
-    losses = judge.value(held_out.predictions, np.asarray(tables.targets))
-    rows = losses, own_values(tables, judge), tables.domain, tables.sample_weight
-    return RowLosses.of_rows(*rows, held_out.fold, tables.n_sources)
+def _certify(
+    average: JudgedAverage,
+    options: BoundOptions | None,
+    names: Sequence[str] = (),
+    assumptions: Assumptions | None = None,
+) -> Certificate:
+    """State what rows guarantee, with the reference losses: the one body of all certificates.
+
+    The theorems of the paper are added where `assumptions` are given.
+    """
+    used = average.used
+    known: dict[str, Any] = {"z": used.z, "eta": used.eta, "loss": average.judge.name}
+    found = certify_rows(average.summary, options, **known, assumptions=assumptions)
+    return replace(
+        found,
+        beside=references(average.blocks, average.options, found.clip, names),
+        bounds=() if assumptions is None else average.theorems(assumptions),
+    )
 
 
-def certify_average(average: JudgedAverage, grounds: Grounds | None = None) -> Certificate:
+def certify_average(
+    average: JudgedAverage, grounds: Grounds, assumptions: Assumptions | None
+) -> Certificate:
     """State what the rows of a fit guarantee for the average it has learned.
 
     Each part is judged by the rows that it was learned without, so that everything is covered that
     was learned from tables: calibration, sharpness, consulting and z.
     """
-    grounds, used = grounds or Grounds(), average.used
-    crossed, price = average.judged != "alone", average.price()
-    certificate = _of_fit(average.summary, average.judge, grounds, crossed, used, price)
-    return replace(
-        certificate,
-        beside=references(average.blocks, average.options, certificate.clip, grounds.names),
-        bounds=average.theorems(Assumptions()),
-        n_candidates=float(grounds.ways),
-        covers="" if grounds.fresh else FOLD_MODELS,
+    bound = average.judge.bound
+    options = BoundOptions.at(
+        grounds.confidence,
+        grounds.ways,
+        known_bound=None if bound is None else bound + average.price(),
+        fresh=grounds.fresh,
+        claims=average.judged != "alone",
     )
-
-
-def _of_fit(
-    summary: LossSummary,
-    judge: Measure,
-    grounds: Grounds,
-    crossed: bool,
-    used: Combination | CrossFittedCombination,
-    price: float = 0.0,
-) -> Certificate:
-    """Bound what a fit has learned; without `crossed` one part has seen all rows.
-
-    price is what the rule may add to a bound on the sources' loss.
-    """
-    known = None if judge.bound is None else judge.bound + price
-    extra: dict[str, Any] = {"known_bound": known, "fresh": grounds.fresh, "claims": crossed}
-    options = BoundOptions.at(grounds.confidence, grounds.ways, **extra)
-    found = certify_rows(summary, options, z=used.z, eta=used.eta, loss=judge.name)
-    return replace(found, confidence=None if found.confidence is None else grounds.confidence)
+    found = _certify(average, options, grounds.names, assumptions)
+    confidence = None if found.confidence is None else grounds.confidence
+    if assumptions is None:
+        return replace(found, confidence=confidence)
+    covers = "" if grounds.fresh else FOLD_MODELS
+    return replace(found, confidence=confidence, n_candidates=float(grounds.ways), covers=covers)
 
 
 def certify_learned(
@@ -315,18 +315,17 @@ def certify_learned(
     several = "folds" if len(combination.parts) > 1 else "new"
     average = JudgedAverage(tables, combination, loss, several if held_out.crossed else "alone")
     average.held_out = held_out
-    return certify_average(average, grounds)
+    return certify_average(average, grounds or Grounds(), Assumptions())
 
 
 def certify_predictions(
     tables: Tables, held_out: HeldOut, loss: str | Loss, z: FloatArray, eta: float, grounds: Grounds
 ) -> Certificate:
     """State what rows guarantee for predictions of which each was made without its row."""
-    judge = measure_of(None, loss, tables.n_classes)
-    evidence = evidence_of(tables, judge, held_out)
-    found = _of_fit(evidence, judge, grounds, held_out.crossed, Combination(z, eta))
-    beside = references(Blocks.of(tables), {"loss": loss}, found.clip, grounds.names)
-    return replace(found, beside=beside)
+    used = CrossFittedCombination.of(Combination(z, eta))
+    average = JudgedAverage(tables, used, loss, "new" if held_out.crossed else "alone")
+    average.held_out = held_out
+    return certify_average(average, grounds, None)
 
 
 def certify_tables(
@@ -357,27 +356,16 @@ def certify_tables(
     given.check()
     average = JudgedAverage(rows, used, loss, "new", measure)
     check_stated(given, average.summary.largest)
-    price = average.price() if measure is None else 0.0
-    options = _bound_options(average.judge, confidence, given, clip, price)
-    known: dict[str, Any] = {"z": used.z, "eta": used.eta, "loss": average.judge.name}
-    found = certify_rows(average.summary, options, **known, assumptions=given)
-    bounds = average.theorems(given) if measure is None else ()
-    return replace(
-        found, bounds=bounds, beside=references(average.blocks, average.options, found.clip)
-    )
-
-
-def _bound_options(
-    judge: Measure, confidence: float | None, given: Assumptions, clip: float | None, price: float
-) -> BoundOptions | None:
-    """How new rows are to bound what they judge; None where no confidence is asked for."""
-    if confidence is None:
-        return None
-    stated = 1.0 if judge.binary and given.loss_bound is None else given.loss_bound
-    M, known = (None if one is None else one + price for one in (stated, judge.bound))
-    return BoundOptions.at(
-        confidence, loss_bound=M, known_bound=known, clip=clip, binary=judge.binary
-    )
+    options, judge = None, average.judge
+    if confidence is not None:
+        price = average.price() if measure is None else 0.0
+        stated = 1.0 if judge.binary and given.loss_bound is None else given.loss_bound
+        M, known = (None if one is None else one + price for one in (stated, judge.bound))
+        options = BoundOptions.at(
+            confidence, loss_bound=M, known_bound=known, clip=clip, binary=judge.binary
+        )
+    found = _certify(average, options, assumptions=given if measure is None else None)
+    return replace(found, assumptions=given)
 
 
 def usual_clip(rows: Tables | Blocks, loss: str | Loss, measure: str | Loss | None = None) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 
 from anymix._arrays import FloatArray
 from anymix.core import (
+    Assumptions,
     Calibration,
     Combination,
     CrossFittedCombination,
@@ -133,7 +134,7 @@ def learn(
         results, judged = [training.learned(settings)], "new"
     used = CrossFittedCombination(tuple(one.combination for one in results))
     average = JudgedAverage(blocks, used, settings.loss, judged, set_aside=settings.set_aside)
-    certificate = certify_average(average, settings.grounds)
+    certificate = certify_average(average, settings.grounds, Assumptions())
     names = settings.names or tuple(f"source {k + 1}" for k in range(blocks.n_sources))
     n_points = (training or blocks).n_points
     evidence = FitEvidence(
