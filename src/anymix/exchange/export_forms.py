@@ -237,20 +237,6 @@ def _described(
     model: Any, features: Sequence[Feature], notes: dict[str, str], size: int
 ) -> dict[str, Any]:
     """Return what MLmodel says; its fields are those that MLflow writes."""
-    # MLflow takes NaN for a number; that a category may be missing has to be stated.
-    inputs = [
-        {
-            "type": "double" if getattr(feature, "categories", None) is None else "string",
-            "name": feature.name,
-            "required": not gaps,
-        }
-        for feature, gaps in zip(features, gaps_of(features), strict=True)
-    ]
-    kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
-    outputs = [
-        {"type": SIGNATURE_TYPES[kind], "name": name, "required": True}
-        for name, kind in kinds.items()
-    ]
     return {
         "flavors": {
             "onnx": {
@@ -276,13 +262,28 @@ def _described(
             "serving_input_path": "serving_input_example.json",
             "type": "dataframe",
         },
-        "signature": {
-            "inputs": json.dumps(inputs),
-            "outputs": json.dumps(outputs),
-            "params": None,
-        },
+        "signature": _signature(model, features),
         "utc_time_created": str(datetime.now(UTC).replace(tzinfo=None)),
     }
+
+
+def _signature(model: Any, features: Sequence[Feature]) -> dict[str, Any]:
+    """Return the columns that go in and come out."""
+    # MLflow takes NaN for a number; that a category may be missing has to be stated.
+    inputs = [
+        {
+            "type": "double" if getattr(feature, "categories", None) is None else "string",
+            "name": feature.name,
+            "required": not gaps,
+        }
+        for feature, gaps in zip(features, gaps_of(features), strict=True)
+    ]
+    kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
+    outputs = [
+        {"type": SIGNATURE_TYPES[kind], "name": name, "required": True}
+        for name, kind in kinds.items()
+    ]
+    return {"inputs": json.dumps(inputs), "outputs": json.dumps(outputs), "params": None}
 
 
 def _example(features: Sequence[Feature], rows: FloatArray | None) -> dict[str, Any]:
