@@ -163,7 +163,14 @@ class BoostedTrees:
         rows = np.asarray(X, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise ValueError(f"X has the shape {rows.shape}; {self.n_features} columns are needed.")
-        rows, k = self._coded(rows), self.n_scores
+        k, ends = self.n_scores, np.cumsum(self.n_categories)
+        categorical = np.flatnonzero(self.n_categories)
+        rows = rows.copy() if categorical.size else rows
+        for j in categorical:
+            # The place of a category among those of its column; NaN for one that is not there.
+            numbers = self.categories[ends[j] - self.n_categories[j] : ends[j]]
+            at = np.minimum(np.searchsorted(numbers, rows[:, j]), len(numbers) - 1)
+            rows[:, j] = np.where(numbers[at] == rows[:, j], at, np.nan)
         known = self.known.view("<u4").astype(np.uint32)
         place = np.arange(self.n_features, dtype=np.uint32)
         threads = _sklearn_internals()[2]()
@@ -171,18 +178,6 @@ class BoostedTrees:
         for t, tree in enumerate(self._predictors):
             raw[:, t % k] += tree.predict(rows, known, place, threads)
         return raw
-
-    def _coded(self, rows: FloatArray) -> FloatArray:
-        """Put the place of a category among those of its column; NaN for one that is not there."""
-        columns = np.flatnonzero(self.n_categories)
-        if not columns.size:
-            return rows
-        rows, ends = rows.copy(), np.cumsum(self.n_categories)
-        for j in columns:
-            numbers = self.categories[ends[j] - self.n_categories[j] : ends[j]]
-            found = np.minimum(np.searchsorted(numbers, rows[:, j]), len(numbers) - 1)
-            rows[:, j] = np.where(numbers[found] == rows[:, j], found, np.nan)
-        return rows
 
     @cached_property
     def known(self) -> NDArray[np.uint8]:

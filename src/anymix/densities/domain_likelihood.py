@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import solve
@@ -27,12 +27,6 @@ def floored_responsibilities(
 
     The floor is the lowest finite value of the table, but not above LOG_TINY.  A point that every
     source calls impossible says nothing: its responsibilities are equal.
-
-    Examples
-    --------
-    >>> floored_responsibilities(np.array([[0.0, -900.0], [-np.inf, 0.0]]))
-    (array([[   0., -900.],
-           [-900.,    0.]]), -900.0)
     """
     table = np.where(np.isneginf(table).all(axis=0), 0.0, table)
     log_r: FloatArray = log_softmax(table, axis=0)
@@ -50,24 +44,6 @@ def lowest_responsibility(table: FloatArray) -> float:
     return floored_responsibilities(table)[1]
 
 
-def doubted_targets(
-    domain: IntArray, p: int, doubt: float, counts: FloatArray | None = None
-) -> FloatArray:
-    """Return targets (p, m): one-hot, but a share doubt / (n_k + doubt) is spread evenly.
-
-    counts (p,) are the n_k, where the points are but a part of all.
-
-    Examples
-    --------
-    >>> doubted_targets(np.array([0, 1, 1]), 2, doubt=2.0).round(2)
-    array([[0.67, 0.25, 0.25],
-           [0.33, 0.75, 0.75]])
-    """
-    share = doubt / ((np.bincount(domain, minlength=p) if counts is None else counts) + doubt)
-    targets: FloatArray = np.eye(p)[:, domain] * (1.0 - share[domain]) + share[domain] / p
-    return targets
-
-
 def likelihood(
     theta: FloatArray, log_r: FloatArray, targets: FloatArray, weight: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
@@ -75,13 +51,6 @@ def likelihood(
 
     log q_ki = a_k log r_ki + b_k - logsumexp_j [a_j log r_ji + b_j]; convex, as theta enters the
     exponents linearly.  theta (2p,); log_r and targets (p, m), columns of targets sum to 1.
-
-    Examples
-    --------
-    >>> log_r = np.log([[0.5, 0.2], [0.5, 0.8]])
-    >>> value, gradient, hessian = likelihood(np.ones(4), log_r, np.eye(2), np.ones(2))
-    >>> round(value, 4), gradient.shape, hessian.shape
-    (0.9163, (4,), (4, 4))
     """
     a, b = np.split(theta, 2)
     log_q = log_softmax(a[:, None] * log_r + b[:, None], axis=0)
@@ -106,11 +75,6 @@ def penalty(
 
     theta = (a, b) and centre = (a0, b0), the first `n_scales` being scales.  Convex, least at the
     centre, without bound at a = 0 and at infinity.
-
-    Examples
-    --------
-    >>> penalty(np.array([1.0, 2.0]), np.array([1.0, 0.0]), 1)[0]
-    2.0
     """
     s, shift = theta[:n_scales] / centre[:n_scales], theta[n_scales:] - centre[n_scales:]
     value = float(np.sum(s - 1.0 - np.log(s)) + shift @ shift / 2.0)
@@ -141,25 +105,19 @@ def newton(
         if -gradient @ step <= tol:
             return theta, n_iter
         limit = np.max(-step[:n_scales] / theta[:n_scales], initial=0.95) / 0.95
-        theta, (value, gradient, hessian) = _halved(objective, theta, step / limit, value, gradient)
+        step = step / limit
+        for _ in range(60):
+            trial = objective(theta + step)
+            if trial[0] <= value + 1e-4 * gradient @ step:
+                break
+            step = step / 2.0
+        theta, (value, gradient, hessian) = theta + step, trial
     warnings.warn(
         f"Calibration did not converge in {max_iter} Newton steps: raise max_iter or tol.",
         ConvergenceWarning,
         stacklevel=3,
     )
     return theta, max_iter
-
-
-def _halved(
-    objective: Objective, theta: FloatArray, step: FloatArray, value: float, gradient: FloatArray
-) -> tuple[FloatArray, tuple[float, FloatArray, FloatArray]]:
-    """Halve the step until the value falls by a part of what the slope promises."""
-    for _ in range(60):
-        trial = objective(theta + step)
-        if trial[0] <= value + 1e-4 * gradient @ step:
-            break
-        step = step / 2.0
-    return theta + step, trial
 
 
 N_BINS = 15
@@ -175,23 +133,9 @@ class CalibrationReport:
     error_before: float
     error_after: float
 
-    @classmethod
-    def of(cls, n_points: int, tally: FloatArray) -> Self:
-        """Make a report of what points, or parts of them, have tallied; see `DomainRows.tally`."""
-        before, after = np.split(tally[1:] / tally[0], 2)
-        gaps = np.abs(before[1:]).sum(), np.abs(after[1:]).sum()
-        return cls(n_points, float(before[0]), float(after[0]), *map(float, gaps))
-
 
 def domain_log_loss(log_r: FloatArray, sample_domain: IntArray, weight: FloatArray) -> float:
-    """Return -Σ_i w_i log r_{d_i}(x_i) / Σ_i w_i.
-
-    Examples
-    --------
-    >>> log_r = np.log([[0.5, 0.2], [0.5, 0.8]])
-    >>> round(domain_log_loss(log_r, np.array([0, 1]), np.ones(2)), 4)
-    0.4581
-    """
+    """Return -Σ_i w_i log r_{d_i}(x_i) / Σ_i w_i."""
     own = log_r[sample_domain, np.arange(len(sample_domain))]
     return float(-np.average(own, weights=weight))
 
@@ -216,14 +160,7 @@ def calibration_error(
 def binned_gaps(
     log_r: FloatArray, sample_domain: IntArray, weight: FloatArray, n_bins: int = N_BINS
 ) -> FloatArray:
-    """Σ_{i in bin} w_i (1[right] - confidence) of each bin, which add up over parts of the points.
-
-    Examples
-    --------
-    >>> log_r = np.log([[0.9, 0.9], [0.1, 0.1]])
-    >>> binned_gaps(log_r, np.array([0, 1]), np.ones(2), 2).round(2)
-    array([ 0. , -0.8])
-    """
+    """Σ_{i in bin} w_i (1[right] - confidence) of each bin; parts of the points add up."""
     confidence = np.exp(log_r.max(axis=0))
     gap = weight * ((log_r.argmax(axis=0) == sample_domain) - confidence)
     bins = np.minimum((confidence * n_bins).astype(np.intp), n_bins - 1)
@@ -313,7 +250,9 @@ class DomainRows:
         self.domain, self.n_sources, self.n_points = domain, p, len(domain)
         self.weight = balanced_weights(domain, weight, p, totals, n)
         self.log_r, self.floor = floored_responsibilities(table, floor)
-        self.targets = doubted_targets(domain, p, doubt, counts)
+        # One-hot, but a share doubt / (n_k + doubt) is spread evenly over the sources: (p, m).
+        share = doubt / ((np.bincount(domain, minlength=p) if counts is None else counts) + doubt)
+        self.targets = np.eye(p)[:, domain] * (1.0 - share[domain]) + share[domain] / p
 
     def likelihood(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Value, gradient and Hessian of the domain likelihood at theta = (a, b), (2p,)."""
@@ -322,14 +261,11 @@ class DomainRows:
     def tally(self, temperature: FloatArray, offset: FloatArray) -> FloatArray:
         """Σ w, then -Σ w log r and the gaps of 15 bins, before and after: (33,)."""
         after = calibrated(self.log_r, temperature, offset)
-        found = [np.array([self.weight.sum()])]
+        sums = [self.weight.sum()]
         for log_r in (self.log_r, after):
             own = log_r[self.domain, np.arange(self.n_points)]
-            found += [
-                np.array([-(self.weight @ own)]),
-                binned_gaps(log_r, self.domain, self.weight),
-            ]
-        return np.concatenate(found)
+            sums += [-(self.weight @ own), *binned_gaps(log_r, self.domain, self.weight)]
+        return np.array(sums)
 
 
 def calibrated(log_r: FloatArray, temperature: FloatArray, offset: FloatArray) -> FloatArray:

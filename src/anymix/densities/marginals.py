@@ -207,17 +207,11 @@ def _body(rest: FloatArray, least: int) -> tuple[int, tuple[float, ...], float]:
     # Halved first, so that the largest numbers do not overflow.
     windows = rest[starts[:, None] + np.arange(least)]
     q = np.sort(2 * np.mean(windows / 2, axis=1))
-    return n, tuple(_apart(q).tolist()), min(0.25, least / (2 * n))
-
-
-def _apart(q: FloatArray) -> FloatArray:
-    """Return quantiles that differ: equal ones are pulled apart a little."""
-    span = q[-1] - q[0]
-    least = STEP * max(span / (len(q) - 1), 1e-6 * float(np.abs(q).max()), 1e-9)
-    if np.diff(q).min() >= least:
-        return q
-    steps = np.maximum(np.diff(q), least)
-    return np.asarray(q[0] + np.append(0.0, np.cumsum(steps)))
+    # Equal quantiles are pulled apart a little.
+    step = STEP * max((q[-1] - q[0]) / (m - 1), 1e-6 * float(np.abs(q).max()), 1e-9)
+    if np.diff(q).min() < step:
+        q = q[0] + np.append(0.0, np.cumsum(np.maximum(np.diff(q), step)))
+    return n, tuple(q.tolist()), min(0.25, least / (2 * n))
 
 
 def _numbers(given: Any, most: int) -> tuple[float, ...]:
@@ -325,9 +319,9 @@ def centre_and_scale(parts: Sequence[Marginal], weights: FloatArray) -> tuple[fl
     >>> median, round(scale, 3)
     (3.0, 1.414)
     """
-    found = [part.points() for part in parts]
-    values = np.concatenate([v for v, _ in found])
-    shares = np.concatenate([w * s for w, (_, s) in zip(weights, found, strict=True)])
+    points = [part.points() for part in parts]
+    values = np.concatenate([v for v, _ in points])
+    shares = np.concatenate([w * s for w, (_, s) in zip(weights, points, strict=True)])
     if not shares.sum() > 0:
         return 0.0, 1.0
     order, shares = np.argsort(values, kind="stable"), shares / shares.sum()

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from anymix._arrays import FloatArray, IntArray, source_numbers
+from anymix._arrays import FloatArray, source_numbers
 from anymix._parameters import check_parameters
 from anymix.densities._rules import TEMPERATURES
 from anymix.densities.domain_likelihood import CalibrationReport as CalibrationReport
@@ -124,7 +124,12 @@ class TemperatureScaling(BaseEstimator):
         """
         check_parameters(self)
         table = _checked_log_densities(log_densities)
-        domain, weight = _checked_points(table, sample_domain, sample_weight)
+        p, m = table.shape
+        # A source without a point is refused where the weights are balanced, with its remedy.
+        domain = source_numbers(sample_domain, p, m, least=0)
+        weight = np.ones(m) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        if weight.shape != (m,) or not np.isfinite(weight).all() or weight.min() < 0:
+            raise ValueError(f"sample_weight must hold {m} finite numbers, none of them negative.")
         table, domain, weight = table[:, weight > 0], domain[weight > 0], weight[weight > 0]
         points = DomainRows(table, domain, weight, self.doubt)
         # The products of a Newton step are short: a second thread would mostly wait.  Of few points
@@ -139,7 +144,9 @@ class TemperatureScaling(BaseEstimator):
         scale, self.offset_, self.n_iter_ = self._solve(points)
         self.floor_, self.temperature_ = points.floor, 1.0 / scale
         tally = points.tally(self.temperature_, self.offset_)
-        self.report_ = CalibrationReport.of(points.n_points, tally)
+        (loss, *gaps), (loss_after, *gaps_after) = np.split(tally[1:] / tally[0], 2)
+        errors = float(np.abs(gaps).sum()), float(np.abs(gaps_after).sum())
+        self.report_ = CalibrationReport(points.n_points, float(loss), float(loss_after), *errors)
         return self
 
     def _solve(self, points: DomainSums) -> tuple[FloatArray, FloatArray, int]:
@@ -205,15 +212,3 @@ def _checked_log_densities(log_densities: ArrayLike) -> FloatArray:
             "the source says impossible."
         )
     return table
-
-
-def _checked_points(
-    table: FloatArray, sample_domain: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[IntArray, FloatArray]:
-    p, m = table.shape
-    # A source without a point is refused where the weights are balanced, with its remedy.
-    domain = source_numbers(sample_domain, p, m, least=0)
-    weight = np.ones(m) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (m,) or not np.isfinite(weight).all() or weight.min() < 0:
-        raise ValueError(f"sample_weight must hold {m} finite numbers, none of them negative.")
-    return domain, weight
