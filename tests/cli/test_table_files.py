@@ -139,7 +139,7 @@ def test_a_small_file_that_swells_is_refused(tmp_path):
 
 
 def test_rows_and_long_lines_that_swell_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("anymix.cli.table_files.MODEST_BYTES", 2**23)
+    monkeypatch.setattr("anymix.tables.table_files.MODEST_BYTES", 2**23)
     with pytest.raises(AuditError, match="would unpack its"):
         for _ in read_chunks(_bomb(tmp_path / "t.csv.gz", b"1,2,no\n", 10), AB):
             pass

@@ -41,8 +41,11 @@ def mean_and_error(
     √(n/(n−1) Σ w² (x − x̄)²), as of n rows of equal weight, n = 1/Σ w² unless it is given: with
     equal weights the standard deviation over √n.
 
-    >>> [round(float(number), 3) for number in mean_and_error(np.arange(4.0), np.full(4, 0.25))]
-    [1.5, 0.645]
+    Examples
+    --------
+    >>> mean, error = mean_and_error(np.arange(4.0), np.full(4, 0.25))
+    >>> round(float(mean), 3), round(float(error), 3)
+    (1.5, 0.645)
     """
     n = 1.0 / float(share @ share) if n_rows is None else n_rows
     mean = np.asarray(values @ share)

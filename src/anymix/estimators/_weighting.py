@@ -40,6 +40,7 @@ class DistributionWeighting(SourceEnsemble):
     """Weights z_k D_k(x) + (η/p) U(x), with z learned so that no source is let down at home."""
 
     chooses_learner: ClassVar[bool] = True
+    uses_density: ClassVar[bool] = True
     rule: str = "marginal"
     density: Any
     cv: int
