@@ -6,6 +6,7 @@ from scipy.integrate import trapezoid
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from anymix.densities import TemperatureScaling
@@ -177,13 +178,12 @@ def test_bad_input_is_refused():
 
 
 def test_a_chosen_mixture_that_did_not_settle_is_told(monkeypatch):
-    fit = GaussianMixtureDensity._fit_mixture
+    fit = GaussianMixture.fit
 
-    def unsettled(self, *args):
-        mixture = fit(self, *args)
-        mixture.converged_ = False
-        return mixture
+    def unsettled(self, X):
+        fit(self, X).converged_ = False
+        return self
 
-    monkeypatch.setattr(GaussianMixtureDensity, "_fit_mixture", unsettled)
+    monkeypatch.setattr(GaussianMixture, "fit", unsettled)
     with pytest.warns(ConvergenceWarning, match="did not settle"):
         GaussianMixtureDensity(max_components=1).fit(groups([[0]]))

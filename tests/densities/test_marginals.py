@@ -14,7 +14,6 @@ from anymix.densities.marginals import (
     Marginal,
     atoms_of,
     centre_and_scale,
-    gap_share,
     pooled_log_density,
     pooled_sample,
 )
@@ -34,14 +33,14 @@ def total(parts, weights):
     ends = sorted({q for part in parts for q in part.quantiles})
     shares = np.exp(pooled_log_density(parts, weights, values)).sum() if values.size else 0.0
     if not ends:
-        return shares + gap_share(parts, weights)
+        return shares + weights @ [part.gaps for part in parts]
     width = 40 * max(ends[1] - ends[0], ends[-1] - ends[-2], ends[-1] - ends[0])
     edges = [ends[0] - width, *ends, ends[-1] + width]
     inside = sum(
         quad(lambda x: np.exp(pooled_log_density(parts, weights, np.array([x]))[0]), a, b)[0]
         for a, b in pairwise(edges)
     )
-    return shares + inside + gap_share(parts, weights)
+    return shares + inside + weights @ [part.gaps for part in parts]
 
 
 @pytest.mark.parametrize(

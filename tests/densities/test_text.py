@@ -137,7 +137,7 @@ def test_is_a_scikit_learn_citizen():
     [
         (lambda: SharedVocabulary().fit("good book"), TypeError, "got str"),
         (lambda: SharedVocabulary().fit([["good"]]), TypeError, "got list"),
-        (lambda: SharedVocabulary().fit(TEXTS, sample_domain=[0]), ValueError, "5 documents"),
+        (lambda: SharedVocabulary().fit(TEXTS, sample_domain=[0]), ValueError, "5 rows"),
         (lambda: SharedVocabulary(output="x").fit(TEXTS), ValueError, "output must be .* not 'x'"),
         (
             lambda: SharedVocabulary(words="all").fit(TEXTS),

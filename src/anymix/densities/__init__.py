@@ -11,7 +11,7 @@ from anymix.densities.boosted_trees import BoostedTrees
 from anymix.densities.contrastive import ContrastiveDensity
 from anymix.densities.density import KnownDensity
 from anymix.densities.domain_classifier import DomainClassifier
-from anymix.densities.domain_likelihood import AllPoints, DomainRows, lowest_responsibility, newton
+from anymix.densities.domain_likelihood import DomainRows, lowest_responsibility, newton
 from anymix.densities.gaussian_mixture import GaussianMixtureDensity
 from anymix.densities.kde import GaussianKDE
 from anymix.densities.public_reference import Reference
@@ -25,7 +25,6 @@ from anymix.densities.temperature_scaling import (
 from anymix.densities.text_density import SharedVocabulary, TextDensity
 
 __all__ = [
-    "AllPoints",
     "BigramModel",
     "BoostedTrees",
     "CalibrationReport",

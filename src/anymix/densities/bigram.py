@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, IntArray
-from anymix._parameters import check_parameters
-from anymix.densities._rules import BIGRAMS
+from anymix._parameters import Number, Words, check_parameters
 from anymix.densities.bigram_formats import (
     BEGIN,
     END,
@@ -24,7 +23,7 @@ from anymix.densities.bigram_formats import (
     to_arrays,
     write_arpa,
 )
-from anymix.densities.bigram_table import UNIGRAM, BigramTable, smooth_counts
+from anymix.densities.bigram_table import SMOOTHINGS, UNIGRAM, BigramTable, smooth_counts
 from anymix.densities.density import Arrays, Travels
 from anymix.densities.tokens import (
     MIN_DOCUMENTS,
@@ -95,7 +94,11 @@ class BigramModel(Travels, BaseEstimator):
     _pairs: PairCounts | None = None
     _is_common: bool = False
 
-    _takes = BIGRAMS
+    _takes: ClassVar = {
+        "smoothing": Words(*SMOOTHINGS),
+        "unknown": Words("drop", "map"),
+        "min_count": Number(1, whole=True),
+    }
 
     def __init__(
         self,

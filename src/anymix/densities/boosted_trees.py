@@ -136,7 +136,7 @@ class BoostedTrees:
             "n_categories": np.array([len(one) for one in known]),
         }
         typed = {name: np.asarray(arrays[name], dtype=kind) for name, kind in TYPES.items()}
-        return cls.from_arrays(typed, len(categories))
+        return cls(**typed)
 
     @property
     def n_scores(self) -> int:
@@ -161,9 +161,10 @@ class BoostedTrees:
     def raw_predict(self, X: ArrayLike) -> FloatArray:
         """Return the scores (n, k) of rows (n, d) with NaN for gaps, as the model gives them."""
         rows = np.asarray(X, dtype=np.float64)
-        if rows.ndim != 2 or rows.shape[1] != self.n_features:
-            raise ValueError(f"X has the shape {rows.shape}; {self.n_features} columns are needed.")
-        k, ends = self.n_scores, np.cumsum(self.n_categories)
+        d = len(self.n_categories)
+        if rows.ndim != 2 or rows.shape[1] != d:
+            raise ValueError(f"X has the shape {rows.shape}; {d} columns are needed.")
+        k, ends = len(self.baseline), np.cumsum(self.n_categories)
         categorical = np.flatnonzero(self.n_categories)
         rows = rows.copy() if categorical.size else rows
         for j in categorical:
@@ -172,7 +173,7 @@ class BoostedTrees:
             at = np.minimum(np.searchsorted(numbers, rows[:, j]), len(numbers) - 1)
             rows[:, j] = np.where(numbers[at] == rows[:, j], at, np.nan)
         known = self.known.view("<u4").astype(np.uint32)
-        place = np.arange(self.n_features, dtype=np.uint32)
+        place = np.arange(d, dtype=np.uint32)
         threads = _sklearn_internals()[2]()
         raw = np.zeros((len(rows), k), order="F") + self.baseline
         for t, tree in enumerate(self._predictors):
@@ -204,7 +205,7 @@ class BoostedTrees:
         nodes["is_categorical"] = (self.kinds & CATEGORY) != 0
         nodes["missing_go_to_left"] = (self.kinds & GAPS_LEFT) != 0
         sets = np.ascontiguousarray(self.sets).view("<u4").astype(np.uint32)
-        parts = np.split(nodes, self.starts[1:-1])
+        parts = np.split(nodes, np.cumsum(self.sizes)[:-1])
         return [tree_predictor(part, sets, sets) for part in parts]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:

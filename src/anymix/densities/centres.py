@@ -8,12 +8,11 @@ each feature, where s_j^2 is the variance within the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.special import logsumexp, ndtr
 from sklearn.cluster import KMeans
@@ -31,7 +30,7 @@ from anymix.densities.density import (
     check_weights,
     refuse_unless,
 )
-from anymix.densities.kernel_sums import Factor, Frame, log_densities
+from anymix.densities.kernel_sums import Frame, blocks, log_densities
 
 MIN_ROWS = 5  # distinct ones: a centre that stood for one row, met ten times, would be that row
 CHUNK = 2**20  # pairs held at a time
@@ -53,29 +52,19 @@ class Kernels(NamedTuple):
             return log_densities(queries, self.centres, self.weights, bandwidths)
         frame = Frame(self.centres, bandwidths)
         size = max(1, CHUNK // len(self.weights))
-        chunks = [queries[a : a + size] for a in range(0, len(queries), size)]
         right = frame.factor(self.centres, "float64", "right")
-        parts = [self._log_densities(chunk, frame, right) for chunk in chunks]
-        return np.concatenate(parts, axis=1)
-
-    def _log_densities(self, queries: FloatArray, frame: Frame, right: Factor) -> FloatArray:
-        left = frame.factor(queries, "float64", "left")
-        halves = frame.products(left, right) * frame.scale**2
         logs = np.empty((len(frame.bandwidths), len(queries)))
-        for i, h in enumerate(frame.bandwidths):
-            variances = h**2 + self.variances
-            heights = np.log(self.weights) - queries.shape[1] / 2 * np.log(2 * np.pi * variances)
-            logs[i] = logsumexp(heights + halves / variances, axis=1)
+        for block in blocks(len(queries), size=size):
+            left = frame.factor(queries[block], "float64", "left")
+            halves = frame.products(left, right) * frame.scale**2
+            for i, h in enumerate(frame.bandwidths):
+                variances = h**2 + self.variances
+                peaks = np.log(self.weights) - queries.shape[1] / 2 * np.log(2 * np.pi * variances)
+                logs[i, block] = logsumexp(peaks + halves / variances, axis=1)
         return logs
 
     def reveals(self, least: int | None) -> str:
-        """Say what centres tell, of which each stands for `least` distinct rows or more.
-
-        Examples
-        --------
-        >>> Kernels(np.eye(2), np.full(2, 0.5), np.ones(2)).reveals(5)
-        '2 centres, each the mean of 5 distinct rows or more.'
-        """
+        """Say what centres tell, of which each stands for `least` distinct rows or more."""
         n = len(self.weights)
         if not self.variances.any():
             return f"{n} training rows, exactly as they are."
@@ -106,13 +95,6 @@ def cluster(
 
     Clusters of fewer than five distinct rows are shared out among the others; if all are that
     small, they become one.
-
-    Examples
-    --------
-    >>> rows = np.repeat([[0.0], [10.0]], 5, axis=0) + np.arange(10.0)[:, None] % 5
-    >>> found = cluster(rows, np.ones(10), 2, np.random.RandomState(0))
-    >>> sorted(found.centres.ravel().round(6).tolist()), found.variances.round(6).tolist()
-    ([2.0, 12.0], [2.0, 2.0])
     """
     if n_centres < 1:
         raise ValueError(f"centres must be at least 1; got {n_centres}.")
@@ -135,14 +117,6 @@ def cluster(
     centres = member @ rows
     variances = member @ np.mean((rows - centres[labels]) ** 2, axis=1)
     return Kernels(centres, mass / mass.sum(), variances)
-
-
-def share(
-    rows: FloatArray, weights: FloatArray, n_centres: int | None, rng: np.random.RandomState
-) -> Kernels:
-    """Return centres for rows: by default one for every ten distinct ones, but 500 at most."""
-    n_distinct = len(merge_repeats(rows, weights)[0])
-    return cluster(rows, weights, n_centres or min(500, max(1, n_distinct // 10)), rng)
 
 
 def sound_kernels(arrays: Arrays, n_features: int) -> tuple[Kernels, float]:
@@ -206,22 +180,20 @@ def kernels_from_dict(data: Any, d: int) -> Kernels:
     return Kernels(means, check_weights(weights), variances)
 
 
-@dataclass(frozen=True, eq=False)
 class PooledKernels:
     """The kernels of all sites in the columns of numbers, with `grids` of those that have few.
 
     means, deviations (k, d), weights (k,); grids[c] are the values of column c, or None.
     """
 
-    means: FloatArray
-    deviations: FloatArray
-    weights: FloatArray
-    grids: tuple[FloatArray | None, ...]
-
-    @property
-    def free(self) -> Any:
-        """Columns without a grid, (d,) bool."""
-        return np.array([grid is None for grid in self.grids], dtype=bool)
+    def __init__(
+        self,
+        means: FloatArray,
+        deviations: FloatArray,
+        weights: FloatArray,
+        grids: Sequence[FloatArray | None],
+    ):
+        self.means, self.deviations, self.weights, self.grids = means, deviations, weights, grids
 
     def sample(self, n: int, rng: np.random.RandomState) -> FloatArray:
         """Draw rows without gaps, (n, d)."""
@@ -234,26 +206,26 @@ class PooledKernels:
 
     def log_density(self, rows: FloatArray) -> FloatArray:
         """log K(x) over the columns that each row has, (n,)."""
-        size = max(1, CHUNK // len(self.weights))
+        free = np.array([grid is None for grid in self.grids], dtype=bool)
         tables = [None if g is None else self._log_masses(c, g) for c, g in enumerate(self.grids)]
-        parts = [self._log_density(rows[a : a + size], tables) for a in range(0, len(rows), size)]
-        return np.concatenate([*parts, np.empty(0)])
+        result = np.empty(len(rows))
+        for block in blocks(len(rows), size=max(1, CHUNK // len(self.weights))):
+            logs = np.log(self.weights) + self._log_normals(rows[block][:, free], free)
+            for c, (grid, table) in enumerate(zip(self.grids, tables, strict=True)):
+                if grid is not None and table is not None:
+                    x = rows[block, c]
+                    place = np.minimum(np.searchsorted(grid, x), len(grid) - 1)
+                    # The last two rows of the table: a number off the grid, and a gap.
+                    place = np.where(grid[place] == x, place, len(grid))
+                    place[np.isnan(x)] = len(grid) + 1
+                    logs += table[place]
+            result[block] = logsumexp(logs, axis=1)
+        return result
 
-    def _log_density(self, rows: FloatArray, tables: list[FloatArray | None]) -> FloatArray:
-        logs = np.log(self.weights) + self._log_normals(rows[:, self.free])
-        for c, (grid, table) in enumerate(zip(self.grids, tables, strict=True)):
-            if grid is not None and table is not None:
-                x = rows[:, c]
-                place = np.minimum(np.searchsorted(grid, x), len(grid) - 1)
-                # The last two rows of the table: a number off the grid, and a gap.
-                place = np.where(grid[place] == x, place, len(grid))
-                logs += table[np.where(np.isnan(x), len(grid) + 1, place)]
-        return np.asarray(logsumexp(logs, axis=1))
-
-    def _log_normals(self, x: FloatArray) -> FloatArray:
+    def _log_normals(self, x: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
         """Σ_c log N(x_c; m_jc, s_jc^2) over the columns that are there, as products, (n, k)."""
-        middle = self.weights @ self.means[:, self.free]
-        m, s = self.means[:, self.free] - middle, self.deviations[:, self.free]
+        middle = self.weights @ self.means[:, free]
+        m, s = self.means[:, free] - middle, self.deviations[:, free]
         there = (~np.isnan(x)).astype(np.float64)
         known = np.where(there > 0, x - middle, 0.0)
         constant = m**2 / s**2 + np.log(2 * np.pi * s**2)

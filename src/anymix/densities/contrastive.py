@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from anymix._arrays import FloatArray
-from anymix._parameters import check_parameters
-from anymix.densities._rules import CONTRASTIVE
+from anymix._parameters import Number, check_parameters, seed_rule
 from anymix.densities.boosted_trees import TREES, BoostedTrees, tree_arrays
 from anymix.densities.density import (
     Arrays,
@@ -34,30 +33,7 @@ from anymix.tables import Columns
 MOST_OFFSET = 60.0  # log of a ratio of two numbers of rows
 
 
-# Boosted trees tell 255 values of a column apart, and then split halfway between two of them.
-MOST_VALUES = 255
-
-
-def boosted_trees(n: int, words: NDArray[np.bool_]) -> HistGradientBoostingClassifier:
-    """Return trees for n rows against draws; `words` says which columns hold categories, (d,).
-
-    Few rows have small trees, so that these do not learn them by heart.
-
-    Examples
-    --------
-    >>> boosted_trees(120, np.array([False])).max_leaf_nodes
-    10
-    """
-    return HistGradientBoostingClassifier(
-        max_iter=50,
-        max_leaf_nodes=int(np.clip(n // 12, 8, 63)),
-        learning_rate=0.15,
-        l2_regularization=2.0,
-        min_samples_leaf=int(np.clip(n // 20, 5, 20)),
-        categorical_features=words if words.any() else None,
-        early_stopping=False,
-        random_state=0,
-    )
+MOST_VALUES = 255  # of a column that boosted trees tell apart, splitting halfway between two
 
 
 def on_public_grid(table: FloatArray, draws: FloatArray, words: NDArray[np.bool_]) -> FloatArray:
@@ -66,12 +42,6 @@ def on_public_grid(table: FloatArray, draws: FloatArray, words: NDArray[np.bool_
     Trees split halfway between two of them, so that no threshold is the value of a row, or tells
     one; and a row that was not moved falls on the same side.  A column of gaps becomes one of
     zeros, as trees must see some value.
-
-    Examples
-    --------
-    >>> table, draws = np.array([[0.4], [7.0], [np.nan]]), np.array([[0.0], [1.0]])
-    >>> on_public_grid(table, draws, np.array([False])).ravel().tolist()
-    [0.0, 1.0, nan]
     """
     moved = table.copy()
     for j in np.flatnonzero(~words):
@@ -149,7 +119,11 @@ class ContrastiveDensity(Travels, Density):
 
     kind = "contrastive"
 
-    _takes = CONTRASTIVE
+    _takes: ClassVar = {
+        "n_draws": Number(above=0),
+        "least_draws": Number(1, whole=True),
+        "random_state": seed_rule,
+    }
 
     def __init__(
         self,
@@ -205,12 +179,20 @@ class ContrastiveDensity(Travels, Density):
         n_draws = max(int(np.ceil(self.n_draws * len(rows))), self.least_draws)
         draws = self.columns_.encode(self.reference_.sample(n_draws, random_state=rng))
         self.offset_ = float(np.log(n_draws / len(rows)))
-        self._fit_model(rows, draws, sample_weight)
-        return self
-
-    def _fit_model(self, rows: FloatArray, draws: FloatArray, sample_weight: Any) -> None:
-        model = boosted_trees(len(rows), self.columns_.categorical)
-        if self.estimator is not None:
+        if self.estimator is None:
+            # Few rows have small trees, so that these do not learn them by heart.
+            words = self.columns_.categorical
+            model: Any = HistGradientBoostingClassifier(
+                max_iter=50,
+                max_leaf_nodes=int(np.clip(len(rows) // 12, 8, 63)),
+                learning_rate=0.15,
+                l2_regularization=2.0,
+                min_samples_leaf=int(np.clip(len(rows) // 20, 5, 20)),
+                categorical_features=words if words.any() else None,
+                early_stopping=False,
+                random_state=0,
+            )
+        else:
             model = clone(self.estimator)
         both = np.concatenate([rows, draws])
         _refuse_gaps(model, both)
@@ -226,13 +208,12 @@ class ContrastiveDensity(Travels, Density):
             weights = {f"{last}sample_weight": every}
         self.model_ = model.fit(both, labels, **weights)
         self.trees_ = BoostedTrees.of(model) if boosted else None
+        return self
 
     def score_samples(self, X: Any) -> FloatArray:
         """log D(x)/U(x) of each row, (n_samples,)."""
         check_is_fitted(self)
-        return self._scores(self._encoded(X))
-
-    def _scores(self, rows: FloatArray) -> FloatArray:
+        rows = self._encoded(X)
         if not len(rows):
             return np.empty(0)
         if self.trees_ is not None:
@@ -253,31 +234,29 @@ class ContrastiveDensity(Travels, Density):
                 f"the reference {type(U).__name__}",
                 "has no log_density, without which there is only a ratio; give a Reference",
             )
-        return np.asarray(self._scores(rows) + log_u(rows))
+        return np.asarray(self.score_samples(rows) + log_u(rows))
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> FloatArray:
         """Draw encoded rows, (n_samples, d): of many draws of U, by their ratio D(x)/U(x)."""
         check_is_fitted(self)
         rng = check_random_state(random_state)
-        most = max(1, CHUNK // PER_DRAW)
+        most = CHUNK // PER_DRAW
         sizes = [most] * (n_samples // most) + [n_samples % most] * (n_samples % most > 0)
-        parts = [self._resampled(size, rng) for size in sizes]
-        return np.concatenate([np.empty((0, self.n_features_in_)), *parts])
-
-    def _resampled(self, n: int, rng: np.random.RandomState) -> FloatArray:
-        n_draws = max(PER_DRAW * n, self.least_draws)
-        draws = self.columns_.encode(self.reference_.sample(n_draws, random_state=rng))
-        ratios = np.exp(self._scores(draws))
-        return np.asarray(draws[rng.choice(len(draws), n, p=ratios / ratios.sum())])
+        parts = [np.empty((0, self.n_features_in_))]
+        for n in sizes:
+            n_draws = max(PER_DRAW * n, self.least_draws)
+            draws = self.columns_.encode(self.reference_.sample(n_draws, random_state=rng))
+            ratios = np.exp(self.score_samples(draws))
+            parts.append(draws[rng.choice(len(draws), n, p=ratios / ratios.sum())])
+        return np.concatenate(parts)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the trees, the offset (1,) and the reference as bytes of JSON."""
         check_is_fitted(self)
-        self._check_packable()
-        assert self.trees_ is not None
+        trees = self._packable_trees()
         text = json.dumps(self.reference_.to_dict(), ensure_ascii=False).encode()
         return {
-            **{TREES + name: array for name, array in self.trees_.to_arrays().items()},
+            **{TREES + name: array for name, array in trees.to_arrays().items()},
             "offset": np.array([self.offset_]),
             "reference": np.frombuffer(text, dtype=np.uint8),
         }
@@ -314,13 +293,11 @@ class ContrastiveDensity(Travels, Density):
     def log_density_graph(self, graph: GraphBuilder) -> str:
         """Write log D(x)/U(x) of encoded rows into an ONNX graph, (n, 1)."""
         check_is_fitted(self)
-        self._check_packable()
-        assert self.trees_ is not None
-        raw = self.trees_.add_to(graph, graph.rows)
+        raw = self._packable_trees().add_to(graph, graph.rows)
         ends = (graph.constant(np.array(end)) for end in (-LARGEST_LOGIT, LARGEST_LOGIT))
         return graph.add("Add", graph.add("Clip", raw, *ends), graph.constant(self.offset_))
 
-    def _check_packable(self) -> None:
+    def _packable_trees(self) -> BoostedTrees:
         if self.trees_ is None:
             raise InputError(
                 f"a ContrastiveDensity with {type(self.model_).__name__}",
@@ -331,6 +308,7 @@ class ContrastiveDensity(Travels, Density):
                 f"a ContrastiveDensity with draws of {type(self.reference_).__name__}",
                 "cannot be packed; give it a Reference",
             )
+        return self.trees_
 
     def _encoded(self, X: Any) -> FloatArray:
         plain = hasattr(X, "columns") or hasattr(X, "toarray")

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 
-from anymix._arrays import FloatArray, n_rows
+from anymix._arrays import FloatArray, IntArray, n_rows
 
 RandomState = int | np.random.RandomState | None
 Arrays = Mapping[str, NDArray[Any]]
@@ -87,29 +87,13 @@ class GraphBuilder(Protocol):
 
 
 def refuse_unless(condition: Any, cause: str) -> None:
-    """Raise a ValueError with this cause, words that can follow the name of a file.
-
-    Examples
-    --------
-    >>> refuse_unless(2 < 1, "has no rows")
-    Traceback (most recent call last):
-    ...
-    ValueError: has no rows
-    """
+    """Raise a ValueError with this cause, words that can follow the name of a file."""
     if not condition:
         raise ValueError(cause)
 
 
 def check_cost(operations: int, what: str) -> None:
-    """Refuse a density, before it is built, that would take too long for each row.
-
-    Examples
-    --------
-    >>> check_cost(10**9, "6000000 kernels")
-    Traceback (most recent call last):
-    ...
-    ValueError: has 6000000 kernels, some 1e+09 operations for each row, where 5e+07 are allowed
-    """
+    """Refuse a density, before it is built, that would take too long for each row."""
     refuse_unless(
         operations <= MOST_OPERATIONS,
         f"has {what}, some {operations:.0e} operations for each row, where {MOST_OPERATIONS:.0e} "
@@ -118,16 +102,7 @@ def check_cost(operations: int, what: str) -> None:
 
 
 def check_arrays(arrays: Arrays, names: Collection[str], logs: Collection[str] = ()) -> None:
-    """Refuse arrays of other names, and floats that are not finite; log 0 is right among `logs`.
-
-    Examples
-    --------
-    >>> check_arrays({"a": np.array([-np.inf])}, {"a"}, logs={"a"})
-    >>> check_arrays({"a": np.array([-np.inf])}, {"a"})
-    Traceback (most recent call last):
-    ...
-    ValueError: has numbers in a that are not finite
-    """
+    """Refuse arrays of other names, and floats that are not finite; log 0 is right among `logs`."""
     refuse_unless(set(arrays) == set(names), f"must hold the arrays {sorted(names)}")
     for name, array in arrays.items():
         refuse_unless(array.dtype in TYPES, f"has {name} of type {array.dtype}")
@@ -138,15 +113,7 @@ def check_arrays(arrays: Arrays, names: Collection[str], logs: Collection[str] =
 
 
 def check_shapes(arrays: Arrays, **shapes: tuple[int, ...]) -> None:
-    """Refuse arrays that are not float64 of these shapes.
-
-    Examples
-    --------
-    >>> check_shapes({"a": np.zeros((2, 1))}, a=(2, 3))
-    Traceback (most recent call last):
-    ...
-    ValueError: has a of shape (2, 1), where (2, 3) is expected
-    """
+    """Refuse arrays that are not float64 of these shapes."""
     for name, shape in shapes.items():
         found = arrays[name]
         right = found.shape == shape and found.dtype == np.float64
@@ -157,11 +124,6 @@ def check_weights(weights: NDArray[Any]) -> FloatArray:
     """Refuse weights that are not positive or do not sum to 1; return them with the sum 1.
 
     Those that sum to 1 but for rounding stay as they are, to the last digit.
-
-    Examples
-    --------
-    >>> bool(check_weights(np.full(2, 0.5 + 1e-7)).sum() == 1)
-    True
     """
     sound = weights.ndim == 1 and weights.size and weights.dtype == np.float64
     total = weights.sum() if sound else 0.0
@@ -172,16 +134,17 @@ def check_weights(weights: NDArray[Any]) -> FloatArray:
     return weights if abs(total - 1) < ROUNDED else np.asarray(weights / total)
 
 
-def without_tiny(values: FloatArray, least: float | FloatArray = TINY) -> FloatArray:
-    """Return the numbers with 0 for those below `least`; the same array if there are none.
-
-    Examples
-    --------
-    >>> without_tiny(np.array([1.0, -1e-310, 0.0])).tolist()
-    [1.0, 0.0, 0.0]
-    """
-    tiny = (np.abs(values) < least) & (values != 0)
-    return np.where(tiny, 0.0, values) if tiny.any() else values
+def domain_codes(sample_domain: Any, n: int) -> IntArray:
+    """Return the domain of each of n rows as 0, 1, ...; one for all where none is given."""
+    if sample_domain is None:
+        return np.zeros(n, dtype=np.intp)
+    found = np.asarray(sample_domain)
+    if found.shape != (n,):
+        raise ValueError(
+            f"sample_domain has the shape {found.shape}; it must name the domain of each of {n} "
+            "rows."
+        )
+    return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.intp)
 
 
 class KnownDensity(Density):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,8 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from anymix._arrays import FloatArray
-from anymix._parameters import check_parameters
-from anymix.densities._rules import DOMAINS
+from anymix._parameters import Number, check_parameters
 from anymix.densities.boosted_trees import TREES
 from anymix.densities.density import (
     Arrays,
@@ -112,7 +111,11 @@ class DomainClassifier(Travels, BaseEstimator):
     kind = "domain_classifier"
     columns_: Columns | None = None
 
-    _takes = DOMAINS
+    _takes: ClassVar = {
+        "C": Number(above=0),
+        "max_iter": Number(1, whole=True),
+        "tol": Number(above=0),
+    }
 
     def __init__(
         self, estimator: Any = None, *, C: float = 1.0, max_iter: int = 1000, tol: float = 1e-5

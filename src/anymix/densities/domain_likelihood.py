@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import solve
@@ -36,11 +36,7 @@ def floored_responsibilities(
 
 
 def lowest_responsibility(table: FloatArray) -> float:
-    """Return the floor of these points: of several parts it is the least of theirs.
-
-    >>> lowest_responsibility(np.array([[0.0, -900.0], [-np.inf, 0.0]]))
-    -900.0
-    """
+    """Return the floor of these points: of several parts it is the least of theirs."""
     return floored_responsibilities(table)[1]
 
 
@@ -90,13 +86,6 @@ def newton(
 
     A step goes at most 95 % of the way to the boundary and is halved until the value falls as the
     slope promises; the end is a Newton decrement below tol.
-
-    Examples
-    --------
-    >>> def objective(theta):
-    ...     return penalty(theta, np.array([2.0, 1.0]), 1)
-    >>> newton(objective, np.array([9.0, 0.0]), 1, 1e-12, 50)[0].round(4)
-    array([2., 1.])
     """
     theta = start
     value, gradient, hessian = objective(theta)
@@ -147,12 +136,6 @@ def calibration_error(
 
     Points are put into bins of equal width by the responsibility of their likeliest source;
     error = Σ_bins |Σ_{i in bin} w_i (1[right] - confidence)| / Σ_i w_i.
-
-    Examples
-    --------
-    >>> log_r = np.log([[0.9, 0.9], [0.1, 0.1]])
-    >>> round(calibration_error(log_r, np.array([0, 1]), np.ones(2)), 4)
-    0.4
     """
     return float(np.abs(binned_gaps(log_r, sample_domain, weight, n_bins)).sum() / weight.sum())
 
@@ -197,17 +180,6 @@ def balanced_weights(
     return balanced
 
 
-class AllPoints(NamedTuple):
-    """What a part of the points must know of all: points and weights of each source, the floor.
-
-    counts and totals are (p,), of points with a positive weight.
-    """
-
-    counts: FloatArray
-    totals: FloatArray
-    floor: float
-
-
 class DomainSums(Protocol):
     """What a calibration asks of points, wherever they are."""
 
@@ -233,7 +205,9 @@ class DomainSums(Protocol):
 class DomainRows:
     """Points at hand: log-responsibilities, the source of each, weights; perhaps a part of all.
 
-    table (p, m) holds log-densities, domain (m,) sources 0..p-1, weight (m,) is positive.
+    table (p, m) holds log-densities, domain (m,) sources 0..p-1, weight (m,) is positive.  A part
+    is given `counts` and `totals` (p,) of the points and weights of each source in all parts, of
+    points with a positive weight, and the lowest `floor` of theirs.
     """
 
     def __init__(
@@ -242,13 +216,14 @@ class DomainRows:
         domain: IntArray,
         weight: FloatArray,
         doubt: float,
-        all_points: AllPoints | None = None,
+        all_points: Mapping[str, Any] | None = None,
     ):
-        counts, totals, floor = (None, None, None) if all_points is None else all_points
-        p = len(table)
+        p, whole = len(table), all_points or {}
+        counts = whole.get("counts")
         n = None if counts is None else float(counts.sum())
+        floor = float(whole["floor"]) if whole else None
         self.domain, self.n_sources, self.n_points = domain, p, len(domain)
-        self.weight = balanced_weights(domain, weight, p, totals, n)
+        self.weight = balanced_weights(domain, weight, p, whole.get("totals"), n)
         self.log_r, self.floor = floored_responsibilities(table, floor)
         # One-hot, but a share doubt / (n_k + doubt) is spread evenly over the sources: (p, m).
         share = doubt / ((np.bincount(domain, minlength=p) if counts is None else counts) + doubt)

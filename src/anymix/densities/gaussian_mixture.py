@@ -9,7 +9,7 @@ shape the covariances had in the fit, so they agree to the last digit.
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,8 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from anymix._arrays import FloatArray
-from anymix._parameters import check_parameters
-from anymix.densities._rules import MIXTURE
+from anymix._parameters import Number, Words, check_parameters, seed_rule
 from anymix.densities.bandwidth import merge_repeats, spread, spreads
 from anymix.densities.density import (
     LARGEST,
@@ -36,11 +35,10 @@ from anymix.densities.density import (
     check_shapes,
     check_weights,
     refuse_unless,
-    without_tiny,
 )
 
 CHUNK = 2**22  # numbers held at a time, 32 MB: rows times components, or times features
-UNCORRELATED = 1e-100  # a correlation that no digit can tell from 0
+UNCORRELATED = 1e-100
 DEVIATIONS = 10.0  # that the Gaussian of rows that were not seen is wide
 # Operations a row for each entry of a covariance, building it included, and for each component.
 PER_ENTRY, PER_COMPONENT = 4, 3000
@@ -97,7 +95,13 @@ class GaussianMixtureDensity(Travels, Density):
     """
 
     kind = "gaussian_mixture"
-    _takes = MIXTURE
+    _takes: ClassVar = {
+        "max_components": Number(1, whole=True),
+        "covariance_type": Words("full", "tied", "diag", "spherical"),
+        "regularisation": Number(0),
+        "background": Number(0),
+        "random_state": seed_rule,
+    }
 
     def __init__(
         self,
@@ -124,7 +128,21 @@ class GaussianMixtureDensity(Travels, Density):
             # One unit of variance for constant data: any floor is right there, and zero is not.
             scale = np.full(rows.shape[1], spread(rows, np.ones(len(rows))) or 1.0)
         most = min(self.max_components, len(merge_repeats(rows, np.ones(len(rows)))[0]))
-        tried = [self._fit_mixture(rows / scale, n + 1, rng) for n in range(most)]
+        tried = [
+            GaussianMixture(
+                n + 1,
+                covariance_type=self.covariance_type,
+                reg_covar=self.regularisation,
+                max_iter=500,
+                random_state=rng,
+            )
+            for n in range(most)
+        ]
+        with warnings.catch_warnings():
+            # Candidates that lose need not settle; the winner is asked afterwards.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            for mixture in tried:
+                mixture.fit(rows / scale)
         volume = 2 * len(rows) * np.log(scale).sum()
         self.bic_ = np.array([mixture.bic(rows / scale) + volume for mixture in tried])
         self.mixture_ = _in_units(tried[int(np.argmin(self.bic_))], scale)
@@ -138,21 +156,6 @@ class GaussianMixtureDensity(Travels, Density):
                 stacklevel=2,
             )
         return self
-
-    def _fit_mixture(
-        self, rows: FloatArray, n_components: int, rng: np.random.RandomState
-    ) -> GaussianMixture:
-        mixture = GaussianMixture(
-            n_components,
-            covariance_type=self.covariance_type,
-            reg_covar=self.regularisation,
-            max_iter=500,
-            random_state=rng,
-        )
-        with warnings.catch_warnings():
-            # Candidates that lose need not settle; the winner is asked afterwards.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return mixture.fit(rows)
 
     def _with_background(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Weights, means and covariances of the mixture and of the wide Gaussian."""
@@ -177,7 +180,10 @@ class GaussianMixtureDensity(Travels, Density):
         k, d = means.shape
         clean = covariances
         if covariances.ndim == 3:
-            clean = np.stack([_without_tiny(covariance) for covariance in covariances])
+            # Without correlations that no digit can tell from 0.
+            deviations = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0))
+            least = (UNCORRELATED * s[:, None] * s for s in deviations)
+            clean = np.stack(list(map(_without_tiny, covariances, least)))
             # A product of matrices would cost d times as much for nothing.
             if d > 1 and all(map(_is_diagonal, clean)):
                 clean = np.diagonal(clean, axis1=1, axis2=2)
@@ -227,10 +233,20 @@ class GaussianMixtureDensity(Travels, Density):
         check_shapes(arrays, means=(n, n_features), covariances=(n, n_features, n_features))
         cost = n * (PER_ENTRY * n_features**2 + PER_COMPONENT)
         check_cost(cost, f"{n} components in {n_features} dimensions")
-        _check_covariances(covariances)
+        to_factor = n_features**3 * sum(not _is_diagonal(covariance) for covariance in covariances)
+        refuse_unless(
+            to_factor <= MOST_TO_FACTOR,
+            f"has {n} covariances in {n_features} dimensions, some {to_factor:.0e} operations to "
+            f"build, where {MOST_TO_FACTOR:.0e} are allowed",
+        )
+        parts = [slice(a, a + BLOCK) for a in range(0, n_features, BLOCK)]
+        symmetric = (np.allclose(S[part], S[:, part].T) for S in covariances for part in parts)
+        refuse_unless(all(symmetric), "has covariances that are not symmetric")
+        variances = np.diagonal(covariances, axis1=1, axis2=2)
+        refuse_unless(variances.min() > TINY, "has covariances that are not positive definite")
         density = cls(n)
         density.n_features_in_, density.n_components_ = n_features, n
-        means = without_tiny(arrays["means"])
+        means = _without_tiny(arrays["means"])
         try:
             density._set_gaussians(weights, means, covariances)
         except LinAlgError as error:
@@ -300,31 +316,14 @@ def _factor(covariance: FloatArray) -> FloatArray:
     lower = cholesky(covariance, lower=True)
     identity = np.eye(len(covariance), order="F")
     factor = solve_triangular(lower, identity, lower=True, overwrite_b=True).T
-    return np.ascontiguousarray(without_tiny(factor))
+    return np.ascontiguousarray(_without_tiny(factor))
 
 
 def _is_diagonal(covariance: FloatArray) -> bool:
     return np.count_nonzero(covariance) == np.count_nonzero(np.diagonal(covariance))
 
 
-def _without_tiny(covariance: FloatArray) -> FloatArray:
-    """Return the covariance without correlations that no digit can tell from 0."""
-    if _is_diagonal(covariance):
-        return covariance
-    deviations = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    return without_tiny(covariance, UNCORRELATED * deviations[:, None] * deviations)
-
-
-def _check_covariances(covariances: FloatArray) -> None:
-    n, d, _ = covariances.shape
-    to_factor = d**3 * sum(not _is_diagonal(covariance) for covariance in covariances)
-    refuse_unless(
-        to_factor <= MOST_TO_FACTOR,
-        f"has {n} covariances in {d} dimensions, some {to_factor:.0e} operations to build, where "
-        f"{MOST_TO_FACTOR:.0e} are allowed",
-    )
-    blocks = [slice(a, a + BLOCK) for a in range(0, d, BLOCK)]
-    symmetric = (np.allclose(S[b], S[:, b].T) for S in covariances for b in blocks)
-    refuse_unless(all(symmetric), "has covariances that are not symmetric")
-    variances = np.diagonal(covariances, axis1=1, axis2=2)
-    refuse_unless(variances.min() > TINY, "has covariances that are not positive definite")
+def _without_tiny(values: FloatArray, least: float | FloatArray = TINY) -> FloatArray:
+    """Return the numbers with 0 for those below `least`; the same array if there are none."""
+    tiny = (np.abs(values) < least) & (values != 0)
+    return np.where(tiny, 0.0, values) if tiny.any() else values

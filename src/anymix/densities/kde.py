@@ -1,7 +1,7 @@
 """Gaussian kernel density estimates, and how they come to their bandwidth."""
 
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,8 +11,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from anymix._arrays import FloatArray, IntArray
-from anymix._parameters import check_parameters
-from anymix.densities._rules import KERNELS
+from anymix._parameters import Either, Number, Words, check_parameters, seed_rule
 from anymix.densities.bandwidth import (
     Scale,
     checked_scale,
@@ -32,7 +31,6 @@ from anymix.densities.centres import (
     MIN_ROWS,
     Kernels,
     cluster,
-    share,
     sound_kernels,
 )
 from anymix.densities.density import Arrays, Density, GraphBuilder, RandomState, Travels
@@ -182,7 +180,12 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
     scale_: FloatArray | None = None
     _least_distinct: int | None = None  # rows behind a centre; None if centres are all we have
 
-    _takes = KERNELS
+    _takes: ClassVar = {
+        "bandwidth": Either(Words("cv", "loo", "scott", "silverman"), Number(above=0)),
+        "n_folds": Number(2, whole=True),
+        "centres": Either(None, Number(1, whole=True)),
+        "random_state": seed_rule,
+    }
 
     def __init__(
         self,
@@ -338,7 +341,8 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
         if self.variances_.any():
             return self
         rows, weights, _ = self._of_scaled
-        shared = share(rows, weights, n_centres, np.random.RandomState(seed))
+        n_centres = n_centres or min(500, max(1, len(merge_repeats(rows, weights)[0]) // 10))
+        shared = cluster(rows, weights, n_centres, np.random.RandomState(seed))
         return self._of(shared, self.bandwidth_, self._least_distinct, self.scale_)
 
     def log_density_graph(self, graph: GraphBuilder) -> str:

@@ -91,60 +91,35 @@ class Marginal:
             n_gaps / total, tuple(atoms[0].tolist()), shares, n_body / total, quantiles, tail
         )
 
-    def points(self) -> tuple[FloatArray, FloatArray]:
-        """Return some values (a,) and their shares (a,), which stand for all but the gaps."""
-        q = np.array(self.quantiles)
-        middles = (q[1:] + q[:-1]) / 2
-        even = np.full(len(middles), self.body / max(1, len(middles)))
-        return np.append(self.values, middles), np.append(self.shares, even)
-
     def sample(self, n: int, rng: np.random.RandomState) -> FloatArray:
         """Draw values, NaN for gaps, (n,)."""
         choices = [np.nan, *self.values, np.inf]
         shares = np.array([self.gaps, *self.shares, self.body])
         drawn = np.take(choices, rng.choice(len(choices), n, p=shares / shares.sum()))
         spread = np.isinf(drawn)
-        drawn[spread] = self._from_body(int(spread.sum()), rng)
+        if spread.any():
+            u, q = rng.random_sample(int(spread.sum())), np.array(self.quantiles)
+            inner = np.interp(u, np.linspace(self.tail, 1 - self.tail, len(q)), q)
+            # u is even within a tail as well: its share of it gives an exponential distance, on
+            # average half of the last interval.
+            left, right = u < self.tail, u > 1 - self.tail
+            inner[left] += (q[1] - q[0]) / 2 * np.log((u[left] + 1e-300) / self.tail)
+            inner[right] -= (q[-1] - q[-2]) / 2 * np.log((1 - u[right]) / self.tail + 1e-300)
+            drawn[spread] = inner
         return drawn
 
-    def _from_body(self, n: int, rng: np.random.RandomState) -> FloatArray:
-        if not n:
-            return np.empty(0)
-        u, q = rng.random_sample(n), np.array(self.quantiles)
-        low, high = self._tail_scales()
-        inner = np.interp(u, np.linspace(self.tail, 1 - self.tail, len(q)), q)
-        # u is even within a tail as well: its share of the tail gives an exponential distance.
-        left, right = u < self.tail, u > 1 - self.tail
-        inner[left] += low * np.log((u[left] + 1e-300) / self.tail)
-        inner[right] -= high * np.log((1 - u[right]) / self.tail + 1e-300)
-        return np.asarray(inner)
-
-    def _tail_scales(self) -> tuple[float, float]:
-        """Mean distance beyond each end: half of the last interval."""
-        q = self.quantiles
-        return (q[1] - q[0]) / 2, (q[-1] - q[-2]) / 2
-
-    def body_density(self, x: FloatArray) -> FloatArray:
-        """body · f(x) of the part between and beyond the quantiles, (n,)."""
-        if not self.body:
-            return np.zeros(len(x))
-        q = np.array(self.quantiles)
-        low, high = self._tail_scales()
-        heights = (1 - 2 * self.tail) / (len(q) - 1) / np.diff(q)
-        at = np.clip(np.searchsorted(q, x, side="right") - 1, 0, len(q) - 2)
-        inner = heights[at]
-        left = self.tail / low * np.exp(np.minimum(x - q[0], 0) / low)
-        right = self.tail / high * np.exp(np.minimum(q[-1] - x, 0) / high)
-        return np.asarray(self.body * np.where(x < q[0], left, np.where(x > q[-1], right, inner)))
-
     def log_body_density(self, x: FloatArray) -> FloatArray:
-        """Logarithm of `body_density`, right far beyond the ends too, (n,)."""
+        """log (body · f(x)) of the part between and beyond the quantiles, (n,)."""
         if not self.body:
             return np.full(len(x), -np.inf)
-        (low, high), q = self._tail_scales(), self.quantiles
-        inside = np.clip(x, q[0] - 9 * low, q[-1] + 9 * high)
-        beyond = np.minimum(x - inside, 0) / low - np.maximum(x - inside, 0) / high
-        return np.asarray(np.log(self.body_density(inside)) + beyond)
+        q = np.array(self.quantiles)
+        low, high = (q[1] - q[0]) / 2, (q[-1] - q[-2]) / 2
+        heights = (1 - 2 * self.tail) / (len(q) - 1) / np.diff(q)
+        at = np.clip(np.searchsorted(q, x, side="right") - 1, 0, len(q) - 2)
+        left = np.log(self.tail / low) + (x - q[0]) / low
+        right = np.log(self.tail / high) + (q[-1] - x) / high
+        inside = np.where(x < q[0], left, np.where(x > q[-1], right, np.log(heights[at])))
+        return np.asarray(np.log(self.body) + inside)
 
     def recoded(self, codes: Sequence[int]) -> Marginal:
         """Return the marginal with other codes of its categories; code i becomes codes[i] >= 0.
@@ -175,11 +150,24 @@ class Marginal:
         values, shares = (_numbers(data.get(k, []), MOST_VALUES) for k in ("values", "shares"))
         quantiles = _numbers(data.get("quantiles", []), MOST_QUANTILES)
         gaps, body, tail = (_numbers([data.get(k, 0.0)], 1)[0] for k in ("gaps", "body", "tail"))
-        _check(values, shares, quantiles, (gaps, body, tail))
+        refuse_unless(len(values) == len(shares), "has a column with a value but no share of it")
+        refuse_unless(min(*shares, gaps, body, 1.0) >= 0, "has a column with a share below 0")
+        total = gaps + body + sum(shares)
+        refuse_unless(abs(total - 1) < 1e-6, "has a column whose shares do not sum to 1")
+        rising = np.all(np.diff(values) > 0) and np.all(np.diff(quantiles) > 0)
+        refuse_unless(rising, "has a column whose values or quantiles do not rise")
+        if body:
+            refuse_unless(len(quantiles) >= 2, "has a column of fewer than 2 quantiles")
+            refuse_unless(
+                0 < tail <= 0.25, "has a column whose tail is not above 0 and at most 1/4"
+            )
+            # Heights are finite, and a step of the last digit is no interval.
+            width, size = np.diff(quantiles).min(), np.abs(quantiles).max()
+            distinct = width > 1e-14 * size and width > 1e-100
+            refuse_unless(distinct, "has quantiles that hardly differ")
         if n_categories is not None:
             sound = not body and all(v.is_integer() and 0 <= v < n_categories for v in values)
             refuse_unless(sound, "has a category that its column does not list")
-        total = gaps + body + sum(shares)
         if abs(total - 1) > ROUNDED:
             gaps, body, shares = gaps / total, body / total, tuple(s / total for s in shares)
         return cls(gaps, values, shares, body, quantiles, tail)
@@ -223,27 +211,6 @@ def _numbers(given: Any, most: int) -> tuple[float, ...]:
     return tuple(float(number) for number in given)
 
 
-def _check(
-    values: tuple[float, ...],
-    shares: tuple[float, ...],
-    quantiles: tuple[float, ...],
-    rest: tuple[float, float, float],
-) -> None:
-    gaps, body, tail = rest
-    refuse_unless(len(values) == len(shares), "has a column with a value but no share of it")
-    refuse_unless(min(*shares, gaps, body, 1.0) >= 0, "has a column with a share below 0")
-    total = gaps + body + sum(shares)
-    refuse_unless(abs(total - 1) < 1e-6, "has a column whose shares do not sum to 1")
-    rising = np.all(np.diff(values) > 0) and np.all(np.diff(quantiles) > 0)
-    refuse_unless(rising, "has a column whose values or quantiles do not rise")
-    if body:
-        refuse_unless(len(quantiles) >= 2, "has a column of fewer than 2 quantiles")
-        refuse_unless(0 < tail <= 0.25, "has a column whose tail is not above 0 and at most 1/4")
-        # Heights are finite, and a step of the last digit is no interval.
-        width, size = np.diff(quantiles).min(), np.abs(quantiles).max()
-        refuse_unless(width > 1e-14 * size and width > 1e-100, "has quantiles that hardly differ")
-
-
 # In place of zero, for what was never seen: novelty compares logarithms.
 LEAST_SHARE = 1e-9
 
@@ -251,14 +218,7 @@ LEAST_SHARE = 1e-9
 def pooled_sample(
     parts: Sequence[Marginal], weights: FloatArray, n: int, rng: np.random.RandomState
 ) -> FloatArray:
-    """Draw from Σ_s w_s M_s, (n,).
-
-    Examples
-    --------
-    >>> parts = [Marginal(values=(1.0,), shares=(1.0,)), Marginal(gaps=1.0)]
-    >>> pooled_sample(parts, np.array([0.5, 0.5]), 4, np.random.RandomState(0)).tolist()
-    [nan, nan, nan, nan]
-    """
+    """Draw from Σ_s w_s M_s, (n,)."""
     chosen = rng.choice(len(parts), n, p=weights)
     drawn = np.empty(n)
     for s, part in enumerate(parts):
@@ -271,12 +231,6 @@ def pooled_log_density(parts: Sequence[Marginal], weights: FloatArray, x: FloatA
     """Logarithm of Σ_s w_s M_s(x), (n,): shares of gaps and atoms, a density elsewhere.
 
     What no part has ever seen counts with the share 1e-9 in place of none.
-
-    Examples
-    --------
-    >>> part = Marginal(gaps=0.25, values=(1.0,), shares=(0.75,))
-    >>> np.exp(pooled_log_density([part], np.ones(1), np.array([1.0, np.nan]))).round(2).tolist()
-    [0.75, 0.25]
     """
     missing = np.isnan(x)
     at = np.where(missing, 0.0, x)
@@ -287,7 +241,7 @@ def pooled_log_density(parts: Sequence[Marginal], weights: FloatArray, x: FloatA
         logs = [np.log(w) + m.log_body_density(at) for w, m in zip(weights, parts, strict=True)]
         spread = np.logaddexp.reduce(logs, axis=0)
         atoms = np.log(np.append(shares, 0.0))[place]
-        gap = np.log(gap_share(parts, weights))
+        gap = np.log(weights @ [part.gaps for part in parts])
     found = np.where(missing, gap, np.where(met, atoms, spread))
     # A body says itself how unlikely a far number is.
     unseen = missing | met | (not any(part.body for part in parts))
@@ -302,26 +256,18 @@ def atoms_of(parts: Sequence[Marginal], weights: FloatArray) -> tuple[FloatArray
     return distinct, np.asarray(np.bincount(place, shares, minlength=len(distinct)), dtype=float)
 
 
-def gap_share(parts: Sequence[Marginal], weights: FloatArray) -> float:
-    """Σ_s w_s gaps_s."""
-    return float(weights @ np.array([part.gaps for part in parts]))
-
-
 def centre_and_scale(parts: Sequence[Marginal], weights: FloatArray) -> tuple[float, float]:
     """Median and standard deviation of the numbers; 0 and 1 where there are none.
 
     A column of one number has the scale 1.
-
-    Examples
-    --------
-    >>> part = Marginal(values=(1.0, 3.0, 5.0), shares=(0.25, 0.5, 0.25))
-    >>> median, scale = centre_and_scale([part], np.ones(1))
-    >>> median, round(scale, 3)
-    (3.0, 1.414)
     """
-    points = [part.points() for part in parts]
-    values = np.concatenate([v for v, _ in points])
-    shares = np.concatenate([w * s for w, (_, s) in zip(weights, points, strict=True)])
+    every: list[tuple[FloatArray, FloatArray]] = []
+    for weight, part in zip(weights, parts, strict=True):
+        q = np.array(part.quantiles)
+        middles = (q[1:] + q[:-1]) / 2  # each stands for as much of the body
+        even = np.full(len(middles), part.body / max(1, len(middles)))
+        every.append((np.append(part.values, middles), weight * np.append(part.shares, even)))
+    values, shares = map(np.concatenate, zip(*every, strict=True))
     if not shares.sum() > 0:
         return 0.0, 1.0
     order, shares = np.argsort(values, kind="stable"), shares / shares.sum()

@@ -16,13 +16,11 @@ from sklearn.utils import check_random_state
 
 from anymix._arrays import FloatArray, n_rows
 from anymix.densities.centres import PooledKernels
-from anymix.densities.density import RandomState, check_cost, refuse_unless
+from anymix.densities.density import RandomState, check_cost, domain_codes, refuse_unless
 from anymix.densities.marginals import (
     LEAST_SHARE,
     Marginal,
     atoms_of,
-    centre_and_scale,
-    gap_share,
     pooled_log_density,
     pooled_sample,
 )
@@ -32,7 +30,7 @@ from anymix.densities.site_summary import (
     agreed_columns,
     all_told,
     check_kind,
-    domain_codes,
+    standard,
 )
 from anymix.exceptions import InputError
 from anymix.tables import Columns
@@ -135,7 +133,19 @@ class Reference:
         The sites must agree in the names, the order and the kinds of their columns.  Words are
         those of any site.
         """
-        kind = _agreed_kind(summaries, kind)
+        if not summaries:
+            raise ValueError("A reference needs the summary of at least one site; got none.")
+        names = [summary.name for summary in summaries]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"the site {twice!r}", "has two summaries; use the newer one")
+        without = next((s.name for s in summaries if s.centres is None), None)
+        kind = kind or ("marginals" if without is not None else "both")
+        check_kind(kind)
+        if kind != "marginals" and without is not None:
+            raise InputError(
+                f"the summary of {without!r}", f"has no centres; make it with kind={kind!r}"
+            )
         columns = agreed_columns(summaries)
         return cls(kind, tuple(summary.recoded(columns) for summary in summaries))
 
@@ -150,28 +160,13 @@ class Reference:
         rows = np.array([summary.n_rows for summary in self.summaries], dtype=np.float64)
         return np.asarray(rows / rows.sum())
 
-    @cached_property
-    def _standard(self) -> tuple[FloatArray, FloatArray]:
-        words = self.columns.categorical
-        found = [
-            (0.0, 1.0) if words[j] else centre_and_scale(self._column(j), self.weights)
-            for j in range(len(words))
-        ]
-        medians, scales = np.array(found).T
-        return medians, scales
-
-    @property
-    def medians(self) -> FloatArray:
-        """Median of each column of numbers, 0 for words, (d,)."""
-        return self._standard[0]
-
-    @property
-    def scales(self) -> FloatArray:
-        """Standard deviation of each column of numbers, 1 for words and constants, (d,)."""
-        return self._standard[1]
-
     def _column(self, j: int) -> list[Marginal]:
         return [summary.marginals[j] for summary in self.summaries]
+
+    def _gaps(self, columns: Sequence[int]) -> FloatArray:
+        """Share of gaps in these columns."""
+        gaps = [[s.marginals[j].gaps for j in columns] for s in self.summaries]
+        return np.asarray(self.weights @ np.array(gaps))
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> FloatArray:
         """Draw encoded rows, NaN for gaps, in random order, (n, d)."""
@@ -197,8 +192,7 @@ class Reference:
         drawn = self._sample_columns(n, np.flatnonzero(self.columns.categorical).tolist(), rng)
         if numbers:
             rows = self._kernels.sample(n, rng)
-            gaps = [gap_share(self._column(j), self.weights) for j in numbers]
-            rows[rng.random_sample(rows.shape) < gaps] = np.nan
+            rows[rng.random_sample(rows.shape) < self._gaps(numbers)] = np.nan
             drawn[:, numbers] = rows
         return drawn
 
@@ -227,7 +221,7 @@ class Reference:
         numbers = np.flatnonzero(~words).tolist()
         if not numbers:
             return logs
-        gaps = np.array([gap_share(self._column(j), self.weights) for j in numbers])
+        gaps = self._gaps(numbers)
         with np.errstate(divide="ignore"):
             found = np.where(np.isnan(rows[:, numbers]), np.log(gaps), np.log1p(-gaps))
         logs += np.maximum(found, np.log(LEAST_SHARE)).sum(axis=1)
@@ -237,24 +231,24 @@ class Reference:
     def _kernels(self) -> PooledKernels:
         """Kernels of all sites; a column that is empty at a site is as wide as that of all."""
         numbers = np.flatnonzero(~self.columns.categorical).tolist()
-        grids = tuple(self._grid(j) for j in numbers)
+        grids: list[FloatArray | None] = []
+        for parts in map(self._column, numbers):
+            # The numbers of a column that has few alone.
+            values = atoms_of(parts, self.weights)[0]
+            grids.append(None if any(p.body for p in parts) or not values.size else values)
+        medians, common = standard(self.summaries, self.weights)
         means, deviations, weights = [], [], []
         for share, summary in zip(self.weights, self.summaries, strict=True):
             assert summary.centres is not None
             centres, own_weights, variances = summary.centres
             empty = np.array([summary.marginals[j].gaps == 1 for j in numbers])
-            scales = np.where(empty, self.scales[numbers], summary.standard()[1][numbers])
-            means.append(np.where(empty, self.medians[numbers], centres))
+            own = standard([summary], np.ones(1))[1]
+            scales = np.where(empty, common[numbers], own[numbers])
+            means.append(np.where(empty, medians[numbers], centres))
             deviations.append(np.sqrt(variances)[:, None] * scales)
             weights.append(share * own_weights)
         joined, deviation, weight = map(np.concatenate, (means, deviations, weights))
         return PooledKernels(joined, deviation, weight / weight.sum(), grids)
-
-    def _grid(self, j: int) -> FloatArray | None:
-        """Return the numbers of a column that has few alone."""
-        parts = self._column(j)
-        values = atoms_of(parts, self.weights)[0]
-        return None if any(part.body for part in parts) or not values.size else values
 
     def reveals(self) -> str:
         """Say what it tells about the rows of each site."""
@@ -274,31 +268,9 @@ class Reference:
         few = isinstance(given, list) and 0 < len(given) <= MOST_SITES
         refuse_unless(few, f"must have 1 to {MOST_SITES} summaries")
         summaries = [Summary.from_dict(one) for one in given]
-        _check_kernels(summaries)
+        n = sum(len(s.centres.weights) for s in summaries if s.centres is not None)
+        check_cost(n * (2 * len(summaries[0].columns) + 1000), f"{n} centres")
         found = cls.from_summaries(summaries, data["kind"])
         aligned = all(s.columns == found.columns for s in summaries)
         refuse_unless(aligned, "has summaries that do not list the same words")
         return cls(data["kind"], tuple(summaries))
-
-
-def _check_kernels(summaries: Sequence[Summary]) -> None:
-    n = sum(len(s.centres.weights) for s in summaries if s.centres is not None)
-    check_cost(n * (2 * len(summaries[0].columns) + 1000), f"{n} centres")
-
-
-def _agreed_kind(summaries: Sequence[Summary], kind: str | None) -> str:
-    """Return the kind of reference that these summaries allow, or say which of them does not."""
-    if not summaries:
-        raise ValueError("A reference needs the summary of at least one site; got none.")
-    names = [summary.name for summary in summaries]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"the site {twice!r}", "has two summaries; use the newer one")
-    without = next((s.name for s in summaries if s.centres is None), None)
-    kind = kind or ("marginals" if without is not None else "both")
-    check_kind(kind)
-    if kind != "marginals" and without is not None:
-        raise InputError(
-            f"the summary of {without!r}", f"has no centres; make it with kind={kind!r}"
-        )
-    return kind

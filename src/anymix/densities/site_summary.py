@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from anymix._arrays import FloatArray, IntArray, n_rows
+from anymix._arrays import FloatArray, n_rows
 from anymix.densities.centres import (
     Kernels,
     cluster_columns,
@@ -125,24 +125,21 @@ class Summary:
             else Marginal.of_codes(values, len(column.categories), min_count)
             for column, values in zip(columns, encoded.T, strict=True)
         )
-        summary = cls(str(name), len(encoded), min_count, columns, marginals)._without_rare_words()
+        common = tuple(
+            column
+            if column.categories is None
+            else Column(column.name, tuple(column.categories[int(i)] for i in marginal.values))
+            for column, marginal in zip(columns, marginals, strict=True)
+        )
+        summary = cls(str(name), len(encoded), min_count, columns, marginals)
+        summary = summary.recoded(Columns(common))
         if kind == "marginals":
             return summary
         return summary.with_centres([encoded], check_random_state(random_state))
 
-    def _without_rare_words(self) -> Summary:
-        """Return the summary without the words of which too few rows are here."""
-        kept = tuple(
-            column
-            if column.categories is None
-            else Column(column.name, tuple(column.categories[int(i)] for i in marginal.values))
-            for column, marginal in zip(self.columns, self.marginals, strict=True)
-        )
-        return self.recoded(Columns(kept))
-
     def with_centres(self, groups: Sequence[FloatArray], rng: np.random.RandomState) -> Summary:
         """Return the summary with centres of encoded rows, found for each group on its own."""
-        medians, scales = self.standard()
+        medians, scales = standard([self], np.ones(1))
         numbers = ~self.columns.categorical
         total, parts = sum(len(rows) for rows in groups), []
         for rows in groups:
@@ -150,28 +147,9 @@ class Summary:
             parts.append(kernels._replace(weights=len(rows) / total * kernels.weights))
         return replace(self, centres=Kernels(*map(np.concatenate, zip(*parts, strict=True))))
 
-    def standard(self) -> tuple[FloatArray, FloatArray]:
-        """Median and scale of each column, (d,) twice; 0 and 1 for words."""
-        found = [
-            (0.0, 1.0) if column.categories is not None else centre_and_scale([m], np.ones(1))
-            for column, m in zip(self.columns, self.marginals, strict=True)
-        ]
-        medians, scales = np.array(found).reshape(-1, 2).T
-        return medians, scales
-
     def reveals(self) -> str:
         """Say in one sentence what it tells about the rows."""
         return all_told([self])
-
-    def _told(self) -> str:
-        words = sum(len(c.categories or ()) for c in self.columns)
-        few = min(self.min_count, self.n_rows)
-        centres = "" if self.centres is None else f" {len(self.centres.weights)} means of rows;"
-        return (
-            f"names of {len(self.columns)} columns, shares of gaps, of {words} words and of the "
-            f"numbers that {few} rows or more have, quantiles that are means of {few} "
-            f"values;{centres} no value of fewer rows."
-        )
 
     def recoded(self, columns: Columns) -> Summary:
         """Return the summary with the words of these columns; words that they lack are gaps."""
@@ -248,22 +226,29 @@ def _columns(data: Any) -> Columns:
     return Columns.from_dict(data)
 
 
-def domain_codes(sample_domain: Any, n: int) -> IntArray:
-    """Return the domain of each of n rows as 0, 1, ...; one for all where none is given."""
-    if sample_domain is None:
-        return np.zeros(n, dtype=np.intp)
-    found = np.asarray(sample_domain)
-    if found.shape != (n,):
-        raise ValueError(f"sample_domain must name the domain of each of {n} rows.")
-    return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.intp)
+def standard(summaries: Sequence[Summary], weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Median and scale of each column of weighted sites, (d,) twice; 0 and 1 for words."""
+    found = [
+        (0.0, 1.0) if word else centre_and_scale([s.marginals[j] for s in summaries], weights)
+        for j, word in enumerate(summaries[0].columns.categorical)
+    ]
+    medians, scales = np.array(found).reshape(-1, 2).T
+    return medians, scales
 
 
 def all_told(summaries: Sequence[Summary]) -> str:
     """Say what summaries tell of the rows of each site; what several tell alike is said once."""
     told: dict[str, list[str]] = {}
     for one in summaries:
-        whose = f"{one.n_rows} rows of {visible(one.name)!r}"
-        told.setdefault(one._told(), []).append(whose)
+        words = sum(len(c.categories or ()) for c in one.columns)
+        few = min(one.min_count, one.n_rows)
+        centres = "" if one.centres is None else f" {len(one.centres.weights)} means of rows;"
+        what = (
+            f"names of {len(one.columns)} columns, shares of gaps, of {words} words and of the "
+            f"numbers that {few} rows or more have, quantiles that are means of {few} "
+            f"values;{centres} no value of fewer rows."
+        )
+        told.setdefault(what, []).append(f"{one.n_rows} rows of {visible(one.name)!r}")
     return " ".join(f"Of {', '.join(whose)}: {what}" for what, whose in told.items())
 
 
@@ -274,7 +259,21 @@ def agreed_columns(summaries: Sequence[Summary]) -> Columns:
     """
     first, found = summaries[0], []
     for other in summaries[1:]:
-        _check_names(first, other)
+        ours, theirs = first.columns.names, other.columns.names
+        missing = [name for name in ours if name not in theirs]
+        extra = [name for name in theirs if name not in ours]
+        if missing or extra:
+            has, lacks = (first, other) if missing else (other, first)
+            raise InputError(
+                f"the summary of {lacks.name!r}",
+                f"has no column {(missing or extra)[0]!r}, which {has.name!r} has; all must agree",
+            )
+        if ours != theirs:
+            wrong = next(b for a, b in zip(ours, theirs, strict=True) if a != b)
+            raise InputError(
+                f"the summary of {other.name!r}",
+                f"has the column {wrong!r} in another place than {first.name!r}; use one order",
+            )
     for j, name in enumerate(first.columns.names):
         told = [s for s in summaries if s.marginals[j].gaps < 1] or summaries
         kinds = [s.columns.columns[j].kind for s in told]
@@ -288,24 +287,6 @@ def agreed_columns(summaries: Sequence[Summary]) -> Columns:
         words = None if "category" not in kinds else _words(told, j)
         found.append(Column(name, words))
     return Columns(tuple(found))
-
-
-def _check_names(first: Summary, other: Summary) -> None:
-    ours, theirs = first.columns.names, other.columns.names
-    missing = [name for name in ours if name not in theirs]
-    extra = [name for name in theirs if name not in ours]
-    if missing or extra:
-        has, lacks = (first, other) if missing else (other, first)
-        raise InputError(
-            f"the summary of {lacks.name!r}",
-            f"has no column {(missing or extra)[0]!r}, which {has.name!r} has; all must agree",
-        )
-    if ours != theirs:
-        wrong = next(b for a, b in zip(ours, theirs, strict=True) if a != b)
-        raise InputError(
-            f"the summary of {other.name!r}",
-            f"has the column {wrong!r} in another place than {first.name!r}; use one order",
-        )
 
 
 def _words(told: Sequence[Summary], j: int) -> tuple[str, ...]:

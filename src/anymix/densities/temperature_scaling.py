@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray, source_numbers
-from anymix._parameters import check_parameters
-from anymix.densities._rules import TEMPERATURES
+from anymix._parameters import Number, Words, check_parameters
 from anymix.densities.domain_likelihood import CalibrationReport as CalibrationReport
 from anymix.densities.domain_likelihood import (
     DomainRows,
@@ -89,7 +88,13 @@ class TemperatureScaling(BaseEstimator):
     """
 
     KINDS: ClassVar = ("own", "shared")
-    _takes = TEMPERATURES
+    _takes: ClassVar = {
+        "temperature": Words("own", "shared"),
+        "prior": Number(above=0),  # else separable points would send a temperature to 0
+        "doubt": Number(0),
+        "max_iter": Number(1, whole=True),
+        "tol": Number(above=0),
+    }
 
     def __init__(
         self,
@@ -141,25 +146,21 @@ class TemperatureScaling(BaseEstimator):
     def fit_sums(self, points: DomainSums) -> Self:
         """Fit by sums over points that may be anywhere."""
         check_parameters(self)
-        scale, self.offset_, self.n_iter_ = self._solve(points)
-        self.floor_, self.temperature_ = points.floor, 1.0 / scale
+        # The common temperature from the identity, then each source's own from the common one.
+        p, self.n_iter_ = points.n_sources, 0
+        theta = np.concatenate([[1.0], np.zeros(p)])
+        for n_scales in (1,) if self.temperature == "shared" else (1, p):
+            theta = np.concatenate([np.broadcast_to(theta[0], n_scales), theta[-p:]])
+            tol, objective = self.tol * points.n_points, self._objective(points, theta)
+            theta, taken = newton(objective, theta, n_scales, tol, self.max_iter)
+            self.n_iter_ += taken
+        self.offset_, self.floor_ = theta[-p:], points.floor
+        self.temperature_ = 1.0 / np.broadcast_to(theta[:-p], p)
         tally = points.tally(self.temperature_, self.offset_)
         (loss, *gaps), (loss_after, *gaps_after) = np.split(tally[1:] / tally[0], 2)
         errors = float(np.abs(gaps).sum()), float(np.abs(gaps_after).sum())
         self.report_ = CalibrationReport(points.n_points, float(loss), float(loss_after), *errors)
         return self
-
-    def _solve(self, points: DomainSums) -> tuple[FloatArray, FloatArray, int]:
-        """Fit the common temperature from the identity, then each source's own from the common."""
-        p = points.n_sources
-        centre, n_iter = np.concatenate([[1.0], np.zeros(p)]), 0
-        for n_scales in (1,) if self.temperature == "shared" else (1, p):
-            centre = np.concatenate([np.broadcast_to(centre[0], n_scales), centre[-p:]])
-            objective = self._objective(points, centre)
-            tol = self.tol * points.n_points
-            centre, taken = newton(objective, centre, n_scales, tol, self.max_iter)
-            n_iter += taken
-        return np.broadcast_to(centre[:-p], p).copy(), centre[-p:], n_iter
 
     def _objective(self, points: DomainSums, centre: FloatArray) -> Objective:
         """Add the penalty to the likelihood, with the scales tied where there is only one."""

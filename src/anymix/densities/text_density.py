@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,11 +11,11 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from anymix._arrays import FloatArray, IntArray
-from anymix._parameters import check_parameters
-from anymix.densities._rules import VOCABULARY
+from anymix._arrays import FloatArray
+from anymix._parameters import Number, Words, check_parameters
 from anymix.densities.bigram import BigramModel
 from anymix.densities.bigram_formats import LONGEST_WORD, MOST_WORDS
+from anymix.densities.density import domain_codes
 from anymix.densities.tokens import (
     MIN_DOCUMENTS,
     WORD,
@@ -83,7 +83,11 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
 
     vocabulary_: list[str]
 
-    _takes = VOCABULARY
+    _takes: ClassVar = {
+        "output": Words("counts", "tokens"),
+        "words": Words("every", "any"),
+        "min_count": Number(1, whole=True),
+    }
 
     def __init__(
         self,
@@ -181,27 +185,14 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
 def count_words(
     documents: Sequence[Sequence[str]], sample_domain: ArrayLike | None = None
 ) -> list[Counter[str]]:
-    """Count the words of each domain's documents, which are lists of tokens.
-
-    Examples
-    --------
-    >>> count_words([["a", "b"], ["a"], ["a"]], ["x", "y", "x"])
-    [Counter({'a': 2, 'b': 1}), Counter({'a': 1})]
-    """
-    domain = _domains(sample_domain, len(documents))
+    """Count the words of each domain's documents, which are lists of tokens."""
+    domain = domain_codes(sample_domain, len(documents))
     parts = (np.flatnonzero(domain == k).tolist() for k in range(domain.max(initial=0) + 1))
     return [Counter(chain.from_iterable(documents[i] for i in rows)) for rows in parts]
 
 
 def shared_words(counts: Sequence[Mapping[str, int]], min_count: int, words: str) -> list[str]:
-    """Return the words that every domain, or all together ("any"), has `min_count` times, sorted.
-
-    Examples
-    --------
-    >>> counts = [{"good": 3, "book": 2}, {"good": 1, "pan": 1, "book": 1}]
-    >>> shared_words(counts, 1, "every"), shared_words(counts, 3, "any")
-    (['book', 'good'], ['book', 'good'])
-    """
+    """Return the words that every domain, or all together ("any"), has `min_count` times."""
     if words == "any":
         total = Counter[str]()
         for one in counts:
@@ -230,19 +221,6 @@ def _check_counts(counts: Any, find: Any, where: str) -> None:
                 f"{where} has {word!r:.50}: {n!r:.50}, which is no word of this token_pattern with "
                 "its count; make them with word_counts of the same SharedVocabulary"
             )
-
-
-def _domains(sample_domain: ArrayLike | None, n_documents: int) -> IntArray:
-    """Return the domains as 0 .. p-1."""
-    if sample_domain is None:
-        return np.zeros(n_documents, dtype=np.int64)
-    domain = np.asarray(sample_domain)
-    if domain.shape != (n_documents,):
-        raise ValueError(
-            f"sample_domain has the shape {domain.shape}; it needs one entry for each of the "
-            f"{n_documents} documents"
-        )
-    return np.unique(domain, return_inverse=True)[1]
 
 
 class TextDensity(BigramModel):

@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
 from anymix.core import Moments, Pool, Problem, RowLosses, SourceSample, TheoremSums, get_loss
-from anymix.densities import AllPoints, DomainRows, lowest_responsibility
+from anymix.densities import DomainRows, lowest_responsibility
 from anymix.exceptions import InputError
 from anymix.sources.consultation import consulting_of, crossed, learn_pools
 from anymix.sources.cross_fitting import (
@@ -315,9 +315,8 @@ def _domain_rows(block: Block, arrays: Arrays) -> DomainRows | None:
         tables = _calibration_rows(block, arrays)
         if not tables.n_points:
             return None
-        whole = AllPoints(arrays["counts"], arrays["totals"], float(arrays["floor"]))
         table = np.asarray(tables.log_masses, dtype=float)
-        return DomainRows(table, tables.domain, tables.weights, float(arrays["doubt"]), whole)
+        return DomainRows(table, tables.domain, tables.weights, float(arrays["doubt"]), arrays)
 
     told = {n: a for n, a in arrays.items() if n not in ("temperature", "offset")}
     rows: DomainRows | None = block.keep(("domains", _key_of({}, told)), made)
