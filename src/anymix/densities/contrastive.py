@@ -57,6 +57,20 @@ def on_public_grid(table: FloatArray, draws: FloatArray, words: NDArray[np.bool_
     return moved
 
 
+def _trees(n: int, words: NDArray[np.bool_]) -> Any:
+    """Boosted trees for n rows: small ones for few rows, so as not to learn them by heart."""
+    return HistGradientBoostingClassifier(
+        max_iter=50,
+        max_leaf_nodes=int(np.clip(n // 12, 8, 63)),
+        learning_rate=0.15,
+        l2_regularization=2.0,
+        min_samples_leaf=int(np.clip(n // 20, 5, 20)),
+        categorical_features=words if words.any() else None,
+        early_stopping=False,
+        random_state=0,
+    )
+
+
 LEAST_PROBABILITY = 1e-7  # a classifier that is surer than this has seen too few rows to be
 LARGEST_LOGIT = float(logit(1 - LEAST_PROBABILITY))
 PER_DRAW = 20  # draws of U that one drawn row is chosen from
@@ -179,26 +193,13 @@ class ContrastiveDensity(Travels, Density):
         n_draws = max(int(np.ceil(self.n_draws * len(rows))), self.least_draws)
         draws = self.columns_.encode(self.reference_.sample(n_draws, random_state=rng))
         self.offset_ = float(np.log(n_draws / len(rows)))
-        if self.estimator is None:
-            # Few rows have small trees, so that these do not learn them by heart.
-            words = self.columns_.categorical
-            model: Any = HistGradientBoostingClassifier(
-                max_iter=50,
-                max_leaf_nodes=int(np.clip(len(rows) // 12, 8, 63)),
-                learning_rate=0.15,
-                l2_regularization=2.0,
-                min_samples_leaf=int(np.clip(len(rows) // 20, 5, 20)),
-                categorical_features=words if words.any() else None,
-                early_stopping=False,
-                random_state=0,
-            )
-        else:
-            model = clone(self.estimator)
+        words = self.columns_.categorical
+        model = _trees(len(rows), words) if self.estimator is None else clone(self.estimator)
         both = np.concatenate([rows, draws])
         _refuse_gaps(model, both)
         boosted = isinstance(model, HistGradientBoostingClassifier)
         if boosted:
-            both = on_public_grid(both, draws, self.columns_.categorical)
+            both = on_public_grid(both, draws, words)
         labels = np.repeat([1, 0], [len(rows), len(draws)])
         weights = {}
         if sample_weight is not None:

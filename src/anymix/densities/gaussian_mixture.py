@@ -147,7 +147,7 @@ class GaussianMixtureDensity(Travels, Density):
         self.bic_ = np.array([mixture.bic(rows / scale) + volume for mixture in tried])
         self.mixture_ = _in_units(tried[int(np.argmin(self.bic_))], scale)
         self.n_components_ = len(self.mixture_.weights_)
-        self._set_gaussians(*self._with_background(rows))
+        self._set_gaussians(*_with_background(self.mixture_, rows, self.background))
         if not self.mixture_.converged_:
             warnings.warn(
                 f"The mixture of {self.n_components_} components did not settle; "
@@ -156,19 +156,6 @@ class GaussianMixtureDensity(Travels, Density):
                 stacklevel=2,
             )
         return self
-
-    def _with_background(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weights, means and covariances of the mixture and of the wide Gaussian."""
-        weights, means = self.mixture_.weights_, self.mixture_.means_
-        covariances = _covariances(self.mixture_)
-        share = self.background / (len(rows) + self.background)
-        if share:
-            variances = np.square(DEVIATIONS * spreads(rows))
-            wide = variances if covariances.ndim == 2 else np.diag(variances)
-            weights = np.append((1 - share) * weights, share)
-            means = np.append(means, rows.mean(axis=0)[None], axis=0)
-            covariances = np.append(covariances, wide[None], axis=0)
-        return check_weights(weights), means, covariances
 
     def _set_gaussians(
         self, weights: FloatArray, means: FloatArray, covariances: FloatArray
@@ -291,15 +278,25 @@ def _in_units(mixture: GaussianMixture, scale: FloatArray) -> GaussianMixture:
     return mixture
 
 
-def _covariances(mixture: GaussianMixture) -> FloatArray:
-    """Covariances of any shape as (k, d, d), or as variances (k, d) if they are diagonal."""
-    (k, d), covariances = mixture.means_.shape, mixture.covariances_
-    if mixture.covariance_type == "full":
-        return np.asarray(covariances)
+def _with_background(
+    mixture: GaussianMixture, rows: FloatArray, background: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weights, means and covariances (k, d, d), or variances (k, d), with the wide Gaussian."""
+    weights, means, covariances = mixture.weights_, mixture.means_, mixture.covariances_
+    k, d = means.shape
     if mixture.covariance_type == "tied":
-        return np.tile(covariances, (k, 1, 1))
-    variances = np.broadcast_to(covariances.reshape(k, -1), (k, d))
-    return variances if d > 1 else _full(variances)
+        covariances = np.tile(covariances, (k, 1, 1))
+    elif mixture.covariance_type != "full":
+        variances = np.broadcast_to(covariances.reshape(k, -1), (k, d))
+        covariances = variances if d > 1 else _full(variances)
+    share = background / (len(rows) + background)
+    if share:
+        wide = np.square(DEVIATIONS * spreads(rows))
+        wide = wide if covariances.ndim == 2 else np.diag(wide)
+        weights = np.append((1 - share) * weights, share)
+        means = np.append(means, rows.mean(axis=0)[None], axis=0)
+        covariances = np.append(covariances, wide[None], axis=0)
+    return check_weights(weights), means, covariances
 
 
 def _full(diagonals: FloatArray) -> FloatArray:
