@@ -98,10 +98,10 @@ def test_penalty_and_its_derivatives(seed, rho):
     rng = np.random.default_rng(seed)
     z, prior = 0.9 * simplex.random(4, rng) + 0.025, simplex.random(4, rng)
     penalty = Penalty(rho, prior)
-    assert penalty.value(z) >= 0
-    assert penalty.value(prior) == pytest.approx(0, abs=1e-12)
-    slope = central_difference(penalty.value, z)
-    np.testing.assert_allclose(penalty.slope(z), slope, rtol=1e-5, atol=1e-7)
-    bend = np.diag(central_difference(penalty.slope, z))
-    np.testing.assert_allclose(penalty.curvature(z), bend, rtol=1e-5, atol=1e-7)
-    assert Penalty(rho, simplex.uniform(2)).value(np.array([0.0, 1.0])) == np.inf
+    assert penalty.values(z) >= 0
+    assert penalty.values(prior) == pytest.approx(0, abs=1e-12)
+    slope = central_difference(penalty.values, z)
+    np.testing.assert_allclose(-penalty.pull(z), slope, rtol=1e-5, atol=1e-7)
+    bend = np.diag(central_difference(lambda z: -penalty.pull(z), z))
+    np.testing.assert_allclose(penalty.pull(z * z), bend, rtol=1e-5, atol=1e-7)
+    assert Penalty(rho, simplex.uniform(2)).values(np.array([0.0, 1.0])) == np.inf

@@ -124,8 +124,8 @@ def _least_loss(problem: Problem, penalty: Penalty) -> FloatArray:
     def objective(t: FloatArray) -> tuple[float, FloatArray]:
         z = softmax(t)
         L, G = problem.losses_and_jacobian(z)
-        slope = G[0] + penalty.slope(z) if penalty.rho > 0 else G[0]
-        return float(L[0]) + penalty.value(z), z * (slope - z @ slope)
+        slope = G[0] - penalty.pull(z) if penalty.rho > 0 else G[0]
+        return float(L[0]) + float(penalty.values(z)), z * (slope - z @ slope)
 
     p = problem.n_sources
     ends = np.vstack([penalty.prior, 0.9 * np.eye(p) + 0.1 * penalty.prior])

@@ -26,7 +26,6 @@ cross-entropy this one is:
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Protocol
 
 import numpy as np
 from scipy.special import xlogy
@@ -38,16 +37,6 @@ from anymix.core.records import Step
 from anymix.core.simplex import uniform
 from anymix.core.solvers.interior import Hessian, Model, minimise_max
 from anymix.core.solvers.oracle import TINY, TOL, Meter, SolverResult, baseline
-
-
-class Decomposition(Protocol):
-    """u with Jacobian and Hessian of Σ_k λ_k u_k, and v with Jacobian."""
-
-    def u(self, z: FloatArray) -> tuple[FloatArray, FloatArray, Hessian]:
-        """Return u (p,), ∇u (p, p), and λ ↦ Σ_k λ_k ∇²u_k."""
-
-    def v(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return v (p,) and ∇v (p, p)."""
 
 
 def decompose(problem: Problem, objective: str, constant: str = "pointwise") -> Decomposition:
@@ -176,6 +165,8 @@ class _DistinctCrossEntropy:
         return value, slope - (self.P / K) @ self.problem.masses.T
 
 
+# u with Jacobian and Hessian of Σ_k λ_k u_k, and v with Jacobian.
+Decomposition = _Curved | _DistinctCrossEntropy
 # The DCA can crawl, as it does with the paper's one constant: some limit must be set.
 MAX_STEPS = 500
 # The convex problem is solved this much better than asked for, as far as rounding allows.  Tried .1

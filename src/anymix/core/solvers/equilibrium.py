@@ -101,7 +101,7 @@ def _follow(
         z = brouwer_map(z, oracle.losses(z))
     best, before, tau = with_status(z, np.inf, np.inf, tol), np.inf, 0.0
     for step in range(max_steps):
-        f, G = oracle.losses_and_jacobian(z)
+        (f,), (G,), _ = oracle.ask(z[None])
         scale = max(float(np.abs(f).max()), TINY)
         gamma = gap(f, z) / scale
         if gamma < best.optimality:
@@ -113,17 +113,12 @@ def _follow(
         else:
             tau *= GROWTH * min(max(before / gamma, SLOWEST), FASTEST)
         before = gamma
-        z = _implicit_step(z, f, G, tau)
+        # Solve the linearised problem: by pivots from the face that z is on, else in general.
+        M = -G
+        M.flat[:: z.size + 1] += 1.0 / (tau * np.maximum(z, LEAST_SHARE / z.size))
+        guess = _by_pivots(z, f + M @ z, M)
+        z = _affine_equilibrium(z, f, M) if guess is None else guess
     return best
-
-
-def _implicit_step(z: FloatArray, f: FloatArray, G: FloatArray, tau: float) -> FloatArray:
-    """Solve the linearised problem: by pivots from the face that z is on, else in general."""
-    p = z.size
-    M = -G
-    M.flat[:: p + 1] += 1.0 / (tau * np.maximum(z, LEAST_SHARE / p))
-    guess = _by_pivots(z, f + M @ z, M)
-    return guess if guess is not None else _affine_equilibrium(z, f, M)
 
 
 def _by_pivots(z: FloatArray, target: FloatArray, M: FloatArray) -> FloatArray | None:

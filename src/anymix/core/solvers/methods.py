@@ -232,24 +232,22 @@ METHODS: dict[tuple[str, str], Callable[[Request], SolverResult]] = {
 }
 
 
-def _shortfall(found: SolverResult, objective: str) -> str:
-    if found.status == "budget":
-        return (
-            f"solve stopped with status 'budget' after {found.n_evaluations:.0f} evaluations, with "
-            "the best z so far; give a larger budget, fewer sources or points, or raise tol."
-        )
-    return (
-        f"solve stopped with status {found.status!r}: {objective} is optimal only to "
-        f"{found.optimality:.1e} of the losses; raise n_starts, give a start, or raise tol."
-    )
-
-
 def _solution(request: Request, method: str, found: SolverResult) -> Solution:
     """Recompute every loss from the tables and warn if the answer falls short."""
-    problem, objective = request.problem, request.objective
+    problem, objective, status = request.problem, request.objective, found.status
     L = problem.source_losses(found.z)
-    if not found.converged and not (found.status == "stationary" and objective != "gamma"):
-        warnings.warn(_shortfall(found, objective), SolverWarning, stacklevel=3)
+    if status != "converged" and not (status == "stationary" and objective != "gamma"):
+        short = (
+            f": {objective} is optimal only to {found.optimality:.1e} of the losses; raise "
+            "n_starts, give a start, or raise tol."
+        )
+        if status == "budget":
+            short = (
+                f" after {found.n_evaluations:.0f} evaluations, with the best z so far; give a "
+                "larger budget, fewer sources or points, or raise tol."
+            )
+        text = f"solve stopped with status {status!r}{short}"
+        warnings.warn(text, SolverWarning, stacklevel=3)
     return Solution(
         z=found.z,
         objective=objective,
@@ -259,7 +257,7 @@ def _solution(request: Request, method: str, found: SolverResult) -> Solution:
         regret=float((L - problem.own_losses).max()),
         source_losses=L,
         own_losses=problem.own_losses,
-        status=found.status,
+        status=status,
         optimality=found.optimality,
         n_evaluations=found.n_evaluations,
         n_hessians=found.n_hessians,

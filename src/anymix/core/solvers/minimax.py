@@ -25,11 +25,13 @@ those of the loss as w → 0, and each is a good start for the next.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
+from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
 from anymix.core import simplex
-from anymix.core.solvers.descents import DescentBatch, DescentPoints
 from anymix.core.solvers.equilibrium import find_equilibrium
 from anymix.core.solvers.oracle import (
     NONE,
@@ -43,11 +45,203 @@ from anymix.core.solvers.oracle import (
     oracles,
     with_status,
 )
+from anymix.core.solvers.quadratic import Quadratics, minimise, swap
+
+# "Tried": on 48 random problems of p = 3 to 27, "robust" and "regret".
+# How far z moves to the prior first: on the boundary the penalty is infinite.
+INWARD = 0.001
+# e in parts of 1/p.  .003 and .1: three problems of 48 not solved in 100 rounds; .01: all.
+SOFTNESS = 1e-2
+# The longest step, in logarithms; and what it leaves of a z_k that a penalty holds above 0.
+FURTHEST, KEPT = 30.0, 0.02
+# A z_k below this is 0.
+LEAST = 1e-12
+# Part of the losses within which sources share the first multipliers.
+NEAR_WORST = 0.1
+# Part of the promised decrease that makes a trial a step; beyond the next τ falls or stays.
+ENOUGH, GOOD, FAIR = 1e-2, 0.75, 0.25
+# τ falls and grows by these, at most so far at once, and at first to a part of the losses.
+FALL, GROWTH, LEAP, LEAST_TAU = 0.25, 4.0, 20.0, 1e-6
+# τ a little above what the miss asks for.
+MARGIN = 1.3
+# Flattest direction to steepest: B must be positive.
+LEAST_BEND = 1e-4
+# Newton's step is tried below this promise, no longer than this, with what falls fast put to 0.
+NEAR_END, LONGEST, FALLING = 1e-2, 3.0, 0.3
+# What is left, relative to the losses, that no step can better.
+EXACT = 1e-15
+# A descent is dropped if so many times its promise do not reach the best.  5: one problem missed.
+HOPE, STIFF = 20.0, 0.1
+# Descents as near as this are one, or so near where the one ahead has arrived.
+SAME, NEARBY = 1e-4, 0.1
+
+Rows = NDArray[np.intp]
+# Where to ask with which λ; whose trial it is; its Σ d²/a, what is foretold and promised.
+Trials = tuple[FloatArray, FloatArray, Rows, FloatArray, FloatArray, FloatArray]
+
+
+class DescentBatch:
+    """Descents side by side: where each is, its τ and B, its sets, and what its trial missed.
+
+    z (s, p) with f (s, p), G and H (s, p, p), penalty included, and the λ that H was asked with.
+    """
+
+    def __init__(self, oracle: Oracle, penalty: Penalty, z: FloatArray, slack: float):
+        s, p = z.shape
+        self.oracle, self.penalty, self.slack = oracle, penalty, slack
+        if penalty.rho > 0:
+            z = (1 - INWARD) * z + INWARD * penalty.prior
+        self.z, (self.f, self.G, self.H) = z.copy(), self._ask(z, np.full(z.shape, 1.0 / p))
+        self.values = self.f.max(axis=1)
+        losses = np.abs(self.f - penalty.values(z)[:, None] + oracle.baseline)
+        self.scale, self.softness = max(float(losses.max(axis=1).min()), TINY), SOFTNESS / p
+        # Where the penalty is infinite at z_k = 0, a part of z_k is kept.
+        self.kept = KEPT * (penalty.rho * penalty.prior > 0)
+        # First multipliers: those near the worst share the weight.
+        below = self.f - self.values[:, None]
+        lam = np.exp(below / max(NEAR_WORST * self.scale, TINY))
+        self.lam = lam / lam.sum(axis=1, keepdims=True)
+        self.tau, self.asked, self.left = np.zeros(s), np.zeros(s), np.full(s, np.inf)
+        self.missed, self.corrected = np.zeros((s, p)), np.zeros(s, dtype=bool)
+        self.free, self.on = np.ones((s, p), dtype=bool), below >= 0
+        self.active, self.arrived = np.arange(s), np.zeros(s, dtype=bool)
+        self.B = self._bend(self.active)
+
+    def _ask(self, Z: FloatArray, lam: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        f, G, H = self.oracle.ask(Z, lam)
+        assert H is not None
+        if self.penalty.rho > 0:
+            f, i = f + self.penalty.values(Z)[:, None], np.arange(Z.shape[1])
+            G = G - self.penalty.pull(Z)[:, None, :]
+            H[:, i, i] += self.penalty.pull(Z * Z)
+        return f, G, H
+
+    def advance(self, tol: float) -> bool:
+        """Go one round further; tell whether any descent does."""
+        trials = self._trials(tol) if self.active.size else None
+        if trials is None or not trials[0].size:
+            return False
+        self._learn(trials, *self._ask(*trials[:2]))
+        return True
+
+    def _hessian(self, rows: Rows, lam: FloatArray) -> FloatArray:
+        """Σ_k λ_k ∇²f_k in the coordinates log(z + e)."""
+        z, H = self.z[rows], self.H[rows].copy()
+        g = (lam[:, None, :] @ self.G[rows])[:, 0]
+        i = np.arange(z.shape[1])
+        H[:, i, i] += (g - (g * z).sum(axis=1, keepdims=True)) / (z + self.softness)
+        return H
+
+    def _bend(self, rows: Rows) -> FloatArray:
+        """B = |H| in the metric 1/a."""
+        root = np.sqrt(self.z[rows] + self.softness)
+        H = self._hessian(rows, self.lam[rows])
+        values, V = np.linalg.eigh(root[:, :, None] * H * root[:, None, :])
+        size, V = np.abs(values), V / root[:, :, None]
+        least = LEAST_BEND * np.maximum(size.max(axis=1, keepdims=True), TINY)
+        return np.asarray((V * np.maximum(size, least)[:, None, :]) @ V.transpose(0, 2, 1))
+
+    def _moved(self, rows: Rows, d: FloatArray) -> FloatArray:
+        """z⁺ ∝ a exp(d/a) − e."""
+        a = self.z[rows] + self.softness
+        z = a * np.exp(np.clip(d / a, -FURTHEST, FURTHEST)) - self.softness
+        z = np.where(z < LEAST, 0.0, z)
+        return np.asarray(z / z.sum(axis=1, keepdims=True))
+
+    def _trials(self, tol: float) -> Trials:
+        """Minimise the models, drop descents that are done, and say where to ask for the others.
+
+        The first trials are the models' minima, one for each active descent, in their order.
+        """
+        rows = self.active
+        z, a, i = self.z[rows], self.z[rows] + self.softness, np.arange(self.z.shape[1])
+        B, room = self.B[rows].copy(), a * np.log(a / (self.softness + self.kept * z))
+        B[:, i, i] += self.tau[rows, None] / a
+        models = Quadratics(self.f[rows] + self.missed[rows], self.G[rows], B, room)
+        d, lam, self.free[rows], self.on[rows] = minimise(models, self.free[rows], self.on[rows])
+        foretold = models.functions(d)
+        promised = self.values[rows] - foretold.max(axis=1)
+        idle = rows[self.corrected[rows] & (promised <= tol * self.scale)]
+        if idle.size:
+            # A correction that leads nowhere: without it, and stiffer.
+            self._stiffen(idle)
+            return self._trials(tol)
+        going = np.flatnonzero(self._goes_on(promised, tol))
+        self.active = rows = rows[going]
+        d, lam, size = d[going], lam[going], (d * d / a).sum(axis=1)[going]
+        plain = self._moved(rows, d), lam, rows, size, foretold[going], promised[going]
+        near = np.flatnonzero(promised[going] < NEAR_END * self.scale)
+        return self._with_newton(plain, d, room[going], near) if near.size else plain
+
+    def _stiffen(self, rows: Rows) -> None:
+        """Give up the correction, and let τ grow as the trial before it asks for."""
+        self.tau[rows] = np.maximum(GROWTH * self.tau[rows], self.asked[rows])
+        self.missed[rows], self.corrected[rows] = 0.0, False
+
+    def _goes_on(self, promised: FloatArray, tol: float) -> NDArray[np.bool_]:
+        """Which have neither arrived, nor met a better one, nor lost all hope to reach the best."""
+        rows, v = self.active, self.values
+        # What is promised after a correction proves nothing.
+        sure = ~self.corrected[rows]
+        self.left[rows[sure]] = np.maximum(promised[sure], 0.0) / self.scale
+        done = sure & (promised <= tol * self.scale)
+        # A model that was stiffened promises little.
+        lost = sure & (self.tau[rows] < STIFF * self.scale)
+        lost &= v[rows] - HOPE * promised > v.min() + self.slack
+        self.arrived[rows[done]] = True
+        # Met: where a better one is, or near one that has arrived, and downhill to it.
+        away = self.z[None] - self.z[rows][:, None]
+        far = np.abs(away).sum(axis=2)
+        better = v[None] < v[rows, None]
+        better |= (v[None] == v[rows, None]) & (np.arange(v.size)[None] < rows[:, None])
+        along = self.f[rows][:, None] + away @ self.G[rows].transpose(0, 2, 1)
+        downhill = along.max(axis=2) < v[rows, None]
+        met = (far < SAME) | ((far < NEARBY) & self.arrived[None] & downhill)
+        return np.asarray(~(done | lost | (met & better).any(axis=1)))
+
+    def _with_newton(self, plain: Trials, d: FloatArray, room: FloatArray, near: Rows) -> Trials:
+        """Add, for some, a Newton step on the face that the model's minimum is on."""
+        _, lam, lane, size, foretold, promised = plain
+        rows, a = lane[near], self.z[lane[near]] + self.softness
+        free = self.free[rows] & ~(d[near] / a < -FALLING)
+        H = self._hessian(rows, lam[near])
+        exact = Quadratics(self.f[rows], self.G[rows], H, room[near])
+        (step, newton_lam, _, _), solved = swap(exact, free, self.on[rows], most=1)
+        good = solved & (np.abs(np.where(free, step, 0.0)) / a < LONGEST).all(axis=1)
+        some, rows = near[good], rows[good]
+        asked = self._moved(rows, step[good]), newton_lam[good], rows
+        both = zip(plain, (*asked, size[some], foretold[some], promised[some]), strict=True)
+        return cast(Trials, tuple(np.concatenate(pair) for pair in both))
+
+    def _learn(self, trials: Trials, f: FloatArray, G: FloatArray, H: FloatArray) -> None:
+        """Take the best trial of each descent as its step, or correct its model and try again."""
+        z, lam, lane, size, foretold, promise = trials
+        rows, n, values = self.active, len(self.active), f.max(axis=1)
+        gains = self.values[lane] - values
+        order = np.lexsort((-gains, lane))
+        best = order[np.unique(lane[order], return_index=True)[1]]
+        promised = np.maximum(promise[best], TINY)
+        taken = gains[best] > np.where(best < n, ENOUGH * promised, 0.0)
+        miss = f[:n] - foretold[:n]
+        # τ falls where the model kept its promise; what a miss asks for is remembered.
+        tau, kept, again = self.tau[rows], gains[:n] / promised, self.corrected[rows]
+        wanted = MARGIN * 2.0 * np.maximum(np.nan_to_num(miss.max(axis=1) / size[:n]), 0.0)
+        most = LEAP * np.maximum(np.maximum(tau, wanted), LEAST_TAU * self.scale)
+        asked = np.clip(tau + wanted, LEAST_TAU * self.scale, most)
+        fair = np.where(kept > FAIR, tau, asked)
+        self.tau[rows] = np.where(taken, np.where(kept > GOOD, FALL * tau, fair), tau)
+        self.asked[rows] = np.where(again, np.maximum(asked, self.asked[rows]), asked)
+        first = ~taken & ~again & np.isfinite(miss).all(axis=1)
+        self._stiffen(rows[~first & ~taken])
+        self.missed[rows], self.corrected[rows] = np.where(first[:, None], miss, 0.0), first
+        steps, to = rows[taken], best[taken]
+        self.z[steps], self.lam[steps], self.values[steps] = z[to], lam[to], values[to]
+        self.f[steps], self.G[steps], self.H[steps] = f[to], G[to], H[to]
+        self.B[steps] = self._bend(steps)
+
 
 # Rounds of one descent: most take 10 to 30, some with a hundred sources that hardly differ 200.
 MAX_ROUNDS = 300
-# How far z moves to the prior first: on the boundary the penalty is infinite.
-INWARD = 0.001
 
 
 def descend(
@@ -63,38 +257,19 @@ def descend(
     A descent is not dropped while it is within `slack` of the best.  To `polish`, the best takes a
     step more: near the end it squares what is left, so that z depends on its way no longer.
     """
-    p = starts.shape[1]
-    z = starts if penalty.rho == 0.0 else (1 - INWARD) * starts + INWARD * penalty.prior
-    at = _ask(oracle, z, np.full(z.shape, 1.0 / p), penalty)
-    losses = np.abs(at.f - penalty.values(z)[:, None] + oracle.baseline)
-    batch = DescentBatch(at, penalty, max(float(losses.max(axis=1).min()), TINY))
-    batch.slack = slack
+    batch = DescentBatch(oracle, penalty, starts, slack)
     for _ in range(MAX_ROUNDS):
-        if not _advance(batch, oracle, penalty, tol):
+        if not batch.advance(tol):
             break
     if polish:
-        batch.keep_best()
-        _advance(batch, oracle, penalty, 0.0)
-    return batch.ends(tol)
-
-
-def _advance(batch: DescentBatch, oracle: Oracle, penalty: Penalty, tol: float) -> bool:
-    """Go one round further; tell whether anybody does."""
-    if not batch.active.size:
-        return False
-    trials = batch.trials(tol)
-    if trials.lane.size:
-        batch.learn(trials, _ask(oracle, trials.z, trials.lam, penalty))
-    return bool(trials.lane.size)
-
-
-def _ask(oracle: Oracle, Z: FloatArray, lam: FloatArray, penalty: Penalty) -> DescentPoints:
-    f, G, H = oracle.ask(Z, lam)
-    if penalty.rho > 0:
-        f, G = f + penalty.values(Z)[:, None], G + penalty.slope(Z)[:, None, :]
-        i = np.arange(Z.shape[1])
-        H[:, i, i] += penalty.curvature(Z)
-    return DescentPoints(Z, f, G, H, lam)
+        best = np.array([batch.values.argmin()])
+        batch.active = best[batch.left[best] > EXACT]
+        batch.missed[best], batch.corrected[best] = 0.0, False
+        batch.advance(0.0)
+    return [
+        with_status(batch.z[i], float(batch.values[i]), float(batch.left[i]), tol, batch.lam[i])
+        for i in np.argsort(batch.values, kind="stable")
+    ]
 
 
 # Widths, in parts of the worst loss at the first start: the last is what can be missed by at most.
@@ -108,7 +283,7 @@ KINK_APART, N_KINKED = 1e-3, 12
 def descend_kinks(
     oracle: Oracle, starts: FloatArray, penalty: Penalty, tol: float = TOL
 ) -> list[SolverResult]:
-    """Descend as `minimax.descend` does, around rounded kinks, and judge by the loss itself."""
+    """Descend around rounded kinks, and put the ends in order by the loss itself."""
     exact = oracle.problem
     worst = float(np.abs(oracle.losses(starts[0]) + oracle.baseline).max())
     unit = 2.0 * worst / exact.loss.kink
@@ -118,21 +293,13 @@ def descend_kinks(
         ends = descend(oracle, starts, penalty, max(tol, LEFT * width), slack=width * worst)
         starts = simplex.apart([found.z for found in ends], KINK_APART, N_KINKED)
     oracle.problem = exact
-    return _judged(oracle, starts, penalty, ends, tol)
-
-
-def _judged(
-    oracle: Oracle, Z: FloatArray, penalty: Penalty, ends: list[SolverResult], tol: float
-) -> list[SolverResult]:
-    """Put the ends in order by the loss itself; what is left is what the last rounding left."""
-    f, _, _ = oracle.ask(Z, np.full(Z.shape, 1.0 / Z.shape[1]))
-    values = f.max(axis=1) + penalty.values(Z)
-    left = {found.z.tobytes(): found for found in ends}
-    found = []
+    values = oracle.ask(starts).losses.max(axis=1) + penalty.values(starts)
+    # What is left is what the last rounding left.
+    left = {found.z.tobytes(): (found.optimality, found.multipliers) for found in ends}
+    tol, found = max(tol, LEFT * WIDTHS[-1]), []
     for i in np.argsort(values, kind="stable"):
-        end = left.get(Z[i].tobytes())
-        rest, lam = (0.0, NONE) if end is None else (end.optimality, end.multipliers)
-        found.append(with_status(Z[i], float(values[i]), rest, max(tol, LEFT * WIDTHS[-1]), lam))
+        rest, lam = left.get(starts[i].tobytes(), (0.0, NONE))
+        found.append(with_status(starts[i], float(values[i]), rest, tol, lam))
     return found
 
 
@@ -154,20 +321,32 @@ N_KEPT, APART, NOISE = 6, 1e-3, 0.1
 
 def find_worst(request: Request) -> SolverResult:
     """Descend from several starts, on few points first if there are many; keep the best."""
+    problem, n_starts, rng = request.problem, request.n_starts, request.rng
+    p = problem.n_sources
     # How many points are looked at first, and then, while all are several times as many.
-    size, sizes = max(FEW_POINTS, FEW_A_SOURCE * request.problem.n_sources), []
-    while SEVERAL * size <= request.problem.n_points:
+    size, sizes = max(FEW_POINTS, FEW_A_SOURCE * p), []
+    while SEVERAL * size <= problem.n_points:
         sizes.append(size)
         size *= MORE
     *parts, oracle = oracles(request, sizes)
-    starts = _starts(request)
+    # The prior, the user's start, some near corners, and some by chance.
+    points = [request.penalty.prior, *([] if request.start is None else [request.start])]
+    for k in rng.permutation(p)[: n_starts - 1]:
+        points.append(OFF_CORNER * simplex.uniform(p) + (1 - OFF_CORNER) * np.eye(p)[k])
+    by_chance = n_starts // ONE_BY_CHANCE_IN + (p // SOURCES_A_START if n_starts > 1 else 0)
+    starts = np.stack([*points, *(simplex.random(p, rng) for _ in range(by_chance))])
     for part, size in zip(parts, sizes, strict=True):
-        starts = _promising(request, part, starts, NOISE * (sizes[0] / size) ** 0.5)
+        # Where descents on a part of the points end that may be the best on all of them.
+        ends = _descents(request, part, starts, ROUGH_TOL)
+        noise = NOISE * (sizes[0] / size) ** 0.5
+        near = abs(ends[0].value) + float(np.abs(problem.own_losses).max())
+        near = ends[0].value + noise * near
+        starts = simplex.apart([end.z for end in ends if end.value <= near], APART, N_KEPT)
     best = _descents(request, oracle, starts, request.tol)[0]
-    if request.n_starts > 1 and best.value > _reachable(request, oracle):
+    if n_starts > 1 and best.value > _reachable(request, oracle):
         budget = oracle.n_evaluations + START_BUDGET
         level = find_equilibrium(oracle, request.first, START_TOL, budget)
-        # Beside the best: a descent that meets it ends there.
+        # Together with the best: a descent that meets it ends there.
         best = _descents(request, oracle, np.stack([best.z, level.z]), request.tol)[0]
     return oracle.billed(best)
 
@@ -178,15 +357,7 @@ def _reachable(request: Request, oracle: Oracle) -> float:
     Paper: Cor. 2.
     """
     own = request.problem.own_losses
-    return float((own - oracle.baseline).max()) + request.penalty.value(request.first)
-
-
-def _promising(request: Request, part: Oracle, starts: FloatArray, noise: float) -> FloatArray:
-    """Where descents on a part of the points end that may be the best on all of them."""
-    ends = _descents(request, part, starts, ROUGH_TOL)
-    size = abs(ends[0].value) + float(np.abs(request.problem.own_losses).max())
-    near = ends[0].value + noise * size
-    return simplex.apart([end.z for end in ends if end.value <= near], APART, N_KEPT)
+    return float((own - oracle.baseline).max()) + float(request.penalty.values(request.first))
 
 
 def _descents(
@@ -195,17 +366,3 @@ def _descents(
     if request.problem.loss.kink:
         return descend_kinks(oracle, starts, request.penalty, tol)
     return descend(oracle, starts, request.penalty, tol, polish=tol < ROUGH_TOL)
-
-
-def _starts(request: Request) -> FloatArray:
-    """The prior, the user's, some near corners, and some by chance: (s, p)."""
-    p = request.problem.n_sources
-    starts = [request.penalty.prior]
-    if request.start is not None:
-        starts.append(request.start)
-    for k in request.rng.permutation(p)[: request.n_starts - 1]:
-        starts.append(OFF_CORNER * simplex.uniform(p) + (1 - OFF_CORNER) * np.eye(p)[k])
-    by_chance = request.n_starts // ONE_BY_CHANCE_IN
-    by_chance += p // SOURCES_A_START if request.n_starts > 1 else 0
-    starts += [simplex.random(p, request.rng) for _ in range(by_chance)]
-    return np.stack(starts)

@@ -77,10 +77,10 @@ class SpentError(Exception):
 
 
 class Meter:
-    """Counts what is spent on all parts of a search, and keeps the best z that was asked about.
+    """Counts what all parts of a search spend, and keeps the best z that was evaluated.
 
-    `value` says how good z is, from f = L(z) − b and z; what was asked of all points, and not of a
-    part of them, comes first.
+    `value` says how good z is, from f = L(z) − b and z; what was evaluated on all points, and not
+    on a part of them, comes first.
     """
 
     def __init__(
@@ -88,9 +88,7 @@ class Meter:
         budget: Budget | None = None,
         value: Callable[[FloatArray, FloatArray], float] | None = None,
     ):
-        self.budget = budget or Budget()
-        self.value = value
-        self.spent = 0.0
+        self.budget, self.value, self.spent = budget or Budget(), value, 0.0
         self.end = monotonic() + self.budget.seconds
         self.best: FloatArray | None = None
         self._rank = (np.inf, np.inf)
@@ -124,25 +122,14 @@ class Penalty(NamedTuple):
             logs = np.log(self.prior[on]) - np.log(np.maximum(z[..., on], 0.0))
         return np.asarray(self.rho * (logs @ self.prior[on]))
 
-    def value(self, z: FloatArray) -> float:
-        """Return the penalty of one z."""
-        return float(self.values(z))
+    def pull(self, z: FloatArray) -> FloatArray:
+        """ρ u/z, 0 where u_k = 0: the slope is −pull(z), the Hessian's diagonal pull(z²)."""
+        pull = np.broadcast_to(self.rho * self.prior, z.shape)
+        return np.asarray(np.divide(pull, z, out=np.zeros(z.shape), where=pull > 0))
 
     def worst(self, f: FloatArray, z: FloatArray) -> float:
         """max_k f_k and the penalty."""
-        return float(f.max()) + self.value(z)
-
-    def slope(self, z: FloatArray) -> FloatArray:
-        """−ρ u/z; nothing holds a z_k whose u_k is 0."""
-        return -self._over(z)
-
-    def curvature(self, z: FloatArray) -> FloatArray:
-        """ρ u/z², the diagonal of the Hessian."""
-        return self._over(z * z)
-
-    def _over(self, z: FloatArray) -> FloatArray:
-        pull = np.broadcast_to(self.rho * self.prior, z.shape)
-        return np.asarray(np.divide(pull, z, out=np.zeros(z.shape), where=pull > 0))
+        return float(f.max() + self.values(z))
 
 
 class SumOverPoints(Protocol):
@@ -202,62 +189,44 @@ class Oracle:
         share: float = 1.0,
         meter: Meter | None = None,
     ):
-        self.problem = problem
+        self.problem, self.p, self.share = problem, problem.n_sources, share
         self.meter = meter or Meter()
-        self.p = problem.n_sources
         self.baseline = np.broadcast_to(np.asarray(baseline, dtype=float), (self.p,))
-        self.share = share
-        self.n_evaluations = 0.0
-        self.n_hessians = 0.0
+        self.n_evaluations = self.n_hessians = 0.0
         self.n_rounds = 0
         self.trace: list[Step] = []
         self.helpers: tuple[Oracle, ...] = ()
 
     def losses(self, z: FloatArray) -> FloatArray:
         """Return f = L(z) − b."""
-        self._pay(1)
-        return np.asarray(self._noted(self.problem.source_losses(z)[None], z[None])[0])
-
-    def losses_and_jacobian(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return f = L(z) − b and its Jacobian."""
-        self._pay(1)
-        found = self.problem.evaluate_many(z[None])
-        return self._noted(found.losses, z[None])[0], found.jacobians[0]
+        return np.asarray(self.ask(z[None], slopes=False).losses[0])
 
     def ask(
-        self, Z: FloatArray, multipliers: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return f, its Jacobians and Σ_k λ_k ∇²f_k for a stack of z, in one round."""
-        self._pay(len(Z))
-        self.n_hessians += self.share * len(Z)
-        found = self.problem.evaluate_many(Z, multipliers)
-        assert found.hessians is not None
-        return self._noted(found.losses, Z), found.jacobians, found.hessians
-
-    def _pay(self, n: int) -> None:
-        self.meter.pay(self.share * n)
-        self.n_evaluations += self.share * n
+        self, Z: FloatArray, multipliers: FloatArray | None = None, slopes: bool = True
+    ) -> Sums:
+        """Return f, its Jacobians and, with λ, Σ_k λ_k ∇²f_k for a stack of z, in one round."""
+        cost = self.share * len(Z)
+        self.meter.pay(cost)
+        self.n_evaluations += cost
+        self.n_hessians += 0.0 if multipliers is None else cost
         self.n_rounds += 1
-
-    def _noted(self, losses: FloatArray, Z: FloatArray) -> FloatArray:
-        """Take the baseline off, and remember the best of the stack."""
-        f = np.asarray(losses - self.baseline)
+        if slopes:
+            found = self.problem.evaluate_many(Z, multipliers)
+        else:
+            found = Sums(np.stack([self.problem.source_losses(z) for z in Z]), NONE)
+        f = np.asarray(found.losses - self.baseline)
         best = int(f.max(axis=1).argmin())
         self.trace.append(Step(self.n_evaluations, gap(f[best], Z[best]), float(f[best].max())))
         for one, z in zip(f, Z, strict=True):
             self.meter.note(one, z, self.share)
-        return f
+        return Sums(f, found.jacobians, found.hessians)
 
     def billed(self, found: SolverResult) -> SolverResult:
         """Clean z, and add what it cost here and at the helpers, which see part of the points."""
-        oracles = [self, *self.helpers]
-        return found._replace(
-            z=clean(found.z),
-            n_evaluations=sum(oracle.n_evaluations for oracle in oracles),
-            n_hessians=sum(oracle.n_hessians for oracle in oracles),
-            n_rounds=sum(oracle.n_rounds for oracle in oracles),
-            trace=tuple(self.trace),
-        )
+        bills = [(one.n_evaluations, one.n_hessians, one.n_rounds) for one in (self, *self.helpers)]
+        n_evaluations, n_hessians, n_rounds = map(sum, zip(*bills, strict=True))
+        found = found._replace(z=clean(found.z), n_evaluations=n_evaluations, n_rounds=n_rounds)
+        return found._replace(n_hessians=n_hessians, trace=tuple(self.trace))
 
 
 # How well the problem on a part of the points is solved: it differs from all by far more than this.
@@ -287,10 +256,10 @@ def oracles(request: Request, sizes: Sequence[int]) -> list[Oracle]:
 
     The last, of all points, pays for all.
     """
-    problem, objective = request.problem, request.objective
-    n, found = problem.n_points, [Oracle(problem, baseline(problem, objective), 1.0, request.meter)]
-    for size in reversed(sizes):
-        problem = problem.thin(size, request.rng)
-        found.insert(0, Oracle(problem, baseline(problem, objective), size / n, request.meter))
+    problem, n, found = request.problem, request.problem.n_points, list[Oracle]()
+    for size in (n, *reversed(sizes)):
+        problem = problem.thin(size, request.rng) if found else problem
+        b = baseline(problem, request.objective)
+        found.insert(0, Oracle(problem, b, size / n, request.meter))
     found[-1].helpers = tuple(found[:-1])
     return found

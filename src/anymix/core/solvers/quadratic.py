@@ -51,36 +51,23 @@ class Quadratics(NamedTuple):
     B: FloatArray
     room: FloatArray
 
-    def taken(self, some: NDArray[np.intp]) -> Quadratics:
-        """Return some of the stack."""
-        return Quadratics(*(part[some] for part in self))
-
-    def values(self, d: FloatArray) -> FloatArray:
-        """max_k (f_k + G_k d) + ½ d'Bd, (s,)."""
-        return np.asarray(self.functions(d).max(axis=1))
-
     def functions(self, d: FloatArray) -> FloatArray:
         """f_k + G_k d + ½ d'Bd, (s, p)."""
         bent = 0.5 * (d * times(self.B, d)).sum(axis=1)
         return np.asarray(self.f + times(self.G, d) + bent[:, None])
 
 
-class Minima(NamedTuple):
-    """d and λ, which d are free and which functions are on: all (s, p)."""
-
-    d: FloatArray
-    multipliers: FloatArray
-    free: BoolArray
-    on: BoolArray
+# d and λ, which d are free and which functions are on: all (s, p).
+Minima = tuple[FloatArray, FloatArray, BoolArray, BoolArray]
 
 
 def minimise(stack: Quadratics, free: BoolArray, on: BoolArray) -> Minima:
     """Minimise each of the stack: by swaps from a guess of both sets, else inside."""
     minima, done = swap(stack, free, on)
-    left = np.flatnonzero(~done)
-    if left.size:
-        for whole, part in zip(minima, _inside(stack.taken(left)), strict=True):
-            whole[left] = part
+    if not done.all():
+        inner = _inside(Quadratics(*(part[~done] for part in stack)))
+        for whole, part in zip(minima, inner, strict=True):
+            whole[~done] = part
     return minima
 
 
@@ -107,15 +94,17 @@ def swap(
         done[left] = (n_wrong == 0) & np.isfinite(x[left]).all(axis=1)
         patience[left] = np.where(n_wrong < fewest[left], PATIENCE, patience[left] - 1)
         fewest[left] = np.minimum(fewest[left], n_wrong)
-        held[left] ^= _last_alone(wrong, patience[left] < 0)
+        # The last of the wrong signs alone, where patience has run out.
+        last = wrong.shape[1] - 1 - wrong[:, ::-1].argmax(axis=1)
+        alone = (patience[left] < 0)[:, None] & (np.arange(wrong.shape[1]) != last[:, None])
+        held[left] ^= wrong & ~alone
         none = left[~held[left, p : 2 * p].any(axis=1)]
         held[none, p + stack.f[none].argmax(axis=1)] = True
         left = left[n_wrong > 0]
         if not left.size:
             break
     free, on = held[:, :p], held[:, p : 2 * p]
-    lam = np.maximum(np.where(on, x[:, p : 2 * p], 0.0), 0.0)
-    return Minima(x[:, :p], lam, free, on), done
+    return (x[:, :p], np.maximum(np.where(on, x[:, p : 2 * p], 0.0), 0.0), free, on), done
 
 
 def _wrong_signs(
@@ -147,15 +136,6 @@ def _system(stack: Quadratics) -> tuple[FloatArray, FloatArray]:
     return K, rhs
 
 
-def _last_alone(wrong: BoolArray, alone: BoolArray) -> BoolArray:
-    """Keep but the last of the wrong signs where `alone` says so."""
-    if not alone.any():
-        return wrong
-    last = wrong.shape[1] - 1 - wrong[:, ::-1].argmax(axis=1)
-    one = np.arange(wrong.shape[1]) == last[:, None]
-    return np.asarray(np.where(alone[:, None], wrong & one, wrong))
-
-
 def _inside(stack: Quadratics) -> Minima:
     """Minimise by the interior method, all of the stack to the end."""
     p, total = stack.f.shape[1], stack.room.sum(axis=1, keepdims=True)
@@ -173,4 +153,4 @@ def _inside(stack: Quadratics) -> Minima:
             break
     d = at.z * (total / at.z.sum(axis=1, keepdims=True)) - stack.room
     lam = at.lam / at.lam.sum(axis=1, keepdims=True)
-    return Minima(d, lam, at.z > SHARE * total, lam > SHARE)
+    return d, lam, at.z > SHARE * total, lam > SHARE
