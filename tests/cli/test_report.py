@@ -25,7 +25,7 @@ def test_the_page_and_its_numbers(world, run, tmp_path):
     north = model.tables_.sample_domain == 0
     due = np.zeros(3)
     for part in model.combination_.parts:
-        q = part.responsibilities(model.tables_.log_masses[:, north])
+        q = np.exp(part.log_responsibilities(model.tables_.log_masses[:, north]))
         mixed = q * part.z[:, None] + model.eta / 9
         due += (mixed / mixed.sum(axis=0)).mean(axis=1) / len(model.combination_.parts)
     np.testing.assert_allclose(np.array(record["weights"])[:, 0], due, rtol=1e-9)

@@ -47,7 +47,7 @@ def test_positive_numbers_stay_positive():
 
 def test_who_hears_nobody_says_what_the_own_model_says():
     h = np.random.default_rng(0).normal(size=(3, 7))
-    none = Consulting.none(3, "numbers")
+    none = Consulting(np.eye(3), np.zeros(3), np.zeros(3), "numbers")
     assert none.heard(h) is h
     assert not none.consults.any()
 

@@ -26,13 +26,6 @@ from anymix._arrays import FloatArray
 BLOCK_NUMBERS, STACK_NUMBERS, LEAST_BLOCK = 120_000, 20_000, 256
 
 
-def _steps(m: int, p: int, stack: int) -> Iterator[slice]:
-    numbers = BLOCK_NUMBERS // p if stack == 1 else STACK_NUMBERS // (p * stack)
-    size = max(LEAST_BLOCK, numbers)
-    for first in range(0, m, size):
-        yield slice(first, min(first + size, m))
-
-
 def mean_and_error(
     values: FloatArray, share: FloatArray, n_rows: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
@@ -59,16 +52,25 @@ def _spread(start: int, stop: int, n: int, rng: np.random.Generator) -> NDArray[
     return (edges[:-1] + rng.random(n) * np.diff(edges)).astype(np.intp)
 
 
-class DenseMeasure:
-    """P as a full (p, m) table; every block speaks to all sources."""
+class _Blocked:
+    """P of p sources at m points: what its two kinds share."""
 
-    def __init__(self, weights: FloatArray):
-        self.weights = weights
+    shape: tuple[int, ...]
 
     def blocks(self, stack: int = 1) -> Iterator[slice]:
-        """Yield slices of the points, the shorter the more z are asked about at once."""
-        p, m = self.weights.shape
-        return _steps(m, p, stack)
+        """Yield slices of the points, the shorter the more z are evaluated at once."""
+        p, m = self.shape
+        numbers = BLOCK_NUMBERS // p if stack == 1 else STACK_NUMBERS // (p * stack)
+        size = max(LEAST_BLOCK, numbers)
+        for first in range(0, m, size):
+            yield slice(first, min(first + size, m))
+
+
+class DenseMeasure(_Blocked):
+    """P as a full (p, m) table; every point counts for all sources."""
+
+    def __init__(self, weights: FloatArray):
+        self.weights, self.shape = weights, weights.shape
 
     def add_average(self, block: slice, values: FloatArray, out: FloatArray) -> None:
         """out_sk += Σ_{i in block} P_k(i) values_s(i)."""
@@ -82,7 +84,10 @@ class DenseMeasure:
         tables: tuple[FloatArray, FloatArray],
         out: FloatArray,
     ) -> None:
-        """out_skj += Σ_{i in block} P_k(i) scale_s(i) (B_j(i) − h_s(i) D_j(i)), tables = (B, D)."""
+        """out_skj += Σ_{i in block} P_k(i) scale_s(i) (B_j(i) − h_s(i) D_j(i)), tables = (B, D).
+
+        B is (p, block), or (s, p, block) where it differs from z to z.
+        """
         B, D = tables
         a = h[:, None, :] * D
         np.subtract(B, a, out=a)
@@ -114,35 +119,27 @@ class DenseMeasure:
         return slice(None), self.weights[k]
 
 
-class OwnMeasure:
+class OwnMeasure(_Blocked):
     """Points sorted by source: source k owns the points bounds[k]:bounds[k+1].
 
     With `part` they are a part of all points, in which a source may have none.
     """
 
     def __init__(self, weights: FloatArray, bounds: NDArray[np.intp], part: bool = False):
-        self.weights = weights
-        self.bounds = bounds
-        self.part = part
-
-    def blocks(self, stack: int = 1) -> Iterator[slice]:
-        """Yield slices of the points; a block may hold points of many sources."""
-        return _steps(self.weights.size, self.bounds.size - 1, stack)
-
-    def _edges(self, block: slice) -> tuple[int, NDArray[np.intp]]:
-        """Return the first source with points in a block, and where each one's points end in it."""
-        first = int(np.searchsorted(self.bounds, block.start, side="right")) - 1
-        last = int(np.searchsorted(self.bounds, block.stop))
-        return first, np.clip(self.bounds[first : last + 1] - block.start, 0, None)
+        self.weights, self.bounds, self.part = weights, bounds, part
+        self.shape = bounds.size - 1, weights.size
+        self.owner = np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
 
     def _parts(self, block: slice) -> Iterator[tuple[int, slice]]:
         """Yield each source with points in a block, and which of the block's points they are."""
-        first, edges = self._edges(block)
+        first = int(np.searchsorted(self.bounds, block.start, side="right")) - 1
+        last = int(np.searchsorted(self.bounds, block.stop))
+        edges = np.clip(self.bounds[first : last + 1] - block.start, 0, None)
         for k, (start, stop) in enumerate(pairwise(edges.tolist()), first):
             yield k, slice(start, stop)
 
     def add_average(self, block: slice, values: FloatArray, out: FloatArray) -> None:
-        """out_sk += Σ_{i in block} P_k(i) values_s(i)."""
+        """See `DenseMeasure`, as for all that follows."""
         weights = self.weights[block]
         for k, part in self._parts(block):
             out[..., k] += values[..., part] @ weights[part]
@@ -155,10 +152,7 @@ class OwnMeasure:
         tables: tuple[FloatArray, FloatArray],
         out: FloatArray,
     ) -> None:
-        """out_skj += Σ_{i in block} P_k(i) scale_s(i) (B_j(i) − h_s(i) D_j(i)), tables = (B, D).
-
-        B is (p, block), or (s, p, block) where it differs from z to z.
-        """
+        """See `DenseMeasure`."""
         B, D = tables
         w = self.weights[block] * scale
         wh = w * h
@@ -171,17 +165,12 @@ class OwnMeasure:
 
     def mix(self, block: slice, multipliers: FloatArray) -> FloatArray:
         """λ_sk P_k(i) on a block, k the owner of the point, (s, block)."""
-        first, edges = self._edges(block)
-        shares = np.diff(np.minimum(edges, block.stop - block.start))
-        spread = np.repeat(multipliers[..., first : first + shares.size], shares, axis=-1)
-        return np.asarray(spread * self.weights[block])
+        return np.asarray(multipliers[..., self.owner[block]] * self.weights[block])
 
     def rows(self) -> FloatArray:
         """Return P as a (p, m) table."""
-        P = np.zeros((self.bounds.size - 1, self.weights.size))
-        P[np.repeat(np.arange(P.shape[0]), np.diff(self.bounds)), np.arange(P.shape[1])] = (
-            self.weights
-        )
+        P = np.zeros(self.shape)
+        P[self.owner, np.arange(self.weights.size)] = self.weights
         return P
 
     def sample(self, n: float, rng: np.random.Generator | int) -> NDArray[np.intp]:
@@ -203,12 +192,11 @@ class OwnMeasure:
 
     def restricted(self, points: NDArray[np.intp]) -> OwnMeasure:
         """Return the measure on some of the points (sorted), each source with its old sum."""
-        bounds = np.searchsorted(points, self.bounds)
-        weights, p = self.weights[points], self.bounds.size - 1
-        owner = np.repeat(np.arange(p), np.diff(bounds))
-        before = np.bincount(np.repeat(np.arange(p), np.diff(self.bounds)), self.weights, p)
+        p, owner, weights = self.shape[0], self.owner[points], self.weights[points]
+        before = np.bincount(self.owner, self.weights, p)
         after = np.bincount(owner, weights, p)
-        return OwnMeasure(weights * (before / np.where(after > 0, after, 1.0))[owner], bounds)
+        scaled = weights * (before / np.where(after > 0, after, 1.0))[owner]
+        return OwnMeasure(scaled, np.searchsorted(points, self.bounds))
 
     def take(self, k: int) -> tuple[slice, FloatArray]:
         """Return the points that source k owns, and their weights."""

@@ -25,9 +25,8 @@ once; only the weights are computed K times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -93,20 +92,9 @@ class Combination(Record):
         if self.consulting is not None:
             self.consulting.check(self.z.size)
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the combination that `to_dict` wrote, or say what is wrong with it."""
-        found = super().from_dict(data)
-        found.check()
-        return found
-
     def log_responsibilities(self, log_masses: FloatArray) -> FloatArray:
         """log q_k from log D_k or log r_k, both (p, n)."""
         return log_responsibilities(log_masses, self.calibration)
-
-    def responsibilities(self, log_masses: FloatArray) -> FloatArray:
-        """q_k, (p, n), which sum to 1 over the sources."""
-        return np.exp(self.log_responsibilities(log_masses))
 
     def model_weights(self, log_masses: FloatArray) -> FloatArray:
         """Σ_k weight_k a_kj, (p, n): how much each *model* counts, others' ears included.
@@ -123,9 +111,8 @@ class Combination(Record):
         """
         log_q = self.log_responsibilities(log_masses)
         # Where η keeps every weight above zero no logarithms are needed.
-        return (
-            _shares(np.exp(log_q), self.z, self.eta) if self.eta else source_weights(log_q, self.z)
-        )
+        shares = self.eta > 0
+        return _shares(np.exp(log_q), self.z, self.eta) if shares else source_weights(log_q, self.z)
 
     def predict(
         self, log_masses: FloatArray, predictions: FloatArray | Ask, skip_below: float = 0.0
@@ -278,14 +265,8 @@ def combine(
         )
     weights = source_weights(log_d, z, eta, log_reference)
     combined = np.einsum("kic,kic->ic", weights, h) if log_d.ndim == 3 else mix(weights, h)
-    return _normalised(combined) if rule == "normalised" else np.asarray(combined)
-
-
-def _normalised(combined: FloatArray) -> FloatArray:
-    """Divide by the sum over classes.
-
-    Paper: Thm 3.
-    """
+    if rule != "normalised":
+        return np.asarray(combined)
     total = combined.sum(axis=-1, keepdims=True)
     if total.min() <= 0:
         raise ValueError(
@@ -350,17 +331,10 @@ class CrossFittedCombination(Record):
             return CrossFittedCombination((combination,))
         return combination
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the average that `to_dict` wrote, or say what is wrong with it."""
-        found = super().from_dict(data)
-        found.check()
-        return found
-
     @property
     def z(self) -> FloatArray:
         """The mean of the parts' z, (p,)."""
-        return mean([part.z for part in self.parts])
+        return np.asarray(np.mean([part.z for part in self.parts], axis=0))
 
     @property
     def eta(self) -> float:
@@ -381,12 +355,14 @@ class CrossFittedCombination(Record):
     def pool_weights(self) -> FloatArray:
         """a_kj, how source k takes the model of source j, (p, p), on average; see `Consulting`."""
         own, pools = np.eye(self.z.size), [part.consulting for part in self.parts]
-        return mean([own if pool is None else pool.weights for pool in pools])
+        each = [own if pool is None else pool.weights for pool in pools]
+        return np.asarray(np.mean(each, axis=0))
 
     def heard(self, predictions: FloatArray) -> FloatArray:
         """What each source predicts after consulting the others, on average over the parts."""
         pools = [part.consulting for part in self.parts]
-        return mean([predictions if pool is None else pool.heard(predictions) for pool in pools])
+        each = [predictions if pool is None else pool.heard(predictions) for pool in pools]
+        return np.asarray(np.mean(each, axis=0)) if len(each) > 1 else each[0]
 
     def with_z(self, z: FloatArray) -> CrossFittedCombination:
         """Put one z in the place of all."""
@@ -401,11 +377,12 @@ class CrossFittedCombination(Record):
 
     def weights(self, log_masses: FloatArray) -> FloatArray:
         """The mean weights of the sources, (p, n), which sum to 1; see `Combination`."""
-        return mean([part.weights(log_masses) for part in self.parts])
+        return np.asarray(np.mean([part.weights(log_masses) for part in self.parts], axis=0))
 
     def model_weights(self, log_masses: FloatArray) -> FloatArray:
         """How much each *model* counts, (p, n), others' ears included; see `Combination`."""
-        return mean([part.model_weights(log_masses) for part in self.parts])
+        each = [part.model_weights(log_masses) for part in self.parts]
+        return np.asarray(np.mean(each, axis=0))
 
     def predict(
         self, log_masses: FloatArray, predictions: FloatArray | Ask, skip_below: float = 0.0
@@ -419,14 +396,5 @@ class CrossFittedCombination(Record):
             return mix(self.weights(log_masses), predictions, skip_below)
         if callable(predictions):
             predictions = np.stack([predictions(k, None) for k in range(self.z.size)])
-        return mean([part.predict(log_masses, predictions) for part in self.parts])
-
-
-def mean(tables: Sequence[FloatArray]) -> FloatArray:
-    """Average arrays of one shape; a single one is returned as it is."""
-    if len(tables) == 1:
-        return tables[0]
-    total = tables[0].copy()
-    for table in tables[1:]:
-        total += table
-    return np.asarray(total / len(tables))
+        each = [part.predict(log_masses, predictions) for part in self.parts]
+        return np.asarray(np.mean(each, axis=0))

@@ -45,14 +45,6 @@ def vector(z: ArrayLike, p: int) -> FloatArray:
     return z
 
 
-def stack(Z: ArrayLike, p: int) -> FloatArray:
-    """Return a stack of z, (s, p)."""
-    Z = np.asarray(Z, dtype=float)
-    if Z.ndim != 2 or Z.shape[1] != p:
-        raise ValueError(f"Z has shape {Z.shape}; a stack of z must be (s, {p}).")
-    return Z
-
-
 def mass_table(masses: ArrayLike, name: str, part: bool = False) -> FloatArray:
     """Return a (p, m) table of masses ≥ 0; unless it is a part, every source has some of it."""
     D = finite(masses, name)
@@ -91,17 +83,12 @@ def outcomes(
     if y.shape != h.shape[1:]:
         raise ValueError(f"targets have shape {y.shape}; they must have shape {h.shape[1:]}.")
     loss.check(h, y)
-    check_losses(h, y, loss)
-    return h, y
-
-
-def check_losses(h: FloatArray, y: FloatArray, loss: Loss) -> None:
-    """Refuse losses that overflow, or would in the sums and squares that are made of them."""
-    # A convex loss of numbers is largest at the ends of what the sources say.
+    # No loss may overflow, nor the sums and squares that are made of losses.  A convex loss of
+    # numbers is largest at the ends of what the sources predict.
     ends = h if h.ndim == 3 else (h.min(axis=0), h.max(axis=0))
     with np.errstate(over="ignore", invalid="ignore"):
         if all((np.abs(loss.value(end, y)) <= LARGEST_LOSS).all() for end in ends):
-            return
+            return h, y
         losses = np.abs([loss.value(one, y) for one in h])
     k, i = np.argwhere(~(losses <= LARGEST_LOSS))[0]
     raise ValueError(

@@ -18,7 +18,6 @@ All strengths and folds are one stack of small Newton systems.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -65,12 +64,6 @@ class Consulting(Record):
     reach: FloatArray
     form: str
 
-    @classmethod
-    def none(cls, p: int, form: str, n_classes: int = 0) -> Self:
-        """Each source by itself; labels have as many classes as are said."""
-        offset = np.zeros((p, n_classes) if form == "labels" else p)
-        return cls(np.eye(p), offset, np.zeros(p), form)
-
     @property
     def consults(self) -> FloatArray:
         """Which sources hear others at all, (p,) of bool."""
@@ -78,8 +71,9 @@ class Consulting(Record):
         own = (self.weights == np.eye(p)).all(axis=1)
         return np.asarray(~own | self.offset.reshape(p, -1).any(axis=1))
 
-    def check(self, p: int) -> None:
+    def check(self, p: int | None = None) -> None:
         """Raise a ValueError, in one sentence, for numbers that nobody can have learned."""
+        p = len(self.weights) if p is None else p
         parts = self.weights, self.offset, self.reach
         if self.form not in FORMS:
             raise ValueError(f"the form of consulting must be one of {', '.join(FORMS)}.")
@@ -90,13 +84,6 @@ class Consulting(Record):
             raise ValueError("the consulting has a number that is not finite, or a reach below 0.")
         if max(np.abs(part).max(initial=0.0) for part in parts[:2]) > LARGEST:
             raise ValueError("the consulting has a weight that is out of bounds.")
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the consulting that `to_dict` wrote, or say what is wrong with it."""
-        found = super().from_dict(data)
-        found.check(len(found.weights))
-        return found
 
     @property
     def takes_errors(self) -> bool:
@@ -113,7 +100,7 @@ class Consulting(Record):
         out, h = predictions.copy(), predictions if self.form == "numbers" else np.log(predictions)
         for k in some:
             if self.form == "labels":
-                out[k] = pooled_labels(h, self.weights[k], self.offset[k])
+                out[k] = pooled_labels(np.tensordot(self.weights[k], h, axes=1) + self.offset[k])
                 continue
             moved = np.tensordot(self.weights[k], h, axes=1) + self.offset[k] - h[k]
             pooled = h[k] + np.clip(moved, -self.reach[k], self.reach[k])
@@ -121,16 +108,13 @@ class Consulting(Record):
         return out
 
 
-def pooled_labels(
-    logs: FloatArray, weights: FloatArray, offset: FloatArray | float = 0.0
-) -> FloatArray:
-    """Σ_j a_j log h_j + b normalised over classes, none below the floor: (p, n, c) -> (n, c).
+def pooled_labels(scores: FloatArray) -> FloatArray:
+    """Normalise Σ_j a_j log h_j + b over classes, none below the floor: (n, c).
 
-    >>> pooled_labels(np.log([[[0.8, 0.2]], [[0.8, 0.2]]]), np.array([1.0, 1.0])).round(3)
+    >>> pooled_labels(2 * np.log([[0.8, 0.2]])).round(3)
     array([[0.941, 0.059]])
     """
-    pool = softmax(np.tensordot(weights, logs, axes=1) + offset, axis=-1)
-    pool = np.maximum(pool, FLOOR)
+    pool = np.maximum(softmax(scores, axis=-1), FLOOR)
     return np.asarray(pool / pool.sum(axis=-1, keepdims=True))
 
 
@@ -138,14 +122,34 @@ MOST_OFFSETS = 50  # classes that have an offset each
 TINY = 1e-300
 
 
-class NumberPools:
+class _Pools:
+    """What both kinds of pools share: features of rows and, once some are `taken`, products."""
+
+    by_row: tuple[str, ...]
+    features: FloatArray
+    products: FloatArray
+
+    def taken(self, some: IntArray) -> Self:
+        """Return the pools of some of the rows, ready for Newton's steps.
+
+        With f_q f_r for each row a Hessian is one matrix product for all θ of a stack.
+        """
+        part = copy(self)
+        for name in self.by_row:
+            setattr(part, name, getattr(self, name)[some])
+        rows = part.features.reshape(-1, part.features.shape[-1])
+        part.products = (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+        return part
+
+
+class NumberPools(_Pools):
     """h' = h_k + Σ_j d_j (h_j − c_j) + b, or the same of logarithms; θ = (d, b).
 
     d = a − e_k, and c_j is the mean of h_j.  Where errors are all that is known, c_j = h_k takes
     its place, so that the weights sum to 1 and errors are pooled as numbers are.
     """
 
-    products: FloatArray  # of some rows: see `taken`
+    by_row = ("start", "y", "features")
 
     def __init__(
         self,
@@ -166,13 +170,6 @@ class NumberPools:
         self.penalty = np.append(np.ones(len(h)), 1e-6)
         own = float(share @ loss.value(predictions[k], self.y))
         self.scale = own if own > 0 else 1.0
-
-    def taken(self, some: IntArray) -> NumberPools:
-        """Return the pools of some of the rows, ready for Newton's steps."""
-        part = copy(self)
-        part.start, part.y, part.features = self.start[some], self.y[some], self.features[some]
-        part.products = _products(part.features)
-        return part
 
     def _at(self, theta: FloatArray) -> FloatArray:
         s = np.asarray(self.start + theta @ self.features.T)
@@ -210,38 +207,30 @@ class NumberPools:
         return own + moved, np.asarray(theta[-1] - moved @ self.means)
 
 
-class LabelPools:
+class LabelPools(_Pools):
     """log h' = Σ_j a_j log h_j + b_y, normalised over classes; θ = (a, b), by likelihood.
 
     Where there are many classes their own rows are too few to learn b from, and where the classes
     stand in another order in each row there is nothing to learn: it stays 0.
     """
 
-    products: FloatArray
+    by_row = ("features", "hit")
 
     def __init__(self, predictions: FloatArray, y: NDArray[Any], k: int, errors: bool = False):
         p, n, c = predictions.shape
         logs = np.log(predictions)
         # Only differences between classes count, and centred ones make better systems.
-        self.logs = logs - logs.mean(axis=2, keepdims=True)
-        self.features = np.ascontiguousarray(np.moveaxis(self.logs, 0, -1))
+        logs -= logs.mean(axis=2, keepdims=True)
+        self.features = np.ascontiguousarray(np.moveaxis(logs, 0, -1))
         self.hit = np.zeros((n, c))
         self.hit[np.arange(n), y] = 1.0
         self.n_offsets = c if c <= MOST_OFFSETS and not errors else 0
         self.centre = np.append(np.eye(p)[k], np.zeros(self.n_offsets))
         self.penalty = np.ones(self.centre.size)
 
-    def taken(self, some: IntArray) -> LabelPools:
-        """Return the pools of some of the rows, ready for Newton's steps."""
-        part = copy(self)
-        part.logs, part.hit = self.logs[:, some], self.hit[some]
-        part.features = self.features[some]
-        part.products = _products(part.features.reshape(-1, len(self.logs)))
-        return part
-
     def _scores(self, theta: FloatArray) -> FloatArray:
-        (n, c, p), a = self.features.shape, theta[:, : len(self.logs)]
-        scores = (a @ self.features.reshape(n * c, p).T).reshape(-1, n, c)
+        n, c, p = self.features.shape
+        scores = (theta[:, :p] @ self.features.reshape(n * c, p).T).reshape(-1, n, c)
         return np.asarray(scores + theta[:, None, p:] if self.n_offsets else scores)
 
     def values(self, theta: FloatArray, mass: FloatArray) -> FloatArray:
@@ -275,22 +264,16 @@ class LabelPools:
 
     def said(self, theta: FloatArray) -> FloatArray:
         """h' at each row by a θ of its own, (n, q) -> (n, c)."""
-        p = len(self.logs)
-        offset = theta[:, p:] if self.n_offsets else 0.0
-        return pooled_labels(self.logs * theta[:, :p].T[:, :, None], np.ones(p), offset)
+        p = self.features.shape[-1]
+        scores = np.einsum("ncp,np->nc", self.features, theta[:, :p])
+        return pooled_labels(scores + theta[:, p:] if self.n_offsets else scores)
 
     def weights(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """a_k and b_k, (p,) and (c,)."""
-        p, offset = len(self.logs), np.zeros(self.hit.shape[1])
+        p, offset = self.features.shape[-1], np.zeros(self.hit.shape[1])
         if self.n_offsets:
             offset = theta[p:] - theta[p:].mean()
         return theta[:p], offset
-
-
-def _products(features: FloatArray) -> FloatArray:
-    """f_q f_r for each row: a Hessian is then one matrix product for all θ of a stack."""
-    rows, q = features.shape
-    return (features[:, :, None] * features[:, None, :]).reshape(rows, q * q)
 
 
 STRENGTHS = np.array([0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0])
@@ -319,20 +302,6 @@ class Pool(NamedTuple):
     error: float
 
 
-def folds_of(y: NDArray[Any], losses: FloatArray) -> IntArray:
-    """Deal rows out to the folds by targets and own losses, in whatever order they come.
-
-    Every fold has its share of all targets, and of rows that are easy or hard.  losses are (n,), or
-    (p, n) where those of others tell rows apart that the own ones do not.
-
-    >>> folds_of(np.array([5, 5, 7, 7, 7]), np.array([0.2, 0.1, 0.3, 0.1, 0.2]))
-    array([1, 0, 4, 2, 3])
-    """
-    fold = np.empty(y.size, dtype=np.intp)
-    fold[np.lexsort((*np.atleast_2d(losses)[::-1], y))] = np.arange(y.size) % min(N_FOLDS, y.size)
-    return fold
-
-
 def learn_pool(
     predictions: FloatArray,
     y: NDArray[Any],
@@ -343,54 +312,45 @@ def learn_pool(
 ) -> Pool | None:
     """Learn a_k and b_k from predictions (p, n[, c]) at the rows of source k, or keep its own.
 
-    With `errors` the numbers are errors h − y, beside y = 0, and classes stand in no order but for
+    With `errors` the numbers are errors h − y, with y = 0, and classes stand in no order but for
     the label, which is the first: then they have no offsets.  None says that no pool beats the own
     model on rows that the pool has not seen.
     """
-    n, share = predictions.shape[1], weight / weight.sum()
+    (p, n, *c), share = predictions.shape, weight / weight.sum()
     # As many rows of equal weight would tell as much.
     n_rows = 1.0 / float(share @ share)
-    if n_rows < FEWEST or len(predictions) < 2:
+    if n_rows < FEWEST or p < 2:
         return None
-    own = losses_at(predictions[k], y, loss)
-    others = (losses_at(h, y, loss) for j, h in enumerate(predictions) if j != k)
-    fold = folds_of(y, np.stack([own, *others]))
+    losses = np.stack([losses_at(h, y, loss) for h in predictions])
+    own, others = losses[k], np.delete(losses, k, axis=0)
+    # Every fold has its share of all targets, and of rows that are easy or hard, in any order.
+    fold = np.empty(n, dtype=np.intp)
+    fold[np.lexsort((*others[::-1], own, y))] = np.arange(n) % min(N_FOLDS, n)
     given = predictions, y, k, errors
-    pools = LabelPools(*given) if predictions.ndim == 3 else NumberPools(*given, loss, share)
-    some = _some_rows(predictions)
+    pools = LabelPools(*given) if c else NumberPools(*given, loss, share)
+    # As many rows as the arrays of a Newton step may have.
+    each = max(STRENGTHS.size * (N_FOLDS + 1), (p + 1) ** 2) * int(np.prod(c, dtype=int))
+    most = max(FEWEST, MOST_NUMBERS // each)
+    some = np.sort(np.random.default_rng(0).permutation(n)[:most])
     masks = np.vstack([*(fold != f for f in range(fold.max() + 1)), np.ones(n, dtype=bool)])
     theta = _newton(pools.taken(some), (masks * weight)[:, some])
     crossed = [pools.said(theta[s, fold]) for s in range(STRENGTHS.size)]
     losses = np.stack([losses_at(said, y, loss) for said in crossed])
     best = int((losses @ share).argmin())
-    gain, error = mean_and_error(own - losses[best], share, n_rows)
-    doubted = gain, error
-    if loss.logarithmic:
-        doubted = _doubted(own - losses[best], share, n_rows, predictions[k], crossed[best])
-    if not (gain > SURE * error and doubted[0] > SURE * doubted[1]):
+    gains = own - losses[best]
+    gain, error = mean_and_error(gains, share, n_rows)
+    sure = gain > SURE * error
+    if sure and loss.logarithmic:
+        # With half a row more, whose label is the one for which the pool is worst.  Where few rows
+        # have no bad one among them a surer pool looks certainly better: all gains are small and
+        # alike.  A mistake costs far more, and nobody has seen that there are none.
+        worst = float(share @ (np.log(crossed[best]) - np.log(predictions[k])).min(axis=1))
+        share = np.append(share * n_rows, 0.5) / (n_rows + 0.5)
+        doubted = mean_and_error(np.append(gains, worst), share, n_rows + 0.5)
+        sure = doubted[0] > SURE * doubted[1]
+    if not sure:
         return None
     return Pool(*pools.weights(theta[best, -1]), crossed[best], float(gain), float(error))
-
-
-def _doubted(
-    gains: FloatArray, share: FloatArray, n: float, own: FloatArray, pool: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The same with half a row more, whose label is the one for which the pool is worst.
-
-    Where few rows have no bad one among them a surer pool looks certainly better: all gains are
-    small and alike.  A mistake costs far more, and nobody has seen that there are none.
-    """
-    worst = float(share @ (np.log(pool) - np.log(own)).min(axis=1))
-    share = np.append(share * n, 0.5) / (n + 0.5)
-    return mean_and_error(np.append(gains, worst), share, n + 0.5)
-
-
-def _some_rows(predictions: FloatArray) -> IntArray:
-    """Draw as many rows as the arrays of a Newton step may have."""
-    p, n, *c = predictions.shape
-    each = max(STRENGTHS.size * (N_FOLDS + 1), (p + 1) ** 2) * int(np.prod(c, dtype=int))
-    most = max(FEWEST, MOST_NUMBERS // each)
-    return np.sort(np.random.default_rng(0).permutation(n)[:most])
 
 
 def _newton(pools: NumberPools | LabelPools, masses: FloatArray) -> FloatArray:

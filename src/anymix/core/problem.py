@@ -2,10 +2,6 @@
 
 J_z = Σ_k z_k D_k h_k + (η/p) U Σ_k h_k        K_z = Σ_k z_k D_k + η U        h_z = J_z / K_z
 L_k(z) = Σ_i P_k(i) ℓ(h_z(i), y_i)             ∇_j L_k = Σ_i P_k ℓ'(h_z) D_j (h_j − h_z) / K_z
-
-p sources at m points with their targets: what h_z loses on each source.
-
-L_k(z) = Σ_i P_k(i) ℓ(h_z(i), y_i)
 """
 
 from __future__ import annotations
@@ -35,13 +31,6 @@ class Sums(NamedTuple):
     jacobians: FloatArray
     hessians: FloatArray | None = None
 
-    def plus(self, other: Sums) -> Sums:
-        """Add what another part of the points brings."""
-        bent = None
-        if self.hessians is not None and other.hessians is not None:
-            bent = self.hessians + other.hessians
-        return Sums(self.losses + other.losses, self.jacobians + other.jacobians, bent)
-
 
 def add_sums(parts: Iterable[Sums]) -> Sums:
     """Add up the sums of all parts, in their order.
@@ -51,11 +40,9 @@ def add_sums(parts: Iterable[Sums]) -> Sums:
     >>> add_sums([part, part]).losses
     array([[2., 2.]])
     """
-    found = iter(parts)
-    total = next(found)
-    for part in found:
-        total = total.plus(part)
-    return total
+    losses, jacobians, hessians = zip(*parts, strict=True)
+    bent = None if hessians[0] is None else sum(hessians)
+    return Sums(np.asarray(sum(losses)), np.asarray(sum(jacobians)), bent)
 
 
 class EvaluatedPoints:
@@ -64,6 +51,9 @@ class EvaluatedPoints:
     A certificate needs nothing else.  A subclass may predict in another way than by J_z/K_z
     (`ratio`); what can be solved for z is a `Problem`, which has derivatives, too.
     """
+
+    n_sources: int
+    n_points: int
 
     def __init__(
         self,
@@ -92,6 +82,7 @@ class EvaluatedPoints:
         measure: Measure,
     ) -> None:
         """Store checked tables, D∘h, and the parts of J and K that do not depend on z."""
+        self.n_sources, self.n_points = masses.shape
         # Rows in one piece: every pass runs along the points of a source.
         self.masses, self.predictions = map(np.ascontiguousarray, (masses, predictions))
         self.targets, self.reference, self.measure = targets, reference, measure
@@ -162,16 +153,6 @@ class EvaluatedPoints:
         self = cls(r / total, predictions, targets, loss, eta)
         self.log_scale = -np.log(total[:, 0] / total.mean())
         return self
-
-    @property
-    def n_sources(self) -> int:
-        """p."""
-        return int(self.masses.shape[0])
-
-    @property
-    def n_points(self) -> int:
-        """m."""
-        return int(self.masses.shape[1])
 
     def ratio(self, z: FloatArray, block: slice = slice(None)) -> tuple[FloatArray, FloatArray]:
         """Return h_z = J_z/K_z and K_z on a block of points, in the problem's own order.
@@ -323,7 +304,9 @@ class Problem(EvaluatedPoints):
 
         G_kj = Σ_i P_k ℓ' a_j / K        Σ_k λ_k ∇²L_k = Σ_i W [ℓ'' aa' − ℓ'(Da' + aD')] / K²
         """
-        Z = inputs.stack(Z, self.n_sources)
+        Z = np.asarray(Z, dtype=float)
+        if Z.ndim != 2 or Z.shape[1] != self.n_sources:
+            raise ValueError(f"Z has shape {Z.shape}; a stack of z must be (s, {self.n_sources}).")
         s, p = Z.shape
         L, G = np.zeros((s, p)), np.zeros((s, p, p))
         H = None if multipliers is None else np.zeros((s, p, p))

@@ -148,9 +148,14 @@ class Record:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the record that `to_dict` wrote; a ValueError says what is wrong with it."""
         try:
-            return cls(**_fields(cls, data))
+            found = cls(**_fields(cls, data))
         except TypeError as error:
             raise ValueError(f"a {cls.__name__} has an entry of the wrong kind.") from error
+        found.check()
+        return found
+
+    def check(self) -> None:
+        """Raise a ValueError, in one sentence, for numbers that no fit can have found."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,8 +33,9 @@ class Calibration(Record):
     floor: float
     sharpness: float = 1.0
 
-    def check(self, p: int) -> None:
+    def check(self, p: int | None = None) -> None:
         """Raise a ValueError, in one sentence, for numbers that calibrate nothing."""
+        p = self.temperature.size if p is None else p
         parts = (self.temperature, self.offset, np.array([self.floor, self.sharpness]))
         if self.temperature.shape != (p,) or self.offset.shape != (p,):
             raise ValueError(f"a calibration of {p} sources has {p} temperatures and offsets.")

@@ -132,9 +132,8 @@ def consulting_of(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Consult
     """Put the pools together, and bound how far numbers are moved by how far they are at home."""
     p, labels = len(tables.predictions), loss.takes != "number"
     form = "labels" if labels else "positive" if loss.positive else "numbers"
-    none = Consulting.none(p, form, tables.predictions.shape[-1])
-    weights, offset, reach = none.weights, none.offset, none.reach
-    domain = tables.domain
+    weights, reach, domain = np.eye(p), np.zeros(p), tables.domain
+    offset = np.zeros((p, tables.predictions.shape[-1]) if labels else p)
     for k, pool in pools.items():
         weights[k], offset[k] = pool.weights, pool.offset
         if not labels:
