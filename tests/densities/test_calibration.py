@@ -12,15 +12,17 @@ from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 
-from anymix.densities.domain_likelihood import LOG_TINY, likelihood, newton, penalty
-from anymix.densities.temperature_scaling import (
-    TemperatureScaling,
+from anymix.densities.domain_likelihood import (
+    LOG_TINY,
+    DomainRows,
     balanced_weights,
-    calibration_error,
-    domain_log_loss,
+    likelihood,
+    newton,
+    penalty,
 )
+from anymix.densities.temperature_scaling import TemperatureScaling
+from tests.densities.calibration_measures import calibration_error, domain_log_loss
 
 
 def noisy_table(rng, p, m, sharpness=5.0, signal=1.0):
@@ -134,15 +136,14 @@ def test_newton_says_when_it_has_not_converged():
 def test_measures_against_scikit_learn_and_by_hand():
     rng = np.random.default_rng(3)
     log_r = log_softmax(rng.normal(size=(3, 40)), axis=0)
-    domain, weight = rng.integers(3, size=40), rng.uniform(size=40)
-    expected = log_loss(domain, np.exp(log_r).T, sample_weight=weight, labels=[0, 1, 2])
-    assert domain_log_loss(log_r, domain, weight) == pytest.approx(expected)
-    confidence, gap = np.exp(log_r).max(axis=0), 0.0
-    for low in np.arange(15) / 15:
-        inside = (confidence >= low) & (confidence < low + 1 / 15)
-        right = (log_r.argmax(axis=0) == domain)[inside]
-        gap += abs(np.sum(weight[inside] * (right - confidence[inside])))
-    assert calibration_error(log_r, domain, weight) == pytest.approx(gap / weight.sum())
+    rows = DomainRows(log_r, rng.integers(3, size=40), rng.uniform(0.1, 1, size=40), doubt=0.1)
+    temperature, offset = np.array([0.5, 2.0, 3.0]), np.array([0.5, 0.0, -0.5])
+    total, *sums = rows.tally(temperature, offset)
+    after = log_softmax(log_r / temperature[:, None] + offset[:, None], axis=0)
+    for log_q, (loss, *bins) in zip((log_r, after), np.split(np.array(sums), 2), strict=True):
+        given = log_q, rows.domain, rows.weight
+        assert loss / total == pytest.approx(domain_log_loss(*given))
+        assert np.abs(bins).sum() / total == pytest.approx(calibration_error(*given))
 
 
 # -- what it does --------------------------------------------------------------------------------

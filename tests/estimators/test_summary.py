@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anymix import DistributionWeightedRegressor, Source, evaluate
-from anymix.densities import GaussianKDE
-from anymix.densities.temperature_scaling import balanced_weights, calibration_error
+from anymix.densities import GaussianKDE, balanced_weights
 from anymix.estimators.model_summary import mean_weights, reliability, summarise
+from tests.densities.calibration_measures import calibration_error
 
 
 @pytest.fixture(scope="module")

@@ -11,17 +11,18 @@ from anymix.densities.boosted_trees import BoostedTrees
 from anymix.densities.contrastive import ContrastiveDensity
 from anymix.densities.density import KnownDensity
 from anymix.densities.domain_classifier import DomainClassifier
-from anymix.densities.domain_likelihood import DomainRows, lowest_responsibility, newton
+from anymix.densities.domain_likelihood import (
+    CalibrationReport,
+    DomainRows,
+    balanced_weights,
+    lowest_responsibility,
+    newton,
+)
 from anymix.densities.gaussian_mixture import GaussianMixtureDensity
 from anymix.densities.kde import GaussianKDE
 from anymix.densities.public_reference import Reference
 from anymix.densities.site_summary import Summary
-from anymix.densities.temperature_scaling import (
-    CalibrationReport,
-    TemperatureScaling,
-    balanced_weights,
-    fit_temperatures,
-)
+from anymix.densities.temperature_scaling import TemperatureScaling
 from anymix.densities.text_density import SharedVocabulary, TextDensity
 
 __all__ = [
@@ -41,7 +42,6 @@ __all__ = [
     "TemperatureScaling",
     "TextDensity",
     "balanced_weights",
-    "fit_temperatures",
     "lowest_responsibility",
     "newton",
 ]

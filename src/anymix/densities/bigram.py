@@ -32,7 +32,6 @@ from anymix.densities.tokens import (
     count_pairs,
     flatten,
     known_ids,
-    named,
     unflatten,
 )
 
@@ -44,8 +43,8 @@ class BigramModel(Travels, BaseEstimator):
 
     A document w_1 .. w_n has the probability P(w_1 | begin) P(w_2 | w_1) .. P(end | w_n), so the
     probabilities of all documents over the vocabulary sum to 1. Four smoothings are those of
-    OpenGrm NGram with its default options; their formulas stand in `_smoothing.py`. With the fifth,
-    "unigram", the word before says nothing: P(w | h) = P(w), and no pair is listed.
+    OpenGrm NGram with its default options; see `bigram_table.py`. With the fifth, "unigram", the
+    word before says nothing: P(w | h) = P(w), and no pair is listed.
 
     To compare the scores of several sources, give all their models one `vocabulary`: only then do
     they score the same words of a document.
@@ -148,8 +147,11 @@ class BigramModel(Travels, BaseEstimator):
         """Return the natural log-probability of each whole document, (m,)."""
         check_is_fitted(self)
         _check_iterable(X)
-        parts = [self._scores(self._documents(block)) for block in blocks_of(X)]
-        return np.concatenate([np.empty(0), *parts])
+        logs = [np.empty(0)]
+        for block in blocks_of(X):
+            steps, starts = self._steps(*flatten(self._documents(block)))
+            logs.append(np.add.reduceat(self.table_.log_prob(*steps), starts))
+        return np.concatenate(logs)
 
     def perplexity(self, X: Documents) -> float:
         """Return exp(-mean log P(w | h)) over all words and ends of the documents."""
@@ -225,14 +227,16 @@ class BigramModel(Travels, BaseEstimator):
         check_is_fitted(self)
         if self._pairs is None or self._is_common:
             return self
-        words, rare = self.vocabulary_, self._pairs.is_rare()
+        words, met = self.vocabulary_, self._pairs.word_documents
+        rare = (met > 0) & (met < MIN_DOCUMENTS)
         rare[-1] = False  # the boundary
         instead = words.index(UNKNOWN) if self.unknown == "map" else None
         if instead is not None:
             rare[instead] = False
         pairs = self._pairs.without(rare, instead)
         if self.vocabulary is None:
-            pairs, words = pairs.renumbered(~rare), named(words, ~rare)
+            pairs = pairs.renumbered(~rare)
+            words = [word for word, out in zip(words, rare[:-1], strict=True) if not out]
         if not words or not len(pairs.keys):
             raise ValueError(
                 f"no word stands in {MIN_DOCUMENTS} documents, so that each would tell of a single "
@@ -253,7 +257,12 @@ class BigramModel(Travels, BaseEstimator):
             if tokens and not words:
                 raise ValueError(f"no word occurs {self.min_count} times; lower min_count")
         else:
-            words = _check_vocabulary(self.vocabulary)
+            words = list(self.vocabulary)
+            if isinstance(self.vocabulary, str) or not all(isinstance(w, str) for w in words):
+                raise TypeError("the vocabulary must be a list of str; give one str for each word")
+            if len(set(words)) != len(words):
+                twice = Counter(words).most_common(1)[0][0]
+                raise ValueError(f"the vocabulary has {twice!r} twice; give each word once")
         reserved = {BEGIN, END}.intersection(words)
         if reserved:
             raise ValueError(
@@ -262,10 +271,6 @@ class BigramModel(Travels, BaseEstimator):
             )
         adds_unknown = self.unknown == "map" and UNKNOWN not in words
         return [*words, UNKNOWN] if adds_unknown else words
-
-    def _scores(self, docs: list[Sequence[str]]) -> FloatArray:
-        steps, starts = self._steps(*flatten(docs))
-        return np.add.reduceat(self.table_.log_prob(*steps), starts)
 
     def _steps(
         self, tokens: list[str], bounds: IntArray
@@ -301,13 +306,3 @@ def _check_documents(docs: Documents) -> list[Sequence[str]]:
     if wrong_kinds:
         raise TypeError(f"each token must be a str; got {wrong_kinds[0]}: convert them first")
     return docs
-
-
-def _check_vocabulary(vocabulary: Sequence[str]) -> list[str]:
-    if isinstance(vocabulary, str) or not all(isinstance(word, str) for word in vocabulary):
-        raise TypeError("the vocabulary must be a list of str; give one str for each word")
-    words = list(vocabulary)
-    if len(set(words)) != len(words):
-        twice = Counter(words).most_common(1)[0][0]
-        raise ValueError(f"the vocabulary has {twice!r} twice; give each word once")
-    return words

@@ -49,19 +49,7 @@ SECTION, COLUMNS = "\\{}-grams:", "a line has missing or extra columns"
 
 
 def write_arpa(path: str | Path, words: list[str], table: BigramTable) -> None:
-    """Write a model; a name that ends in `.gz` is compressed.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> import numpy as np
-    >>> table = BigramTable(np.log([0.4, 0.6]), np.zeros(2), np.empty(0, int), np.empty(0))
-    >>> with TemporaryDirectory() as folder:
-    ...     write_arpa(folder + "/model.arpa", ["hello"], table)
-    ...     words, again = read_arpa(folder + "/model.arpa")
-    >>> words, np.exp(again.log_unigram).round(6).tolist()
-    (['hello'], [0.4, 0.6])
-    """
+    """Write a model; a name that ends in `.gz` is compressed."""
     spaced = next((word for word in words if word.split() != [word]), None)
     if spaced is not None:
         raise ValueError(
@@ -73,14 +61,7 @@ def write_arpa(path: str | Path, words: list[str], table: BigramTable) -> None:
 
 
 def read_arpa(path: str | Path) -> tuple[list[str], BigramTable]:
-    """Read the words and the model of a bigram ARPA file, plain or gzipped.
-
-    Raises
-    ------
-    AuditError
-        If the file is not a bigram model, its probabilities do not sum to 1 in every context, or
-        it has more words or pairs than are allowed.
-    """
+    """Read the words and the model of a bigram ARPA file, plain or gzipped; else an AuditError."""
     with _open(path, "r") as file:
         try:
             return _read(_bounded(file))
@@ -143,7 +124,14 @@ def _read(lines: Iterator[str]) -> tuple[list[str], BigramTable]:
     _check_count(2, promised[2], len(keys), MOST_PAIRS)
     order_of_keys = np.argsort(keys)
     table = BigramTable(unigram, backoff, keys[order_of_keys], logs[order_of_keys])
-    return words, _checked(table, [*words, BEGIN])
+    if np.any(np.diff(table.keys) == 0):
+        raise ValueError("a 2-gram is listed twice")
+    sums = table.sums()
+    worst = int(np.argmax(np.abs(sums - 1.0)))
+    if abs(sums[worst] - 1.0) > SUM_TOLERANCE:
+        context = [*words, BEGIN][worst]
+        raise ValueError(f"after {context!r} its probabilities sum to {sums[worst]:.6g}, not 1")
+    return words, table
 
 
 def _until(end: str, lines: Iterator[str]) -> Iterator[str]:
@@ -202,35 +190,13 @@ def _logs(decimal: Sequence[float]) -> FloatArray:
     return logs
 
 
-def _checked(table: BigramTable, contexts: list[str]) -> BigramTable:
-    """Return the table if it is a distribution in every context."""
-    if np.any(np.diff(table.keys) == 0):
-        raise ValueError("a 2-gram is listed twice")
-    sums = table.sums()
-    worst = int(np.argmax(np.abs(sums - 1.0)))
-    if abs(sums[worst] - 1.0) > SUM_TOLERANCE:
-        raise ValueError(
-            f"after {contexts[worst]!r} its probabilities sum to {sums[worst]:.6g}, not 1"
-        )
-    return table
-
-
 LOGS = {"log_unigram", "log_backoff", "log_listed"}
 MOST_BYTES = 2**26  # of all words that strangers hand over
 MARKS_OF_A_WORD = 3  # two quotes and a comma
 
 
 def to_arrays(words: list[str], unknown: str, table: BigramTable) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a model.
-
-    Examples
-    --------
-    >>> half = np.log([0.5, 0.5])
-    >>> table = BigramTable(half, np.zeros(2), np.array([], dtype=int), np.array([]))
-    >>> words, unknown, again = from_arrays(to_arrays(["a"], "drop", table))
-    >>> words, unknown, again.sums().round(6).tolist()
-    (['a'], 'drop', [1.0, 1.0])
-    """
+    """Return the arrays of a model."""
     listed = json.dumps({"words": words, "unknown": unknown})
     return {
         "log_unigram": table.log_unigram,

@@ -8,7 +8,7 @@ V w w w V w w V, and each of its steps is one transition.
              = backoff_h P(w)           otherwise
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -111,15 +111,7 @@ class BigramTable:
         return listed + backed_off
 
     def sample(self, n_documents: int, rng: np.random.RandomState) -> tuple[IntArray, IntArray]:
-        """Draw whole documents, all of them one word further at each step.
-
-        Returns
-        -------
-        ids : (t,) array
-            The words of all documents, one document after the other.
-        lengths : (n_documents,) array
-            The number of words of each document.
-        """
+        """Draw documents: the words of all, one after the other, and how many each has."""
         draw, end = _Inverse(self), self.size - 1
         alive, context = np.arange(n_documents), np.full(n_documents, end)
         owners, words = [alive[:0]], [context[:0]]
@@ -190,6 +182,8 @@ class _Inverse:
         return np.minimum(found, len(self.unigram_ends) - 1)
 
 
+UNIGRAM = "unigram"
+SMOOTHINGS = "katz", "kneser_ney", "witten_bell", "absolute", UNIGRAM
 KATZ_BINS = 5
 # What OpenGrm discounts where Good-Turing has nothing sensible to say: almost nothing.
 NEARLY_ONE = 1.0 - 1e-3
@@ -200,68 +194,38 @@ DEFAULT_DISCOUNT = 0.6
 UNSEEN_COUNT = 0.5
 
 
-def smooth(
-    steps: tuple[IntArray, IntArray], size: int, smoothing: str, min_count: int
-) -> BigramTable:
-    """Return the smoothed model of observed transitions.
-
-    Parameters
-    ----------
-    steps : pair of (t,) arrays
-        Contexts and next ids, in 0 .. size - 1.
-    size : int
-        Number of words plus one, for the boundary.
-    smoothing : {"katz", "kneser_ney", "witten_bell", "absolute", "unigram"}
-        The smoothing; see the table above.
-    min_count : int
-        Pairs seen less often are smoothed like the others, then taken off the list; their
-        probability goes to the back-off.
-
-    Examples
-    --------
-    The corpus "a a" "a": four steps, begin a, a a, a end, begin a, a end.
-
-    >>> import numpy as np
-    >>> steps = np.array([1, 0, 0, 1, 0]), np.array([0, 0, 1, 0, 1])
-    >>> table = smooth(steps, 2, "witten_bell", 1)
-    >>> np.exp(table.log_prob(np.array([0]), np.array([0]))).round(3)   # 1/5 + 2/5 3/5
-    array([0.44])
-    """
-    keys, counts = np.unique(steps[0] * size + steps[1], return_counts=True)
-    return smooth_counts(keys, counts, size, smoothing, counts >= min_count)
-
-
 def smooth_counts(
     keys: IntArray, counts: IntArray, size: int, smoothing: str, listed: NDArray[np.bool_]
 ) -> BigramTable:
     """Return the smoothed model of pairs (h, w), given as h size + w, and how often they were met.
 
-    Pairs that are not to be `listed` give their probability to the back-off.
+    Pairs that are not to be `listed` give their probability to the back-off, which makes sums 1:
+
+    backoff_h = (1 - sum of the listed P(w | h)) / (1 - sum of P(w) over the listed w)
     """
     contexts, nexts = np.divmod(keys, size)
     often = None if smoothing == "kneser_ney" else counts
     weights = np.maximum(np.bincount(nexts, often, size), UNSEEN_COUNT)
-    kept = SMOOTHINGS[smoothing](counts, contexts, size)
+    met = np.bincount(contexts, counts, size)[contexts]
+    if smoothing == "katz":
+        kept = katz_discounts(counts)[np.minimum(counts, KATZ_BINS + 1)] * counts / met
+    elif smoothing == "witten_bell":
+        kept = counts / np.bincount(contexts, counts + 1, size)[contexts]
+    elif smoothing == UNIGRAM:
+        kept = np.zeros(len(counts))
+    else:
+        kept = (counts - absolute_discount(counts)) / met
     if smoothing != "katz":
         reserved = 1.0 - np.bincount(contexts, kept, size)
         kept = kept + reserved[contexts] * (weights / weights.sum())[nexts]
-    return _backoff_form(keys[listed], kept[listed], weights)
-
-
-def _backoff_form(keys: IntArray, listed: FloatArray, weights: FloatArray) -> BigramTable:
-    """Return the model with listed probabilities and the back-off weights that make sums 1.
-
-    backoff_h = (1 - sum of the listed P(w | h)) / (1 - sum of P(w) over the listed w)
-    """
-    size = len(weights)
-    contexts, nexts = np.divmod(keys, size)
+    keys, kept, contexts, nexts = keys[listed], kept[listed], contexts[listed], nexts[listed]
     full = np.bincount(contexts, minlength=size) == size
-    left = 1.0 - np.bincount(contexts, listed, size)
+    left = 1.0 - np.bincount(contexts, kept, size)
     # Weights are whole or half numbers, so this difference is exact.
     unlisted = (weights.sum() - np.bincount(contexts, weights[nexts], size)) / weights.sum()
     backoff = np.divide(left, unlisted, out=np.ones(size), where=~full)
-    listed = listed / np.where(full, 1.0 - left, 1.0)[contexts]
-    return BigramTable(np.log(weights / weights.sum()), np.log(backoff), keys, np.log(listed))
+    kept = kept / np.where(full, 1.0 - left, 1.0)[contexts]
+    return BigramTable(np.log(weights / weights.sum()), np.log(backoff), keys, np.log(kept))
 
 
 def katz_discounts(counts: IntArray) -> FloatArray:
@@ -272,12 +236,6 @@ def katz_discounts(counts: IntArray) -> FloatArray:
     Good-Turing estimates r* for r <= 5, scaled such that together they free n_1 counts. If no
     pair occurs once, the lowest count k that does occur stands in: m = 6 n_6 / (k n_k). Empty n_r
     are taken as 1, and a factor outside (0, 1) becomes 0.999, which is also that of counts above 5.
-
-    Examples
-    --------
-    >>> counts = [1] * 10 + [2] * 3 + [3] * 1
-    >>> katz_discounts(np.array(counts)).round(3)
-    array([0.999, 0.6  , 0.5  , 0.999, 0.999, 0.999, 0.999])
     """
     last = KATZ_BINS + 1
     n = np.bincount(np.minimum(counts, last + 1), minlength=last + 2)[: last + 1]
@@ -292,39 +250,6 @@ def katz_discounts(counts: IntArray) -> FloatArray:
 
 
 def absolute_discount(counts: IntArray) -> float:
-    """Return D = n_1 / (n_1 + 2 n_2), or 0.6 if n_1 or n_2 is zero.
-
-    Examples
-    --------
-    >>> absolute_discount(np.array([1, 1, 1, 1, 2, 2, 5]))
-    0.5
-    """
+    """Return D = n_1 / (n_1 + 2 n_2), or 0.6 if n_1 or n_2 is zero."""
     once, twice = int(np.sum(counts == 1)), int(np.sum(counts == 2))
     return once / (once + 2 * twice) if once and twice else DEFAULT_DISCOUNT
-
-
-def _katz(counts: IntArray, contexts: IntArray, size: int) -> FloatArray:
-    factors = katz_discounts(counts)[np.minimum(counts, KATZ_BINS + 1)]
-    return factors * counts / np.bincount(contexts, counts, size)[contexts]
-
-
-def _absolute(counts: IntArray, contexts: IntArray, size: int) -> FloatArray:
-    return (counts - absolute_discount(counts)) / np.bincount(contexts, counts, size)[contexts]
-
-
-def _witten_bell(counts: IntArray, contexts: IntArray, size: int) -> FloatArray:
-    return counts / np.bincount(contexts, counts + 1, size)[contexts]
-
-
-def _unigram(counts: IntArray, contexts: IntArray, size: int) -> FloatArray:
-    return np.zeros(len(counts))
-
-
-UNIGRAM = "unigram"
-SMOOTHINGS: dict[str, Callable[[IntArray, IntArray, int], FloatArray]] = {
-    "katz": _katz,
-    "kneser_ney": _absolute,
-    "witten_bell": _witten_bell,
-    "absolute": _absolute,
-    UNIGRAM: _unigram,
-}

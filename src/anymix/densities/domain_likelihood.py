@@ -109,7 +109,7 @@ def newton(
     return theta, max_iter
 
 
-N_BINS = 15
+N_BINS = 15  # of equal width, by the responsibility of the likeliest source
 
 
 @dataclass(frozen=True)
@@ -121,33 +121,6 @@ class CalibrationReport:
     log_loss_after: float
     error_before: float
     error_after: float
-
-
-def domain_log_loss(log_r: FloatArray, sample_domain: IntArray, weight: FloatArray) -> float:
-    """Return -Σ_i w_i log r_{d_i}(x_i) / Σ_i w_i."""
-    own = log_r[sample_domain, np.arange(len(sample_domain))]
-    return float(-np.average(own, weights=weight))
-
-
-def calibration_error(
-    log_r: FloatArray, sample_domain: IntArray, weight: FloatArray, n_bins: int = N_BINS
-) -> float:
-    """Return the expected calibration error: the mean gap between confidence and accuracy.
-
-    Points are put into bins of equal width by the responsibility of their likeliest source;
-    error = Σ_bins |Σ_{i in bin} w_i (1[right] - confidence)| / Σ_i w_i.
-    """
-    return float(np.abs(binned_gaps(log_r, sample_domain, weight, n_bins)).sum() / weight.sum())
-
-
-def binned_gaps(
-    log_r: FloatArray, sample_domain: IntArray, weight: FloatArray, n_bins: int = N_BINS
-) -> FloatArray:
-    """Σ_{i in bin} w_i (1[right] - confidence) of each bin; parts of the points add up."""
-    confidence = np.exp(log_r.max(axis=0))
-    gap = weight * ((log_r.argmax(axis=0) == sample_domain) - confidence)
-    bins = np.minimum((confidence * n_bins).astype(np.intp), n_bins - 1)
-    return np.asarray(np.bincount(bins, weights=gap, minlength=n_bins), dtype=float)
 
 
 def balanced_weights(
@@ -234,16 +207,13 @@ class DomainRows:
         return likelihood(theta, self.log_r, self.targets, self.weight)
 
     def tally(self, temperature: FloatArray, offset: FloatArray) -> FloatArray:
-        """Σ w, then -Σ w log r and the gaps of 15 bins, before and after: (33,)."""
-        after = calibrated(self.log_r, temperature, offset)
+        """Σ w, then -Σ w log r and Σ w (1[right] - confidence) in 15 bins, before and after."""
+        after = log_softmax(self.log_r / temperature[:, None] + offset[:, None], axis=0)
         sums = [self.weight.sum()]
         for log_r in (self.log_r, after):
             own = log_r[self.domain, np.arange(self.n_points)]
-            sums += [-(self.weight @ own), *binned_gaps(log_r, self.domain, self.weight)]
+            confidence = np.exp(log_r.max(axis=0))
+            excess = self.weight * ((log_r.argmax(axis=0) == self.domain) - confidence)
+            bins = np.minimum((confidence * N_BINS).astype(np.intp), N_BINS - 1)
+            sums += [-(self.weight @ own), *np.bincount(bins, excess, N_BINS)]
         return np.array(sums)
-
-
-def calibrated(log_r: FloatArray, temperature: FloatArray, offset: FloatArray) -> FloatArray:
-    """log q_k from floored log r_k, both (p, m)."""
-    log_q: FloatArray = log_softmax(log_r / temperature[:, None] + offset[:, None], axis=0)
-    return log_q

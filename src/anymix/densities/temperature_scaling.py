@@ -12,25 +12,22 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray, source_numbers
 from anymix._parameters import Number, Words, check_parameters
-from anymix.densities.domain_likelihood import CalibrationReport as CalibrationReport
 from anymix.densities.domain_likelihood import (
+    CalibrationReport,
     DomainRows,
     DomainSums,
     Objective,
-    calibrated,
     floored_responsibilities,
     newton,
     penalty,
 )
-from anymix.densities.domain_likelihood import balanced_weights as balanced_weights
-from anymix.densities.domain_likelihood import calibration_error as calibration_error
-from anymix.densities.domain_likelihood import domain_log_loss as domain_log_loss
 
 MANY_POINTS = 10_000
 
@@ -189,15 +186,8 @@ class TemperatureScaling(BaseEstimator):
                 f"{len(self.offset_)} sources: give one row for each of them."
             )
         log_r = floored_responsibilities(table, self.floor_)[0]
-        return calibrated(log_r, self.temperature_, self.offset_)
-
-
-def fit_temperatures(
-    log_densities: ArrayLike, sample_domain: ArrayLike, sample_weight: ArrayLike | None = None
-) -> list[TemperatureScaling]:
-    """Fit both kinds of calibration: own temperatures, and one that all sources share."""
-    given = log_densities, sample_domain, sample_weight
-    return [TemperatureScaling(temperature).fit(*given) for temperature in TemperatureScaling.KINDS]
+        raised = log_r / self.temperature_[:, None] + self.offset_[:, None]
+        return np.asarray(log_softmax(raised, axis=0))
 
 
 def _checked_log_densities(log_densities: ArrayLike) -> FloatArray:

@@ -17,13 +17,7 @@ WORD = "[a-z']+"  # what a word is, in lower case; whoever reads a packed densit
 
 
 def documents_in(X: Any) -> list[Any]:
-    """Return the documents of a list, a series, or a table with one column.
-
-    Examples
-    --------
-    >>> documents_in(np.array([["a b"], ["c"]], dtype=object))
-    ['a b', 'c']
-    """
+    """Return the documents of a list, a series, or a table with one column."""
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) == 2 and shape[1] == 1:
         X = X.iloc[:, 0] if hasattr(X, "iloc") else np.ravel(X)
@@ -44,13 +38,7 @@ def pattern_of(token_pattern: str) -> re.Pattern[str]:
 
 
 def cut(texts: Sequence[str], token_pattern: str = WORD, lowercase: bool = True) -> list[list[str]]:
-    """Cut texts into tokens.
-
-    Examples
-    --------
-    >>> cut(["Good book, good plot!", ""])
-    [['good', 'book', 'good', 'plot'], []]
-    """
+    """Cut texts into tokens."""
     kinds = set(map(type, texts))
     wrong = next((kind.__name__ for kind in kinds if not issubclass(kind, str)), None)
     if wrong is not None:
@@ -60,13 +48,7 @@ def cut(texts: Sequence[str], token_pattern: str = WORD, lowercase: bool = True)
 
 
 def blocks_of(lists: Iterable[Sequence[str]], most: int = TOKENS) -> Iterator[list[Sequence[str]]]:
-    """Cut a sequence of lists into blocks of at most so many items; a longer list stands alone.
-
-    Examples
-    --------
-    >>> list(blocks_of([["a"], ["b", "c", "d"], [], ["e"]], most=2))
-    [[['a']], [['b', 'c', 'd'], []], [['e']]]
-    """
+    """Cut a sequence of lists into blocks of at most so many items; a longer list stands alone."""
     block: list[Sequence[str]] = []
     n = 0
     for one in lists:
@@ -81,13 +63,7 @@ def blocks_of(lists: Iterable[Sequence[str]], most: int = TOKENS) -> Iterator[li
 
 
 def flatten(lists: Sequence[Sequence[str]]) -> tuple[list[str], IntArray]:
-    """Return all items in one list, and (m + 1,) where each of the lists starts and the last ends.
-
-    Examples
-    --------
-    >>> flatten([["a", "b"], [], ["c"]])
-    (['a', 'b', 'c'], array([0, 2, 2, 3]))
-    """
+    """Return all items in one list, and where each of the lists starts and the last ends."""
     lengths = np.fromiter(map(len, lists), np.int64, len(lists))
     return list(chain.from_iterable(lists)), np.append(0, np.cumsum(lengths))
 
@@ -98,11 +74,6 @@ def known_ids(
     """Return the positions of the tokens among the words, and the bounds of what is left.
 
     A token that is not a word becomes `other`, or is left out if that is -1.
-
-    Examples
-    --------
-    >>> known_ids(["a", "c"], ["a", "b", "c"], np.array([0, 2, 2, 3]))
-    (array([0, 1]), array([0, 1, 1, 2]))
     """
     index = {word: i for i, word in enumerate(words)}
     ids = np.fromiter(map(index.get, tokens, repeat(other)), np.int64, len(tokens))
@@ -111,13 +82,7 @@ def known_ids(
 
 
 def unflatten(words: Sequence[str], ids: IntArray, bounds: IntArray) -> list[list[str]]:
-    """Return the words of the ids, cut into lists at the bounds.
-
-    Examples
-    --------
-    >>> unflatten(["a", "c"], np.array([0, 1]), np.array([0, 1, 1, 2]))
-    [['a'], [], ['c']]
-    """
+    """Return the words of the ids, cut into lists at the bounds."""
     # The empty word keeps the array one of objects when there are no words.
     flat = np.array([*words, ""], dtype=object)[ids].tolist()
     return [flat[a:b] for a, b in pairwise(bounds.tolist())]
@@ -142,20 +107,8 @@ class PairCounts(NamedTuple):
         """Number of words plus one, for the boundary."""
         return len(self.word_documents)
 
-    def is_rare(self) -> NDArray[np.bool_]:
-        """Which words were met, but in fewer than five documents, (size,)."""
-        return (self.word_documents > 0) & (self.word_documents < MIN_DOCUMENTS)
-
     def without(self, rare: NDArray[np.bool_], instead: int | None) -> PairCounts:
-        """Let another word stand for the rare ones, or leave out the pairs that they are part of.
-
-        Examples
-        --------
-        >>> found = count_pairs((np.array([2, 0, 1]), np.array([0, 1, 2])), np.array([0]), 3)
-        >>> rare = np.array([False, True, False])
-        >>> found.without(rare, None).keys.tolist(), found.without(rare, 0).keys.tolist()
-        ([6], [0, 2, 6])
-        """
+        """Let another word stand for the rare ones, or leave out pairs with them."""
         contexts, nexts = np.divmod(self.keys, self.size)
         if instead is None:
             kept = ~(rare[contexts] | rare[nexts])
@@ -178,19 +131,7 @@ class PairCounts(NamedTuple):
 
 
 def count_pairs(steps: tuple[IntArray, IntArray], starts: IntArray, size: int) -> PairCounts:
-    """Count the transitions of documents, of which each begins at one of the starts.
-
-    Examples
-    --------
-    Two documents "a a" and "a", of the one word 0; the boundary is 1.
-
-    >>> steps = np.array([1, 0, 0, 1, 0]), np.array([0, 0, 1, 0, 1])
-    >>> found = count_pairs(steps, np.array([0, 3]), 2)
-    >>> found.keys.tolist(), found.counts.tolist(), found.documents.tolist()
-    ([0, 1, 2], [1, 2, 2], [1, 2, 2])
-    >>> found.word_documents.tolist()
-    [2, 2]
-    """
+    """Count the transitions of documents, of which each begins at one of the starts."""
     lengths = np.diff(np.append(starts, len(steps[0])))
     if size**2 * (len(starts) + 1) > np.iinfo(np.int64).max:
         raise ValueError(
@@ -218,8 +159,3 @@ def _met(values: IntArray, owner: IntArray) -> tuple[IntArray, IntArray, IntArra
     at = np.flatnonzero(begins)
     owners = np.diff(np.append(np.cumsum(anew)[at] - 1, np.sum(anew)))
     return sorted_values[at], np.diff(np.append(at, len(both))), owners
-
-
-def named(words: Sequence[str], chosen: NDArray[np.bool_]) -> list[str]:
-    """Return the words at which `chosen` (V or V + 1,) is true."""
-    return [word for word, take in zip(words, chosen, strict=False) if take]

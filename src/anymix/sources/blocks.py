@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
 from anymix.core import Calibration, Consulting, Loss, Moments, Sums, get_loss
-from anymix.densities import TemperatureScaling, fit_temperatures
+from anymix.densities import TemperatureScaling
 from anymix.sources.block import Block
 from anymix.sources.consultation import consulting_of, learn_pools
 from anymix.sources.cross_fitting import FEWEST_ROWS, N_FOLDS
@@ -229,7 +229,8 @@ class TrainingFold:
         """Fit own temperatures, and one that all share, by rows of all sources but some."""
         if self.blocks.in_memory is not None:
             rows = self.blocks.in_memory.training_rows(self.arrays).without(set_aside)
-            return fit_temperatures(rows.log_masses, rows.domain, rows.sample_weight)
+            given = rows.log_masses, rows.domain, rows.sample_weight
+            return [TemperatureScaling(kind).fit(*given) for kind in TemperatureScaling.KINDS]
         sums = BlockDomainSums(self, set_aside)
         return [TemperatureScaling(kind).fit_sums(sums) for kind in TemperatureScaling.KINDS]
 
