@@ -86,7 +86,7 @@ def test_totals_are_of_all_parts(totals):
 def test_sums_without_hessians_add_up():
     part = Sums(np.ones((1, 2)), np.ones((1, 2, 2)))
     assert add_sums([part, part, part]).hessians is None
-    assert add_sums([part]) is part
+    np.testing.assert_array_equal(add_sums([part]).jacobians, part.jacobians)
 
 
 @pytest.mark.parametrize("seed", range(3))
