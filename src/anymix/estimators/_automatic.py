@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -29,7 +29,6 @@ from anymix.estimators._source_training import (
     Indifferent,
     SourceTrainer,
     folds_in_turn,
-    is_domain_classifier,
 )
 from anymix.exceptions import InputError
 from anymix.sources import (
@@ -112,11 +111,9 @@ def estimator_for(
     if kind == "numbers":
         linear = LogisticRegression(max_iter=1000) if classification else Ridge()
         return make_pipeline(StandardScaler(), linear)
-    return (
-        LogisticRegression(C=_strength(X, sample_weight), max_iter=1000)
-        if classification
-        else Ridge()
-    )
+    if not classification:
+        return Ridge()
+    return LogisticRegression(C=_strength(X, sample_weight), max_iter=1000)
 
 
 def _words(texts: Any) -> dict[str, Any]:
@@ -148,9 +145,7 @@ def candidates(
 ) -> dict[str, Any]:
     """Name the densities, and classifiers of sources, that rows of this kind may be weighed by.
 
-    Each density of a source by itself can also be learned at a site that shares no rows; the
-    classifiers see all rows, which are in one place here.  `columns` are those that the rows were
-    encoded by.
+    `columns` are those that the rows were encoded by.
     """
     kind = "mixed" if columns is not None else rows.kind or kind_of(rows.X)
     seed = {"random_state": random_state}
@@ -211,14 +206,14 @@ class DensityChoice(Record):
         )
 
 
-def held_out_answers(
+def predict_held_out(
     trainer: SourceTrainer,
     rows: Rows,
     tables: Tables,
     fold: NDArray[np.intp],
     goal: LearningSettings,
 ) -> list[int]:
-    """Fill in what sources say of rows that they have not seen; return who has a second round.
+    """Fill in the predictions of sources for their held-out rows; return who has a second round.
 
     A second round is judged at home, on rows that neither round has seen, and stays where it beats
     the first one; after the first fold only those go on with it that it has helped.
@@ -264,7 +259,7 @@ def choose_density(
     goal: LearningSettings,
     candidates: dict[str, Any],
 ) -> tuple[DensityChoice, FloatArray, FloatArray | None]:
-    """Choose by the held-out loss that weights from each candidate lead to; models stay the same.
+    """Choose the candidate of the smallest held-out loss, all sources weighing alike.
 
     A candidate that these rows cannot train is left out, unless it is the last.  Returns the
     choice, the held-out log-masses (p, m) of what was chosen and, beside a classifier of sources,
@@ -274,6 +269,7 @@ def choose_density(
     numbers = range(int(np.searchsorted(sizes, min(ENOUGH_ROWS, sizes[-1]))) + 1)
     asked = np.flatnonzero(np.isin(fold, numbers))
     few, masses, losses = tables.taken(asked), {}, {}
+    equal = simplex.uniform(tables.n_sources)
     refused: ValueError | None = None
     for name, density in candidates.items():
         try:
@@ -282,13 +278,18 @@ def choose_density(
             # Rows that are all alike, say, have no bandwidth; others may still weigh them.
             refused = error
             continue
-        losses[name] = _loss_of(replace(few, log_masses=masses[name][:, asked]), goal)
+        given, tried = replace(few, log_masses=masses[name][:, asked]), []
+        for calibration, _ in calibrations(given, goal):
+            problem = given.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
+            tried.append(goal.value(problem.source_losses(equal)))
+        losses[name] = min(tried)
     if refused is not None and not losses:
         raise refused
     order = sorted(losses, key=lambda name: losses[name])
     best, density = order[0], None
-    if is_domain_classifier(candidates[best]):
-        density = next((n for n in order if not is_domain_classifier(candidates[n])), None)
+    if isinstance(candidates[best], DomainClassifier):
+        alone = (n for n in order if not isinstance(candidates[n], DomainClassifier))
+        density = next(alone, None)
     others = range(len(numbers), len(sizes))
     chosen = replace(trainer, density=candidates[best])
     log_masses = chosen.held_out_masses(rows, fold, others)
@@ -298,65 +299,34 @@ def choose_density(
     return choice, log_masses, None if density is None else masses[density]
 
 
-def _loss_of(tables: Tables, goal: LearningSettings) -> float:
-    """Return what the goal counts, all sources weighing alike, by the best calibration."""
-    equal = simplex.uniform(tables.n_sources)
-    found = []
-    for calibration, _ in calibrations(tables, goal):
-        problem = tables.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
-        found.append(goal.value(problem.source_losses(equal)))
-    return min(found)
-
-
 def with_set_aside(
-    asked: str | Sequence[str] | None,
+    asked: str | Sequence[str],
     tables: Tables,
     goal: LearningSettings,
-    names: Iterable[object],
+    names: Sequence[str],
 ) -> LearningSettings:
     """Return the goal with the numbers of the sources that are set aside.
 
     Where the rows themselves have chosen whom, the certificate is spread over all they could.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tables = Tables(np.zeros((3, 3)), np.zeros((3, 3)))
-    >>> with_set_aside(["west"], tables, LearningSettings(), ["north", "south", "west"]).set_aside
-    (2,)
     """
-    if asked is None:
-        return goal
-    known = [str(name) for name in names]
+    chosen = check_set_aside(asked, names)
     if asked == "worst":
-        _check_left(len(known) - 1)
-        worst = find_influence(tables, goal, known).worst()
-        return replace(goal, set_aside=() if worst is None else (worst,), ways=len(known) + 1)
-    chosen = check_set_aside(asked, known)
-    return replace(goal, set_aside=tuple(k for k, name in enumerate(known) if name in chosen))
+        worst = find_influence(tables, goal, list(names)).worst()
+        return replace(goal, set_aside=() if worst is None else (worst,), ways=len(names) + 1)
+    return replace(goal, set_aside=tuple(k for k, name in enumerate(names) if name in chosen))
 
 
-def check_set_aside(asked: str | Sequence[str] | None, names: Iterable[object]) -> set[str]:
-    """Return the sources that are named; refuse names of none, and too many of them."""
-    known = [str(name) for name in names]
-    if asked is None:
-        return set()
-    if asked == "worst":
-        _check_left(len(known) - 1)
-        return set()
-    if isinstance(asked, str):
+def check_set_aside(asked: str | Sequence[str], names: Sequence[str]) -> set[str]:
+    """Return the sources that are named; refuse unknown names, and too many of them."""
+    if isinstance(asked, str) and asked != "worst":
         raise InputError("set_aside", f"takes a list of names, or 'worst'; got {asked!r}")
-    chosen = {str(name) for name in asked}
-    for name in sorted(chosen - {*known}):
-        raise InputError("set_aside", f"names {name!r}; the sources are {', '.join(known)}")
-    _check_left(len(known) - len(chosen))
-    return chosen
-
-
-def _check_left(n: int) -> None:
-    if n < FEWEST_SITES:
+    chosen = set() if asked == "worst" else {str(name) for name in asked}
+    for name in sorted(chosen - {*names}):
+        raise InputError("set_aside", f"names {name!r}; the sources are {', '.join(names)}")
+    if len(names) - (1 if asked == "worst" else len(chosen)) < FEWEST_SITES:
         raise InputError(
             "set_aside",
             f"would leave the rows of fewer than {FEWEST_SITES} sources to choose z; give the rows "
             "of more sources, or set fewer aside",
         )
+    return chosen

@@ -19,20 +19,14 @@ from anymix._parameters import check_parameters
 from anymix.core import Ask, mix
 from anymix.estimators._row_checks import (
     Rows,
-    all_classes,
-    check_domains,
-    check_order,
-    check_sizes,
+    check_rows,
     check_sources,
-    check_weight,
     check_X,
-    check_y,
 )
 from anymix.estimators._running import names_checked, one_thread, step, warnings_once
 from anymix.estimators._source_training import SourceTrainer, check_part, no_estimator
 from anymix.estimators._views import ModelViews, labelled
 from anymix.sources import CHUNK_ROWS, Source, masses_of
-from anymix.tables import Columns
 
 # Predictions of all sources that are held at a time: 128 MB.
 CHUNK_NUMBERS = 2**24
@@ -48,14 +42,12 @@ def store_parameters(model: Any, given: Mapping[str, Any]) -> None:
 class SourceEnsemble(ModelViews, BaseEstimator):
     """Sources and a weight for each at every row; subclasses say which weight.
 
-    A subclass defines `_learn(rows, trainer)`, which runs after the sources are there, and
-    `_weights(X)`, shape (p, n); and states with `uses_density` whether it needs one, with
-    `chooses_learner` whether it knows what to train where no estimator is given.
+    A baseline defines `_learn(rows, trainer)`, which runs after the sources are there, and
+    `_weights(X)`, shape (p, n); and states with `uses_density` whether it needs one.
     """
 
     uses_density: ClassVar[bool] = False
     privileged: ClassVar[bool] = False
-    chooses_learner: ClassVar[bool] = False
     # Sources whose weights at a row sum to less than this are not asked about it.
     skip_below: float = 1e-6
 
@@ -70,6 +62,7 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         """Combine sources that were trained elsewhere: `fit` then learns the weights alone."""
         return cls(sources=list(sources), **parameters)
 
+    @property
     def _classification(self) -> bool:
         """A classifier if the estimator is one, or if the given sources have probabilities."""
         if self.sources:
@@ -103,70 +96,38 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         self
         """
         with warnings_once():
-            rows = self._check_fit(X, y, sample_domain, sample_weight)
-            with one_thread(rows):
-                self._fit_rows(rows, (X, y, sample_domain, sample_weight))
+            self._fit(X, y, sample_domain, sample_weight)
         return self
 
-    def _fit_rows(self, rows: Rows, given: tuple[Any, Any, Any, Any]) -> None:
-        """Learn from checked rows; given are the arguments of `fit` as they came."""
-        trainer = self._trainer()
-        with step(self, "models of all sources"):
-            self.sources_, self.router_ = trainer.train(rows)
-        self._learn(rows, trainer)
-
-    def _trainer(self) -> SourceTrainer:
-        """Say how the sources come about; a single one needs no density."""
+    def _fit(self, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> None:
+        self._check_parts()
+        if self.estimator is None and not self.sources:
+            raise no_estimator(f"{type(self).__name__} needs an estimator, or sources")
+        rows = check_rows(self, X, y, sample_domain, sample_weight)
+        self._check_sources_named()
+        # A single source needs no density.
         weighs = self.uses_density and len(self.source_names_) > 1
         density = self._density() if weighs else None
-        estimator = None if self.sources else self.estimator_or_default()
-        jobs = self.n_jobs
-        return SourceTrainer(self.source_names_, estimator, density, self.sources, weighs, jobs)
-
-    def estimator_or_default(self) -> Any:
-        """Return the estimator to clone for each domain."""
-        if self.estimator is None:
-            raise no_estimator(f"{type(self).__name__} needs an estimator, or sources")
-        return self.estimator
-
-    def _check_fit(self, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> Rows:
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                "is None."
-            )
-        self._check_parts()
-        check_order(X, y=y, sample_domain=sample_domain, sample_weight=sample_weight)
-        kind, self.columns_ = self._inspect(X)
-        X = check_X(self, X, reset=True)
-        n, classification = n_rows(X), self._classification()
-        target = check_y(y, n, classification)
-        names = [source.name for source in self.sources] if self.sources else None
-        self.source_names_, domain = check_domains(sample_domain, n, names)
-        rows = Rows(X, target, domain, check_weight(sample_weight, n), kind)
-        if classification:
-            self.classes_ = all_classes(target, self.sources)
-        self._check_sources_named()
-        if len(self.source_names_) > 1 and not self.sources:
-            check_sizes(rows, self.source_names_, classification)
-        return rows
-
-    def _inspect(self, X: Any) -> tuple[str, Columns | None]:
-        """Return the kind of the rows, if it matters, and the columns that they are read by."""
-        return "", None
+        given = self.estimator, density, self.sources, weighs, self.n_jobs
+        trainer = SourceTrainer(self.source_names_, *given)
+        with one_thread(rows):
+            with step(self, "models of all sources"):
+                sources = trainer.predictors(rows)
+                self.sources_, self.router_ = trainer.with_densities(sources, rows)
+            self._learn(rows, trainer)
 
     def _check_sources_named(self) -> None:
         """Check, before anything is trained, parameters that must fit `source_names_`."""
 
     def _check_parts(self) -> None:
+        """Check the parameters, the given sources, and what is to be trained."""
         check_parameters(self)
         if self.sources is not None:
             check_sources(self.sources)
-        if not self.sources and not self.chooses_learner:
-            self.estimator_or_default()
-        check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
+        if self.estimator is not None:
+            check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
         density = getattr(self, "density", None)
-        if isinstance(density, str) and density == "auto":
+        if density is None or (isinstance(density, str) and density == "auto"):
             return
         example = "GaussianKDE()" + ", or 'auto'" * isinstance(density, str)
         check_part(density, "density", ("score_samples", "log_responsibilities"), example)
@@ -175,7 +136,7 @@ class SourceEnsemble(ModelViews, BaseEstimator):
 
     @property
     def _labels(self) -> NDArray[Any] | None:
-        return self.classes_ if self._classification() else None
+        return self.classes_ if self._classification else None
 
     def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
         """Learn from the rows what `_weights` needs."""
@@ -205,13 +166,12 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         """h(x) = Σ_k w_k(x) h_k(x), chunk by chunk."""
         check_is_fitted(self, "sources_")
         X = check_X(self, X)
-        n = n_rows(X)
+        columns = len(self.sources_) * (len(self.classes_) if self._classification else 1)
+        size = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // columns))
         with names_checked(self):
-            columns = len(self.sources_) * (len(self.classes_) if self._classification() else 1)
-            size = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // columns))
-            if n <= size:
+            if n_rows(X) <= size:
                 return self._combined_chunk(X)
-            cuts = [slice(s, min(s + size, n)) for s in range(0, n, size)]
+            cuts = [slice(start, start + size) for start in range(0, n_rows(X), size)]
             return np.concatenate([self._combined_chunk(_safe_indexing(X, cut)) for cut in cuts])
 
     def _combined_chunk(self, X: Any) -> FloatArray:
@@ -225,31 +185,30 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         return lambda k, rows: self._ask(k, X if rows is None else _safe_indexing(X, rows))
 
     def _ask(self, k: int, X: Any) -> FloatArray:
-        if self._classification():
+        if self._classification:
             return self.sources_[k].predict_proba(X, self.classes_)
         return self.sources_[k].predict(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels (n,) of a classification, numbers (n,) of a regression."""
         combined = self._combined(X)
-        if not self._classification():
+        if not self._classification:
             return combined
-        labels: NDArray[Any] = self.classes_[combined.argmax(axis=1)]
-        return labels
+        return np.asarray(self.classes_[combined.argmax(axis=1)])
 
-    @available_if(lambda self: self._classification())
+    @available_if(lambda self: self._classification)
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities (n, c), in the order of `classes_`."""
         return self._combined(X)
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy of a classification, R² of a regression."""
-        judge = accuracy_score if self._classification() else r2_score
+        judge = accuracy_score if self._classification else r2_score
         return float(judge(y, self.predict(X), sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        usual = LogisticRegression() if self._classification() else Ridge()
+        usual = LogisticRegression() if self._classification else Ridge()
         inner = get_tags(usual if self.estimator is None else self.estimator)
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
@@ -257,9 +216,5 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         tags.target_tags.multi_output = False
         tags.target_tags.required = True
         tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.allow_nan = self._takes_gaps()
+        tags.input_tags.allow_nan = False
         return tags
-
-    def _takes_gaps(self) -> bool:
-        """Whether NaN in a table is a gap, and no fault."""
-        return False

@@ -7,36 +7,36 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from anymix._arrays import FloatArray, IntArray, positions
-from anymix._parameters import Either, Number, Rule, Words, flag_rule, seed_rule, share_rule
+from anymix._parameters import Either, Number, Rule, Words, check, flag_rule, seed_rule, share_rule
 from anymix.core import Combination, CrossFittedCombination, check_n_sources
 from anymix.densities import ContrastiveDensity, GaussianKDE
 from anymix.estimators._automatic import (
     N_PARTS,
     DensityChoice,
     candidates,
+    check_set_aside,
     choose_density,
     estimator_for,
-    held_out_answers,
     kind_of,
+    predict_held_out,
     with_set_aside,
 )
-from anymix.estimators._ensemble import SourceEnsemble
-from anymix.estimators._fitted_attributes import forget
 from anymix.estimators._input_warnings import warn_of_slips
 from anymix.estimators._row_checks import (
+    FOLDS,
     Rows,
     check_every_source,
+    check_rows,
     check_tables,
     folds_of,
-    is_text,
 )
-from anymix.estimators._running import step
+from anymix.estimators._running import one_thread, step
 from anymix.estimators._source_training import SourceTrainer, takes_weight
-from anymix.exceptions import InputError, ParameterError
+from anymix.exceptions import InputError
 from anymix.sources import (
     PROBABILITY_FLOOR,
     Blocks,
@@ -50,7 +50,6 @@ from anymix.sources import (
     Tables,
     TrainingRows,
     certify_predictions,
-    check_learnable,
     learn,
     log_reference,
     make_cross_loss,
@@ -74,29 +73,20 @@ PARAMETER_RULES: dict[str, Rule] = {
 LEARNED_FROM_ALL = (
     "z is learned from held-out rows of every source: add some of it, or leave it out"
 )
+# What an earlier fit has learned, besides the names of its sources and columns.
+LEARNED = ("result_", "influence_", "comparison_")
 # A category of fewer rows is missing, as it is to a `Reference`: all folds must have one coding.
 FEW = 5
 
 
-def check_parts(model: Any) -> None:
-    """Refuse a learner of the other task, and a loss or shrinkage that goes with nothing else."""
-    classification = model._classification()
-    wrong = is_regressor if classification else is_classifier
-    if model.estimator is not None and wrong(model.estimator):
-        own, other = "DistributionWeightedClassifier", "DistributionWeightedRegressor"
-        due, example = ("labels", "LogisticRegression()")
-        if not classification:
-            own, other, due, example = other, own, "numbers", "Ridge()"
-        raise ParameterError(
-            f"estimator {type(model.estimator).__name__} does not learn {due}, as {own} needs it "
-            f"to; give one that does, such as {example}, or take {other}."
-        )
-    check_learnable(model.loss, classification)
-    if model.objective == "gamma" and model.shrinkage not in ("auto", 0):
-        raise ParameterError(
-            "shrinkage is for the objectives 'regret' and 'robust'; leave it at 'auto' with "
-            "'gamma', which has one answer."
-        )
+def fit(model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> None:
+    """Check the rows, train the sources, evaluate them on held-out rows, weigh them, learn z."""
+    rows = check_fit(model, X, y, sample_domain, sample_weight)
+    with one_thread(rows):
+        if not model.refit and not model.sources and len(model.source_names_) > 1:
+            model.result_ = fit_members(model, (X, y, sample_domain, sample_weight), rows)
+        else:
+            model.result_ = fit_rows(model, rows)
 
 
 def check_fit(model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> Rows:
@@ -109,36 +99,36 @@ def check_fit(model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any
             UserWarning,
             stacklevel=3,
         )
-    forget(model)
-    rows = SourceEnsemble._check_fit(model, X, y, sample_domain, sample_weight)
-    if not model.sources and sample_domain is not None:
+    for stale in LEARNED:
+        vars(model).pop(stale, None)
+    model._check_parts()
+    kind, model.columns_ = "", None
+    if model.sources:
+        known = [source.columns for source in model.sources]
+        model.columns_ = known[0] if all(columns == known[0] for columns in known) else None
+    elif model.estimator is None:
+        kind = kind_of(X)
+        model.columns_ = Columns.of(X, least=FEW) if kind == "mixed" else None
+    rows = check_rows(model, X, y, sample_domain, sample_weight, kind)
+    names = [str(name) for name in model.source_names_]
+    check_n_sources(len(names))
+    if len(names) > 1:
+        check(model.cv, "cv", FOLDS)
+        if model.set_aside is not None:
+            check_set_aside(model.set_aside, names)
+    if model.sources:
+        return rows
+    if sample_domain is not None:
         warn_of_slips(X, rows.y, model.source_names_[rows.domain])
-    if not model.sources:
-        first = next(iter(X)) if model.estimator is None and is_text(X) else ""
-        if not isinstance(first, str):
+    model.estimator_ = model.estimator
+    if model.estimator is None:
+        if kind == "text" and not isinstance(next(iter(X)), str):
             raise InputError(
                 "X", "holds lists of tokens; join each to a text, or give an estimator for them"
             )
-        model.estimator_ = model.estimator
-        if model.estimator is None:
-            by_task = model._classification(), model.random_state, rows.weight
-            model.estimator_ = estimator_for(rows.kind, X, model.columns_, *by_task)
-    check_n_sources(len(model.source_names_))
+        by_task = model._classification, model.random_state, rows.weight
+        model.estimator_ = estimator_for(kind, X, model.columns_, *by_task)
     return rows
-
-
-def inspect_columns(model: Any, X: Any) -> tuple[str, Columns | None]:
-    """Return the kind of the rows, and the columns that mixed tables are read by.
-
-    There are no columns where the user's own estimator sees to them.
-    """
-    if model.sources:
-        known = [source.columns for source in model.sources]
-        return "", known[0] if all(columns == known[0] for columns in known) else None
-    if model.estimator is not None:
-        return "", None
-    kind = kind_of(X)
-    return kind, Columns.of(X, least=FEW) if kind == "mixed" else None
 
 
 def settings_of(model: Any) -> LearningSettings:
@@ -155,45 +145,38 @@ def settings_of(model: Any) -> LearningSettings:
     )
 
 
-def _chooses_density(model: Any) -> bool:
-    """Whether held-out rows choose the density: not where all sources have brought one."""
-    if not isinstance(model.density, str):
-        return False
-    return not model.sources or any(source.density is None for source in model.sources)
-
-
-def _trainer(model: Any) -> SourceTrainer:
-    """Say how the sources come about; a single one needs no density."""
-    weighs = len(model.source_names_) > 1
-    density = None if isinstance(model.density, str) else model.density
-    if model.density is None and not model.sources:
-        density = GaussianKDE(random_state=model.random_state)
-    estimator = None if model.sources else model.estimator_
-    density = density if weighs else None
-    return SourceTrainer(
-        model.source_names_, estimator, density, model.sources, weighs, model.n_jobs
-    )
-
-
 def fit_rows(model: Any, rows: Rows) -> FitResult:
     """Train sources, evaluate them on held-out rows, choose a density, and learn z."""
-    trainer, settings = _trainer(model), settings_of(model)
+    several, density = len(model.source_names_) > 1, model.density
+    if isinstance(density, str) or not several:
+        density = None
+    elif density is None and not model.sources:
+        density = GaussianKDE(random_state=model.random_state)
+    estimator = None if model.sources else model.estimator_
+    given = estimator, density, model.sources, several, model.n_jobs
+    trainer, settings = SourceTrainer(model.source_names_, *given), settings_of(model)
     with step(model, "models of all sources"):
         model.sources_, model.router_ = trainer.predictors(rows), None
-    if len(model.sources_) == 1:
+    if not several:
         model.router_ = trainer.with_densities(model.sources_, rows)[1]
         alone = Combination(np.ones(1), model.eta, None, model.rule)
         return FitResult(CrossFittedCombination.of(alone))
-    fold = trainer.folds(rows, model.cv, model._classification(), model.random_state)
+    # Held-out rows choose the density, unless all sources have brought one.
+    bare = not model.sources or any(source.density is None for source in model.sources)
+    chooses = isinstance(model.density, str) and bare
+    fold = np.zeros(rows.y.size, dtype=np.intp)
+    if not trainer.sources or not trainer.weighed:
+        fold = folds_of(rows, model.cv, model._classification, model.random_state)
     tables = trainer.blank(rows, model._labels)
     with step(model, "held-out answers"):
-        again = held_out_answers(trainer, rows, tables, fold, settings)
-        model.sources_ = trainer.second_round(model.sources_, rows, again)
+        again = predict_held_out(trainer, rows, tables, fold, settings)
+        if again:
+            model.sources_ = trainer.second_round(model.sources_, rows, again)
     with step(model, "what weighs them"):
-        tables, choice, novel_masses = _weigh(model, rows, trainer, tables, fold)
+        tables, choice, novel_masses = _weigh(model, rows, trainer, tables, fold, chooses)
     with step(model, "z and its certificate"):
         # Whether nothing but the combination is learned from the rows of `fit`.
-        fresh = bool(trainer.sources) and trainer.weighed and not _chooses_density(model)
+        fresh = bool(trainer.sources) and trainer.weighed and not chooses
         result = _learn_from(model, tables, fresh=fresh)
     assert result.evidence is not None
     evidence = replace(result.evidence, seen=Seen.of(tables, rows.X), density_choice=choice)
@@ -209,7 +192,7 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
 
 
 def _weigh(
-    model: Any, rows: Rows, trainer: SourceTrainer, tables: Tables, fold: IntArray
+    model: Any, rows: Rows, trainer: SourceTrainer, tables: Tables, fold: IntArray, chooses: bool
 ) -> tuple[Tables, DensityChoice | None, FloatArray | None]:
     """Add what weighs the sources, to them and to the held-out tables.
 
@@ -217,7 +200,7 @@ def _weigh(
     by the weights, held-out log-densities for it.
     """
     choice, novel_masses, columns = None, None, model.columns_
-    if not _chooses_density(model):
+    if not chooses:
         if columns is not None and isinstance(trainer.density, ContrastiveDensity):
             # Rows are encoded here, and no longer show which columns hold categories.
             density = trainer.density.with_shared(rows.X, rows.domain, columns)
@@ -225,13 +208,16 @@ def _weigh(
         log_masses = trainer.held_out_masses(rows, fold)
     else:
         # Densities are trained here, whatever the sources brought.
-        fold = folds_of(rows, N_PARTS, model._classification(), model.random_state)
+        fold = folds_of(rows, N_PARTS, model._classification, model.random_state)
         options = candidates(rows, columns, model.random_state)
         if rows.weight is not None:
             options = {name: option for name, option in options.items() if takes_weight(option)}
         # Sites that are known to be set aside choose no density, either.
         aside = None if model.set_aside == "worst" else model.set_aside
-        settings = with_set_aside(aside, tables, settings_of(model), model.source_names_)
+        settings = settings_of(model)
+        if aside is not None:
+            names = [str(name) for name in model.source_names_]
+            settings = with_set_aside(aside, tables, settings, names)
         choice, log_masses, novel_masses = choose_density(
             trainer, rows, tables, fold, settings, options
         )
@@ -250,15 +236,14 @@ def _weigh(
 def fit_tables(model: Any, tables: Tables, teaching: TrainingRows | None) -> FitResult:
     """Learn z from tables alone; see `DistributionWeightedRegressor.fit_tables`."""
     check_tables(tables, model.sources)
-    forget(model)
+    for stale in (*LEARNED, "n_features_in_", "feature_names_in_"):
+        vars(model).pop(stale, None)
     model.sources_, model.router_, model.columns_ = list(model.sources), None, None
     model.source_names_ = np.asarray([source.name for source in model.sources_])
-    for stale in ("n_features_in_", "feature_names_in_"):
-        vars(model).pop(stale, None)
     columns = model.sources_[0].feature_names
     if columns is not None:
         model.n_features_in_ = len(columns)
-    if model._classification():
+    if model._classification:
         if tables.classes is None:
             raise ValueError("tables of a classification come from evaluate(..., classes=...).")
         model.classes_ = np.asarray(tables.classes)
@@ -272,12 +257,13 @@ def _learn_from(
     model: Any, tables: Tables, fresh: bool = True, teaching: TrainingRows | None = None
 ) -> FitResult:
     """Calibrate, learn z, certify, all on rows that no source has seen."""
-    check_every_source(tables, model.source_names_, LEARNED_FROM_ALL)
     if model.sources:
+        check_every_source(tables, model.source_names_, LEARNED_FROM_ALL)
         warn_of_training_rows(tables, model.sources, stacklevel=4)
     names = tuple(str(name) for name in model.source_names_)
     settings = replace(settings_of(model), fresh=fresh, names=names)
-    settings = with_set_aside(model.set_aside, tables, settings, names)
+    if model.set_aside is not None:
+        settings = with_set_aside(model.set_aside, tables, settings, names)
     result = learn(tables, settings, teaching)
     assert result.evidence is not None
     aside = tuple(names[k] for k in settings.set_aside)
@@ -294,7 +280,7 @@ def fit_members(model: Any, given: tuple[Any, Any, Any, Any], rows: Rows) -> Fit
     given are X, y, sample_domain and sample_weight as they were handed to `fit`.
     """
     X, y, domain, weight = given
-    fold = folds_of(rows, model.cv, model._classification(), model.random_state)
+    fold = folds_of(rows, model.cv, model._classification, model.random_state)
     y, domain = np.asarray(y), np.asarray(domain)
     members, combined, each = [], [], []
     order = [np.flatnonzero(fold == t) for t in range(int(fold.max()) + 1)]
@@ -333,7 +319,7 @@ def fit_members(model: Any, given: tuple[Any, Any, Any, Any], rows: Rows) -> Fit
 
 def aligned(model: Any, member: Any, predictions: FloatArray) -> FloatArray:
     """Put the classes of a member, which may lack a rare one, in the order of all."""
-    if not model._classification() or len(member.classes_) == len(model.classes_):
+    if not model._classification or len(member.classes_) == len(model.classes_):
         return predictions
     padded = np.full((len(predictions), len(model.classes_)), PROBABILITY_FLOOR)
     padded[:, np.searchsorted(model.classes_, member.classes_)] = predictions

@@ -21,23 +21,28 @@ ROWS_A_VALUE = 4
 
 def warn_of_slips(X: Any, y: NDArray[Any], domain: NDArray[Any]) -> None:
     """Warn of one source, of names alike, of columns that tell the answer or name rows."""
-    names = np.unique(domain).tolist()
-    for said in (*_one_source(names), *_names_alike(names), *_columns_told(X, y, domain)):
-        warnings.warn(said, UserWarning, stacklevel=3)
-
-
-def _one_source(names: list[Any]) -> Iterator[str]:
+    names, said = np.unique(domain).tolist(), []
     if len(names) == 1:
-        yield (
+        said.append(
             f"sample_domain names the one source {names[0]!r}, so there is nothing to combine or "
             "certify; give rows of several, and in cross-validation folds that have rows of each, "
             "as StratifiedKFold over sample_domain deals them."
         )
+    known: dict[str, Any] = {}
+    for name in names:
+        twin = known.setdefault(str(name).strip().casefold(), name)
+        if twin is not name:
+            said.append(
+                f"sample_domain names {twin!r} and {name!r}, which differ in case or spaces alone; "
+                "give both one name if they are one source."
+            )
+    if hasattr(X, "columns") and len(X) >= FEWEST:
+        said.extend(_columns_told(X, y, domain))
+    for message in said:
+        warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def _columns_told(X: Any, y: NDArray[Any], domain: NDArray[Any]) -> Iterator[str]:
-    if not hasattr(X, "columns") or len(X) < FEWEST:
-        return
     target, source = _words(y), _words(domain)
     for name in X.columns:
         values = X[name]
@@ -67,11 +72,7 @@ def _words(values: Any) -> list[str | None]:
 
 
 def _same(one: list[str | None], other: list[str | None]) -> bool:
-    """Whether each value of one goes with one value of the other, and the other way round.
-
-    >>> _same(["a", "b"] * 9, ["1", "0"] * 9), _same(["a", "b"] * 9, ["1", "0", "2"] * 6)
-    (True, False)
-    """
+    """Whether each value of one goes with one value of the other, and the other way round."""
     if None in one:  # what one source does not measure is no slip
         return False
     if one == other:
@@ -79,18 +80,6 @@ def _same(one: list[str | None], other: list[str | None]) -> bool:
     n = len(set(one))
     few = 1 < n <= len(one) / ROWS_A_VALUE
     return few and n == len(set(other)) == len(set(zip(one, other, strict=True)))
-
-
-def _names_alike(names: list[Any]) -> Iterator[str]:
-    """Name sources that differ in case or in spaces around them alone."""
-    known: dict[str, Any] = {}
-    for name in names:
-        twin = known.setdefault(str(name).strip().casefold(), name)
-        if twin is not name:
-            yield (
-                f"sample_domain names {twin!r} and {name!r}, which differ in case or spaces alone; "
-                "give both one name if they are one source."
-            )
 
 
 def warn_of_strange_words(columns: Columns, X: Any, encoded: FloatArray) -> None:

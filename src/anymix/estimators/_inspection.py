@@ -1,10 +1,10 @@
-"""What a fitted model says of rows and of itself: weights, novelty, certificates, sentences."""
+"""What a fitted model knows of itself: attributes, certificates, sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, content_of, n_rows
 from anymix._parameters import Either, Number, check, share_rule
-from anymix.core import Assumptions, Certificate, Loss
+from anymix.core import Assumptions, Certificate, CrossFittedCombination, Loss
 from anymix.estimators._fitting import settings_of
 from anymix.estimators._row_checks import (
     check_complete_y,
@@ -25,14 +25,14 @@ from anymix.estimators._running import names_checked
 from anymix.estimators.comparison import Comparison, compare_tables, usual_methods
 from anymix.sources import (
     MOST_SOURCES,
+    FitEvidence,
+    FitResult,
     Influence,
     SecondRound,
     Tables,
     certify_tables,
     evaluate,
     find_influence,
-    log_reference,
-    masses_of,
     measure_of,
     usual_clip,
     warn_of_training_rows,
@@ -46,149 +46,258 @@ STATED = (
     "All numbers below are as the model folder states them; "
     "anymix.load(folder, verify=True) recomputes them."
 )
+# What a regressor has in place of what a classifier has, and the other way round.
+INSTEAD = {
+    "predict_interval": "predict_set",
+    "predict_set": "predict_interval",
+    "predict_proba": "predict and predict_interval",
+}
 
 
-def log_responsibilities(model: Any, X: Any) -> FloatArray:
-    """Return log r_k(x), shape (p, n), as predictions use it."""
-    check_is_fitted(model, "combination_")
-    X = check_X(model, X)
-    if len(model.sources_) == 1:
-        return np.zeros((1, n_rows(X)))
-    with names_checked(model):
-        return np.asarray(model.combination_.log_responsibilities(model._log_masses(X)))
+class FromResult:
+    """A fitted attribute that reads a field of `result_`, or of its evidence.
+
+    Where the fit has no such thing, the AttributeError says why, and what would give it one.
+    """
+
+    def __init__(self, field: str, optional: bool = True):
+        self.field, self.optional = field, optional
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        if model is None:
+            return self
+        result: FitResult | None = vars(model).get("result_")
+        part = result if self.field == "combination" else getattr(result, "evidence", None)
+        value = getattr(part, self.field, None)
+        absent = part is None or (value is None and not self.optional)
+        if absent or (value is None and result is not None and result.members):
+            raise_missing(model, self.name)
+        return value
+
+    def __set__(self, model: Any, value: Any) -> None:
+        result: FitResult = vars(model).get("result_") or FitResult(None)
+        if self.field == "combination":
+            model.result_ = replace(result, combination=value)
+        else:
+            evidence = replace(result.evidence or FitEvidence(), **{self.field: value})
+            model.result_ = replace(result, evidence=evidence)
 
 
-def model_weights(model: Any, X: Any) -> FloatArray:
-    """Return how much each source's model counts at each row, through all who consult it."""
-    check_is_fitted(model, "combination_")
-    rows = check_X(model, X)
-    if len(model.sources_) == 1:
-        return np.ones((n_rows(rows), 1))
-    with names_checked(model):
-        return np.asarray(model.combination_.model_weights(model._log_masses(rows)).T)
-
-
-def novelty(model: Any, X: Any) -> FloatArray:
-    """Return how far each row is from all sources, as `novelty_` measures it."""
-    check_is_fitted(model, "combination_")
-    learned = getattr(model, "novelty_", None)
-    if learned is None:
-        raise ValueError(
-            "novelty needs a density for each of several sources; a DomainClassifier or a "
-            "single source has none."
+def raise_missing(model: Any, name: str) -> NoReturn:
+    """Raise the AttributeError that says why a model lacks an attribute, and what would give it."""
+    kind, known = type(model).__name__, vars(model)
+    learned = isinstance(getattr(type(model), name, None), FromResult | cached_property | property)
+    members = getattr(known.get("result_"), "members", ())
+    if learned and len(known.get("source_names_", ())) == 1 and name != "combination_":
+        raise AttributeError(
+            f"this {kind} has no {name}: it was fitted with one source, which leaves nothing to "
+            "combine or certify; fit it with sample_domain, the source of each row."
         )
-    X = check_X(model, X)
-    with names_checked(model):
-        # Of the densities that weigh sources, or of those that were kept for novelty.
-        log_densities = masses_of(model.sources_, X) + log_reference(model.sources_, X)
-        return np.asarray(learned.score(log_densities))
+    if learned and members:
+        raise AttributeError(
+            f"this {kind} deploys the models of its folds (refit=False), of which each has its own "
+            f"{name}: ask one of members_, or fit it with refit=True."
+        )
+    if learned and "source_names_" not in known and name != "z_":
+        raise AttributeError(
+            f"this {kind} has no {name} yet: fit it with sample_domain, the source of each row."
+        )
+    instead = f"; it has {INSTEAD[name]}." if name in INSTEAD else ""
+    raise AttributeError(f"{kind!r} object has no attribute {name!r}{instead}")
 
 
-def influence(model: Any) -> Influence:
-    """Learn z anew without the rows of each site, and without each source."""
-    names = [str(name) for name in model.source_names_]
-    aside = tuple(k for k, name in enumerate(names) if name in model.set_aside_)
-    return find_influence(model.tables_, replace(settings_of(model), set_aside=aside), names)
+class FittedEvidence:
+    """The fitted attributes of a distribution-weighted model, and what is said of it."""
 
+    confidence: float
+    loss: str | Loss
+    result_: FitResult
+    router_: Any
+    source_names_: Any
+    sources_: Any
 
-def compared(model: Any, measure: str | Loss | None) -> Comparison:
-    """Compare the model with the usual methods on its held-out rows."""
-    names = [str(name) for name in model.source_names_]
-    methods = usual_methods(model.tables_, model.held_out_, names)
-    return compare_tables(
-        model.tables_, methods, names, model.loss, confidence=model.confidence, measure=measure
-    )
+    combination_ = FromResult("combination", optional=False)
+    certificate_ = FromResult("certificate")
+    solution_ = FromResult("solution")
+    cross_loss_ = FromResult("cross_loss")
+    calibration_report_ = FromResult("calibration_report")
+    novelty_ = FromResult("novelty")
+    held_out_ = FromResult("held_out", optional=False)
+    advice_ = FromResult("consulting_gain")
+    tables_ = FromResult("tables", optional=False)
+    seen_ = FromResult("seen", optional=False)
+    density_choice_ = FromResult("density_choice", optional=False)
+    set_aside_ = FromResult("set_aside")
+    taught_ = FromResult("n_training")
 
+    if not TYPE_CHECKING:  # there it would hide every misspelt attribute
+        __getattr__ = raise_missing
 
-def evaluate_rows(model: Any, X: Any, y: Any, sample_domain: Any) -> Tables:
-    """Evaluate all sources at rows, with labels and domains where they are known."""
-    check_is_fitted(model, "sources_")
-    check_order(X, y=y, sample_domain=sample_domain)
-    X = check_X(model, X)
-    with names_checked(model):
-        tables = evaluate(model.sources_, X, model._labels, model.router_)
-    if y is None:
-        return tables
-    check_complete_y(y)
-    _, domain = check_domains(sample_domain, n_rows(X), [str(n) for n in model.source_names_])
-    return tables.labelled(y, domain)
+    @property
+    def z_(self) -> FloatArray:
+        """The weights of the sources, shape (p,)."""
+        members = self._members()
+        if members:
+            return np.mean([member.z_ for member in members], axis=0)
+        combination: CrossFittedCombination = self.combination_
+        return combination.z
 
+    @property
+    def members_(self) -> list[Any]:
+        """With refit=False: the model that was learned without each fold."""
+        members = self._members()
+        if not members:
+            raise_missing(self, "members_")
+        return list(members)
 
-def certify_new_rows(
-    model: Any,
-    rows: tuple[Any, ArrayLike, ArrayLike],
-    confidence: float | None,
-    loss_bound: float | None,
-    measure: str | Loss | None,
-) -> Certificate:
-    """State what new rows (X, y, sample_domain) guarantee; rows of `fit` earn no confidence."""
-    if confidence is not None:
-        check(confidence, "confidence", share_rule)
-    check(loss_bound, "loss_bound", Either(None, Number(above=0)))
-    measure_of(measure, model.loss, len(model.classes_) if model._classification() else None)
-    tables = model.evaluate(*rows)
-    check_every_source(tables, model.source_names_, CERTIFIED_ON_ALL)
-    warn_of_training_rows(tables, model.sources_, stacklevel=3)
-    certificate = certify_tables(
-        tables,
-        model.combination_,
-        model.loss,
-        confidence=confidence,
-        measure=measure,
-        clip=usual_clip(model.tables_, model.loss, measure),
-        assumptions=Assumptions(loss_bound=loss_bound),
-    )
-    seen = seen_among(model, tables, rows[0])
-    return name_references(model, without_confidence(certificate, seen))
+    def _members(self) -> tuple[Any, ...]:
+        return getattr(vars(self).get("result_"), "members", ())
 
+    @cached_property
+    def influence_(self) -> Influence:
+        """What the rows of each site, and each source as a whole, do to the losses of the others.
 
-def name_references(model: Any, certificate: Certificate) -> Certificate:
-    """Call the reference losses of a certificate by the names of the model's sources."""
-    alone = {f"source {k + 1} alone": f"{n} alone" for k, n in enumerate(model.source_names_)}
-    named = (loss._replace(name=alone.get(loss.name, loss.name)) for loss in certificate.beside)
-    return replace(certificate, beside=tuple(named))
+        Computed when it is first read: z is learned anew without each of them, on some thousand of
+        the held-out rows.
+        """
+        names = [str(name) for name in self.source_names_]
+        aside = tuple(k for k, name in enumerate(names) if name in self.set_aside_)
+        settings = replace(settings_of(self), set_aside=aside)
+        return find_influence(self.tables_, settings, names)
 
+    @cached_property
+    def comparison_(self) -> Comparison:
+        """Each source alone, their average, the likeliest source and this model, on held-out rows.
 
-def seen_among(model: Any, tables: Tables, X: Any = None) -> list[str]:
-    """Name the sources whose rows here were among those of `fit`, by their predictions.
+        Each row is judged by the part of the model that was learned without it.
+        """
+        return self.compared()
 
-    X are the rows themselves, where they are at hand.
-    """
-    seen = getattr(model, "seen_", None)
-    if seen is None:
-        return []
-    rows = None if X is None else check_X(model, X)
-    return [str(model.source_names_[k]) for k in seen.sources(tables, rows)]
+    def compared(self, measure: str | Loss | None = None) -> Comparison:
+        """Return `comparison_` by another measure: "accuracy", "auc", "mae", "rmse", ..."""
+        tables, names = self.tables_, [str(name) for name in self.source_names_]
+        methods = usual_methods(tables, self.held_out_, names)
+        sure = self.confidence
+        return compare_tables(tables, methods, names, self.loss, confidence=sure, measure=measure)
 
+    def describe(self) -> str:
+        """Say what was learned: the certificate, z, the model beside its rivals, and warnings.
 
-def seen_domains(model: Any, X: Any, sample_domain: ArrayLike) -> list[str]:
-    """Name the domains whose rows here were among those of `fit`, by the rows themselves.
+        They are there if the plain average of the sources is better on held-out rows, and if a
+        site or source moves the loss of another.
+        """
+        check_is_fitted(self, "combination_")
+        return describe(self)
 
-    They need not be the sources that it was fitted to.  A model that was fitted to tables has
-    seen no rows: see `seen_among`.
-    """
-    seen = getattr(model, "seen_", None)
-    if seen is None or seen.rows is None:
-        return []
-    content, domain = content_of(check_X(model, X)), np.asarray(sample_domain).astype(str)
-    number = {str(name): k for k, name in enumerate(model.source_names_)}
-    return [
-        str(name)
-        for name in np.unique(domain)
-        if seen.rows.have_seen(content[domain == name], number.get(name))
-    ]
+    def evaluate(self, X: Any, y: Any = None, sample_domain: Any = None) -> Tables:
+        """Evaluate all sources at rows, once: the tables that every verb on tables takes.
+
+        y and sample_domain, the label and the source of each row, are added where they are known.
+        """
+        check_is_fitted(self, "sources_")
+        check_order(X, y=y, sample_domain=sample_domain)
+        X = check_X(self, X)
+        with names_checked(self):
+            tables = evaluate(self.sources_, X, vars(self).get("classes_"), self.router_)
+        if y is None:
+            return tables
+        check_complete_y(y)
+        names = [str(name) for name in self.source_names_]
+        return tables.labelled(y, check_domains(sample_domain, n_rows(X), names)[1])
+
+    def certify(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_domain: ArrayLike,
+        *,
+        confidence: float | None = 0.95,
+        loss_bound: float | None = None,
+        measure: str | Loss | None = None,
+    ) -> Certificate:
+        """State what new rows guarantee: rows that neither sources nor z have seen.
+
+        Parameters
+        ----------
+        X, y, sample_domain : rows, their labels or numbers, the source of each
+            Rows that `fit` has seen are recognised, and earn no confidence.
+        confidence : float or None
+        loss_bound : float, optional
+            A bound M on the loss of any row; it makes the confidence exact.  Without it losses are
+            certified clipped, where few own models lost more on the rows of `fit`: exact as well.
+        measure : str or Loss, optional
+            What to certify in place of the loss: "accuracy" for the share of wrong labels, "mae",
+            "brier", ...
+        """
+        if confidence is not None:
+            check(confidence, "confidence", share_rule)
+        check(loss_bound, "loss_bound", Either(None, Number(above=0)))
+        classes = vars(self).get("classes_")
+        measure_of(measure, self.loss, None if classes is None else len(classes))
+        tables = self.evaluate(X, y, sample_domain)
+        check_every_source(tables, self.source_names_, CERTIFIED_ON_ALL)
+        warn_of_training_rows(tables, self.sources_, stacklevel=2)
+        certificate = certify_tables(
+            tables,
+            self.combination_,
+            self.loss,
+            confidence=confidence,
+            measure=measure,
+            clip=usual_clip(self.tables_, self.loss, measure),
+            assumptions=Assumptions(loss_bound=loss_bound),
+        )
+        return self.named(without_confidence(certificate, self.seen_among(tables, X)))
+
+    def named(self, certificate: Certificate) -> Certificate:
+        """Call the reference losses of a certificate by the names of the sources."""
+        alone = {f"source {k + 1} alone": f"{n} alone" for k, n in enumerate(self.source_names_)}
+        named = (loss._replace(name=alone.get(loss.name, loss.name)) for loss in certificate.beside)
+        return replace(certificate, beside=tuple(named))
+
+    def seen_among(self, tables: Tables, X: Any = None) -> list[str]:
+        """Name the sources whose rows here were among those of `fit`, by their predictions."""
+        seen = getattr(self, "seen_", None)
+        if seen is None:
+            return []
+        rows = None if X is None else check_X(self, X)
+        return [str(self.source_names_[k]) for k in seen.sources(tables, rows)]
+
+    def seen_domains(self, X: Any, sample_domain: ArrayLike) -> list[str]:
+        """Name the domains whose rows here were among those of `fit`, by the rows themselves.
+
+        They need not be the sources that it was fitted to.  A model that was fitted to tables has
+        seen no rows: see `seen_among`.
+        """
+        seen = getattr(self, "seen_", None)
+        if seen is None or seen.rows is None:
+            return []
+        content, domain = content_of(check_X(self, X)), np.asarray(sample_domain).astype(str)
+        number = {str(name): k for k, name in enumerate(self.source_names_)}
+        return [
+            str(name)
+            for name in np.unique(domain)
+            if seen.rows.have_seen(content[domain == name], number.get(name))
+        ]
 
 
 def describe(model: Any) -> str:
     """Say what was learned; see `DistributionWeightedRegressor.describe`."""
     comparison, certificate = model.comparison_, model.certificate_
     named = zip(model.source_names_, model.combination_.z, strict=True)
-    sentence = "" if certificate is None else f"{certificate.sentence}\n"
-    if not model.result_.evidence.verified:
-        sentence = f"{STATED}\n{sentence}"
+    first = [] if model.result_.evidence.verified else [STATED]
+    if certificate is not None:
+        first.append(certificate.sentence)
+    if model.set_aside_:
+        aside = " and ".join(model.set_aside_)
+        first.append(
+            f"The rows of {aside} did not choose z; the certificate covers them all the same."
+        )
+    first.append(f"z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}")
     parts = (
-        f"{sentence}{said_aside(model.set_aside_)}"
-        f"z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}",
+        "\n".join(first),
         *said_of_choices(model),
         str(comparison),
         advice(model, comparison),
@@ -231,20 +340,6 @@ def said_of_choices(model: Any) -> list[str]:
         own = "" if told is None or not told.gains[k] else f"{said[k]} "
         said[k] = f"{own}{names[k]} was trained again, on what the pool of the others leaves."
     return ["" if choice is None else str(choice), "\n".join(filter(None, said))]
-
-
-def said_aside(names: Sequence[str]) -> str:
-    r"""Say whose rows were set aside, in a line of its own, if any were.
-
-    >>> said_aside(["west"])
-    'The rows of west did not choose z; the certificate covers them all the same.\n'
-    """
-    if not names:
-        return ""
-    return (
-        f"The rows of {' and '.join(names)} did not choose z; the certificate covers them all the "
-        "same.\n"
-    )
 
 
 def suspicion(model: Any) -> str:

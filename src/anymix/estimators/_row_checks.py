@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from anymix._arrays import FloatArray, named_sources
+from anymix._arrays import FloatArray, n_rows, named_sources
 from anymix._parameters import Number, check
 from anymix.estimators._input_warnings import warn_of_strange_words
 from anymix.exceptions import InputError
@@ -80,36 +80,25 @@ def is_text(X: Any) -> bool:
     return isinstance(first, list | tuple) and all(isinstance(token, str) for token in first)
 
 
-def check_texts(X: Any) -> None:
-    """Name the first row that has no text.
-
-    >>> check_texts(["a good book", None])
-    Traceback (most recent call last):
-    ...
-    anymix.exceptions.InputError: row 1 of X has no text; fill it in or leave the row out.
-    """
-    kinds = (str,) if any(isinstance(text, str) for text in X) else (list, tuple)
-    wrong = next((i for i, text in enumerate(X) if not isinstance(text, kinds)), None)
-    if wrong is not None:
-        raise InputError(f"row {wrong} of X", "has no text; fill it in or leave the row out")
-
-
 def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
     """Validate numbers as scikit-learn does.
 
     Text passes untouched, and so do DataFrames once their names are checked: an estimator inside
     may need the columns by name.  Without rows there was nothing to remember: see `fit_tables`.
     """
-    columns, texts = getattr(estimator, "columns_", None), is_text(X)
+    columns, texts = vars(estimator).get("columns_"), is_text(X)
     if texts and columns is not None:
         raise InputError("X", "holds texts, where a table was learned from; give its columns")
     if texts:
-        check_texts(X)
-    elif not reset and getattr(estimator, "of_texts_", False):
+        kinds = (str,) if any(isinstance(text, str) for text in X) else (list, tuple)
+        wrong = next((i for i, text in enumerate(X) if not isinstance(text, kinds)), None)
+        if wrong is not None:
+            raise InputError(f"row {wrong} of X", "has no text; fill it in or leave the row out")
+    elif not reset and vars(estimator).get("of_texts_"):
         raise InputError("X", "holds no texts, which the model was fitted on; give a list of texts")
     if reset:
         estimator.of_texts_ = texts
-    if texts or not (reset or hasattr(estimator, "n_features_in_")):
+    if texts or not (reset or "n_features_in_" in vars(estimator)):
         return X
     frame = hasattr(X, "columns")
     if frame and not getattr(X, "size", 1):
@@ -118,8 +107,11 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
         found = _finite(columns.encode(X), columns)
         warn_of_strange_words(columns, X, found)
         return found
-    if frame and not reset and columns is None and _learned_numbers(estimator):
-        _check_complete(X)
+    # The default learner was trained on complete numbers; a user's own sees to more.
+    default = getattr(estimator, "estimator", 0) is None and not getattr(estimator, "sources", None)
+    fault = not_numbers(X) if frame and default and not reset and columns is None else None
+    if fault is not None:
+        raise InputError("X", f"must be complete numbers, as the rows of fit were, but {fault}")
     options: dict[str, Any] = {} if frame else {"accept_sparse": ("csr", "csc")}
     if columns is not None and not frame:
         options = {"dtype": None, "ensure_all_finite": False}
@@ -137,23 +129,6 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
         ) from error
 
 
-def _learned_numbers(estimator: Any) -> bool:
-    """Whether the default learner was trained on complete numbers; a user's own sees to more."""
-    return getattr(estimator, "estimator", 0) is None and not getattr(estimator, "sources", None)
-
-
-def _check_complete(X: Any) -> None:
-    """Name the column of a frame that has a gap or a word, where none was in the rows of fit."""
-    try:
-        if not np.isnan(np.asarray(X, dtype=float)).any():
-            return
-    except (TypeError, ValueError):
-        pass
-    fault = not_numbers(X)
-    if fault is not None:
-        raise InputError("X", f"must be complete numbers, as the rows of fit were, but {fault}")
-
-
 def _finite(X: FloatArray, columns: Any) -> FloatArray:
     """Refuse infinities in an encoded table: NaN is a gap, and they are nothing."""
     infinite = np.isinf(X).any(axis=0)
@@ -164,38 +139,37 @@ def _finite(X: FloatArray, columns: Any) -> FloatArray:
 
 
 def not_numbers(X: Any) -> str | None:
-    """Say which column of a table is text or has gaps; None if all are complete numbers.
+    """Say which column of a table holds text or missing values; None if all are complete numbers.
 
-    Examples
-    --------
     >>> not_numbers(np.array([[1.0, 2.0], [3.0, np.nan]]))
     'column 1 has missing values (NaN)'
     >>> not_numbers(np.array([[1.0, "no"]], dtype=object))
     "column 1 holds 'no'"
-    >>> not_numbers(np.zeros((2, 2)))
     """
     frame = hasattr(X, "columns")
     if not (frame or isinstance(X, np.ndarray)) or np.ndim(X) != 2:
         return None
+    try:
+        if not np.isnan(np.asarray(X, dtype=float)).any():
+            return None
+    except (TypeError, ValueError):
+        pass
     names = list(X.columns) if frame else range(X.shape[1])
     for name, column in zip(names, np.asarray(X, dtype=object).T, strict=True):
-        fault = next(filter(None, map(_fault, column.tolist())), None)
-        if fault is not None:
-            return f"column {name!r} {fault}"
+        for value in column.tolist():
+            if value is None or str(value) in ("nan", "NaT", "<NA>"):
+                return f"column {name!r} has missing values (NaN)"
+            if isinstance(value, str) and not _is_number(value):
+                return f"column {name!r} holds {value!r}"
     return None
 
 
-def _fault(value: Any) -> str | None:
-    """Say what keeps a value from being a complete number; None if nothing does."""
-    if value is None or str(value) in ("nan", "NaT", "<NA>"):
-        return "has missing values (NaN)"
-    if not isinstance(value, str):
-        return None
+def _is_number(value: Any) -> bool:
     try:
         float(value)
-    except ValueError:
-        return f"holds {value!r}"
-    return None
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def check_domains(
@@ -206,7 +180,8 @@ def check_domains(
         if names is not None and len(names) > 1:
             raise ValueError(f"sample_domain is needed to learn from {len(names)} sources.")
         return np.asarray(names or ["source"]), np.zeros(n, dtype=np.intp)
-    check_names_rows(sample_domain)
+    if isinstance(sample_domain, str):
+        raise no_column(sample_domain)
     domain = column_or_1d(sample_domain)
     if domain.shape[0] != n:
         raise ValueError(f"sample_domain has {domain.shape[0]} entries for {n} rows.")
@@ -224,14 +199,13 @@ def check_domains(
     return found, codes.astype(np.intp)
 
 
-def check_names_rows(sample_domain: Any) -> None:
-    """Refuse a name where the source of each row is due, such as that of a column."""
-    if isinstance(sample_domain, str):
-        raise InputError(
-            f"sample_domain={sample_domain!r:.60}",
-            "is a word, and not the source of each row; if it is a column of X, give "
-            f"sample_domain=X[{sample_domain!r:.60}] and leave the column out of X",
-        )
+def no_column(sample_domain: str) -> InputError:
+    """Return the error for the name of a column where the source of each row is due."""
+    return InputError(
+        f"sample_domain={sample_domain!r:.60}",
+        "is a word, and not the source of each row; if it is a column of X, give "
+        f"sample_domain=X[{sample_domain!r:.60}] and leave the column out of X",
+    )
 
 
 def check_sources(sources: Sequence[Source]) -> None:
@@ -245,17 +219,6 @@ def check_sources(sources: Sequence[Source]) -> None:
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise ValueError(f"two sources are called {twice[0]!r}; give each a name of its own.")
-
-
-def all_classes(y: NDArray[Any], sources: Sequence[Source] | None) -> NDArray[Any]:
-    """Return the classes of y, or those of the given sources, which must know every label."""
-    if not sources:
-        return np.unique(y)
-    classes = np.unique(np.concatenate([source.labels for source in sources]))
-    unknown = np.setdiff1d(y, classes)
-    if unknown.size:
-        raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which no source knows.")
-    return classes
 
 
 def check_every_source(tables: Tables, names: NDArray[Any], purpose: str) -> None:
@@ -333,15 +296,7 @@ def check_tables(tables: Tables, sources: Sequence[Source] | None) -> None:
 
 
 def check_complete_y(y: Any) -> None:
-    """Name the first row that has no label or number.
-
-    Examples
-    --------
-    >>> check_complete_y(["ill", None])
-    Traceback (most recent call last):
-    ...
-    anymix.exceptions.InputError: y is empty (None) at row 1; fill it in, or leave the row out.
-    """
+    """Name the first row that has no label or number."""
     held = np.asarray(y)
     if held.dtype.kind not in "fO" or held.ndim != 1:
         return
@@ -357,18 +312,14 @@ def check_y(y: Any, n: int, classification: bool) -> NDArray[Any]:
     if target.shape[0] != n:
         raise ValueError(f"inconsistent numbers of samples: X has {n} rows and y {len(target)}.")
     check_complete_y(target)
-    if not classification:
-        return _numbers(target)
-    assert_all_finite(target, input_name="y")
-    try:
-        check_classification_targets(target)
-    except ValueError as error:
-        told = f"{error} DistributionWeightedRegressor learns such numbers."
-        raise ValueError(told) from None
-    return target
-
-
-def _numbers(target: NDArray[Any]) -> NDArray[Any]:
+    if classification:
+        assert_all_finite(target, input_name="y")
+        try:
+            check_classification_targets(target)
+        except ValueError as error:
+            told = f"{error} DistributionWeightedRegressor learns such numbers."
+            raise ValueError(told) from None
+        return target
     try:
         target = np.asarray(target, dtype=np.float64) if target.dtype.kind in "OTU" else target
     except (TypeError, ValueError):
@@ -381,37 +332,22 @@ def _numbers(target: NDArray[Any]) -> NDArray[Any]:
     return check_array(target, ensure_2d=False, dtype=np.float64, input_name="y")
 
 
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
 def index_of(rows: Any) -> Any:
-    """Return the labels of rows that have some, else None; a list's `index` is a method.
-
-    >>> index_of([[1.0]]) is None
-    True
-    """
+    """Return the labels of rows that have some, else None; a list's `index` is a method."""
     index = getattr(rows, "index", None)
     return None if callable(index) else index
 
 
 def check_order(X: Any, **others: Any) -> None:
-    """Warn if another argument has the labels of X in another order: nothing is aligned by them.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> X = pd.DataFrame({"u": [1.0, 2.0]}, index=["a", "b"])
-    >>> check_order(X, y=pd.Series([1, 2], index=["a", "b"]))
-    """
+    """Warn if another argument has the labels of X in another order: nothing is aligned by them."""
     mine = index_of(X)
+    if mine is None:
+        return
     for name, given in others.items():
         theirs = index_of(given)
-        if mine is not None and theirs is not None and _reordered(mine, theirs):
+        if theirs is None or len(mine) != len(theirs) or mine.equals(theirs):
+            continue
+        if mine.is_unique and theirs.is_unique and mine.isin(theirs).all():
             warnings.warn(
                 f"the index of {name} holds the labels of X in another order; rows are taken by "
                 f"position, as in scikit-learn: give {name}.loc[X.index], or arrays, if its labels "
@@ -421,7 +357,29 @@ def check_order(X: Any, **others: Any) -> None:
             )
 
 
-def _reordered(mine: Any, theirs: Any) -> bool:
-    if len(mine) != len(theirs) or mine.equals(theirs):
-        return False
-    return bool(mine.is_unique and theirs.is_unique and mine.isin(theirs).all())
+def check_rows(
+    model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any, kind: str = ""
+) -> Rows:
+    """Check what `fit` was given, before anything is trained; keep the names and the classes."""
+    if y is None:
+        raise ValueError(
+            f"This {type(model).__name__} estimator requires y to be passed, but the target y "
+            "is None."
+        )
+    check_order(X, y=y, sample_domain=sample_domain, sample_weight=sample_weight)
+    X = check_X(model, X, reset=True)
+    n, classification, sources = n_rows(X), model._classification, model.sources
+    target = check_y(y, n, classification)
+    names = [source.name for source in sources] if sources else None
+    model.source_names_, domain = check_domains(sample_domain, n, names)
+    weight = None if sample_weight is None else check_weight(sample_weight, n)
+    rows = Rows(X, target, domain, weight, kind)
+    if classification:
+        labels = [source.labels for source in sources] if sources else [target]
+        model.classes_ = np.unique(np.concatenate(labels))
+        unknown = np.setdiff1d(target, model.classes_)
+        if unknown.size:
+            raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which no source knows.")
+    if len(model.source_names_) > 1 and not sources:
+        check_sizes(rows, model.source_names_, classification)
+    return rows

@@ -21,27 +21,18 @@ def side_by_side(
     """[work(*item) for item in items], so many at a time; what comes out is the same.
 
     None is one at a time, unless joblib's `parallel_config` says otherwise; −1 is all cores.
-    Threads need no copies of rows, and most learners let go of the interpreter as they work; who
-    has another says `parallel_config("loky")`, and what is warned of there is warned of here.
-
-    Examples
-    --------
-    >>> side_by_side(pow, [(2, 3), (3, 2)], n_jobs=2)
-    [8, 9]
+    Threads need no copies of rows, and most learners release the interpreter lock.  Warnings of
+    processes (`parallel_config("loky")`) are repeated here.
     """
     pool = Parallel(n_jobs=n_jobs, prefer="threads")
     if pool.n_jobs == 1:
         return [work(*item) for item in items]
-    told = os.getpid(), _openmp_threads()
+    pools = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"]
+    told = os.getpid(), min(pools, default=None)
     done = pool(delayed(_elsewhere)(*told, work, item) for item in items)
     for message in (message for _, said in done for message in said):
         warnings.warn(message, stacklevel=2)
     return [found for found, _ in done]
-
-
-def _openmp_threads() -> int | None:
-    known = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"]
-    return min(known, default=None)
 
 
 def _elsewhere(
@@ -60,34 +51,15 @@ def _elsewhere(
 
 
 def step(model: Any, message: str) -> AbstractContextManager[None]:
-    """Say, once a block of work is done, how long it took, if the model is verbose.
-
-    Examples
-    --------
-    >>> from sklearn.base import BaseEstimator
-    >>> with step(BaseEstimator(), "nothing"):
-    ...     pass
-    """
-    said = message if getattr(model, "verbose", False) else None
+    """Say, once a block of work is done, how long it took, if the model is verbose."""
+    said = message if model.verbose else None
     found: AbstractContextManager[None] = _print_elapsed_time(type(model).__name__, said)
     return found
 
 
 @contextmanager
 def warnings_once() -> Iterator[None]:
-    """Hold the warnings of a block back, then give each sentence once, to the caller's caller.
-
-    Examples
-    --------
-    >>> def work():
-    ...     with warnings_once():
-    ...         for _ in range(3):
-    ...             warnings.warn("three times", stacklevel=1)
-    >>> with warnings.catch_warnings(record=True, action="always") as seen:
-    ...     work()
-    >>> len(seen)
-    1
-    """
+    """Hold the warnings of a block back, then give each sentence once, to the caller's caller."""
     held: list[warnings.WarningMessage] = []
     try:
         with warnings.catch_warnings(record=True) as held:
@@ -101,11 +73,9 @@ def warnings_once() -> Iterator[None]:
 @contextmanager
 def names_checked(model: Any) -> Iterator[None]:
     """Let no model inside repeat what the outer one has said of rows without feature names."""
-    if not hasattr(model, "feature_names_in_"):
-        yield
-        return
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        if "feature_names_in_" in vars(model):
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
         yield
 
 

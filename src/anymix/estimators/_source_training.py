@@ -13,9 +13,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from anymix._arrays import FloatArray, n_rows, positions
-from anymix.estimators._row_checks import Rows, folds_of, not_numbers
+from anymix.estimators._row_checks import Rows, not_numbers
 from anymix.estimators._running import side_by_side
-from anymix.sources import SecondRound, Source, Tables, evaluate, masses_of, pool_of_others
+from anymix.sources import SecondRound, Source, Tables, masses_of, pool_of_others
 
 # Fewer rows of a site cannot teach a second round.
 FEWEST_FOR_SECOND = 30
@@ -50,8 +50,6 @@ def fit_with_weight(model: Any, X: Any, y: Any, weight: Any) -> Any:
 
 def check_part(part: Any, name: str, methods: tuple[str, ...], example: str) -> None:
     """Say what an estimator or a density must be, before scikit-learn trips over its insides."""
-    if part is None:
-        return
     able = hasattr(part, "fit") and any(hasattr(part, method) for method in methods)
     if isinstance(part, type) or not able:
         raise TypeError(
@@ -94,11 +92,6 @@ def fit_part(remedy: str, model: Any, X: Any, y: Any, weight: Any) -> Any:
         raise ValueError(f"{name} needs complete numbers, but {fault}: {remedy}.") from error
 
 
-def is_domain_classifier(density: Any) -> bool:
-    """A classifier of sources sees all of them at once; a density sees one."""
-    return hasattr(density, "log_responsibilities")
-
-
 class Indifferent:
     """Responsibilities for methods that need no density: all sources alike."""
 
@@ -111,12 +104,7 @@ class Indifferent:
 
 
 def without_empty(X: Any) -> Any:
-    """Put zeros into columns that hold nothing at all: no tree can be grown beside them.
-
-    >>> without_empty(np.array([[np.nan, 1.0], [np.nan, np.nan]]))
-    array([[ 0.,  1.],
-           [ 0., nan]])
-    """
+    """Put zeros into columns that hold nothing at all: trees cannot be trained on them."""
     if hasattr(X, "columns"):
         void = [name for name in X.columns[X.isna().all()] if X[name].dtype.kind == "f"]
         return X.assign(**dict.fromkeys(void, 0.0)) if void else X
@@ -143,15 +131,9 @@ class SourceTrainer:
     @property
     def weighed(self) -> bool:
         """Whether the sources need nothing more to be weighed."""
-        if not self.weighs:
-            return True
-        if not self.sources:
-            return False
+        if not self.weighs or not self.sources:
+            return not self.weighs
         return self.density is None or all(s.density is not None for s in self.sources)
-
-    def train(self, rows: Rows) -> tuple[list[Source], Any]:
-        """Return a source for each domain, and one classifier of domains for all, or None."""
-        return self.with_densities(self.predictors(rows), rows)
 
     def predictors(self, rows: Rows) -> list[Source]:
         """Return a source for each domain, without a density unless it was given."""
@@ -174,7 +156,8 @@ class SourceTrainer:
         density = self.density
         if hasattr(density, "with_shared"):
             density = density.with_shared(rows.X, rows.domain)
-        if is_domain_classifier(density):
+        # A classifier of sources sees all of them at once; a density sees one.
+        if hasattr(density, "log_responsibilities"):
             data = without_empty(rows.X), rows.domain, rows.weight
             return sources, fit_part(FOR_DENSITY, density, *data)
         bare = [k for k, source in enumerate(sources) if source.density is None]
@@ -203,26 +186,6 @@ class SourceTrainer:
         for k, pool, rest in zip(able, pools, rests, strict=True):
             found[k] = replace(sources[k], predictor=SecondRound(*pool, rest))
         return found
-
-    def folds(self, rows: Rows, n_folds: int, classification: bool, seed: Any) -> NDArray[np.intp]:
-        """Deal rows out to folds; all are in one where nothing is trained on them."""
-        if self.sources and self.weighed:
-            return np.zeros(rows.y.size, dtype=np.intp)
-        return folds_of(rows, n_folds, classification, seed)
-
-    def held_out_tables(
-        self, rows: Rows, classes: NDArray[Any] | None, n_folds: int, seed: Any
-    ) -> Tables:
-        """Tables at all rows, each row asked of what was trained without its fold."""
-        fold = self.folds(rows, n_folds, classes is not None, seed)
-        tables = self.blank(rows, classes)
-        for held, rest in folds_in_turn(rows, fold):
-            asked = rows.take(held).X
-            sources, router = self.train(rest)
-            part = evaluate(sources, asked, classes, router)
-            tables.log_masses[:, held] = part.log_masses
-            tables.predictions[:, held] = part.predictions
-        return replace(tables, has_densities=router is None)
 
     def held_out_masses(
         self, rows: Rows, fold: NDArray[np.intp], numbers: Iterable[int] | None = None

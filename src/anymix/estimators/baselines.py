@@ -19,11 +19,11 @@ from anymix._parameters import Rule, check, did_you_mean, seed_rule
 from anymix.core import Problem, simplex, solve
 from anymix.densities import GaussianKDE
 from anymix.estimators._ensemble import SourceEnsemble, store_parameters
-from anymix.estimators._row_checks import FOLDS, Rows, check_order, check_weight
-from anymix.estimators._source_training import SourceTrainer
+from anymix.estimators._row_checks import FOLDS, Rows, check_order, check_weight, folds_of
+from anymix.estimators._source_training import Indifferent, SourceTrainer, folds_in_turn
 from anymix.estimators.reweighting import ReweightedEstimator
 from anymix.exceptions import ParameterError
-from anymix.sources import Source
+from anymix.sources import Source, evaluate
 
 
 class _Average(SourceEnsemble):
@@ -172,10 +172,16 @@ class Stacking(_Average):
         if p == 1:
             self.alpha_ = np.ones(1)
             return
-        tables = trainer.held_out_tables(rows, classes, self.cv, self.random_state)
+        fold = np.zeros(rows.y.size, dtype=np.intp)
+        if not self.sources:
+            fold = folds_of(rows, self.cv, classes is not None, self.random_state)
+        tables = trainer.blank(rows, classes)
+        for held, rest in folds_in_turn(rows, fold):
+            asked = rows.take(held).X, classes, Indifferent(p)
+            tables.predictions[:, held] = evaluate(trainer.predictors(rest), *asked).predictions
         weight = np.ones(rows.y.size) if rows.weight is None else rows.weight
         problem = Problem(
-            np.exp(tables.log_masses) / rows.y.size,
+            np.full((p, rows.y.size), 1.0 / (p * rows.y.size)),
             tables.predictions,
             tables.targets,
             "squared" if classes is None else "cross_entropy",

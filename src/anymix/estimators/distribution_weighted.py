@@ -106,6 +106,8 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
     Paper: Eq. 1.
     """
 
+    _classification = False
+
     def __init__(
         self,
         estimator: Any = None,
@@ -128,9 +130,6 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
         verbose: bool | int = False,
     ):
         store_parameters(self, locals())
-
-    def _classification(self) -> bool:
-        return False
 
     def predict_interval(
         self, X: Any, alpha: float = 0.1, *, calibration: Any = None
@@ -178,6 +177,8 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
     Paper: Eq. 2, Thm 3, App. C.
     """
 
+    _classification = True
+
     def __init__(
         self,
         estimator: Any = None,
@@ -201,9 +202,6 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
         verbose: bool | int = False,
     ):
         store_parameters(self, locals())
-
-    def _classification(self) -> bool:
-        return True
 
     def predict_set(
         self, X: Any, alpha: float = 0.1, *, calibration: Any = None, by_label: bool = False

@@ -21,7 +21,7 @@ from anymix._arrays import n_rows
 from anymix._parameters import Either, Number, Rule, check_parameters
 from anymix.estimators._ensemble import store_parameters
 from anymix.estimators._kmm_qp import BoxAndBand, Kernel, QPAnswer, mean_matching_weights
-from anymix.estimators._row_checks import check_names_rows, check_order, is_text, not_numbers
+from anymix.estimators._row_checks import check_order, is_text, no_column, not_numbers
 from anymix.estimators._running import step
 from anymix.estimators._source_training import (
     check_part,
@@ -195,7 +195,8 @@ class GroupDRO(ReweightedEstimator):
             The source of each row; without it all rows are one group, which is a plain fit.
         """
         rows = self._rows(X, reset=True)
-        check_names_rows(sample_domain)
+        if isinstance(sample_domain, str):
+            raise no_column(sample_domain)
         check_order(X, y=y, sample_domain=sample_domain)
         domain = np.zeros(n_rows(rows), dtype=int) if sample_domain is None else sample_domain
         check_consistent_length(rows, domain)
