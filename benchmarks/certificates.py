@@ -24,8 +24,8 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
-from anymix.core import RowLosses, mean_upper_bound, n_rounded
-from anymix.core.guarantees.certifying import rounded
+from anymix.core import LossSummary, mean_upper_bound, n_rounded
+from anymix.core.guarantees.certificate import rounded
 from anymix.densities import GaussianMixtureDensity
 from anymix.sources import LearningSettings, combined_predictions, consult, learn, learn_fold
 from benchmarks.worlds import LABELS, NOISES, World
@@ -117,7 +117,7 @@ def as_before(
     z = rounded(used.z)
     judged = consult(tables, loss).tables.weighed(used.calibration).problem(loss, used.eta)
     delta = (1 - CONFIDENCE) / (2 * CALIBRATIONS * n_rounded(p))
-    homes = RowLosses.at(judged, z).homes
+    homes = LossSummary.at(judged, z).samples
     bounds = [mean_upper_bound(one.losses, delta, "student") for one in homes]
     pairs = [mean_upper_bound(one.losses - one.own, delta, "student") for one in homes]
     fresh = world.tables(new).heard(used.consulting)

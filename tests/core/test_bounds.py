@@ -6,15 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anymix.core import Problem, certify, solve
-from anymix.core.guarantees.bounds import (
-    Assumptions,
-    Facts,
-    hoelder,
-    paper_bounds,
-)
+from anymix.core.guarantees.bounds import hoelder, paper_bounds
 from anymix.core.guarantees.divergence import renyi_ratio
-from anymix.core.guarantees.facts import gather
 from anymix.core.guarantees.nearest import nearest_mixture
+from anymix.core.guarantees.premises import Assumptions, Facts, gather
 from anymix.core.losses import Loss, Squared
 from experiments.synthetic import paper_regression
 

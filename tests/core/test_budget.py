@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from anymix.core import Budget, Problem, SolverWarning, solve
-from anymix.core.guarantees.certifying import MOST_SOURCES
+from anymix.core.guarantees.certificate import MOST_SOURCES
 from anymix.core.solvers import methods, minimax
 from tests.core.loss_cases import CASES, make_problem
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from anymix.core import Problem, solve
 from anymix.core.guarantees import Assumptions, Certificate, ReferenceLoss, certify
-from anymix.core.guarantees.certifying import LOG_STEP, N_LEVELS, n_rounded, rounded
+from anymix.core.guarantees.certificate import LOG_STEP, N_LEVELS, n_rounded, rounded
 from anymix.core.guarantees.confidence import mean_upper_bound
 
 Z = np.array([0.3, 0.7])

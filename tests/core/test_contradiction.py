@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from anymix.core import Problem, solve
-from anymix.core.guarantees.bounds import PAPERS, Assumptions, Bound, Measured
-from anymix.core.guarantees.premises import REGRET, mark_contradicted
-from tests.core.test_bounds import bounds_of, named
+from anymix.core.guarantees.bounds import PAPERS
+from anymix.core.guarantees.premises import REGRET, Assumptions, Bound, mark_contradicted
+from tests.core.test_bounds import FACTS, bounds_of, named
 
 
 def swapped(eta: float = 1e-3) -> Problem:
@@ -50,7 +50,7 @@ def test_wrong_densities_refute_the_per_source_guarantee_and_are_named():
 def test_a_sentence_says_how_sure_the_contradiction_is(low, said):
     bound = Bound("loss on any mixture", 0.4, "Cor. 2", "It is so.", False)
     confidence = None if low is None else 0.95
-    measured = Measured(0.5, 0.0, loss_low=low, confidence=confidence)
+    measured = FACTS._replace(loss=0.5, regret=0.0, loss_low=low, confidence=confidence)
     (marked,) = mark_contradicted([bound], measured)
     assert said in marked.contradicted
     assert marked.value == bound.value
@@ -59,24 +59,26 @@ def test_a_sentence_says_how_sure_the_contradiction_is(low, said):
 def test_an_assumption_that_the_tables_refute_is_no_matter_of_chance():
     refuted = "D_k ≥ μU fails."
     bound = Bound("loss on any mixture", 0.4, "Thm 3", "It is so.", False, refuted)
-    (marked,) = mark_contradicted([bound], Measured(0.5, 0.0, -np.inf, -np.inf, 0.95))
+    (marked,) = mark_contradicted(
+        [bound], FACTS._replace(loss=0.5, loss_low=-np.inf, regret_low=-np.inf, confidence=0.95)
+    )
     assert marked.contradicted == f"0.5 was measured, more than 0.4: {refuted}"
-    (unseen,) = mark_contradicted([bound], Measured(0.3, 0.0))
+    (unseen,) = mark_contradicted([bound], FACTS._replace(loss=0.3, regret=0.0))
     assert unseen.contradicted == refuted
 
 
 def test_only_what_was_measured_is_held_against_a_bound():
     names = ["loss on any mixture", REGRET, "loss of the normalised rule on any mixture", "else"]
     bounds = [Bound(name, 0.4, "Cor. 2", "It is so.", False) for name in names]
-    marked = mark_contradicted(bounds, Measured(0.3, 0.5))
+    marked = mark_contradicted(bounds, FACTS._replace(loss=0.3, regret=0.5))
     assert [bool(bound.contradicted) for bound in marked] == [False, True, False, False]
-    marked = mark_contradicted(bounds, Measured(0.5, 0.3), normalised=True)
+    marked = mark_contradicted(bounds, FACTS._replace(loss=0.5, regret=0.3, normalised=True))
     assert [bool(bound.contradicted) for bound in marked] == [False, False, True, False]
 
 
 def test_a_rounding_error_is_no_contradiction():
     bound = Bound("loss on any mixture", 0.4, "Cor. 2", "It is so.", False)
-    assert mark_contradicted([bound], Measured(0.4 + 1e-13, 0.0))[0] is bound
+    assert mark_contradicted([bound], FACTS._replace(loss=0.4 + 1e-13))[0] is bound
 
 
 def test_records_with_and_without_the_mark_come_back():

@@ -8,11 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anymix.core import NormalisedRule, Problem, combine, joint_log_densities, one_input_example
-from anymix.core.guarantees.bounds import Assumptions, paper_bounds
+from anymix.core.guarantees.bounds import paper_bounds
 from anymix.core.guarantees.divergence import renyi_ratio
-from anymix.core.guarantees.facts import gather, rule_loss_bound
 from anymix.core.guarantees.nearest import nearest_mixture
-from anymix.core.guarantees.premises import NORMALISED_LOSS, NORMALISED_REGRET
+from anymix.core.guarantees.premises import (
+    NORMALISED_LOSS,
+    NORMALISED_REGRET,
+    Assumptions,
+    gather,
+    rule_loss_bound,
+)
 
 quick = settings(deadline=None, max_examples=40)
 seeds = st.integers(0, 100_000)

@@ -3,8 +3,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anymix.core import best_hoelder, gaussian_renyi_ratio, nearest_mixture, renyi_ratio
-from anymix.core.guarantees.bounds import Assumptions, hoelder
+from anymix.core import (
+    Assumptions,
+    best_hoelder,
+    gaussian_renyi_ratio,
+    nearest_mixture,
+    renyi_ratio,
+)
+from anymix.core.guarantees.bounds import hoelder
 
 quick = settings(deadline=None, max_examples=25)
 seeds = st.integers(0, 100_000)

@@ -69,7 +69,7 @@ def test_trusted_estimates_cover(shift):
 def test_equal_distributions_are_at_one_and_weights_all_count():
     a = np.array([-1.0, -2.0, -3.0, -2.5])
     found = sampled_renyi_ratio(a, a, 3.0)
-    assert found == (pytest.approx(1.0), pytest.approx(0.0), pytest.approx(4.0))
+    assert found[:3] == (pytest.approx(1.0), pytest.approx(0.0), pytest.approx(4.0))
     assert sampled_renyi_upper_bound(a, a, 3.0).value == pytest.approx(1.0)
     # Nothing but 1 can be the largest ratio of equal densities.
     assert sampled_renyi_upper_bound(a, a, 3.0, largest_ratio=1.0).value == pytest.approx(1.0)

@@ -49,7 +49,7 @@ from anymix.sources import (
     Seen,
     Tables,
     TrainingRows,
-    certify_predictions,
+    certify_learned,
     learn,
     log_reference,
     make_cross_loss,
@@ -306,9 +306,10 @@ def fit_members(model: Any, given: tuple[Any, Any, Any, Any], rows: Rows) -> Fit
     names = tuple(str(name) for name in model.source_names_)
     z = np.mean([member.z_ for member in members], axis=0)
     crossed = Blocks.of(tables).cross_losses(model.loss)
+    grounds = Grounds(model.confidence, names=names)
     evidence = FitEvidence(
-        certificate=certify_predictions(
-            tables, held_out, model.loss, z, model.eta, Grounds(model.confidence, names=names)
+        certificate=certify_learned(
+            tables, Combination(z, model.eta), held_out, model.loss, grounds, theorems=False
         ),
         cross_loss=make_cross_loss(*crossed, names, model.confidence, model.loss),
         held_out=held_out,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from anymix._version import __version__
-from anymix.core import gap, plain, restored, simplex
+from anymix.core import Combination, gap, plain, restored, simplex
 from anymix.estimators import Comparison
 from anymix.sources import (
     Blocks,
@@ -22,7 +22,6 @@ from anymix.sources import (
     Tables,
     assign_folds,
     certify_learned,
-    certify_predictions,
     consult,
     consulting_gain,
     held_out_predictions,
@@ -120,10 +119,9 @@ def certificate_of(model: Any) -> Any:
     stored, names = model.certificate_, tuple(str(name) for name in model.source_names_)
     n_ways = stored.n_candidates if model.held_out_.crossed else 1.0
     grounds = Grounds(model.confidence, not stored.covers, int(n_ways), names)
-    judged = model.tables_, model.held_out_, model.loss
-    if model.result_.members:
-        return certify_predictions(*judged, model.z_, model.eta, grounds)
-    return certify_learned(model.tables_, model.combination_, *judged[1:], grounds)
+    members, judged = bool(model.result_.members), (model.held_out_, model.loss, grounds)
+    used = Combination(model.z_, model.eta) if members else model.combination_
+    return certify_learned(model.tables_, used, *judged, theorems=not members)
 
 
 def _consulted(model: Any, tables: Tables | None = None) -> Consulted:

@@ -5,7 +5,6 @@ from anymix.sources.blocks import Blocks, TrainingFold, in_threads
 from anymix.sources.certification import (
     Grounds,
     certify_learned,
-    certify_predictions,
     certify_tables,
     usual_clip,
     without_confidence,
@@ -95,7 +94,6 @@ __all__ = [
     "at_rest",
     "calibrations",
     "certify_learned",
-    "certify_predictions",
     "certify_tables",
     "check_learnable",
     "check_measure",

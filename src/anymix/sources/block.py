@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.core import Moments, Pool, Problem, RowLosses, SourceSample, TheoremSums, get_loss
+from anymix.core import Moments, Pool, Problem, SourceSample, TheoremSums, get_loss
 from anymix.densities import DomainRows, lowest_responsibility
 from anymix.exceptions import InputError
 from anymix.sources.consultation import consulting_of, crossed, learn_pools
@@ -439,18 +439,17 @@ def below(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 def exact_upper(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
     """The largest over the sources here of the mean over folds of bounds."""
-    homes = tuple(block.samples(options, arrays).values())
-    if not homes:
-        return {"upper": -np.inf}
     given = float(arrays["c"]), bool(arrays["paired"]), float(arrays["delta"]), options["method"]
-    return {"upper": RowLosses(homes, int(arrays["folds"])).exact_upper(*given)}
+    homes = block.samples(options, arrays).values()
+    return {"upper": max((home.exact_upper(*given) for home in homes), default=-np.inf)}
 
 
 def moments(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
     """Moments of clipped losses, or of their differences, at each home: (p, 7)."""
     found = np.zeros((block.tables.n_sources, len(Moments._fields)))
     for k, home in block.samples(options, arrays).items():
-        found[k] = home.moments(float(arrays["c"]), bool(arrays["paired"]))
+        clipped = home.clipped(float(arrays["c"]), bool(arrays["paired"]))
+        found[k] = Moments.of(clipped, home.weights)
     return {"moments": found}
 
 

@@ -22,7 +22,6 @@ from anymix.core import (
     LossSummary,
     Method,
     ReferenceLoss,
-    RowLosses,
     TheoremSums,
     certify_rows,
     check_stated,
@@ -96,7 +95,7 @@ class JudgedAverage:
         tables = self.blocks.in_memory.tables
         losses = self.judge.value(self.held_out.predictions, np.asarray(tables.targets))
         rows = losses, own_values(tables, self.judge), tables.domain, tables.sample_weight
-        return RowLosses.of_rows(*rows, self.held_out.fold, tables.n_sources)
+        return LossSummary.of_rows(*rows, self.held_out.fold, tables.n_sources)
 
     def price(self) -> float:
         """What normalising may add to a loss: the sum over labels is at most min(p, |Y|)."""
@@ -111,29 +110,43 @@ class JudgedAverage:
         """
         totals = self.blocks.total("count", {}, self.folds)["weights"]
         totals = np.broadcast_to(totals, (len(self.used.parts), totals.shape[1]))
-        asked = given.mass_floor is not None
-        extra = {"totals": totals, "asked": asked}
-        responses = self.blocks.ask("theorems", self.options, self.arrays | extra)
-        each = []
-        for t, part in enumerate(self.used.parts):
-            points = reduce(TheoremSums.plus, [self._points(one, t, asked) for one in responses])
-            each.append(paper_bounds(facts_of(points, part.z, given), given))
-        return tuple(_mean_bound(same) for same in zip(*each, strict=True))
-
-    def _points(self, response: Arrays, t: int, asked: bool) -> TheoremSums:
-        normalised = self.used.rule == "normalised"
+        asked, normalised = given.mass_floor is not None, self.used.rule == "normalised"
+        extra = self.arrays | {"totals": totals, "asked": asked}
+        joined = _joined(self.blocks.ask("theorems", self.options, extra))
         names = ["largest", "lowest", "away", "spared"] + ["floor"] * asked
         names += ["disagreement"] * (asked and normalised)
-        told: dict[str, Any] = {name: float(response[name][t]) for name in names}
-        return TheoremSums(
-            losses=response["losses"][t],
-            own=response["own"][t],
-            eta=self.used.eta,
-            logarithmic=get_loss(self.options["loss"]).logarithmic,
-            log_total=self.price() if normalised else None,
-            price=self.price(),
-            **told,
-        )
+        each = []
+        for t, part in enumerate(self.used.parts):
+            known: dict[str, Any] = {name: float(joined[name][t]) for name in names}
+            points = TheoremSums(
+                losses=joined["losses"][t],
+                own=joined["own"][t],
+                eta=self.used.eta,
+                logarithmic=get_loss(self.options["loss"]).logarithmic,
+                log_total=self.price() if normalised else None,
+                price=self.price(),
+                **known,
+            )
+            each.append(paper_bounds(facts_of(points, part.z, given), given))
+        found = []
+        for same in zip(*each, strict=True):
+            refuted = next((one for one in same if one.contradicted), same[0])
+            value = float(np.mean([one.value for one in same]))
+            checked = all(one.checked for one in same)
+            found.append(replace(refuted, value=value, checked=checked))
+        return tuple(found)
+
+
+# How responses of blocks are joined; all else is added up.
+EXTREMES: dict[str, Any] = dict.fromkeys(("least", "own_least", "lowest", "floor"), np.minimum)
+EXTREMES |= dict.fromkeys(("largest", "own_largest", "disagreement"), np.maximum)
+
+
+def _joined(responses: Sequence[Arrays]) -> Arrays:
+    return {
+        name: reduce(EXTREMES.get(name, np.add), [one[name] for one in responses])
+        for name in responses[0]
+    }
 
 
 def references(
@@ -153,65 +166,23 @@ def references(
     return reference_table(["chance"] if blocks.n_classes else blind, *means, names)
 
 
-def _mean_bound(same: Sequence[Bound]) -> Bound:
-    refuted = next((one for one in same if one.contradicted), same[0])
-    value = float(np.mean([one.value for one in same]))
-    return replace(refuted, value=value, checked=all(one.checked for one in same))
-
-
-class BlockLossSummary:
-    """What a statement asks of rows, from queries to blocks: see `anymix.core.LossSummary`."""
+class BlockLossSummary(LossSummary):
+    """What bounds ask of rows, from queries to blocks."""
 
     def __init__(self, average: JudgedAverage):
         self.blocks, self.n_folds = average.blocks, average.n_folds
         self.options, self.arrays = average.options, average.arrays
         self._quantiles: dict[float, FloatArray] = {}
-
-    def _ask(self, name: str, **arrays: Any) -> list[Arrays]:
-        return self.blocks.ask(name, self.options, self.arrays | arrays)
-
-    @once
-    def _summed(self) -> Arrays:
-        responses = self._ask("evidence")
-        how: dict[str, Any] = {"least": np.minimum, "largest": np.maximum}
-        how |= {"own_least": np.minimum, "own_largest": np.maximum}
-        joined = {
-            n: reduce(how.get(n, np.add), [one[n] for one in responses]) for n in responses[0]
-        }
+        joined = _joined(self.blocks.ask("evidence", self.options, self.arrays))
         empty = np.flatnonzero(joined["weight"] == 0)
         if empty.size:
             raise ValueError(f"there are no rows of source {empty[0]} to judge by.")
-        return joined
-
-    @property
-    def n_rows(self) -> float:
-        """Of the source that has the fewest."""
-        return float((self._summed["weight"] ** 2 / self._summed["squares"]).min())
-
-    @property
-    def least(self) -> float:
-        """The least loss."""
-        return float(self._summed["least"].min())
-
-    @property
-    def largest(self) -> float:
-        """The largest loss."""
-        return float(self._summed["largest"].max())
-
-    @property
-    def alike(self) -> bool:
-        """Whether the rows of each source are in one place, and count alike."""
-        return self.blocks.alike
-
-    @property
-    def source_losses(self) -> FloatArray:
-        """L_k, (p,)."""
-        return np.asarray(self._summed["losses"] / self._summed["weight"])
-
-    @property
-    def own_losses(self) -> FloatArray:
-        """ε_k, (p,)."""
-        return np.asarray(self._summed["own"] / self._summed["weight"])
+        self.source_losses = np.asarray(joined["losses"] / joined["weight"])
+        self.own_losses = np.asarray(joined["own"] / joined["weight"])
+        self.n_rows = float((joined["weight"] ** 2 / joined["squares"]).min())
+        self.least, self.largest = float(joined["least"].min()), float(joined["largest"].max())
+        self.own_range = float(joined["own_least"].min()), float(joined["own_largest"].max())
+        self.alike = self.blocks.alike
 
     def own_quantile(self, q: float, without: int | None = None) -> float:
         """The q-quantile of the own models' losses at home, over the rows of all folds but one."""
@@ -224,8 +195,8 @@ class BlockLossSummary:
         """Find the quantiles of all rows and of all folds but one, by counts, to 1e-13."""
         folds = np.arange(-1, self.n_folds if self.n_folds > 1 else 0)
         each = np.repeat(folds, 2)
-        low = np.full(each.size, np.nextafter(self._summed["own_least"].min(), -np.inf))
-        high = np.full(each.size, self._summed["own_largest"].max())
+        low = np.full(each.size, np.nextafter(self.own_range[0], -np.inf))
+        high = np.full(each.size, self.own_range[1])
         place, part = np.zeros(each.size), np.zeros(folds.size)
         for turn in range(40):
             steps = np.linspace(low, high, THRESHOLDS + 1, axis=1)
@@ -255,7 +226,8 @@ class BlockLossSummary:
 
     def normal_upper(self, c: float, paired: bool, delta: float) -> float:
         """The largest over sources of the bound that holds as rows become many."""
-        responses = self._ask("moments", c=c, paired=paired)
+        given = self.arrays | {"c": c, "paired": paired}
+        responses = self.blocks.ask("moments", self.options, given)
         added = joined_moments([one["moments"] for one in responses])
         return max(one.upper(delta) for one in map_moments(added))
 
@@ -306,26 +278,22 @@ def certify_average(
 
 def certify_learned(
     tables: Tables,
-    combination: CrossFittedCombination,
+    combination: Combination | CrossFittedCombination,
     held_out: HeldOut,
     loss: str | Loss,
     grounds: Grounds | None = None,
+    theorems: bool = True,
 ) -> Certificate:
-    """State again what the rows of a fit guarantee, by the predictions that were held out then."""
-    several = "folds" if len(combination.parts) > 1 else "new"
-    average = JudgedAverage(tables, combination, loss, several if held_out.crossed else "alone")
-    average.held_out = held_out
-    return certify_average(average, grounds or Grounds(), Assumptions())
+    """State again what the rows of a fit guarantee, by the predictions that were held out then.
 
-
-def certify_predictions(
-    tables: Tables, held_out: HeldOut, loss: str | Loss, z: FloatArray, eta: float, grounds: Grounds
-) -> Certificate:
-    """State what rows guarantee for predictions of which each was made without its row."""
-    used = CrossFittedCombination.of(Combination(z, eta))
-    average = JudgedAverage(tables, used, loss, "new" if held_out.crossed else "alone")
+    Without `theorems` the predictions are of other models, each made without its row, and of the
+    combination only z and η are named.
+    """
+    used = CrossFittedCombination.of(combination)
+    several = "folds" if len(used.parts) > 1 else "new"
+    average = JudgedAverage(tables, used, loss, several if held_out.crossed else "alone")
     average.held_out = held_out
-    return certify_average(average, grounds, None)
+    return certify_average(average, grounds or Grounds(), Assumptions() if theorems else None)
 
 
 def certify_tables(
@@ -378,7 +346,7 @@ def usual_clip(rows: Tables | Blocks, loss: str | Loss, measure: str | Loss | No
         tables = blocks.in_memory.tables
         own = own_values(tables, judge)
         known = own, own, tables.domain, tables.sample_weight, None, tables.n_sources
-        return clip_of(RowLosses.of_rows(*known))
+        return clip_of(LossSummary.of_rows(*known))
     # Own losses alone are asked for, whatever is judged beside them.
     even = CrossFittedCombination.of(Combination(simplex.uniform(blocks.n_sources), 1e-3))
     return clip_of(JudgedAverage(blocks, even, loss, "new", measure).summary)

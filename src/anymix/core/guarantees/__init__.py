@@ -1,15 +1,15 @@
 """The answer: theorems as numbers, bounds with confidence, divergences, the certificate."""
 
 from anymix.core.guarantees.bounds import (
-    Assumptions,
-    Bound,
     best_hoelder,
     hoelder,
     one_input_example,
     paper_bounds,
 )
-from anymix.core.guarantees.certificate import FOLD_MODELS, Certificate, ReferenceLoss
-from anymix.core.guarantees.certifying import (
+from anymix.core.guarantees.certificate import (
+    FOLD_MODELS,
+    Certificate,
+    ReferenceLoss,
     certify,
     certify_rows,
     check_n_sources,
@@ -28,15 +28,9 @@ from anymix.core.guarantees.divergence import (
     sampled_renyi_ratio,
     sampled_renyi_upper_bound,
 )
-from anymix.core.guarantees.facts import TheoremSums, facts_of
 from anymix.core.guarantees.nearest import nearest_mixture, sampled_nearest_mixture
-from anymix.core.guarantees.statements import (
-    BoundOptions,
-    LossSummary,
-    RowLosses,
-    SourceSample,
-    clip_of,
-)
+from anymix.core.guarantees.premises import Assumptions, Bound, TheoremSums, facts_of
+from anymix.core.guarantees.upper_bounds import BoundOptions, LossSummary, SourceSample, clip_of
 
 __all__ = [
     "FOLD_MODELS",
@@ -48,7 +42,6 @@ __all__ = [
     "Method",
     "Moments",
     "ReferenceLoss",
-    "RowLosses",
     "SourceSample",
     "TheoremSums",
     "best_hoelder",

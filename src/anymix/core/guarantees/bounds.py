@@ -23,19 +23,16 @@ For the second let a_k = z_k D_k/D_z, which no longer depends on y, and t = ηU/
 η/(μ + η).  Then h_z = (1 − t) Σ a_k h_k + t Σ h_k/p, both sums over k have total 1 over y, and so
 S − 1 = Σ_y t (Σ h_k/p − Σ a_k h_k) ≤ η/(μ + η) ≤ η/μ, where the paper has η|Y|/μ.
 
-Hölder's bound at the best order α: it holds for every α > 1 at once, so take the least.
-
-With t = 1/α the logarithm of the bound is (1 − t)(log L + D_α) + t log M, and
-
-    (1 − t) D_{1/t}(P ‖ Q) = t log Σ P (P/Q)^((1−t)/t)
-
-is the perspective of the cumulant function of log P/Q at (1 − t, t): convex in t, so that there is
-one valley between t = 0 (α = ∞, the largest ratio) and t = 1 (α = 1, where the bound is M).
+Hölder's bound holds for every α > 1 at once, so take the least.  With t = 1/α its logarithm is
+(1 − t)(log L + D_α) + t log M, and (1 − t) D_{1/t}(P ‖ Q) = t log Σ P (P/Q)^((1−t)/t) is the
+perspective of the cumulant function of log P/Q at (1 − t, t): convex in t, so that there is one
+valley between t = 0 (α = ∞, the largest ratio) and t = 1 (α = 1, where the bound is M).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -51,13 +48,12 @@ from anymix.core.guarantees.premises import (
     NORMALISED_TARGET,
     REGRET,
     TARGET,
-    mark_assumptions,
+    Assumptions,
+    Bound,
+    Facts,
     mark_contradicted,
+    refuted_assumption,
 )
-from anymix.core.guarantees.premises import Assumptions as Assumptions
-from anymix.core.guarantees.premises import Bound as Bound
-from anymix.core.guarantees.premises import Facts as Facts
-from anymix.core.guarantees.premises import Measured as Measured
 from anymix.core.normalised import NormalisedRule
 
 ONE_CONDITIONAL = "All sources share one conditional D(y|x) (not needed for the joint rule)."
@@ -103,16 +99,20 @@ def paper_bounds(facts: Facts, given: Assumptions) -> tuple[Bound, ...]:
 
     Paper: Thm 1, Cor. 2, Thm 3, Cor. 10, Cor. 11, Thm 12, Thm 13, App. C.
     """
-    bounds = [
-        *_mixture_bounds(facts),
-        *_normalised_bounds(facts, given),
-        *_target_bounds(facts, given),
-        *_conditional_bounds(facts, given),
-    ]
-    bounds = mark_assumptions(bounds, facts, given)
-    if facts.measured is None:
-        return tuple(bounds)
-    return mark_contradicted(bounds, facts.measured, facts.normalised)
+    bounds = _mixture_bounds(facts)
+    if given.mass_floor is not None:
+        bounds += _normalised_bounds(facts, given, given.mass_floor)
+    if given.alpha is not None and given.conditional_divergence is not None:
+        bounds += _conditional_bounds(facts, given, given.alpha, given.conditional_divergence)
+    elif given.alpha is not None:
+        bounds += _target_bounds(facts, given, given.alpha)
+    refuted = refuted_assumption(facts, given)
+    if refuted:
+        bounds = [
+            replace(bound, contradicted=refuted) if bound.paper.startswith("Thm 3") else bound
+            for bound in bounds
+        ]
+    return mark_contradicted(bounds, facts)
 
 
 def _mixture_bounds(facts: Facts) -> list[Bound]:
@@ -137,14 +137,11 @@ def _mixture_bounds(facts: Facts) -> list[Bound]:
     return made
 
 
-def _normalised_bounds(facts: Facts, given: Assumptions) -> list[Bound]:
+def _normalised_bounds(facts: Facts, given: Assumptions, mu: float) -> list[Bound]:
     """ε + σ + γ + log(1 + η/(μ + η)), and Hölder's steps from there.
 
     The rule's own loss is then at most M + log(1 + η/(μ + η)), which takes the place of M.
     """
-    mu = given.mass_floor
-    if mu is None:
-        return []
     if not facts.cross_entropy:
         raise ValueError("mass_floor is for the normalised rule, which needs the cross-entropy.")
     price = float(np.log1p(facts.eta / (mu + facts.eta)))
@@ -155,15 +152,13 @@ def _normalised_bounds(facts: Facts, given: Assumptions) -> list[Bound]:
     alpha, d, estimated = given.alpha, given.target_divergence, given.density_divergence
     if alpha is None or given.conditional_divergence is not None or (d, estimated) == (None, None):
         return bounds
-    epsilon, slack, paper, how = facts.epsilon, facts.least_slack, "Thm 3, Cor. 10", AWAY
+    epsilon, slack, paper, words = facts.epsilon, facts.least_slack, "Thm 3, Cor. 10", AWAY
     if estimated is not None:
         epsilon, slack = hoelder(epsilon, estimated, alpha, M), _slack_there(facts)
-        paper, how = "Thm 3, Cor. 11", ESTIMATED
+        paper, words = "Thm 3, Cor. 11", f"{ESTIMATED}Both hold of the densities in use: "
     inside = epsilon + slack + facts.gamma + price
     value = hoelder(inside, 1.0 if d is None else d, alpha, M)
-    of_estimates = "Both hold of the densities in use: " if estimated is not None else ""
-    words = f"{how}{of_estimates}{THM_3}"
-    return [*bounds, Bound(NORMALISED_TARGET, value, paper, words, False)]
+    return [*bounds, Bound(NORMALISED_TARGET, value, paper, words + THM_3, False)]
 
 
 def _slack_there(facts: Facts) -> float:
@@ -171,15 +166,10 @@ def _slack_there(facts: Facts) -> float:
     return facts.least_slack if facts.checked else facts.slack
 
 
-def _target_bounds(facts: Facts, given: Assumptions) -> list[Bound]:
+def _target_bounds(facts: Facts, given: Assumptions, alpha: float) -> list[Bound]:
     """Hölder's step to a target outside the family, with true or with estimated densities."""
-    alpha, M, d = given.alpha, facts.loss_bound, given.target_divergence
-    estimated = given.density_divergence
-    if (
-        alpha is None
-        or given.conditional_divergence is not None
-        or (d is None and estimated is None)
-    ):
+    M, d, estimated = facts.loss_bound, given.target_divergence, given.density_divergence
+    if d is None and estimated is None:
         return []
     epsilon, worst, slack, paper = facts.epsilon, facts.worst, facts.least_slack, "Cor. 10"
     words = AWAY
@@ -199,16 +189,15 @@ def _target_bounds(facts: Facts, given: Assumptions) -> list[Bound]:
     ]
 
 
-def _conditional_bounds(facts: Facts, given: Assumptions) -> list[Bound]:
+def _conditional_bounds(
+    facts: Facts, given: Assumptions, alpha: float, conditional: ArrayLike
+) -> list[Bound]:
     """ε_T = max_k [d_α(D_k,T ‖ D_k) ε]^((α−1)/α) M^(1/α), and the same step for h_z itself.
 
     With estimated densities one step more, from D_k,T to the estimated inputs with the same labels,
     whose divergence is that of the inputs: d_α(D̂_k,T ‖ D_k,T) = d_α(D̂_k ‖ D_k).
     """
-    alpha, M, d = given.alpha, facts.loss_bound, given.target_divergence
-    if alpha is None or given.conditional_divergence is None:
-        return []
-    steps = [given.conditional_divergence]
+    M, d, steps = facts.loss_bound, given.target_divergence, [conditional]
     paper = ("Thm 13" if facts.cross_entropy else "Thm 12") if d is not None else "Thm 1"
     words = "The target's labels are at the stated divergence from each source's. "
     if given.density_divergence is not None:
@@ -324,24 +313,22 @@ def best_hoelder(loss: float, divergence: Divergence, loss_bound: float) -> Best
     """
     if not (loss >= 0 and np.isfinite(loss) and 0 < loss_bound < np.inf):
         raise ValueError(f"loss must be ≥ 0 and loss_bound > 0; got {loss} and {loss_bound}.")
+    of = divergence.__getitem__ if isinstance(divergence, Mapping) else divergence
+
+    def at(alpha: float) -> BestOrder:
+        d = float(np.max(np.asarray(of(alpha), dtype=float)))
+        return BestOrder(float(alpha), d, hoelder(loss, d, alpha, loss_bound))
+
     if isinstance(divergence, Mapping):
-        return _best_entry(loss, divergence, loss_bound)
+        if not divergence or min(divergence) <= 1:
+            raise ValueError(f"divergence needs orders above 1; got {sorted(divergence)}.")
+        return min(map(at, divergence), key=lambda best: best.value)
 
-    def at(t: float) -> BestOrder:
-        alpha = np.inf if t <= 0 else 1.0 / float(t)
-        d = float(np.max(np.asarray(divergence(alpha), dtype=float)))
-        return BestOrder(alpha, d, hoelder(loss, d, alpha, loss_bound))
+    def at_inverse(t: float) -> BestOrder:
+        return at(np.inf if t <= 0 else 1.0 / float(t))
 
-    values = [at(t).value for t in GRID]
+    values = [at_inverse(t).value for t in GRID]
     i = int(np.argmin(values))
     around = max(GRID[max(i - 1, 0)], LEAST), GRID[min(i + 1, GRID.size - 1)]
-    found = minimize_scalar(lambda t: at(t).value, bounds=around, method="bounded")
-    return min(at(float(found.x)), at(GRID[i]), key=lambda best: best.value)
-
-
-def _best_entry(loss: float, table: Mapping[float, ArrayLike], M: float) -> BestOrder:
-    if not table or min(table) <= 1:
-        raise ValueError(f"divergence needs orders above 1; got {sorted(table)}.")
-    largest = {alpha: float(np.max(np.asarray(d, dtype=float))) for alpha, d in table.items()}
-    found = [BestOrder(float(a), d, hoelder(loss, d, a, M)) for a, d in largest.items()]
-    return min(found, key=lambda best: best.value)
+    found = minimize_scalar(lambda t: at_inverse(t).value, bounds=around, method="bounded")
+    return min(at_inverse(float(found.x)), at_inverse(GRID[i]), key=lambda best: best.value)

@@ -1,14 +1,44 @@
-"""The certificate: what is guaranteed for a combination, in numbers and in one plain sentence."""
+"""certify(problem, z): what is guaranteed for h_z, in numbers, words, and with confidence.
+
+Three kinds of statement stand side by side:
+
+    measured     robust_loss = max_k L_k and regret = max_k (L_k − ε_k), on the tables as they are
+    confident    regret_upper and loss_upper, each with its ground (`upper_bounds`)
+    bounds       the paper's theorems as numbers, each with its assumptions in words
+
+z is fixed before the points are seen, or one of a finite set of candidates that are certified all
+at once.  What was learned in parts, each without some of the rows, is certified by these rows
+themselves: `certify_rows`.
+
+A bound that holds for every candidate at once holds for the one that was chosen, however it was
+chosen.  Weights act through their ratios, so that log z is rounded when z is certified on the
+points it was fitted on; a source's odds against the largest one move by a tenth at most.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray
-from anymix.core.guarantees.premises import Assumptions, Bound
-from anymix.core.losses import unit_of
-from anymix.core.records import Record
+from anymix.core import simplex
+from anymix.core.averaging import OwnMeasure
+from anymix.core.guarantees.bounds import paper_bounds
+from anymix.core.guarantees.confidence import Method
+from anymix.core.guarantees.premises import Assumptions, Bound, gather, rule_loss_bound
+from anymix.core.guarantees.upper_bounds import (
+    BoundOptions,
+    LossSummary,
+    UpperBounds,
+    lower_ends,
+    upper_bounds,
+)
+from anymix.core.losses import loss_name, unit_of
+from anymix.core.problem import EvaluatedPoints, gap
+from anymix.core.records import Record, Solution
 
 # What a certificate of a version that did not say it may claim, by its method.
 EXACT_METHODS = ("betting", "bernstein", "hoeffding")
@@ -71,7 +101,7 @@ class Certificate(Record):
         What was judged, where that is not quite what is deployed.
     seen : tuple of str
         Sources whose rows here have taught the model: then no confidence is claimed.
-    beside : tuple of Beside
+    beside : tuple of ReferenceLoss
         What chance, the plain average and each source alone lose where they are worst.
     sentence : str
         What is guaranteed, in one plain sentence; made from the numbers, never read.
@@ -119,42 +149,41 @@ class Certificate(Record):
     def vacuous(self) -> bool:
         """Whether chance, or a constant, is certain to do as well."""
         bound = self.loss_upper
-        blind = [one.loss if bound is None else one.clipped for one in self._blind]
-        return any((self.robust_loss if bound is None else bound) >= loss for loss in blind)
-
-    @property
-    def _blind(self) -> list[ReferenceLoss]:
-        return [one for one in self.beside if one.name in BLIND]
+        worst = self.robust_loss if bound is None else bound
+        blind = [one for one in self.beside if one.name in BLIND]
+        return any(worst >= (one.loss if bound is None else one.clipped) for one in blind)
 
     def _sentence(self) -> str:
         """Say in one plain sentence what is guaranteed; further ones only where they are needed."""
         p = self.z.size
         where = "On the source" if p == 1 else f"On any mixture of the {p} sources"
-        halves = (f"the model loses {self._excess}", f"at most {self._loss}")
-        first, second = self._how(self.regret_ground), self._how(self.loss_ground)
-        if first == second:
-            said = f"{where} {halves[0]}, and {halves[1]}, {first}"
-        else:
-            said = f"{where} {halves[0]}, {first}, and {halves[1]}, {second}"
-        shared = self.n_candidates > 1 and self.n_parts == 1
-        fitted = ", though z was fitted on the same points" if shared else ""
-        return " ".join([f"{said}{fitted}.", *self._notes()])
-
-    @property
-    def _excess(self) -> str:
         regret = self.regret if self.regret_upper is None else self.regret_upper
         by = f"at most {regret:.4g} more" if regret >= 0 else f"at least {-regret:.4g} less"
-        return f"{by} than each source's own model at home"
-
-    @property
-    def _loss(self) -> str:
         loss = self.robust_loss if self.loss_upper is None else self.loss_upper
         clipped = self.clip is not None and self.loss_upper is not None
         cut = f", no row counted above {self.clip:.4g}" if clipped else ""
-        return f"{loss:.4g} in all ({unit_of(self.loss).head}{cut})"
+        first = f"the model loses {by} than each source's own model at home"
+        second = f"at most {loss:.4g} in all ({unit_of(self.loss).head}{cut})"
+        how, how_loss = self._how(self.regret_ground), self._how(self.loss_ground)
+        between = "," if how == how_loss else f", {how},"
+        shared = self.n_candidates > 1 and self.n_parts == 1
+        fitted = ", though z was fitted on the same points" if shared else ""
+        said = [f"{where} {first}{between} and {second}, {how_loss}{fitted}."]
+        # What a reader must know besides: what was judged, and whether it says anything.
+        if self.seen:
+            said.append(
+                f"The rows of {', '.join(self.seen)} have taught the model: give rows that it has "
+                "not seen."
+            )
+        if self.covers:
+            said.append(f"It is of {self.covers}; those in use are trained on all rows.")
+        if self.vacuous:
+            blind = next(one.name for one in self.beside if one.name in BLIND)
+            said.append(f"That is vacuous: {blind} does as well.")
+        return " ".join(said)
 
     def _how(self, ground: str) -> str:
-        """Name the ground that a half stands on."""
+        """Name the ground that a bound stands on."""
         if ground == "tables":
             return "taking the tables as the truth"
         if ground == "measured" or self.confidence is None:
@@ -164,16 +193,211 @@ class Certificate(Record):
         rough = f", though a source has {self.n_rows:.0f} rows" if few else ""
         return f"with {100 * self.confidence:g} % confidence ({ground}{rough})"
 
-    def _notes(self) -> list[str]:
-        """What a reader must know besides: what was judged, and whether it says anything."""
-        notes = []
-        if self.seen:
-            notes.append(
-                f"The rows of {', '.join(self.seen)} have taught the model: give rows that it has "
-                "not seen."
-            )
-        if self.covers:
-            notes.append(f"It is of {self.covers}; those in use are trained on all rows.")
-        if self.vacuous:
-            notes.append(f"That is vacuous: {self._blind[0].name} does as well.")
-        return notes
+
+# Sizes of a step of log z, and how many of them a weight may lie below the largest before it is
+# zero: e^−10, where the share η/p that every source has anyway is the larger one.
+LOG_STEP = 0.2
+N_LEVELS = 51
+
+
+def rounded(z: FloatArray) -> FloatArray:
+    """Round log(z / max z) to multiples of 0.2 and set z to zero from 51 steps below on.
+
+    >>> rounded(np.array([0.6, 0.4, 1e-9])).round(4)
+    array([0.5987, 0.4013, 0.    ])
+    """
+    with np.errstate(divide="ignore"):
+        steps = np.rint(-np.log(z / z.max()) / LOG_STEP)
+    return simplex.clean(np.where(steps < N_LEVELS, np.exp(-LOG_STEP * steps), 0.0))
+
+
+# More rounded z than this many sources have are too many to count, and to spread an error over.
+MOST_SOURCES = 150
+
+
+def check_n_sources(p: int) -> None:
+    """Refuse more sources than a z can be certified for on the points that it is fitted on.
+
+    >>> check_n_sources(200)
+    Traceback (most recent call last):
+    ...
+    ValueError: 200 sources are too many: z can be certified on the points it is learned from for
+    150 at most; leave some out, pool those that are alike, or certify on held-out points.
+    """
+    if p > MOST_SOURCES:
+        raise ValueError(
+            f"{p} sources are too many: z can be certified on the points it is learned from for "
+            f"{MOST_SOURCES} at most; leave some out, pool those that are alike, or certify on "
+            "held-out points."
+        )
+
+
+def n_rounded(p: int) -> float:
+    """Return how many rounded z there are at most, p·52^(p−1).
+
+    p choices of the largest entry, and 51 levels or zero for each of the others.
+    """
+    check_n_sources(p)
+    return p * float(N_LEVELS + 1) ** (p - 1)
+
+
+METHODS = ("auto", "betting", "bernstein", "hoeffding", "student")
+
+
+def certify(
+    problem: EvaluatedPoints,
+    z: ArrayLike | Solution,
+    *,
+    confidence: float | None = 0.95,
+    method: Method | str = "auto",
+    held_out: bool | None = None,
+    clip: float | None = None,
+    assumptions: Assumptions | None = None,
+) -> Certificate:
+    """State what is guaranteed for h_z.
+
+    Parameters
+    ----------
+    problem : Problem, or another Judgement
+        With the own measure and held-out points the losses are estimates, and upper confidence
+        bounds are given; with the pooled measure the tables count as the distributions themselves.
+        Points of a source must be independent draws from it.
+    z : array (p,) or Solution
+    confidence : float or None
+        Probability that `loss_upper` and `regret_upper` both hold; None leaves them out.
+    method : "auto", "betting", "bernstein", "hoeffding" or "student"
+        See `anymix.core.guarantees.confidence`.  "auto" bets where M or a clip is stated and the
+        points have equal weights, which is exact; otherwise it takes Student's bound where every
+        source has 200 points, and claims nothing where one has fewer.
+    held_out : bool, optional
+        Whether the points are new to z.  By default they are unless z is a Solution that was found
+        on some of them.  A z fitted here is rounded (log z to steps of 0.2), and the confidence is
+        spread over all such z, so that it holds whichever of them the points have chosen.
+    clip : float, optional
+        c: both bounds are on means of min(ℓ, c), so that they can be exact where no M is known; it
+        must have been chosen without these points.  Without it Student's bound clips at a high
+        quantile of the own models' losses here, as it would not hold for rare large losses.
+    assumptions : Assumptions, optional
+        M, α, divergences and the like, for the bounds that need them.
+
+    Returns
+    -------
+    Certificate
+
+    Examples
+    --------
+    >>> from anymix.core import Problem
+    >>> problem = Problem([[1, 0], [0, 1]], [[0, 0], [1, 1]], [0, 1], eta=1e-3)
+    >>> certificate = certify(problem, [0.5, 0.5])
+    >>> print(certificate.sentence)
+    On any mixture of the 2 sources the model loses at most 2.495e-07 more than each source's own
+    model at home, and at most 2.495e-07 in all (squared error in squared units of the
+    target), taking the tables as the truth.
+    >>> certificate.bounds[0].paper, round(certificate.bounds[0].value, 4)
+    ('Thm 1, Cor. 2, proof', 0.0005)
+
+    Paper: Thm 1, Cor. 2, Lemma 4.
+    """
+    given = assumptions or Assumptions()
+    given.check()
+    weights = simplex.check(z.z if isinstance(z, Solution) else z, problem.n_sources)
+    check_stated(given, problem.loss_bound)
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+    M = rule_loss_bound(problem, given)
+    stated = M is not None or clip is not None or confidence is None
+    if method not in ("auto", "student") and not stated:
+        raise ValueError(
+            f"method={method!r} needs a bound on the loss: pass Assumptions(loss_bound=M), or "
+            "use method='student'."
+        )
+    # With the pooled measure the points are the distributions themselves.
+    draws = method != "auto" or isinstance(problem.measure, OwnMeasure)
+    n_candidates, options, lower = 1.0, None, None
+    if confidence is not None and draws and not _is_held_out(problem, z, held_out):
+        weights, n_candidates = rounded(weights), n_rounded(problem.n_sources)
+    summary = LossSummary.at(problem, weights)
+    if confidence is not None and draws:
+        how = cast("Method", method)
+        options = BoundOptions.at(confidence, n_candidates, method=how, loss_bound=M, clip=clip)
+        lower = lower_ends(summary, options.delta)
+    name = loss_name(problem.loss)
+    found = certify_rows(summary, options, z=weights, eta=problem.eta, loss=name, assumptions=given)
+    # A bound on clipped losses says nothing of losses as they are.
+    upper = found.loss_upper if found.clip is None else None
+    facts = gather(problem, weights, given, upper=upper, lower=lower, confidence=confidence)
+    M = problem.loss_bound if given.loss_bound is None else given.loss_bound
+    return replace(
+        found,
+        bounds=paper_bounds(facts, given),
+        confidence=confidence if found.confidence is not None else None,
+        n_candidates=n_candidates,
+        loss_bound=float(M),
+    )
+
+
+def certify_rows(
+    summary: LossSummary,
+    options: BoundOptions | None,
+    *,
+    z: FloatArray,
+    eta: float,
+    loss: str,
+    assumptions: Assumptions | None = None,
+) -> Certificate:
+    """State what rows guarantee for what is judged there, be it one h_z or an average of several.
+
+    Without options the tables count as the distributions themselves.  `confidence` is that of the
+    options, or None if nothing was earned; the theorems are left to callers who have a problem.
+
+    Paper: Cor. 2, Lemma 4.
+    """
+    found = UpperBounds() if options is None else upper_bounds(summary, options)
+    L, own = summary.source_losses, summary.own_losses
+    claims = options is not None and (found.loss is not None or found.regret is not None)
+    return Certificate(
+        z=z,
+        epsilon=float(own.max()),
+        own_losses=own,
+        source_losses=L,
+        robust_loss=float(L.max()),
+        regret=float((L - own).max()),
+        gamma=gap(L, z),
+        eta=eta,
+        loss_bound=summary.largest,
+        bounds=(),
+        confidence=1.0 - options.delta if options is not None and claims else None,
+        method=found.method,
+        loss_upper=found.loss,
+        regret_upper=found.regret,
+        n_candidates=1.0,
+        assumptions=assumptions or Assumptions(),
+        loss=loss,
+        loss_ground="tables" if options is None else found.loss_ground,
+        regret_ground="tables" if options is None else found.regret_ground,
+        clip=found.clip,
+        n_rows=summary.n_rows,
+        n_parts=summary.n_folds,
+    )
+
+
+def _is_held_out(problem: EvaluatedPoints, z: ArrayLike | Solution, held_out: bool | None) -> bool:
+    """Unless told, look whether a Solution was found on some of these points.
+
+    Of points that repeat each other only the losses tell, where all of them are the same.
+    """
+    if held_out is not None or not isinstance(z, Solution):
+        return held_out is not False
+    if z.seen is not None and z.seen.have_seen(problem.content()):
+        return False
+    losses = problem.source_losses(z.z)
+    return not np.allclose(losses, z.source_losses, rtol=1e-9, atol=1e-300)
+
+
+def check_stated(given: Assumptions, largest: float) -> None:
+    """Refuse a bound M on the loss that the largest loss of these rows refutes."""
+    if given.loss_bound is not None and largest > given.loss_bound * (1 + 1e-9):
+        raise ValueError(
+            f"loss_bound is {given.loss_bound:g}, but a loss of {largest:g} occurs on these rows; "
+            "state at least that, or clip the predictions."
+        )

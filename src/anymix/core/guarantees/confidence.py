@@ -142,21 +142,28 @@ def mean_upper_bound(
     >>> round(mean_upper_bound(np.zeros(300), 0.05, limits=(0, 1)), 3)
     0.013
     """
-    x = _sample(values)
+    x = inputs.finite(values, "values")
+    if x.ndim != 1 or x.size == 0:
+        raise ValueError(f"values must be one row of numbers, at least one; got shape {x.shape}.")
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie strictly between 0 and 1; got {delta}.")
-    w = _weights(weights, x.size)
+    w = np.ones(x.size) if weights is None else inputs.sample_weights(weights, x.size)
+    if w.sum() == 0:
+        raise ValueError("all weights are zero.")
     if method == "student":
-        return _student(x, delta, w)
+        found = Moments.of(x, w)
+        if found.n_rows < 2 - 1e-9:
+            return float("inf")
+        return found.mean + found.standard_error * float(stats.t.isf(delta, found.n_rows - 1))
     bounds = {"betting": _betting, "bernstein": _bernstein, "hoeffding": _hoeffding}
-    if method == "binomial":
-        return _binomial(x, delta, w)
-    if method not in bounds:
+    if method not in (*bounds, "binomial"):
         raise ValueError(
             f"method must be 'student', 'binomial' or one of {sorted(bounds)}; got {method!r}."
         )
     if np.ptp(w) > 1e-9 * w.max():
         raise ValueError(f"the {method} bound needs equal weights; use method='student'.")
+    if method == "binomial":
+        return _binomial(x, delta)
     a, b = _limits(limits, x, method)
     if method == "betting":
         x = np.random.default_rng(rng).permutation(x)
@@ -195,7 +202,14 @@ def _betting(x: FloatArray, delta: float, a: float, b: float) -> float:
     before x_i.  If the mean is m or more the capital is a supermartingale, and reaches 1/δ with
     probability at most δ; it grows with m, so that the answer is found by bisection.
     """
-    bets = np.sqrt(2.0 * np.log(1.0 / delta) / (x.size * _variances_before(x, b - a)))
+    n = np.arange(1, x.size + 1)
+    # The running mean is kept about the first value lest a common offset cost digits; the variance
+    # begins with one fictitious deviation of half the range.
+    means = x[0] + np.cumsum(x - x[0]) / n
+    first = (b - a) ** 2 / 4
+    deviations = first + np.cumsum((x - means) ** 2)
+    variances = np.concatenate([[first], deviations[:-1] / n[1:]])
+    bets = np.sqrt(2.0 * np.log(1.0 / delta) / (x.size * variances))
     low, high = float(x.mean()), b
     while high - low > 1e-9 * (b - a):
         m = (low + high) / 2
@@ -206,15 +220,6 @@ def _betting(x: FloatArray, delta: float, a: float, b: float) -> float:
         else:
             low = m
     return high
-
-
-def _variances_before(x: FloatArray, span: float) -> FloatArray:
-    """σ²_{i−1} of x_1..x_{i−1}, begun with one fictitious deviation of span/2."""
-    n = np.arange(1, x.size + 1)
-    # The running mean is kept about the first value lest a common offset cost digits.
-    means = x[0] + np.cumsum(x - x[0]) / n
-    deviations = span**2 / 4 + np.cumsum((x - means) ** 2)
-    return np.asarray(np.concatenate([[span**2 / 4], deviations[:-1] / n[1:]]))
 
 
 def _bernstein(x: FloatArray, delta: float, a: float, b: float) -> float:
@@ -230,39 +235,12 @@ def _hoeffding(x: FloatArray, delta: float, a: float, b: float) -> float:
     return float(x.mean() + (b - a) * np.sqrt(np.log(1.0 / delta) / (2.0 * x.size)))
 
 
-def _binomial(x: FloatArray, delta: float, w: FloatArray) -> float:
+def _binomial(x: FloatArray, delta: float) -> float:
     """Clopper and Pearson: the 1 − δ quantile of beta(s + 1, n − s), s of n values being 1."""
-    if np.ptp(w) > 1e-9 * w.max():
-        raise ValueError("the binomial bound needs equal weights; use method='student'.")
     if not np.isin(x, (0.0, 1.0)).all():
         raise ValueError("the binomial bound is for values 0 and 1; use method='betting'.")
     ones = float(x.sum())
     return 1.0 if ones == x.size else float(stats.beta.isf(delta, ones + 1, x.size - ones))
-
-
-def _student(x: FloatArray, delta: float, w: FloatArray) -> float:
-    """x̄ + t_{1−δ, n−1} √(n/(n−1) Σ w²(x − x̄)²), Σ w = 1, n = 1/Σ w²; s/√n for equal weights."""
-    n = 1.0 / float(w @ w)
-    if n < 2 - 1e-9:
-        return float("inf")
-    mean = float(w @ x)
-    error = np.sqrt(n / (n - 1) * np.sum((w * (x - mean)) ** 2))
-    return mean + float(error * stats.t.isf(delta, n - 1))
-
-
-def _sample(values: ArrayLike) -> FloatArray:
-    x = inputs.finite(values, "values")
-    if x.ndim != 1 or x.size == 0:
-        raise ValueError(f"values must be one row of numbers, at least one; got shape {x.shape}.")
-    return x
-
-
-def _weights(weights: ArrayLike | None, n: int) -> FloatArray:
-    """Return weights of sum 1."""
-    w = np.ones(n) if weights is None else inputs.sample_weights(weights, n)
-    if w.sum() == 0:
-        raise ValueError("all weights are zero.")
-    return np.asarray(w / w.sum())
 
 
 def _limits(limits: tuple[float, float] | None, x: FloatArray, method: str) -> tuple[float, float]:

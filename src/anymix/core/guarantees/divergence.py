@@ -4,12 +4,6 @@
 
 d_α ≥ 1, with equality only for P = Q; it does not fall as α grows; d_1 is the exponential of the
 Kullback–Leibler divergence and d_∞ the largest ratio P/Q.  Everything is computed in logarithms.
-
-An upper confidence bound on a Rényi ratio from draws: exact where the densities' ratio has one.
-
-d_α(P ‖ Q)^(α−1) is the mean of w = (P/Q)^(α−1) under P.  If P/Q ≤ B then 0 ≤ w ≤ B^(α−1), and a
-bound on the mean of a bounded variable is one on d_α.  Without B there is none: a set that no draw
-has met may carry any w.
 """
 
 from __future__ import annotations
@@ -29,15 +23,22 @@ from anymix.core.guarantees.confidence import Rng, mean_upper_bound
 ENOUGH = 300
 
 
-class Estimate(NamedTuple):
-    """A number, its standard error, and how many of the draws it rests on.
+class RenyiRatio(NamedTuple):
+    """d_α(P ‖ D_λ), its standard error, how many draws it rests on, and λ (of one Q, it is 1).
 
     effective is (Σ w)²/Σ w² for an average of weights w: few large ones count like few draws.
+    Infinite: it rests on no draws, or is a bound at every number of them.
     """
 
     value: float
-    standard_error: float
+    standard_error: float = 0.0
     effective: float = np.inf
+    mixture: FloatArray = np.ones(1)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it holds whatever the draws are; else it is an estimate, which may be too low."""
+        return bool(self.effective == np.inf)
 
     @property
     def trusted(self) -> bool:
@@ -91,7 +92,11 @@ def gaussian_renyi_ratio(
     if alpha == 1:
         return exponential(0.5 * float(np.sum(delta**2 + c - 1 - np.log(c))))
     if alpha == np.inf:
-        return exponential(_widest_gaussian(c, delta))
+        equal = np.abs(c - 1) < 1e-12
+        if np.any(equal & (np.abs(delta) > 1e-12)) or np.any(~equal & (c > 1)):
+            return float("inf")
+        c, delta = c[~equal], delta[~equal]
+        return exponential(0.5 * float(np.sum(delta**2 / (1 - c) - np.log(c))))
     excess = (alpha - 1) * (1 - c)
     if excess.min() <= -1:
         return float("inf")
@@ -99,7 +104,7 @@ def gaussian_renyi_ratio(
     return exponential(0.5 * float(np.sum(alpha * delta**2 / (1 + excess) - volume)))
 
 
-def sampled_renyi_ratio(log_p: ArrayLike, log_q: ArrayLike, alpha: float) -> Estimate:
+def sampled_renyi_ratio(log_p: ArrayLike, log_q: ArrayLike, alpha: float) -> RenyiRatio:
     """d_α(P ‖ Q) from log-densities of both at draws from P, with a standard error.
 
     [mean w]^(1/(α−1)), w = (P/Q)^(α−1), and by the delta method its standard error
@@ -125,14 +130,14 @@ def sampled_renyi_ratio(log_p: ArrayLike, log_q: ArrayLike, alpha: float) -> Est
     n = a.size
     if alpha == 1:
         value = exponential(float(a.mean()))
-        return Estimate(value, float(value * a.std(ddof=1) / np.sqrt(n)), float(n))
+        return RenyiRatio(value, float(value * a.std(ddof=1) / np.sqrt(n)), float(n))
     beta = alpha - 1
     value = exponential(log_ratio(np.full(n, -np.log(n)), a, alpha))
     w = np.exp(beta * a - np.max(beta * a))
     error = float(w.std(ddof=1) / (w.mean() * np.sqrt(n) * abs(beta)))
     # Infinity times no spread would be nothing at all.
     error = value * error if value < np.inf else np.inf
-    return Estimate(value, error, float(w.sum() ** 2 / (w @ w)))
+    return RenyiRatio(value, error, float(w.sum() ** 2 / (w @ w)))
 
 
 def log_ratio(log_w: FloatArray, a: FloatArray, alpha: float) -> float:
@@ -202,26 +207,6 @@ def _common_axes(
     return c, np.asarray(axes.T @ solve_triangular(root, difference, lower=True))
 
 
-def _widest_gaussian(c: FloatArray, delta: FloatArray) -> float:
-    """½ Σ (δ²/(1 − c) − ln c); infinite unless P is the narrower, or equal, on every axis."""
-    equal = np.abs(c - 1) < 1e-12
-    if np.any(equal & (np.abs(delta) > 1e-12)) or np.any(~equal & (c > 1)):
-        return float("inf")
-    rest = ~equal
-    return 0.5 * float(np.sum(delta[rest] ** 2 / (1 - c[rest]) - np.log(c[rest])))
-
-
-class RenyiUpperBound(NamedTuple):
-    """A number, and whether it is a bound at every sample size or only an estimate of one.
-
-    An estimate is too low under heavy tails; trusted is False where the draws themselves show them.
-    """
-
-    value: float
-    exact: bool
-    trusted: bool
-
-
 def sampled_renyi_upper_bound(
     log_p: ArrayLike,
     log_q: ArrayLike,
@@ -229,8 +214,12 @@ def sampled_renyi_upper_bound(
     largest_ratio: float | None = None,
     delta: float = 0.05,
     rng: Rng = 0,
-) -> RenyiUpperBound:
+) -> RenyiRatio:
     """Return a number that d_α(P ‖ Q) exceeds with probability at most δ, from draws from P.
+
+    d_α(P ‖ Q)^(α−1) is the mean of w = (P/Q)^(α−1) under P.  If P/Q ≤ B then 0 ≤ w ≤ B^(α−1), and a
+    bound on the mean of a bounded variable is one on d_α.  Without B there is none: a set that no
+    draw has met may carry any w.
 
     Parameters
     ----------
@@ -267,29 +256,23 @@ def sampled_renyi_upper_bound(
         raise ValueError(f"alpha must be above 1 and finite; got {alpha}.")
     estimate = sampled_renyi_ratio(log_p, log_q, alpha)
     a, beta = log_ratios(log_p, log_q), alpha - 1.0
-    top = _log_of_largest(a, largest_ratio)
+    top = float(a.max())
+    if largest_ratio is not None:
+        if not largest_ratio >= 1:
+            raise ValueError(f"largest_ratio bounds P/Q, so it is at least 1; got {largest_ratio}.")
+        if top > np.log(largest_ratio) + 1e-9:
+            raise ValueError(
+                f"largest_ratio is {largest_ratio:g}, but P/Q is {np.exp(top):g} at a draw; state "
+                "at least that, or mix a part c of P into Q, which bounds it by 1/c."
+            )
+        top = float(np.log(largest_ratio))
     w = np.exp(beta * (a - top))
     if largest_ratio is None:
         mean = mean_upper_bound(w, delta, "student")
     else:
         mean = mean_upper_bound(w, delta, "betting", (0.0, 1.0), rng=rng)
-    value = exponential(top + float(np.log(mean)) / beta)
     # No divergence is below one, and none above the largest ratio.
-    value = max(1.0, value if largest_ratio is None else min(value, largest_ratio))
-    exact = largest_ratio is not None
-    return RenyiUpperBound(value, exact, exact or estimate.trusted)
-
-
-def _log_of_largest(a: FloatArray, largest_ratio: float | None) -> float:
-    """log B, or without it the largest log-ratio that was drawn."""
-    seen = float(a.max())
+    value = max(1.0, exponential(top + float(np.log(mean)) / beta))
     if largest_ratio is None:
-        return seen
-    if not largest_ratio >= 1:
-        raise ValueError(f"largest_ratio bounds P/Q, so it is at least 1; got {largest_ratio}.")
-    if seen > np.log(largest_ratio) + 1e-9:
-        raise ValueError(
-            f"largest_ratio is {largest_ratio:g}, but P/Q is {np.exp(seen):g} at a draw; state at "
-            "least that, or mix a part c of P into Q, which bounds it by 1/c."
-        )
-    return float(np.log(largest_ratio))
+        return estimate._replace(value=value)
+    return RenyiRatio(min(value, largest_ratio))

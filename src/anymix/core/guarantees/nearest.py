@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +18,7 @@ from scipy.special import logsumexp
 from anymix._arrays import FloatArray
 from anymix.core import inputs
 from anymix.core.guarantees.divergence import (
-    Estimate,
+    RenyiRatio,
     exponential,
     log_masses,
     log_ratio,
@@ -37,24 +36,7 @@ GAP = 1e-12
 MAX_NEWTON = 100
 
 
-class NearestMixture(NamedTuple):
-    """λ and d_α(D_T ‖ D_λ), the least over the simplex.
-
-    From draws it has a standard error and a number of draws that it rests on, as an `Estimate` has.
-    """
-
-    mixture: FloatArray
-    value: float
-    standard_error: float = 0.0
-    effective: float = np.inf
-
-    @property
-    def trusted(self) -> bool:
-        """Whether value ± 1.96 standard errors can be relied on, from what the draws show."""
-        return Estimate(self.value, self.standard_error, self.effective).trusted
-
-
-def nearest_mixture(target: ArrayLike, sources: ArrayLike, alpha: float) -> NearestMixture:
+def nearest_mixture(target: ArrayLike, sources: ArrayLike, alpha: float) -> RenyiRatio:
     """min over λ in the simplex of d_α(D_T ‖ Σ_k λ_k D_k), for masses (m,) and (p, m).
 
     α ≥ 1, infinity allowed.  Infinite if the target has mass where no source has any.
@@ -80,7 +62,7 @@ def nearest_mixture(target: ArrayLike, sources: ArrayLike, alpha: float) -> Near
 
 def sampled_nearest_mixture(
     log_target: ArrayLike, log_sources: ArrayLike, alpha: float
-) -> NearestMixture:
+) -> RenyiRatio:
     """The same from log-densities (m,) and (p, m) at draws from the target, with a standard error.
 
     At the least value a small change of λ changes nothing, so that the error is that of
@@ -114,12 +96,12 @@ def sampled_nearest_mixture(
     return found._replace(standard_error=there.standard_error, effective=there.effective)
 
 
-def _nearest(log_w: FloatArray, a: FloatArray, alpha: float) -> NearestMixture:
+def _nearest(log_w: FloatArray, a: FloatArray, alpha: float) -> RenyiRatio:
     """Minimise D_α given log-weights (m,) and log(D_k / D_T) (p, m) at the target's points."""
     if not alpha >= 1:
         raise ValueError(f"alpha must be 1 or more, infinity allowed; got {alpha}.")
     if np.isneginf(a).all(axis=0).any():
-        return NearestMixture(uniform(a.shape[0]), float("inf"))
+        return RenyiRatio(float("inf"), mixture=uniform(a.shape[0]))
     # The largest ratio at each point is taken out, so that s stays within range.
     top = a.max(axis=0)
     R = np.exp(a - top)
@@ -127,7 +109,8 @@ def _nearest(log_w: FloatArray, a: FloatArray, alpha: float) -> NearestMixture:
     with np.errstate(divide="ignore"):
         log_s = np.log(mixture @ R) + top
     # Rounding can leave a value a hair below 1, which no divergence has.
-    return NearestMixture(mixture, max(1.0, exponential(log_ratio(log_w, -log_s, alpha))))
+    value = max(1.0, exponential(log_ratio(log_w, -log_s, alpha)))
+    return RenyiRatio(value, mixture=mixture)
 
 
 def _interior(log_w: FloatArray, R: FloatArray, top: FloatArray, alpha: float) -> FloatArray:

@@ -1,16 +1,22 @@
-"""What a bound is, what the user states for it, and what was measured that it starts from."""
+"""What a bound is, what the user states for it, and what is measured that it starts from."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from anymix._arrays import FloatArray
+from anymix.core.normalised import NormalisedRule
+from anymix.core.problem import EvaluatedPoints, gap
 from anymix.core.records import Record
+
+# A sum of losses and the bound on it can differ by a rounding error.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -91,23 +97,8 @@ class Assumptions(Record):
                 raise ValueError(f"{name} must be positive and finite; got {given[name]}.")
 
 
-class Measured(NamedTuple):
-    """What the points show, for bounds to be held against.
-
-    loss and regret are max_k L_k(z) and max_k (L_k(z) − ε_k); loss_low and regret_low what these
-    exceed with the stated confidence, None where the tables are the distributions themselves, or
-    where nobody has computed it.
-    """
-
-    loss: float
-    regret: float
-    loss_low: float | None = None
-    regret_low: float | None = None
-    confidence: float | None = None
-
-
 class Facts(NamedTuple):
-    """What certify has measured and the theorems start from.
+    """What the theorems start from.
 
     slack is ηM and cross_slack what may stand in its place where it is known,
     η [(1/p) Σ_k L(U, h_k) − L(U, h_z)]; loss_bound bounds the loss of the rule that is judged;
@@ -115,6 +106,10 @@ class Facts(NamedTuple):
     distributions.  A normalised rule has a price, what log Σ_y h_z(x, y) may be on average.  floor
     is the least D_k/U on the tables, disagreement the largest |h_j − h_k| there where the h_k are
     the conditionals of the densities in use.
+
+    loss and regret are max_k L_k(z) and max_k (L_k(z) − ε_k) as measured, for bounds to be held
+    against; loss_low and regret_low what these exceed with the stated confidence, None where the
+    tables are the distributions themselves, or where nobody has computed it.
     """
 
     epsilon: float
@@ -131,12 +126,168 @@ class Facts(NamedTuple):
     price: float = 0.0
     floor: float | None = None
     disagreement: float | None = None
-    measured: Measured | None = None
+    loss: float = -math.inf
+    regret: float = -math.inf
+    loss_low: float | None = None
+    regret_low: float | None = None
+    confidence: float | None = None
 
     @property
     def least_slack(self) -> float:
         """The smaller of the two slacks."""
         return self.slack if self.cross_slack is None else min(self.slack, self.cross_slack)
+
+
+class TheoremSums(NamedTuple):
+    """What the points of a problem show of h_z: sums over points, and extremes.
+
+    losses and own (p,) are L_k and ε_k; largest is the largest loss of a source, lowest the least
+    of h_z, both over all points.  away is (1/p) Σ_k L(U, h_k) and spared L(U, h_z), None where U is
+    no mean of what is measured.  log_total and price are of the normalised rule alone; floor and
+    disagreement are measured where a floor is stated.
+    """
+
+    losses: FloatArray
+    own: FloatArray
+    largest: float
+    lowest: float
+    eta: float
+    logarithmic: bool
+    away: float | None = None
+    spared: float = 0.0
+    pooled: bool = False
+    reference_mass: float = 1.0
+    log_total: float | None = None
+    price: float = 0.0
+    floor: float | None = None
+    disagreement: float | None = None
+
+    @classmethod
+    def of(cls, problem: EvaluatedPoints, z: FloatArray, asked: bool = False) -> Self:
+        """Measure them; floor and disagreement only where they are asked for."""
+        here = problem.loss.value(problem.ratio(z)[0], problem.targets)
+        L = problem.source_losses(z)
+        away, spared = _reference_losses(problem, here, L)
+        found = cls(
+            losses=L,
+            own=problem.own_losses,
+            largest=problem.loss_bound,
+            lowest=float(here.min()),
+            eta=problem.eta,
+            logarithmic=problem.loss.logarithmic,
+            away=away,
+            spared=spared,
+            pooled=problem.pooled,
+            # With the own measure masses are known up to a factor per point, and U is a mean.
+            reference_mass=float(problem.reference.sum()) if problem.pooled else 1.0,
+        )
+        if isinstance(problem, NormalisedRule):
+            price = most = problem.largest_log_total
+            if problem.pooled:
+                price = float(z @ problem.masses @ problem.log_totals(z))
+            found = found._replace(spared=0.0, log_total=most, price=price)
+            if asked:
+                floor, apart = problem.mass_floor(), problem.disagreement()
+                found = found._replace(floor=floor, disagreement=apart)
+        elif asked:
+            there = problem.reference > 0
+            floor = float((problem.masses[:, there] / problem.reference[there]).min())
+            found = found._replace(floor=floor)
+        return found
+
+
+def _reference_losses(
+    problem: EvaluatedPoints, here: FloatArray, L: FloatArray
+) -> tuple[float | None, float]:
+    """(1/p) Σ_k L(U, h_k) and L(U, h_z), or None where U is no mean of what is measured.
+
+    With U the mean density L(U, h) is the mean of the L(D_j, h), and the first is that of the
+    cross-losses.
+    """
+    U, y, loss = problem.reference, problem.targets, problem.loss
+    if problem.pooled:
+        away = np.mean([U @ loss.value(h, y) for h in problem.predictions])
+        return float(away), float(U @ here)
+    if not np.allclose(U, problem.masses.mean(axis=0), rtol=1e-9, atol=0):
+        return None, 0.0
+    cross = np.zeros((problem.n_sources, problem.n_sources))
+    for h, out in zip(problem.predictions, cross, strict=True):
+        for block in problem.measure.blocks():
+            problem.measure.add_average(block, loss.value(h[block], y[block]), out)
+    return float(np.mean(cross)), float(L.mean())
+
+
+def gather(problem: EvaluatedPoints, z: FloatArray, given: Assumptions, **known: Any) -> Facts:
+    """Measure what `paper_bounds` needs; see `facts_of` for what else may be known."""
+    # Thm 3 alone asks for a floor and one conditional.
+    points = TheoremSums.of(problem, z, asked=given.mass_floor is not None)
+    return facts_of(points, z, given, **known)
+
+
+def rule_loss_bound(problem: EvaluatedPoints, given: Assumptions) -> float | None:
+    """Return the stated M as a bound on the loss of the rule itself; None where none is stated.
+
+    Of a convex combination of the h_k it is the same M; the normalised rule may lose as much more
+    as the sum that it divides by can be: M + log min(p, |Y|).
+    """
+    if given.loss_bound is None:
+        return None
+    more = problem.largest_log_total if isinstance(problem, NormalisedRule) else 0.0
+    return float(given.loss_bound) + more
+
+
+def facts_of(
+    points: TheoremSums,
+    z: FloatArray,
+    given: Assumptions,
+    *,
+    upper: float | None = None,
+    lower: tuple[float, float] | None = None,
+    confidence: float | None = None,
+) -> Facts:
+    """Turn what was measured into what `paper_bounds` needs.
+
+    upper is an upper confidence bound on max_k L_k, lower what max_k L_k and max_k (L_k − ε_k)
+    exceed with the stated confidence, where they are known.
+
+    Examples
+    --------
+    >>> from anymix.core import Problem
+    >>> problem = Problem([[1, 0], [0, 1]], [[0, 0], [1, 1]], [0, 1], eta=0.1)
+    >>> z = np.array([0.5, 0.5])
+    >>> facts = facts_of(TheoremSums.of(problem, z), z, Assumptions())
+    >>> facts.slack, round(facts.cross_slack, 4)
+    (0.1, 0.0498)
+    """
+    L, own, eta = points.losses, points.own, points.eta
+    M = points.largest if given.loss_bound is None else float(given.loss_bound)
+    # Jensen's step needs losses ≥ 0, and shifts those that are not.  A loss that is a difference of
+    # logarithms can miss its zero by a rounding error.
+    lowest = 0.0 if points.lowest > -ROUNDING else points.lowest
+    if lowest < 0 and given.alpha is not None:
+        raise ValueError("Hölder's bounds need losses ≥ 0; this loss is negative at some points.")
+    loss_low, regret_low = (None, None) if lower is None else lower
+    return Facts(
+        epsilon=float(own.max()),
+        slack=eta * points.reference_mass * (M - lowest),
+        gamma=gap(L, z),
+        own_gamma=gap(L - own, z),
+        loss_bound=M + (points.log_total or 0.0),
+        worst=float(L.max()) if upper is None else upper,
+        eta=eta,
+        checked=points.pooled,
+        cross_entropy=points.logarithmic,
+        cross_slack=None if points.away is None else eta * (points.away - points.spared),
+        normalised=points.log_total is not None,
+        price=points.price,
+        floor=points.floor,
+        disagreement=points.disagreement,
+        loss=float(L.max()),
+        regret=float((L - own).max()),
+        loss_low=loss_low,
+        regret_low=regret_low,
+        confidence=confidence,
+    )
 
 
 LOSS = "loss on any mixture"
@@ -146,8 +297,6 @@ NORMALISED_REGRET = "loss of the normalised rule on any mixture above Σ_k λ_k 
 TARGET = "loss on the target"
 NORMALISED_TARGET = "loss of the normalised rule on the target"
 
-# A sum of losses and the bound on it can differ by a rounding error.
-ROUNDING = 1e-9
 DENSITIES = "the densities in use are not the sources' own"
 CULPRITS = {
     LOSS: f"{DENSITIES}, or the sources do not share one conditional",
@@ -158,47 +307,52 @@ CULPRITS = {
 THM_3 = "the sources do not share one conditional, or D_k ≥ μU fails somewhere"
 
 
-def mark_contradicted(
-    bounds: Iterable[Bound], measured: Measured, normalised: bool = False
-) -> tuple[Bound, ...]:
+def mark_contradicted(bounds: Iterable[Bound], facts: Facts) -> tuple[Bound, ...]:
     """Return the bounds, those that what was measured refutes with a sentence that says so.
 
-    Parameters
-    ----------
-    bounds : tuple of Bound
-    measured : Measured
-        max_k L_k(z) and max_k (L_k(z) − ε_k), and what they exceed with confidence if that is
-        known: a bound below the latter is refuted, one between the two only in doubt.
-    normalised : bool
-        Whether it was the normalised rule that was measured.
-
-    Returns
-    -------
-    tuple of Bound
-        A bound on a target that was derived from a refuted bound on mixtures is marked as well.
-
-    Examples
-    --------
-    >>> bound = Bound("loss on any mixture", 0.2, "Cor. 2", "The densities are true.", False)
-    >>> print(mark_contradicted([bound], Measured(loss=1.1, regret=1.0))[0].contradicted)
-    1.1 was measured, more than 0.2: the densities in use are not the sources' own, or the sources
-    do not share one conditional.
+    Of the rule that was measured, normalised or not: a bound below what is exceeded with confidence
+    is refuted, one between that and what was measured only in doubt.  A bound on a target that was
+    derived from a refuted bound on mixtures is marked as well.
     """
-    known = _what_was_measured(measured, normalised)
-    found = [_marked(bound, known, measured.confidence) for bound in bounds]
+    pairs = (facts.loss, facts.loss_low), (facts.regret, facts.regret_low)
+    names = (NORMALISED_LOSS, NORMALISED_REGRET) if facts.normalised else (LOSS, REGRET)
+    known = dict(zip(names, pairs, strict=True))
+    found = list(bounds)
+    for i, bound in enumerate(found):
+        value, low = known.get(bound.name, (-math.inf, None))
+        if not bound.value < value - ROUNDING * (1 + abs(value)):
+            continue
+        said = f"{value:.4g} was measured, more than {bound.value:.4g}"
+        if bound.contradicted:
+            # The tables have refuted an assumption already, which is no matter of chance.
+            found[i] = replace(bound, contradicted=f"{said}: {bound.contradicted}")
+            continue
+        culprit = THM_3 if bound.paper.startswith("Thm 3") else CULPRITS[bound.name]
+        chance = "" if low is None or bound.value < low else "unless that is chance, "
+        if low is not None and low > -math.inf:
+            c = facts.confidence
+            share = "" if c is None else f" with {100 * c:g} % confidence"
+            said += f", and {low:.4g} or more{share}"
+        found[i] = replace(bound, contradicted=f"{said}: {chance}{culprit}.")
     return tuple(_derived(bound, found) for bound in found)
 
 
-def mark_assumptions(bounds: Iterable[Bound], facts: Facts, given: Assumptions) -> list[Bound]:
-    """Mark the bounds of Thm 3 if the tables show that D_k ≥ μU or one conditional is false."""
-    refuted = _refuted(facts, given)
-    return [
-        replace(bound, contradicted=refuted) if refuted and _is_thm_3(bound) else bound
-        for bound in bounds
-    ]
+def _derived(bound: Bound, found: list[Bound]) -> Bound:
+    """Mark a bound on a target whose first step, the bound on mixtures, is refuted."""
+    base = {TARGET: LOSS, NORMALISED_TARGET: NORMALISED_LOSS}.get(bound.name)
+    # Cor. 11 starts from losses under the estimated densities, which nobody measures.
+    if bound.contradicted or base is None or "Cor. 11" in bound.paper:
+        return bound
+    for first in found:
+        same = first.paper.startswith("Thm 3") == bound.paper.startswith("Thm 3")
+        if first.name == base and same and first.contradicted:
+            said = f"It rests on “{first.name}” ({first.paper}): {first.contradicted}"
+            return replace(bound, contradicted=said)
+    return bound
 
 
-def _refuted(facts: Facts, given: Assumptions) -> str:
+def refuted_assumption(facts: Facts, given: Assumptions) -> str:
+    """Say how the tables show that D_k ≥ μU or one conditional is false; empty if they do not."""
     mu, floor, apart = given.mass_floor, facts.floor, facts.disagreement
     if mu is not None and floor is not None and mu > floor * (1 + ROUNDING):
         return (
@@ -210,50 +364,3 @@ def _refuted(facts: Facts, given: Assumptions) -> str:
             f"models agree; two of them differ by {apart:.4g} at one point."
         )
     return ""
-
-
-def _what_was_measured(
-    measured: Measured, normalised: bool
-) -> dict[str, tuple[float, float | None]]:
-    """Return for each claim the number measured and its lower bound; the rule must be the same."""
-    names = (NORMALISED_LOSS, NORMALISED_REGRET) if normalised else (LOSS, REGRET)
-    pairs = (measured.loss, measured.loss_low), (measured.regret, measured.regret_low)
-    return dict(zip(names, pairs, strict=True))
-
-
-def _marked(
-    bound: Bound, known: dict[str, tuple[float, float | None]], confidence: float | None
-) -> Bound:
-    if bound.name not in known:
-        return bound
-    value, low = known[bound.name]
-    if not bound.value < value - ROUNDING * (1 + abs(value)):
-        return bound
-    said = f"{value:.4g} was measured, more than {bound.value:.4g}"
-    if bound.contradicted:
-        # The tables have refuted an assumption already, which is no matter of chance.
-        return replace(bound, contradicted=f"{said}: {bound.contradicted}")
-    culprit = THM_3 if _is_thm_3(bound) else CULPRITS[bound.name]
-    chance = "" if low is None or bound.value < low else "unless that is chance, "
-    if low is not None and low > -math.inf:
-        share = "" if confidence is None else f" with {100 * confidence:g} % confidence"
-        said += f", and {low:.4g} or more{share}"
-    return replace(bound, contradicted=f"{said}: {chance}{culprit}.")
-
-
-def _derived(bound: Bound, found: list[Bound]) -> Bound:
-    """Mark a bound on a target whose first step, the bound on mixtures, is refuted."""
-    base = {TARGET: LOSS, NORMALISED_TARGET: NORMALISED_LOSS}.get(bound.name)
-    # Cor. 11 starts from losses under the estimated densities, which nobody measures.
-    if bound.contradicted or base is None or "Cor. 11" in bound.paper:
-        return bound
-    for first in found:
-        same = _is_thm_3(first) == _is_thm_3(bound)
-        if first.name == base and same and first.contradicted:
-            said = f"It rests on “{first.name}” ({first.paper}): {first.contradicted}"
-            return replace(bound, contradicted=said)
-    return bound
-
-
-def _is_thm_3(bound: Bound) -> bool:
-    return bound.paper.startswith("Thm 3")
