@@ -65,7 +65,9 @@ def test_gaps_are_differences_of_distribution_functions(planar):
     gap, weight, null = alarm._gaps(here, there, DOMAIN, 7, rng)
     W = whitener(here[:3], there[:3], DOMAIN)
     mixture = invert(W, confusion_matrix(there[:3], DOMAIN), here[:3].mean(axis=1))
-    thresholds = alarm._thresholds(here, there)
+    levels = (np.arange(15) + 0.5) / 15
+    both = [np.quantile(part, levels, axis=1) for part in (here, there)]
+    thresholds = np.sort(np.vstack(both).T, axis=1)
     at = 0
     for s in range(4):
         for t in thresholds[s]:
@@ -97,10 +99,13 @@ def test_many_rows_are_thinned_and_chunked_without_changing_the_answer(planar, m
     monkeypatch.setattr(alarm, "CHUNK", 1000)
     assert mixture_alarm(traffic, reference, DOMAIN).distance == pytest.approx(whole.distance)
     monkeypatch.setattr(alarm, "MOST_ROWS", 40)
-    table, domain = alarm._thinned(np.arange(180.0)[None], DOMAIN, rng)
-    assert np.bincount(domain).tolist() == [40, 40, 40]
-    assert (DOMAIN[table[0].astype(int)] == domain).all()
+    every, gaps, seen = alarm._scores(reference, "reference"), alarm._gaps, []
+    monkeypatch.setattr(alarm, "_gaps", lambda *given: seen.append(given[1:3]) or gaps(*given))
     assert not mixture_alarm(traffic, reference, DOMAIN).rings
+    ((table, domain),) = seen
+    assert np.bincount(domain).tolist() == [40, 40, 40]
+    for row, k in zip(table.T, domain, strict=True):
+        assert (every[:, k == DOMAIN] == row[:, None]).all(axis=0).any()
 
 
 def test_a_single_source_has_an_alarm_too():

@@ -249,7 +249,9 @@ def test_rows_are_drawn_with_their_chances(n):
 
 def test_row_counts_are_draws_of_n_rows_that_have_a_chance():
     share = np.array([0.0, 0.5, 0.0, 0.5, 0.0])
-    counts = uncertainty.row_counts(5, 7, 11, np.random.default_rng(0), share)
+    means = uncertainty.resampled_means(np.eye(5), 11, np.random.default_rng(0), share, 7)
+    counts = np.rint(7 * means)
+    np.testing.assert_allclose(7 * means, counts, atol=1e-9)
     assert counts.shape == (11, 5)
     assert (counts.sum(axis=1) == 7).all()
     assert not counts[:, share == 0].any()

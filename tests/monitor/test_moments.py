@@ -1,5 +1,7 @@
 """θ̃ = F'C⁻¹q and its error: finite differences, simulation, textbook values."""
 
+from collections import namedtuple
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,20 +9,24 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import multivariate_normal, norm, skew, t
 
+from anymix.monitor import uncertainty
 from anymix.monitor.uncertainty import (
     POWERS,
-    Spread,
     confusion_matrix,
     joint_confidence,
     less_sure,
     mean_moments,
     posterior,
     skewed_interval,
-    spread,
     student_interval,
 )
 
 DOMAIN = np.repeat([0, 1, 2], [40, 30, 50])
+Spread = namedtuple("Spread", "value error freedom skewness covariance")
+
+
+def spread(*given_):
+    return Spread(*uncertainty.spread(*given_))
 
 
 def evidence(planar, rng, n=200, mixture=(0.5, 0.3, 0.2), domain=DOMAIN):

@@ -102,16 +102,12 @@ def adapt_labelled(
     problem = Problem(
         np.exp(table), predictions, targets, loss, eta, weights=np.full((p, n), 1.0 / n)
     )
-    return _least_loss(problem, Penalty(_amount(problem, prior, shrinkage), prior))
-
-
-def _amount(problem: Problem, prior: FloatArray, shrinkage: float | str) -> float:
     if shrinkage == "auto":
         # Without noise all sources agree at these rows, and any amount leaves z at the prior.
-        return 3.0 * label_noise(problem, prior) or 1.0
+        shrinkage = 3.0 * label_noise(problem, prior) or 1.0
     if isinstance(shrinkage, str) or not np.isfinite(shrinkage) or shrinkage < 0:
         raise ValueError(f"shrinkage must be 'auto' or a number ≥ 0; got {shrinkage!r}.")
-    return float(shrinkage)
+    return _least_loss(problem, Penalty(float(shrinkage), prior))
 
 
 def _least_loss(problem: Problem, penalty: Penalty) -> FloatArray:

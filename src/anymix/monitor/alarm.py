@@ -109,7 +109,9 @@ def mixture_alarm(
     p = len(there) - 1
     here = _scores(traffic, "traffic", p)
     domain = source_numbers(sample_domain, p, there.shape[1], least=2)
-    there, domain = _thinned(there, domain, rng)
+    order = rng.permutation(len(domain))
+    kept = np.concatenate([order[domain[order] == k][:MOST_ROWS] for k in range(p)])
+    there, domain = there[:, kept], domain[kept]
     gap, weight, null_gaps = _gaps(here, there, domain, n_bootstrap, rng)
     shape = (-1, p + 1, N_THRESHOLDS)
     observed = (gap**2 * weight).reshape(shape).mean(axis=2)[0]
@@ -141,17 +143,6 @@ def _scores(evidence: Scores, name: str, n_sources: int | None = None) -> FloatA
     return np.vstack([r, novelty])
 
 
-def _thinned(
-    table: FloatArray, domain: NDArray[np.intp], rng: np.random.Generator
-) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Keep at most MOST_ROWS rows of each source."""
-    order = rng.permutation(len(domain))
-    rows = np.concatenate(
-        [order[domain[order] == k][:MOST_ROWS] for k in range(int(domain.max()) + 1)]
-    )
-    return table[:, rows], domain[rows]
-
-
 def _gaps(
     here: FloatArray,
     there: FloatArray,
@@ -161,9 +152,14 @@ def _gaps(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """F − Σ_k λ̂_k F_k on the data, the weights 1/(F̄(1 − F̄)), and the gaps under the null."""
     p, n = len(there) - 1, here.shape[1]
-    thresholds = _thresholds(here, there)
+    # Quantiles of each score, half from the traffic and half from the sources: (p + 1, t).
+    at = (np.arange(N_THRESHOLDS // 2) + 0.5) / (N_THRESHOLDS // 2)
+    quantiles = np.vstack([np.quantile(part, at, axis=1) for part in (here, there)])
+    thresholds = np.sort(quantiles.T, axis=1)
     W = whitener(here[:-1], there[:-1], domain)
-    table, mean = _moments(there, thresholds), _mean_moments(here, thresholds)
+    table, step = _moments(there, thresholds), max(1, CHUNK // (thresholds.size + len(there)))
+    parts = (here[:, first : first + step] for first in range(0, n, step))
+    mean = np.asarray(sum(_moments(part, thresholds).sum(axis=1) for part in parts)) / n
     gap, mixture = _gap(W, confusion_matrix(table, domain), mean)
     F = np.clip(mean[p:] - gap / 2, 0.5 / n, 1 - 0.5 / n)
     # The null: n rows from the sources' held-out rows, mixed by λ̂.
@@ -181,20 +177,7 @@ def _gap(W: FloatArray, sources: FloatArray, traffic: FloatArray) -> tuple[Float
     return traffic[..., p:] - explained, mixture
 
 
-def _thresholds(here: FloatArray, there: FloatArray) -> FloatArray:
-    """Quantiles of each score, half from the traffic and half from the sources: (p + 1, t)."""
-    at = (np.arange(N_THRESHOLDS // 2) + 0.5) / (N_THRESHOLDS // 2)
-    return np.sort(np.vstack([np.quantile(part, at, axis=1) for part in (here, there)]).T, axis=1)
-
-
 def _moments(scores: FloatArray, thresholds: FloatArray) -> FloatArray:
     """All that is averaged over rows: responsibilities, then 1[score ≤ threshold]: (d, n)."""
     below = scores[:, None, :] <= thresholds[:, :, None]
     return np.vstack([scores[:-1], below.reshape(-1, scores.shape[1])])
-
-
-def _mean_moments(scores: FloatArray, thresholds: FloatArray) -> FloatArray:
-    step = max(1, CHUNK // (thresholds.size + len(scores)))
-    n = scores.shape[1]
-    parts = (scores[:, first : first + step] for first in range(0, n, step))
-    return np.asarray(sum(_moments(part, thresholds).sum(axis=1) for part in parts)) / n

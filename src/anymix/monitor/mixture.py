@@ -178,23 +178,17 @@ def _factor(V: FloatArray, lift: float) -> FloatArray:
     )
 
 
-def _residual_covariance(
-    traffic: FloatArray, reference: FloatArray, domain: NDArray[np.intp], mixture: FloatArray
-) -> FloatArray:
-    """Cov(mean r − C λ) = Cov(r)/n + Σ_k λ_k² Cov_k(r)/n_k."""
-    V = np.atleast_2d(np.cov(traffic, bias=True)) / traffic.shape[1]
-    for k, share in enumerate(mixture):
-        rows = reference[:, domain == k]
-        V = V + share**2 * np.atleast_2d(np.cov(rows, bias=True)) / rows.shape[1]
-    return np.asarray(V)
-
-
 def whitener(traffic: FloatArray, reference: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
     """Return W with W'W the inverse covariance of mean r − C λ, at an unweighted first λ."""
     rough = simplex_least_squares(confusion_matrix(reference, domain), traffic.mean(axis=1))
+    # Cov(mean r − C λ) = Cov(r)/n + Σ_k λ_k² Cov_k(r)/n_k
+    V = np.atleast_2d(np.cov(traffic, bias=True)) / traffic.shape[1]
+    for k, share in enumerate(rough):
+        rows = reference[:, domain == k]
+        V = V + share**2 * np.atleast_2d(np.cov(rows, bias=True)) / rows.shape[1]
     # Responsibilities sum to 1, so the covariance has a null direction; residuals on the simplex
     # have no part in it, and any lift will do that does not drown the others.
-    L = _factor(_residual_covariance(traffic, reference, domain, rough), lift=1e-2)
+    L = _factor(V, lift=1e-2)
     return np.asarray(solve_triangular(L, np.eye(len(L)), lower=True))
 
 
@@ -219,7 +213,7 @@ def _invert(
         W = whitener(t, r, domain)
         mixture = invert(W, confusion_matrix(r, domain), t.mean(axis=1))
     found = spread(traffic, reference, domain, mixture, np.eye(mixture.size)[:, domain])
-    return mixture, found.covariance, partial(student_interval, found)
+    return mixture, found[4], partial(student_interval, found)
 
 
 def expectation_maximisation(r: FloatArray, max_iter: int = 10_000) -> FloatArray:
@@ -227,12 +221,6 @@ def expectation_maximisation(r: FloatArray, max_iter: int = 10_000) -> FloatArra
 
     max_k log g_k bounds how far the mean log-likelihood is from its maximum; the iteration ends
     when that is 1e-3 nats for all rows together, far below what rows can tell.
-
-    Examples
-    --------
-    >>> r = np.array([[1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
-    >>> expectation_maximisation(r)
-    array([0.75, 0.25])
     """
     p, n = r.shape
     mixture = simplex.uniform(p)
@@ -281,11 +269,6 @@ def simplex_least_squares(A: FloatArray, b: FloatArray) -> FloatArray:
     On the simplex Aλ − b = (A − b1')λ =: Mλ.  For x = tλ the function ‖Mx‖² + (1'x − 1)² is
     t²f + (t − 1)² with f = ‖Mλ‖²; its least value over t is f/(1 + f), increasing in f.  So its
     minimiser over x ≥ 0, divided by its sum, is the answer.
-
-    Examples
-    --------
-    >>> simplex_least_squares(np.eye(3), np.array([0.9, 0.5, -0.4])).round(3)
-    array([0.7, 0.3, 0. ])
     """
     M = A - b[:, None]
     scale = np.abs(M).max()
@@ -308,19 +291,21 @@ def nearest_to_origin(M: FloatArray, max_iter: int = 1000) -> FloatArray:
 
     The column of least slope joins those in use; then x goes to the point of their flat that is
     nearest to the origin, and drops every column whose share reaches zero on the way.
-
-    Examples
-    --------
-    >>> nearest_to_origin(np.array([[-1.0, 3.0, 3.0]])).round(3)
-    array([0.75, 0.25, 0.  ])
     """
+
+    def aimed(used: list[int]) -> FloatArray:
+        """argmin ‖Mx‖² over Σx = 1 alone."""
+        A, b = M[:, used[1:]] - M[:, used[:1]], -M[:, used[0]]
+        rest = np.linalg.lstsq(A, b)[0]
+        return np.append(1.0 - rest.sum(), rest)
+
     first = int(np.sum(M * M, axis=0).argmin())
     x, used = np.eye(M.shape[1])[first], [first]
     for _ in range(max_iter):
         if _excess(M, x) <= TOLERANCE:
             break
         used.append(int(((M @ x) @ M).argmin()))
-        while (aim := _nearest_of_flat(M[:, used])).min() < 0.0:
+        while (aim := aimed(used)).min() < 0.0:
             here = x[used]
             steps = np.where(aim < 0.0, here / np.maximum(here - aim, 1e-300), np.inf)
             x[used] = here + steps.min() * (aim - here)
@@ -328,9 +313,3 @@ def nearest_to_origin(M: FloatArray, max_iter: int = 1000) -> FloatArray:
             used = [k for k in used if x[k] > 0.0]
         x[used] = aim
     return simplex.clean(x)
-
-
-def _nearest_of_flat(M: FloatArray) -> FloatArray:
-    """argmin ‖Mx‖² over Σx = 1 alone."""
-    rest = np.linalg.lstsq(M[:, 1:] - M[:, :1], -M[:, 0])[0]
-    return np.append(1.0 - rest.sum(), rest)

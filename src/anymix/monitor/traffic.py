@@ -158,10 +158,17 @@ class Monitor:
         monitor.reference = Scores(
             model.combination_.log_responsibilities(log_masses), model.novelty_.score(log_masses)
         )
-        if monitor.losses is None and (others is None or others.targets is not None):
-            monitor.reference_losses = (
-                losses_held_out(model) if others is None else losses_of_tables(model, others)
-            )
+        held_out = getattr(model, "held_out_", None)
+        if monitor.losses is not None:
+            return monitor
+        if others is None:
+            # Each row is predicted by what had not seen it.
+            monitor.reference_losses = None
+            if held_out is not None:
+                fresh = getattr(held_out, "crossed", True)
+                monitor.reference_losses = _losses_at(model, tables, held_out.predictions, fresh)
+        elif others.targets is not None:
+            monitor.reference_losses = _losses_at(model, others)
         return monitor
 
     def scores(self, X: Any) -> Scores:
@@ -185,7 +192,11 @@ class Monitor:
             return checked_losses(self.losses, len(self.domain)), "", True
         if self.y_reference is None:
             return None
-        return losses_of_rows(self.model, self.X_reference, self.y_reference, self.domain)
+        if not hasattr(self.model, "evaluate"):
+            raise ValueError(f"y_reference is of use only to models that evaluate rows; {REMEDY}.")
+        names = np.array([str(name) for name in self.model.source_names_], dtype=object)
+        tables = self.model.evaluate(self.X_reference, self.y_reference, names[self.domain])
+        return _losses_at(self.model, tables)
 
     def estimate(self, X: Any, rng: int | np.random.Generator = 0) -> TrafficReport:
         """Return the mixture of the rows X, the alarm, a sentence and, if known, the loss."""
@@ -203,19 +214,13 @@ class Monitor:
             rng=rng,
         )
         alarm = mixture_alarm(traffic, self.reference, domain, self.level, self.n_bootstrap, rng)
-        said = describe_traffic(estimate, alarm, names)
-        return TrafficReport(estimate, alarm, names, said, self._lost(traffic, estimate, alarm))
-
-    def _lost(
-        self, traffic: Scores, estimate: MixtureEstimate, alarm: Alarm
-    ) -> ExpectedLoss | None:
-        known = self.reference_losses
-        if known is None:
-            return None
-        losses, name, fresh = known
-        tables = traffic.log_r, self.reference.log_r, self.domain
-        found = expected_loss(estimate, *tables, losses, name, trusted=not alarm.rings)
-        return with_sentence(replace(found, fresh=fresh))
+        said, lost = describe_traffic(estimate, alarm, names), None
+        if self.reference_losses is not None:
+            losses, name, fresh = self.reference_losses
+            known = traffic.log_r, self.reference.log_r, domain, losses, name
+            found = expected_loss(estimate, *known, trusted=not alarm.rings)
+            lost = with_sentence(replace(found, fresh=fresh))
+        return TrafficReport(estimate, alarm, names, said, lost)
 
     def expected_loss(self, X: Any, rng: int | np.random.Generator = 0) -> ExpectedLoss:
         """Return what the deployed model loses on the rows X, without their labels.
@@ -294,29 +299,11 @@ REMEDY = (
 Losses = tuple[FloatArray, str, bool]
 
 
-def losses_of_rows(model: Any, X: Any, y: Any, domain: IntArray) -> Losses:
-    """ℓ(h(x_i), y_i) of the model's own predictions at labelled rows."""
-    if not hasattr(model, "evaluate"):
-        raise ValueError(f"y_reference is of use only to models that evaluate rows; {REMEDY}.")
-    names = np.array([str(name) for name in model.source_names_], dtype=object)
-    return losses_of_tables(model, model.evaluate(X, y, names[domain]))
-
-
-def losses_of_tables(model: Any, tables: Tables) -> Losses:
-    """The same at rows that all sources have answered."""
-    h = model.combination_.predict(tables.log_masses, tables.predictions)
-    return _model_losses(h, tables, model, fresh=True)
-
-
-def losses_held_out(model: Any) -> Losses | None:
-    """Losses at the rows that z was learned from, each predicted by what had not seen it."""
-    held_out = getattr(model, "held_out_", None)
-    if held_out is None:
-        return None
-    fresh = getattr(held_out, "crossed", True)
-    return _model_losses(held_out.predictions, model.tables_, model, fresh)
-
-
-def _model_losses(h: FloatArray, tables: Tables, model: Any, fresh: bool) -> Losses:
+def _losses_at(
+    model: Any, tables: Tables, h: FloatArray | None = None, fresh: bool = True
+) -> Losses:
+    """Losses of the model's predictions h, by default those at rows that all sources answered."""
+    if h is None:
+        h = model.combination_.predict(tables.log_masses, tables.predictions)
     values = losses_at(np.asarray(h), np.asarray(tables.targets), model.loss)
     return np.asarray(values), loss_name(get_loss(model.loss)), fresh

@@ -16,8 +16,6 @@ of the simplex are not; whoever cuts the interval to what is possible loses no c
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtr, stdtrit
@@ -32,41 +30,20 @@ DOUBT = 4.0
 POWERS = (1.0, 0.8, 0.63, 0.5, 0.4, 0.32, 0.25, 0.2)
 
 
-class Spread(NamedTuple):
-    """θ̃ of d functions: values, standard errors, degrees of freedom, skewness; covariance (d, d).
-
-    Errors are infinite where the sources cannot be told apart.
-    """
-
-    value: FloatArray
-    error: FloatArray
-    freedom: FloatArray
-    skewness: FloatArray
-    covariance: FloatArray
+# θ̃ of d functions: values, standard errors, degrees of freedom, skewness (d,), covariance (d, d).
+# Errors are infinite where the sources cannot be told apart.
+Spread = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
+Ends = tuple[FloatArray, FloatArray]
 
 
 def confusion_matrix(r: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
-    """C[:, k] = mean of r (p, m) over the rows of source k; columns sum to 1.
-
-    Examples
-    --------
-    >>> confusion_matrix(np.array([[0.9, 0.7, 0.2], [0.1, 0.3, 0.8]]), np.array([0, 0, 1]))
-    array([[0.8, 0.2],
-           [0.2, 0.8]])
-    """
+    """C[:, k] = mean of r (p, m) over the rows of source k; columns sum to 1."""
     p = int(domain.max()) + 1
     return np.stack([r[:, domain == k].mean(axis=1) for k in range(p)], axis=1)
 
 
 def posterior(r: FloatArray, mixture: FloatArray) -> FloatArray:
-    """λ_k r_k / Σ_j λ_j r_j, with λ a little off the boundary, where a share would be lost.
-
-    Examples
-    --------
-    >>> posterior(np.array([[0.5], [0.5]]), np.array([0.8, 0.2])).round(3)
-    array([[0.794],
-           [0.206]])
-    """
+    """λ_k r_k / Σ_j λ_j r_j, with λ a little off the boundary, where a share would be lost."""
     w = (0.98 * mixture + 0.02 / len(mixture))[:, None] * r
     return np.asarray(w / w.sum(axis=0))
 
@@ -85,21 +62,12 @@ def spread(
 
     Variance = Var(a's)/n + Σ_k λ̃_k² Var_k(f − a's)/n_k, each with what few rows hide (`_unseen`,
     `_doubtful`); degrees of freedom as Welch has them; skewness is that of θ̃.
-
-    Examples
-    --------
-    Rows that name their source: λ̃ is a share of n, and its error the textbook's.
-
-    >>> r, t = np.eye(2)[:, np.repeat([0, 1], 50)], np.eye(2)[:, np.repeat([0, 1], [70, 30])]
-    >>> found = spread(t, r, np.repeat([0, 1], 50), np.array([0.7, 0.3]), r)
-    >>> found.value.round(3), found.error.round(3)
-    (array([0.7, 0.3]), array([0.046, 0.046]))
     """
     t, r = posterior(traffic, mixture), posterior(reference, mixture)
     C, F = confusion_matrix(r, domain), confusion_matrix(values, domain)
     if np.linalg.cond(C) > SINGULAR:
         d = len(F)  # nothing is known of θ
-        return Spread(F @ mixture, np.full(d, np.inf), np.ones(d), np.zeros(d), np.eye(d))
+        return F @ mixture, np.full(d, np.inf), np.ones(d), np.zeros(d), np.eye(d)
     n, sizes = t.shape[1], np.bincount(domain)
     A, free = np.linalg.solve(C.T, F.T).T, np.linalg.solve(C, t.mean(axis=1))
     told, here = A @ r, mean_moments(A @ t)
@@ -112,7 +80,7 @@ def spread(
     third = here[1] + sum(share**3 * home[1] for share, home in zip(free, homes, strict=True))
     covariance = here[0] + sum(share**2 * home[0] for share, home in zip(free, homes, strict=True))
     tiny = np.finfo(float).tiny
-    return Spread(
+    return (
         A @ t.mean(axis=1),
         np.sqrt(variance),
         np.maximum(variance**2 / np.maximum(doubt, tiny), 1.0),
@@ -151,15 +119,6 @@ def less_sure(r: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
 
     The mean over sources of mean log r of the right one is concave in b: the search may stop
     where it no longer rises.
-
-    Examples
-    --------
-    One row in ten is given to the wrong source, each time with 99.9 % certainty:
-
-    >>> right = np.r_[np.full(9, 0.999), 0.001]
-    >>> r = np.stack([np.r_[right, 1 - right], np.r_[1 - right, right]])
-    >>> less_sure(r, np.repeat([0, 1], 10))[:, 0].round(2)
-    array([0.9, 0.1])
     """
     log_r = np.log(np.maximum(r, np.finfo(float).tiny))
     right, weight = (domain, np.arange(domain.size)), 1.0 / np.bincount(domain)[domain]
@@ -193,20 +152,12 @@ STRAIGHT = 1e-6
 # Draws behind the level at which intervals hold together; it is then known to 0.003.
 DRAWS = 5_000
 
-Ends = tuple[FloatArray, FloatArray]
-
 
 def student_interval(found: Spread, confidence: float) -> Ends:
-    """θ̃ ± t · standard error, t the quantile of Student's distribution.
-
-    Examples
-    --------
-    >>> one = Spread(np.zeros(1), np.ones(1), np.array([4.0]), np.zeros(1), np.eye(1))
-    >>> student_interval(one, 0.95)[1].round(3)
-    array([2.776])
-    """
-    reach = stdtrit(found.freedom, 0.5 + confidence / 2.0) * found.error
-    return found.value - reach, found.value + reach
+    """θ̃ ± t · standard error, t the quantile of Student's distribution."""
+    value, error, freedom, *_ = found
+    reach = stdtrit(freedom, 0.5 + confidence / 2.0) * error
+    return value - reach, value + reach
 
 
 def skewed_interval(found: Spread, confidence: float) -> Ends:
@@ -219,19 +170,13 @@ def skewed_interval(found: Spread, confidence: float) -> Ends:
     takes the skewness away: T lies between the inverses at ∓t.  Of the two ends at each side the
     outer one counts: rows with few large losses show too small a mean and too small an error
     together, and Hall's inner end trusts a g that so few rows cannot tell.
-
-    Examples
-    --------
-    >>> one = Spread(np.zeros(1), np.ones(1), np.array([99.0]), np.array([0.3]), np.eye(1))
-    >>> lower, upper = skewed_interval(one, 0.95)
-    >>> lower.round(2), upper.round(2)
-    (array([-1.98]), array([2.7]))
     """
     low, high = student_interval(found, confidence)
-    g = np.where(np.abs(found.skewness) < STRAIGHT, STRAIGHT, found.skewness)
-    x = stdtrit(found.freedom, 0.5 + confidence / 2.0)
+    value, error, freedom, skewness, _ = found
+    g = np.where(np.abs(skewness) < STRAIGHT, STRAIGHT, skewness)
+    x = stdtrit(freedom, 0.5 + confidence / 2.0)
     ends = [
-        found.value - found.error * 3.0 / g * (np.cbrt(1.0 + g * (side * x - g / 6.0)) - 1.0)
+        value - error * 3.0 / g * (np.cbrt(1.0 + g * (side * x - g / 6.0)) - 1.0)
         for side in (1.0, -1.0)
     ]
     return np.minimum(low, ends[0]), np.maximum(high, ends[1])
@@ -242,16 +187,6 @@ def joint_confidence(covariance: FloatArray, confidence: float, rng: np.random.G
 
     That of the quantile of max_k |Z_k| for Gaussian Z with the correlations of λ̃: less is lost
     than by dividing the risk among p intervals, as the shares sum to 1.
-
-    Examples
-    --------
-    The shares of two sources are one number; of three even sources two and a bit.
-
-    >>> rng = np.random.default_rng(0)
-    >>> for p in (2, 3):
-    ...     print(round(joint_confidence(np.eye(p) - 1 / p, 0.95, rng), 2))
-    0.95
-    0.98
     """
     scale = np.sqrt(np.diag(covariance))
     if not (scale > 0.0).all():
@@ -268,20 +203,6 @@ def worth(r: FloatArray, C: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
 
     With C[:, k] the mean of r over rows of source k, λ̂ = C⁻¹ mean r has at the even mixture the
     variance [C⁻¹ Cov(r) C⁻ᵀ]_kk per row; it would be (1/p)(1 − 1/p) if rows named their sources.
-
-    Examples
-    --------
-    Rows that name their source, rows that err in one of four, and rows that say nothing:
-
-    >>> domain = np.repeat([0, 1], 4)
-    >>> for wrong in ([], [0, 4], [0, 1, 4, 5]):
-    ...     r = np.eye(2)[:, domain]
-    ...     r[:, wrong] = r[::-1, wrong]
-    ...     C = np.stack([r[:, :4].mean(axis=1), r[:, 4:].mean(axis=1)], axis=1)
-    ...     print(worth(r, C, domain))
-    [1. 1.]
-    [0.25 0.25]
-    [0. 0.]
     """
     p = len(r)
     if p == 1:
@@ -296,14 +217,7 @@ def worth(r: FloatArray, C: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
 
 
 def exact_interval(share: FloatArray, n: FloatArray, confidence: float) -> Ends:
-    """Clopper and Pearson's interval for a share that was found in n rows, whole or not.
-
-    Examples
-    --------
-    >>> lower, upper = exact_interval(np.array([1.0, 0.3]), np.array([2.0, 10.0]), 0.95)
-    >>> lower.round(3), upper.round(3)
-    (array([0.158, 0.067]), array([1.   , 0.652]))
-    """
+    """Clopper and Pearson's interval for a share that was found in n rows, whole or not."""
     tail = (1.0 - confidence) / 2.0
     seen, other = n * share, n * (1.0 - share)
     lower = betaincinv(np.maximum(seen, NONE), other + 1.0, tail)
@@ -317,17 +231,6 @@ CHUNK = 2_000_000
 MANY_ROWS = 10_000
 
 
-def row_counts(
-    m: int, n: int, size: int, rng: np.random.Generator, share: FloatArray | None = None
-) -> NDArray[np.intp]:
-    """How often each of m rows is drawn, with chances `share`, in `size` draws of n: (size, m)."""
-    if share is not None:
-        return np.asarray(rng.multinomial(n, share, size))
-    rows = rng.integers(m, size=(size, n))
-    rows += m * np.arange(size)[:, None]
-    return np.bincount(rows.ravel(), minlength=size * m).reshape(size, m)
-
-
 def resampled_means(
     table: FloatArray,
     size: int,
@@ -338,12 +241,6 @@ def resampled_means(
     """Means over n columns, drawn with chances `share`, of a table (d, m): shape (size, d).
 
     By default the bootstrap: n = m and equal chances.
-
-    Examples
-    --------
-    >>> means = resampled_means(np.array([[0.0, 1.0, 2.0]]), 4000, np.random.default_rng(0))
-    >>> print(means.mean().round(1), means.var().round(1))  # in the limit 1 and (2/3)/3
-    1.0 0.2
     """
     m = table.shape[1]
     n = m if n is None else n
@@ -353,9 +250,16 @@ def resampled_means(
         centred = table - mean[:, None]
         covariance = (centred * chance) @ centred.T / n
         return np.asarray(rng.multivariate_normal(mean, covariance, size, method="eigh"))
-    step = max(1, CHUNK // max(m, n))
-    sizes = [min(step, size - first) for first in range(0, size, step)]
-    return np.concatenate([row_counts(m, n, s, rng, share) @ table.T / n for s in sizes])
+    step, means = max(1, CHUNK // max(m, n)), []
+    for first in range(0, size, step):
+        some = min(step, size - first)
+        if share is not None:
+            counts = np.asarray(rng.multinomial(n, share, some))
+        else:
+            rows = rng.integers(m, size=(some, n)) + m * np.arange(some)[:, None]
+            counts = np.bincount(rows.ravel(), minlength=some * m).reshape(some, m)
+        means.append(counts @ table.T / n)
+    return np.concatenate(means)
 
 
 def resampled_source_means(

@@ -8,14 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, source_numbers
 from anymix.core import Record
 from anymix.monitor.mixture import MixtureEstimate
 from anymix.monitor.scores import shares
 from anymix.monitor.uncertainty import (
-    Spread,
     confusion_matrix,
     mean_moments,
     skewed_interval,
@@ -114,7 +113,19 @@ def expected_loss(
     L = confusion_matrix(values[None], domain)[0]
     value = float(estimate.mixture @ L)
     mean = spread(traffic, reference, domain, estimate.mixture, values[None])
-    lower, upper = _interval(mean, domain, values, estimate.confidence)
+    low, high = skewed_interval(mean, estimate.confidence)
+    # What the L_k can be: their ends hold more surely, as they only cut.
+    sizes = np.bincount(domain)
+    parts = [mean_moments(values[None, domain == k]) for k in range(sizes.size)]
+    variance = np.array([float(part[0][0, 0]) for part in parts])
+    third = np.array([float(part[1][0]) for part in parts])
+    skewness = third / np.maximum(variance, np.finfo(float).tiny ** 0.5) ** 1.5
+    at_home = L, np.sqrt(variance), sizes.astype(float) - 1.0, skewness, np.diag(variance)
+    least, most = skewed_interval(at_home, (1.0 + estimate.confidence) / 2.0)
+    # A mean of losses that cannot be negative is not.
+    floor = 0.0 if values.min() >= 0.0 else -np.inf
+    lower = max(float(low[0]), float(least.min()), floor)
+    upper = min(float(high[0]), float(most.max()))
     found = ExpectedLoss(
         value=value,
         lower=min(lower, value),
@@ -144,35 +155,7 @@ def checked_losses(losses: ArrayLike, m: int) -> FloatArray:
     return values
 
 
-def _interval(
-    mean: Spread, domain: NDArray[np.intp], losses: FloatArray, confidence: float
-) -> tuple[float, float]:
-    """The interval of Σ_k λ_k L_k, within what the L_k can be."""
-    lower, upper = skewed_interval(mean, confidence)
-    # The ends of all L_k hold more surely, as they only cut.
-    least, most = skewed_interval(_at_home(losses, domain), (1.0 + confidence) / 2.0)
-    # A mean of losses that cannot be negative is not.
-    floor = 0.0 if losses.min() >= 0.0 else -np.inf
-    return max(float(lower[0]), float(least.min()), floor), min(float(upper[0]), float(most.max()))
-
-
-def _at_home(losses: FloatArray, domain: NDArray[np.intp]) -> Spread:
-    """The mean loss of each source, as the mean of its own rows."""
-    sizes = np.bincount(domain)
-    parts = [mean_moments(losses[None, domain == k]) for k in range(sizes.size)]
-    variance = np.array([float(part[0][0, 0]) for part in parts])
-    third = np.array([float(part[1][0]) for part in parts])
-    skewness = third / np.maximum(variance, np.finfo(float).tiny ** 0.5) ** 1.5
-    L = confusion_matrix(losses[None], domain)[0]
-    return Spread(L, np.sqrt(variance), sizes.astype(float) - 1.0, skewness, np.diag(variance))
-
-
 def with_sentence(found: ExpectedLoss) -> ExpectedLoss:
-    """Give an expected loss its sentence."""
-    return replace(found, sentence=describe_loss(found))
-
-
-def describe_loss(found: ExpectedLoss) -> str:
     """Say in one sentence what the model loses on the traffic, or that nobody can tell.
 
     Examples
@@ -181,7 +164,7 @@ def describe_loss(found: ExpectedLoss) -> str:
     ...     value=1.3, lower=1.2, upper=1.45, confidence=0.95, source_losses=np.array([1.0, 2.0]),
     ...     lowest=1.0, highest=2.0, loss="squared", n=200, n_reference=80, trusted=True,
     ...     sentence="")
-    >>> print(describe_loss(found))
+    >>> print(with_sentence(found).sentence)
     Without labels: the squared loss on these 200 rows is about 1.3 (1.2 to 1.45 with 95 %
     confidence); over all mixtures of the sources it ranges from 1 to 2.
     """
@@ -191,12 +174,14 @@ def describe_loss(found: ExpectedLoss) -> str:
         f"{100 * found.confidence:g} % confidence)"
     )
     if not found.trusted:
-        return (
+        said = (
             f"Do not trust an expected loss here: {of} would be {about} if these {found.n} rows "
             "were a mixture of the sources, and they are not."
         )
+        return replace(found, sentence=said)
     seen = "" if found.fresh else "; z was learned from the rows that tell this: it may be more"
-    return (
+    said = (
         f"Without labels: {of} on these {found.n} rows is {about}; over all mixtures of the "
         f"sources it ranges from {found.lowest:.3g} to {found.highest:.3g}{seen}."
     )
+    return replace(found, sentence=said)
