@@ -31,7 +31,7 @@ def test_spread_is_the_mean_standard_deviation():
 @pytest.mark.parametrize("d", [1, 8, 100])
 def test_the_pilot_is_near_the_best_bandwidth(d):
     rows, weights = np.random.default_rng(0).normal(size=(500, d)), np.ones(500)
-    pilot = bandwidth.pilot_bandwidth(rows, weights, np.random.RandomState(0))
+    pilot = bandwidth.pilot_grid(rows, weights, np.random.RandomState(0))[7]
     best = minimize_scalar(
         lambda log_h: -held_out_log_densities(rows, weights, np.exp(log_h)).mean(),
         bounds=(np.log(pilot / 4), np.log(pilot * 4)),

@@ -10,11 +10,11 @@ from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
 from anymix.densities import kernel_sums as sums
-from anymix.densities.bandwidth import grid_around
 from anymix.densities.centres import Kernels, cluster
 from anymix.densities.kernel_sums import Chains
 
 DIMENSIONS = [2, 16, 64, 512, 4096]
+GRID = 2.0 ** ((7 - np.arange(15)) / 10)
 
 
 def brute(queries, centres, weights, bandwidths):
@@ -39,7 +39,7 @@ def test_log_densities_are_those_of_brute_force(d, shift):
     centres, weights = problem(550, d, shift=shift)
     queries = 1.5 * problem(30, d, seed=1)[0] + shift
     queries[0], queries[1] = centres[0], centres[1] + 1e-3
-    bandwidths = [*grid_around(1.0), 0.1]
+    bandwidths = [*GRID, 0.1]
     found = sums.log_densities(queries, centres, weights, bandwidths)
     assert_promise(found, brute(queries, centres, weights, bandwidths))
 
@@ -69,7 +69,7 @@ def test_correlated_features_keep_the_promise(bandwidth):
 def test_folds_hold_out_their_rows(d):
     rows, weights = problem(120, d)
     folds = np.random.default_rng(1).integers(0, 3, 120)
-    bandwidths = grid_around(1.0)
+    bandwidths = GRID
     found = sums.held_out_log_densities(rows, weights, bandwidths, folds)
     for k in range(3):
         out = folds == k
@@ -102,7 +102,7 @@ def test_held_out_sums_refine_where_products_round():
 def test_means_need_less_than_rows(monkeypatch):
     rows = np.random.default_rng(0).normal(size=(600, 400))
     # log f crosses zero inside this grid, where only the absolute part of the promise is left
-    bandwidths = grid_around(0.25)
+    bandwidths = 0.25 * GRID
     rows *= 0.25
     used = []
     plain = sums._pair_sums
@@ -180,7 +180,7 @@ def test_sums_of_others_are_exact(weights):
 
 
 def test_the_default_grid_needs_five_exponentials():
-    chains = Chains(grid_around(0.37), np.ones(2)).chains
+    chains = Chains(0.37 * GRID, np.ones(2)).chains
     assert [len(chain) for chain in chains] == [3] * 5
     assert sorted(i for chain in chains for i in chain) == list(range(15))
 
@@ -209,6 +209,15 @@ def test_chains_give_the_sums_of_exponentials(bandwidths, axis):
         logsumexp(products * (max(bandwidths) / h) ** 2, axis=axis, b=column) for h in bandwidths
     ]
     np.testing.assert_allclose(chains.log_sums(products, weights, axis), expected, atol=1e-5)
+
+
+def test_chains_are_short_where_weights_differ():
+    bandwidths = np.array([4.0, 2.0, np.sqrt(8), 1.0, np.sqrt(2), 3.0])
+    assert Chains(bandwidths, np.ones(2)).chains == [[0, 2, 1], [5], [4, 3]]
+    n_chains = [
+        len(Chains(np.sqrt([4, 2, 1]), np.array([1, 1 / w])).chains) for w in (1, 1e6, 1e20)
+    ]
+    assert n_chains == [1, 2, 3]
 
 
 def test_kernels_with_a_common_variance_are_a_wider_bandwidth():

@@ -19,14 +19,7 @@ MAX_EXTENSIONS = 10  # of a grid
 
 def spread(rows: FloatArray, weights: FloatArray) -> float:
     """Root mean square over the features of the weighted standard deviation."""
-    return float(np.sqrt(np.mean(_moments(rows, weights)[1])))
-
-
-def _moments(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weighted mean and variance of each column, (d,) twice."""
-    w, parts = weights / weights.sum(), blocks(len(rows))
-    mean = rows[0] + sum(w[b] @ (rows[b] - rows[0]) for b in parts)  # exact for equal rows
-    return mean, np.asarray(sum(w[b] @ (rows[b] - mean) ** 2 for b in parts))
+    return float(np.sqrt(np.mean(column_variances(rows, weights, 0.0))))
 
 
 def scott(rows: FloatArray, weights: FloatArray) -> float:
@@ -39,11 +32,6 @@ def silverman(rows: FloatArray, weights: FloatArray) -> float:
     """Silverman's rule, (4 / (d + 2))^(1 / (d + 4)) times Scott's."""
     d = rows.shape[1]
     return float((4 / (d + 2)) ** (1 / (d + 4))) * scott(rows, weights)
-
-
-def grid_around(bandwidth: float) -> FloatArray:
-    """Fifteen bandwidths about one, in steps of 2^(1/10), largest first."""
-    return bandwidth * 2.0 ** ((GRID_SIZE // 2 - np.arange(GRID_SIZE)) / (2 * STEPS_PER_DOUBLING))
 
 
 def climb(
@@ -67,8 +55,10 @@ def climb(
     )
 
 
-def pilot_bandwidth(rows: FloatArray, weights: FloatArray, rng: np.random.RandomState) -> float:
-    """Bandwidth that suits a few rows, scored under all the others, to within a factor sqrt(2).
+def pilot_grid(rows: FloatArray, weights: FloatArray, rng: np.random.RandomState) -> FloatArray:
+    """Fifteen bandwidths, largest first, in steps of 2^(1/10) about one that suits a few rows.
+
+    That one is found to within a factor sqrt(2), the few rows being scored under all the others.
 
     At the best bandwidth d h^2 is a mean of squared distances in which near rows count more, so
     h^2 is at most twice the variance: the search begins there and goes down.
@@ -82,19 +72,14 @@ def pilot_bandwidth(rows: FloatArray, weights: FloatArray, rng: np.random.Random
         return np.average(logs, axis=1, weights=weights[queries])
 
     tried, scores = climb(score, 2 * spread(rows, weights) * 2.0 ** (-np.arange(12) / 2))
-    return float(tried[np.argmax(scores)])
+    steps = (GRID_SIZE // 2 - np.arange(GRID_SIZE)) / (2 * STEPS_PER_DOUBLING)
+    return np.asarray(tried[np.argmax(scores)] * 2.0**steps)
 
 
 def merge_repeats(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Distinct rows in the order of their first occurrence, with the sums of their weights.
 
     A row and its copy in different folds would make the smallest bandwidth look best.
-
-    Examples
-    --------
-    >>> rows, weights = merge_repeats(np.array([[2.0], [1.0], [2.0]]), np.ones(3))
-    >>> rows.tolist(), weights.tolist()
-    ([[2.0], [1.0]], [2.0, 1.0])
     """
     if len(np.unique(rows.sum(axis=1))) == len(rows):  # equal rows have equal sums
         return rows, weights
@@ -153,10 +138,14 @@ def packed_scale(arrays: Arrays, n_features: int) -> tuple[FloatArray, dict[str,
     return scale, rest
 
 
-def column_variances(rows: FloatArray, weights: FloatArray) -> FloatArray:
+def column_variances(
+    rows: FloatArray, weights: FloatArray, constant: float = CONSTANT
+) -> FloatArray:
     """Weighted variance of each column, (d,); zero where it is rounding alone."""
-    mean, variances = _moments(rows, weights)
-    seen = CONSTANT**2 * np.maximum(mean**2, np.max(variances))
+    w, parts = weights / weights.sum(), blocks(len(rows))
+    mean = rows[0] + sum(w[b] @ (rows[b] - rows[0]) for b in parts)  # exact for equal rows
+    variances = np.asarray(sum(w[b] @ (rows[b] - mean) ** 2 for b in parts))
+    seen = constant**2 * np.maximum(mean**2, np.max(variances)) if constant else 0.0
     return np.where(variances > seen, variances, 0.0)
 
 

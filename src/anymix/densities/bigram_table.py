@@ -37,18 +37,6 @@ class BigramTable:
         The listed pairs (h, w) as h (V + 1) + w, strictly increasing.
     log_listed : (b,) array
         log P(w | h) of the listed pairs.
-
-    Examples
-    --------
-    One word "a" and the boundary; only the pair ("a", end) is listed.
-
-    >>> import numpy as np
-    >>> half = np.log([0.5, 0.5])
-    >>> table = BigramTable(half, np.array([np.log(0.2), 0.0]), np.array([1]), np.log([0.9]))
-    >>> np.exp(table.log_prob(np.array([0, 0, 1]), np.array([0, 1, 0]))).round(3)
-    array([0.1, 0.9, 0.5])
-    >>> table.sums().round(12)
-    array([1., 1.])
     """
 
     log_unigram: FloatArray

@@ -180,6 +180,8 @@ class BoostedTrees:
             raw[:, t % k] += tree.predict(rows, known, place, threads)
         return raw
 
+    decision_function = raw_predict  # as a classifier's
+
     @cached_property
     def known(self) -> NDArray[np.uint8]:
         """The categories of each column as a set, (d, 32)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve
@@ -151,28 +151,6 @@ def balanced_weights(
         )
     balanced: FloatArray = weight * n / (n_sources * total[sample_domain])
     return balanced
-
-
-class DomainSums(Protocol):
-    """What a calibration asks of points, wherever they are."""
-
-    @property
-    def n_sources(self) -> int:
-        """p."""
-
-    @property
-    def n_points(self) -> int:
-        """m, of points with a positive weight."""
-
-    @property
-    def floor(self) -> float:
-        """The lowest log-responsibility that counts."""
-
-    def likelihood(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Value, gradient and Hessian at theta = (a, b), (2p,)."""
-
-    def tally(self, temperature: FloatArray, offset: FloatArray) -> FloatArray:
-        """What a report is made of: see `DomainRows.tally`."""
 
 
 class DomainRows:

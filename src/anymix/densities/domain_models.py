@@ -39,17 +39,6 @@ ONE_THREAD_TREES = 200_000
 MOST_BYTES = 2**24  # of the names of columns and categories
 
 
-class ReceivedTrees:
-    """Boosted trees that were read: they have scores, and nothing of their training."""
-
-    def __init__(self, trees: BoostedTrees) -> None:
-        self.trees = trees
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Scores of the classes, (n, p), or of the second of two, (n, 1)."""
-        return self.trees.raw_predict(X)
-
-
 def fit_linear(
     X: Any, codes: IntArray, weight: FloatArray, C: float, max_iter: int, tol: float
 ) -> Pipeline:
@@ -76,35 +65,30 @@ def fit_estimator(
             f"CalibratedClassifierCV({name}())",
         )
     if columns is not None and isinstance(model, HistGradientBoostingClassifier):
-        model.set_params(categorical_features=_mask(model.categorical_features, columns))
-    given = {} if weight is None else _weights(model, weight)
+        wanted = model.categorical_features
+        if isinstance(wanted, str):  # "from_dtype": the encoded table has none to go by
+            wanted = columns.categorical
+        elif wanted is not None and len(wanted) and all(isinstance(n, str) for n in wanted):
+            wanted = np.isin(columns.names, list(wanted))
+        model.set_params(categorical_features=wanted)
+    given = {}
+    if weight is not None:
+        last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+        if not has_fit_parameter(last, "sample_weight"):
+            raise InputError(
+                f"the classifier of domains {type(last).__name__}",
+                "takes no sample_weight; leave the weights out, or give another classifier",
+            )
+        prefix = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
+        given = {f"{prefix}sample_weight": weight}
     with _threads_for(model, X):
         return model.fit(X, codes, **given)
 
 
 def _threads_for(model: Any, X: Any) -> Any:
-    trees = isinstance(model, HistGradientBoostingClassifier | ReceivedTrees)
+    trees = isinstance(model, HistGradientBoostingClassifier | BoostedTrees)
     small = trees and X.shape[0] * X.shape[1] < ONE_THREAD_TREES
     return threadpool_limits(limits=1 if small else None, user_api="openmp")
-
-
-def _mask(wanted: Any, columns: Columns) -> Any:
-    """Which columns hold categories: those with words, unless the user says otherwise."""
-    if isinstance(wanted, str):  # "from_dtype": the encoded table has none to go by
-        return columns.categorical
-    named = wanted is not None and all(isinstance(name, str) for name in wanted)
-    return np.isin(columns.names, list(wanted)) if named and len(wanted) else wanted
-
-
-def _weights(model: Any, weight: FloatArray) -> dict[str, FloatArray]:
-    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if not has_fit_parameter(last, "sample_weight"):
-        raise InputError(
-            f"the classifier of domains {type(last).__name__}",
-            "takes no sample_weight; leave the weights out, or give another classifier",
-        )
-    prefix = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
-    return {f"{prefix}sample_weight": weight}
 
 
 def log_probabilities(model: Any, X: Any, linear: bool) -> FloatArray:
@@ -113,7 +97,7 @@ def log_probabilities(model: Any, X: Any, linear: bool) -> FloatArray:
     Those of logistic regression are right up to a constant for each row.  Boosted trees are asked
     for scores, so that those that were packed agree to the last digit.
     """
-    if not linear and not isinstance(model, HistGradientBoostingClassifier | ReceivedTrees):
+    if not linear and not isinstance(model, HistGradientBoostingClassifier | BoostedTrees):
         return np.log(np.clip(np.asarray(model.predict_proba(X), dtype=np.float64), LEAST, 1.0))
     with nullcontext() if linear else _threads_for(model, X):
         scores = np.asarray(model.decision_function(X), dtype=np.float64)
@@ -181,10 +165,8 @@ def linear_from_arrays(arrays: Arrays, p: int, d: int) -> Pipeline | None:
     sound = single.dtype == np.int64 and single.tolist() in ([0], [1])
     refuse_unless(sound, "must have single 0 or 1")
     refuse_unless(not scaler or arrays["scale"].min() > 0, "has a scale of zero or less")
-    return _pipeline(arrays) if p > 1 else None
-
-
-def _pipeline(arrays: Arrays) -> Pipeline:
+    if p == 1:
+        return None
     precision = np.float32 if arrays["single"][0] else np.float64
     linear = LogisticRegression()
     # In the order of scikit-learn's own, so that products round alike.
@@ -210,8 +192,8 @@ def trees_to_arrays(model: Any, columns: Columns | None) -> dict[str, NDArray[An
 
 
 def _trees_of(model: Any) -> BoostedTrees:
-    if isinstance(model, ReceivedTrees):
-        return model.trees
+    if isinstance(model, BoostedTrees):
+        return model
     if isinstance(model, HistGradientBoostingClassifier):
         return BoostedTrees.of(model)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
@@ -222,7 +204,7 @@ def _trees_of(model: Any) -> BoostedTrees:
     )
 
 
-def trees_from_arrays(arrays: Arrays, p: int, d: int) -> tuple[ReceivedTrees, Columns | None]:
+def trees_from_arrays(arrays: Arrays, p: int, d: int) -> tuple[BoostedTrees, Columns | None]:
     """Return trees of p domains and the columns they are asked with, or refuse them."""
     listed, others = tree_arrays(arrays)
     named = set(others) - {"columns"} == {"log_prior", "n_features"}
@@ -233,7 +215,7 @@ def trees_from_arrays(arrays: Arrays, p: int, d: int) -> tuple[ReceivedTrees, Co
         p > 1 and trees.n_scores == scores,
         f"has {trees.n_scores} scores, where {p} domains need {scores}",
     )
-    return ReceivedTrees(trees), _columns(arrays["columns"], d) if "columns" in arrays else None
+    return trees, _columns(arrays["columns"], d) if "columns" in arrays else None
 
 
 def _columns(content: NDArray[Any], d: int) -> Columns:

@@ -16,10 +16,9 @@ from anymix.densities.bandwidth import (
     Scale,
     checked_scale,
     climb,
-    grid_around,
     merge_repeats,
     packed_scale,
-    pilot_bandwidth,
+    pilot_grid,
     scott,
     silverman,
     spread,
@@ -46,13 +45,6 @@ class ChoosesBandwidth:
     bandwidths: ArrayLike | None
     n_folds: int
     centres: int | None
-
-    def _kernels(
-        self, rows: FloatArray, weights: FloatArray, rng: np.random.RandomState
-    ) -> Kernels:
-        if self.centres is None:
-            return Kernels(rows, weights, np.zeros(len(rows)))
-        return cluster(rows, weights, self.centres, rng)
 
     def _choose_bandwidth(
         self, rows: FloatArray, weights: FloatArray, rng: np.random.RandomState
@@ -91,7 +83,7 @@ class ChoosesBandwidth:
             logs = np.empty((len(tried), len(rows)))
             for fold in range(folds.max() + 1):
                 test = folds == fold
-                kernels = self._kernels(rows[~test], weights[~test], rng)
+                kernels = cluster(rows[~test], weights[~test], self.centres, rng)
                 logs[:, test] = kernels.log_densities(rows[test], tried)
             return logs @ weights
 
@@ -103,7 +95,7 @@ class ChoosesBandwidth:
             self.bandwidths_ = spread(rows, weights) * 2.0 ** (-np.arange(30) / 4)
             self.cv_scores_ = score(self.bandwidths_)
         else:
-            grid = grid_around(pilot_bandwidth(rows, weights, rng))
+            grid = pilot_grid(rows, weights, rng)
             self.bandwidths_, self.cv_scores_ = climb(score, grid)
         return float(self.bandwidths_[np.argmax(self.cv_scores_)])
 
@@ -228,10 +220,13 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
         self._least_distinct = min(MIN_ROWS, len(merge_repeats(rows, weights)[0]))
         scaled = self._scaled(rows)
         self.bandwidth_ = self._choose_bandwidth(scaled, weights, rng)
-        kernels = self._kernels(scaled, weights, rng)
-        # Rows to the last digit, which a division and a product may change.
-        self.centres_ = rows if self.centres is None else self._unscaled(kernels.centres)
-        self.weights_, self.variances_ = kernels.weights, kernels.variances
+        if self.centres is None:
+            # Rows to the last digit, which a division and a product may change.
+            self.centres_, self.weights_, self.variances_ = rows, weights, np.zeros(len(rows))
+        else:
+            found = cluster(scaled, weights, self.centres, rng)
+            self.centres_ = self._unscaled(found.centres)
+            self.weights_, self.variances_ = found.weights, found.variances
         return self
 
     def with_shared(self, X: ArrayLike, sample_domain: object = None) -> Self:

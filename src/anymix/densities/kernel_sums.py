@@ -12,7 +12,7 @@ float32 and go on to float64 and to plain differences only where the promised ac
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 from threading import Event
 from typing import TypeVar
 
@@ -210,27 +210,20 @@ def _pair_sums(
             _add(sums, a, chains.log_sums(products, w[b], axis=1))
         return sums
 
+    # Tiles that cover each pair of rows of different folds once; without folds, each pair.
+    if folds is None:
+        cut = blocks(len(rows))
+        tiles = [(a, b) for i, a in enumerate(cut) for b in cut[i:]]
+    else:
+        parts = [blocks(b, start=a) for a, b in pairwise(np.cumsum([0, *np.bincount(folds)]))]
+        tiles = [pair for one, other in combinations(parts, 2) for pair in product(one, other)]
     result = np.empty((len(frame.bandwidths), len(rows)))
-    result[:, order] = np.logaddexp.reduce(_in_threads(work, _pair_tiles(folds, len(rows))))
+    result[:, order] = np.logaddexp.reduce(_in_threads(work, tiles))
     return result
 
 
 def _add(sums: FloatArray, block: slice, logs: FloatArray) -> None:
     np.logaddexp(sums[:, block], logs, out=sums[:, block])
-
-
-def _pair_tiles(folds: Folds, n_rows: int) -> list[Tile]:
-    """Tiles that cover each pair of rows of different folds once; without folds, each pair."""
-    if folds is None:
-        parts = blocks(n_rows)
-        return [(a, b) for i, a in enumerate(parts) for b in parts[i:]]
-    cut = [blocks(b, start=a) for a, b in pairwise(np.cumsum([0, *np.bincount(folds)]))]
-    return [
-        pair
-        for i, fold in enumerate(cut)
-        for other in cut[i + 1 :]
-        for pair in product(fold, other)
-    ]
 
 
 def _in_threads(work: Callable[[Iterable[T]], R], tasks: Sequence[T]) -> list[R]:
@@ -270,13 +263,6 @@ class Chains:
     Exponents stop at a floor, above which no square is subnormal.  A sum of n terms is at least the
     least weight, and its terms at the floor are at most n e^floor times the largest: so chains are
     as long, up to three, as no weight lifts the floor into sight.
-
-    Examples
-    --------
-    >>> Chains(np.array([4.0, 2.0, np.sqrt(8), 1.0, np.sqrt(2), 3.0]), np.ones(2)).chains
-    [[0, 2, 1], [5], [4, 3]]
-    >>> [len(Chains(np.sqrt([4, 2, 1]), np.array([1, 1 / w])).chains) for w in (1, 1e6, 1e20)]
-    [1, 2, 3]
     """
 
     def __init__(self, bandwidths: FloatArray, weights: FloatArray):

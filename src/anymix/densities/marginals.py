@@ -53,9 +53,16 @@ class Marginal:
         least = max(1, min(min_count, len(column)))
         known = np.sort(column[~np.isnan(column)])
         values, counts = np.unique(known, return_counts=True)
-        chosen = _atoms(counts, least)
+        few, left = len(counts) <= MOST_ATOMS, int(counts.sum())
+        atoms = []
+        for i in np.argsort(-counts, kind="stable")[:MOST_ATOMS]:
+            if counts[i] < max(least, 0 if few else left / (LEVELS - 1)):
+                break
+            atoms.append(i)
+            left -= int(counts[i])
+        chosen = np.array(sorted(atoms), dtype=np.intp)
         rest = np.repeat(np.delete(values, chosen), np.delete(counts, chosen))
-        strays = len(values) <= MOST_ATOMS and counts[chosen].sum() > CODES * len(known)
+        strays = few and counts[chosen].sum() > CODES * len(known)
         if len(rest) < least or strays:
             rest = rest[:0]
         return cls._counted(
@@ -171,18 +178,6 @@ class Marginal:
         if abs(total - 1) > ROUNDED:
             gaps, body, shares = gaps / total, body / total, tuple(s / total for s in shares)
         return cls(gaps, values, shares, body, quantiles, tail)
-
-
-def _atoms(counts: IntArray, least: int) -> IntArray:
-    """Positions of the values that many rows share, sorted."""
-    few, left = len(counts) <= MOST_ATOMS, int(counts.sum())
-    chosen = []
-    for i in np.argsort(-counts, kind="stable")[:MOST_ATOMS]:
-        if counts[i] < max(least, 0 if few else left / (LEVELS - 1)):
-            break
-        chosen.append(i)
-        left -= int(counts[i])
-    return np.array(sorted(chosen), dtype=np.intp)
 
 
 def _body(rest: FloatArray, least: int) -> tuple[int, tuple[float, ...], float]:

@@ -19,7 +19,6 @@ from anymix.densities.centres import PooledKernels
 from anymix.densities.density import RandomState, check_cost, domain_codes, refuse_unless
 from anymix.densities.marginals import (
     LEAST_SHARE,
-    Marginal,
     atoms_of,
     pooled_log_density,
     pooled_sample,
@@ -160,9 +159,6 @@ class Reference:
         rows = np.array([summary.n_rows for summary in self.summaries], dtype=np.float64)
         return np.asarray(rows / rows.sum())
 
-    def _column(self, j: int) -> list[Marginal]:
-        return [summary.marginals[j] for summary in self.summaries]
-
     def _gaps(self, columns: Sequence[int]) -> FloatArray:
         """Share of gaps in these columns."""
         gaps = [[s.marginals[j].gaps for j in columns] for s in self.summaries]
@@ -184,7 +180,8 @@ class Reference:
     ) -> FloatArray:
         drawn = np.empty((n, len(self.columns)))
         for j in wanted:
-            drawn[:, j] = pooled_sample(self._column(j), self.weights, n, rng)
+            parts = [s.marginals[j] for s in self.summaries]
+            drawn[:, j] = pooled_sample(parts, self.weights, n, rng)
         return drawn
 
     def _sample_centres(self, n: int, rng: np.random.RandomState) -> FloatArray:
@@ -212,7 +209,8 @@ class Reference:
     def _log_columns(self, rows: FloatArray, wanted: Sequence[int]) -> FloatArray:
         logs = np.zeros(len(rows))
         for j in wanted:
-            logs += pooled_log_density(self._column(j), self.weights, rows[:, j])
+            parts = [s.marginals[j] for s in self.summaries]
+            logs += pooled_log_density(parts, self.weights, rows[:, j])
         return logs
 
     def _log_centres(self, rows: FloatArray) -> FloatArray:
@@ -232,7 +230,8 @@ class Reference:
         """Kernels of all sites; a column that is empty at a site is as wide as that of all."""
         numbers = np.flatnonzero(~self.columns.categorical).tolist()
         grids: list[FloatArray | None] = []
-        for parts in map(self._column, numbers):
+        for j in numbers:
+            parts = [summary.marginals[j] for summary in self.summaries]
             # The numbers of a column that has few alone.
             values = atoms_of(parts, self.weights)[0]
             grids.append(None if any(p.body for p in parts) or not values.size else values)

@@ -7,7 +7,7 @@ or 1 even where the likeliest source is wrong.  A temperature and an offset for 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,6 @@ from anymix._parameters import Number, Words, check_parameters
 from anymix.densities.domain_likelihood import (
     CalibrationReport,
     DomainRows,
-    DomainSums,
     Objective,
     floored_responsibilities,
     newton,
@@ -140,8 +139,8 @@ class TemperatureScaling(BaseEstimator):
         with nullcontext() if few else threadpool_limits(limits=1, user_api="blas"):
             return self.fit_sums(points)
 
-    def fit_sums(self, points: DomainSums) -> Self:
-        """Fit by sums over points that may be anywhere."""
+    def fit_sums(self, points: Any) -> Self:
+        """Fit by sums over points that may be anywhere, such as `DomainRows`."""
         check_parameters(self)
         # The common temperature from the identity, then each source's own from the common one.
         p, self.n_iter_ = points.n_sources, 0
@@ -159,7 +158,7 @@ class TemperatureScaling(BaseEstimator):
         self.report_ = CalibrationReport(points.n_points, float(loss), float(loss_after), *errors)
         return self
 
-    def _objective(self, points: DomainSums, centre: FloatArray) -> Objective:
+    def _objective(self, points: Any, centre: FloatArray) -> Objective:
         """Add the penalty to the likelihood, with the scales tied where there is only one."""
         p = points.n_sources
         n_scales = len(centre) - p

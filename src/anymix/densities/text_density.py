@@ -153,7 +153,20 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
         check_parameters(self)
         find = pattern_of(self.token_pattern).findall
         for k, one in enumerate(counts):
-            _check_counts(one, find, f"the word counts of site {k}")
+            # Refuse what is not a count of words: it may come from anyone.
+            where = f"the word counts of site {k}"
+            if not isinstance(one, Mapping) or len(one) > MOST_WORDS:
+                raise ValueError(
+                    f"{where} must be a dict of at most {MOST_WORDS} words; make it anew"
+                )
+            for word, n in one.items():
+                text = isinstance(word, str) and len(word) <= LONGEST_WORD and find(word) == [word]
+                if not (text and type(n) is int and 0 < n < 2**53):
+                    raise ValueError(
+                        f"{where} has {word!r:.50}: {n!r:.50}, which is no word of this "
+                        "token_pattern with its count; make them with word_counts of the same "
+                        "SharedVocabulary"
+                    )
         self.vocabulary_ = shared_words(counts, self.min_count, self.words)
         return self
 
@@ -208,19 +221,6 @@ def shared_words(counts: Sequence[Mapping[str, int]], min_count: int, words: str
             "documents"
         )
     return sorted(often)
-
-
-def _check_counts(counts: Any, find: Any, where: str) -> None:
-    """Refuse what is not a count of words: it may come from a stranger."""
-    if not isinstance(counts, Mapping) or len(counts) > MOST_WORDS:
-        raise ValueError(f"{where} must be a dict of at most {MOST_WORDS} words; make it anew")
-    for word, n in counts.items():
-        is_word = isinstance(word, str) and len(word) <= LONGEST_WORD and find(word) == [word]
-        if not (is_word and type(n) is int and 0 < n < 2**53):
-            raise ValueError(
-                f"{where} has {word!r:.50}: {n!r:.50}, which is no word of this token_pattern with "
-                "its count; make them with word_counts of the same SharedVocabulary"
-            )
 
 
 class TextDensity(BigramModel):
