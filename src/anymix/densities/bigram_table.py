@@ -150,24 +150,19 @@ class _Inverse:
 
     def __call__(self, contexts: IntArray, uniforms: FloatArray) -> IntArray:
         """Return the next id of each context at its uniform number in [0, 1)."""
-        nexts = np.empty_like(contexts)
-        listed = uniforms < self.listed[contexts]
-        nexts[listed] = self._listed(contexts[listed], uniforms[listed])
-        nexts[~listed] = self._unlisted(contexts[~listed], uniforms[~listed])
-        return nexts
-
-    def _listed(self, contexts: IntArray, uniforms: FloatArray) -> IntArray:
-        at = np.searchsorted(self.end_keys, contexts + uniforms, side="right")
-        return self.nexts[np.minimum(at, self.starts[contexts + 1] - 1)]
-
-    def _unlisted(self, contexts: IntArray, uniforms: FloatArray) -> IntArray:
-        listed, first = self.listed[contexts], self.starts[contexts]
-        mass = (uniforms - listed) / (1.0 - listed) * (1.0 - self.passed_all[contexts])
-        at = np.searchsorted(self.gap_keys, contexts + mass, side="right")
-        at = np.clip(at, first, self.starts[contexts + 1])
+        nexts, drawn = np.empty_like(contexts), uniforms < self.listed[contexts]
+        h, u = contexts[drawn], uniforms[drawn]
+        at = np.searchsorted(self.end_keys, h + u, side="right")
+        nexts[drawn] = self.nexts[np.minimum(at, self.starts[h + 1] - 1)]
+        h, u = contexts[~drawn], uniforms[~drawn]
+        listed, first = self.listed[h], self.starts[h]
+        mass = (u - listed) / (1.0 - listed) * (1.0 - self.passed_all[h])
+        at = np.searchsorted(self.gap_keys, h + mass, side="right")
+        at = np.clip(at, first, self.starts[h + 1])
         mass += np.where(at > first, self.passed[at], 0.0)
         found = np.searchsorted(self.unigram_ends, mass, side="right")
-        return np.minimum(found, len(self.unigram_ends) - 1)
+        nexts[~drawn] = np.minimum(found, len(self.unigram_ends) - 1)
+        return nexts
 
 
 UNIGRAM = "unigram"

@@ -54,20 +54,32 @@ class Marginal:
         known = np.sort(column[~np.isnan(column)])
         values, counts = np.unique(known, return_counts=True)
         few, left = len(counts) <= MOST_ATOMS, int(counts.sum())
-        atoms = []
+        common = []
         for i in np.argsort(-counts, kind="stable")[:MOST_ATOMS]:
             if counts[i] < max(least, 0 if few else left / (LEVELS - 1)):
                 break
-            atoms.append(i)
+            common.append(i)
             left -= int(counts[i])
-        chosen = np.array(sorted(atoms), dtype=np.intp)
+        chosen = np.array(sorted(common), dtype=np.intp)
         rest = np.repeat(np.delete(values, chosen), np.delete(counts, chosen))
         strays = few and counts[chosen].sum() > CODES * len(known)
         if len(rest) < least or strays:
             rest = rest[:0]
-        return cls._counted(
-            len(column) - len(known), (values[chosen], counts[chosen]), _body(rest, least), least
-        )
+        n, n_gaps = len(rest), len(column) - len(known)
+        atoms = values[chosen], counts[chosen]
+        if not n:
+            return cls._counted(n_gaps, atoms, least)
+        m = max(2, min(LEVELS, n // least))
+        starts = np.linspace(0, n - least, m).astype(np.intp)
+        # Halved first, so that the largest numbers do not overflow.
+        windows = rest[starts[:, None] + np.arange(least)]
+        q = np.sort(2 * np.mean(windows / 2, axis=1))
+        # Equal quantiles are pulled apart a little.
+        step = STEP * max((q[-1] - q[0]) / (m - 1), 1e-6 * float(np.abs(q).max()), 1e-9)
+        if np.diff(q).min() < step:
+            q = q[0] + np.append(0.0, np.cumsum(np.maximum(np.diff(q), step)))
+        tail = min(0.25, least / (2 * n))
+        return cls._counted(n_gaps, atoms, least, n, tuple(q.tolist()), tail)
 
     @classmethod
     def of_codes(cls, column: FloatArray, n_categories: int, min_count: int) -> Marginal:
@@ -77,17 +89,18 @@ class Marginal:
         counts = np.bincount(known, minlength=n_categories)
         chosen = np.flatnonzero(counts >= least)
         atoms = chosen.astype(np.float64), counts[chosen]
-        return cls._counted(len(column) - counts[chosen].sum(), atoms, (0, (), 0.0), least)
+        return cls._counted(len(column) - counts[chosen].sum(), atoms, least)
 
     @classmethod
     def _counted(
         cls,
         n_gaps: int,
         atoms: tuple[FloatArray, IntArray],
-        body: tuple[int, tuple[float, ...], float],
         least: int,
+        n_body: int = 0,
+        quantiles: tuple[float, ...] = (),
+        tail: float = 0.0,
     ) -> Marginal:
-        n_body, quantiles, tail = body
         total = atoms[1].sum() + n_body
         n_gaps = n_gaps if n_gaps >= least else 0
         if total == 0:
@@ -178,23 +191,6 @@ class Marginal:
         if abs(total - 1) > ROUNDED:
             gaps, body, shares = gaps / total, body / total, tuple(s / total for s in shares)
         return cls(gaps, values, shares, body, quantiles, tail)
-
-
-def _body(rest: FloatArray, least: int) -> tuple[int, tuple[float, ...], float]:
-    """Return the number of values, their quantiles and the share beyond each end."""
-    n = len(rest)
-    if not n:
-        return 0, (), 0.0
-    m = max(2, min(LEVELS, n // least))
-    starts = np.linspace(0, n - least, m).astype(np.intp)
-    # Halved first, so that the largest numbers do not overflow.
-    windows = rest[starts[:, None] + np.arange(least)]
-    q = np.sort(2 * np.mean(windows / 2, axis=1))
-    # Equal quantiles are pulled apart a little.
-    step = STEP * max((q[-1] - q[0]) / (m - 1), 1e-6 * float(np.abs(q).max()), 1e-9)
-    if np.diff(q).min() < step:
-        q = q[0] + np.append(0.0, np.cumsum(np.maximum(np.diff(q), step)))
-    return n, tuple(q.tolist()), min(0.25, least / (2 * n))
 
 
 def _numbers(given: Any, most: int) -> tuple[float, ...]:
