@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from numpy.typing import NDArray
+
 from anymix.core import Certificate, plain, restored
 from anymix.estimators import summarise
 from anymix.exceptions import AuditError, InputError, MissingError
@@ -20,8 +22,11 @@ from anymix.exchange import (
     LIMITS,
     FileFacts,
     ReceivedSource,
+    check_facts,
     check_name,
+    density_from_arrays,
     facts_of,
+    load_arrays,
     parse_json,
     read_sources,
 )
@@ -36,12 +41,9 @@ from anymix.models.model_record import (
 )
 from anymix.models.saved_records import check_evidence, read_records
 from anymix.models.source_files import (
-    described,
-    name_columns,
-    read_router,
     without_generated_names,
 )
-from anymix.models.tables_file import read_novelty, read_tables
+from anymix.models.tables_file import FILE_LIMIT, NOVELTY_LIMIT, read_novelty, read_tables
 from anymix.models.target_folder import PART, RECORD, RECORD_LIMIT, SOURCE, is_own
 from anymix.models.verify import certificate_of, restore_held_out, verify_evidence
 from anymix.sources import Novelty, check_measure
@@ -52,7 +54,8 @@ T = TypeVar("T")
 WRITTEN = "give a folder that anymix.save or anymix fit wrote"
 # How often a reader may meet a writer and read again.
 TRIES = 20
-MANIFEST = "manifest.json"
+MANIFEST, ROUTER_LIMIT = "manifest.json", 2**28
+OTHER_SOURCE = "is not the source that the model was made of"
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class SavedModel:
 
 
 def read_record(folder: str | Path) -> dict[str, Any]:
-    """Read model.json alone; one of the first format is brought to this one.
+    """Read model.json alone; one of an older format is brought to this one.
 
     Examples
     --------
@@ -76,42 +79,26 @@ def read_record(folder: str | Path) -> dict[str, Any]:
     ...
     anymix.exceptions.MissingError: nowhere does not exist; give a folder that anymix.save ...
     """
-    return _open(Path(folder))[0]
+    return _settled(Path(folder), lambda folder, record, digest: record)
 
 
 def _open(folder: Path) -> tuple[dict[str, Any], str]:
-    """Return the record and the SHA-256 of model.json."""
+    """Return the record as it is written, and the SHA-256 of model.json."""
     if not folder.exists():
         raise MissingError(folder, f"does not exist; {WRITTEN}")
-    if not (folder / RECORD).is_file():
+    path = folder / RECORD
+    if not path.is_file():
         raise AuditError(folder, f"is not a model folder: it has no {RECORD}; {WRITTEN}")
-    content = read_file(folder / RECORD, RECORD_LIMIT)
-    record, digest = parse_json(content, str(folder / RECORD)), facts_of(content).sha256
+    content = read_file(path, RECORD_LIMIT)
+    record = parse_json(content, str(path))
     if is_own(record):
-        now = record["schema"] == SCHEMA
-        return (record if now else _audited(folder, upgraded, record)), digest
+        return record, facts_of(content).sha256
     if not isinstance(record, dict) or record.get("kind") != KIND:
-        raise AuditError(folder / RECORD, "is not the record of a model")
+        raise AuditError(path, "is not the record of a model")
     raise AuditError(
-        folder / RECORD,
+        path,
         f"has schema {record.get('schema')!r:.20}; this version reads 1 to {SCHEMA}; update anymix",
     )
-
-
-def _audited(folder: Path, build: Callable[..., T], *given: Any) -> T:
-    """Build from a record that may be wrong in any way; say in a sentence what is wrong."""
-    try:
-        return build(*given)
-    except AuditError:
-        raise
-    except KeyError as error:
-        raise AuditError(folder / RECORD, f"lacks {error}") from error
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise AuditError(folder, f"lacks a part: {error.strerror} ({error.filename})") from error
-    except (TypeError, AttributeError, IndexError, OverflowError) as error:
-        raise AuditError(folder / RECORD, "has an entry of the wrong kind") from error
-    except ValueError as error:
-        raise AuditError(folder / RECORD, f"is not sound: {str(error).rstrip('.')}") from error
 
 
 def _settled(folder: Path, build: Callable[[Path, dict[str, Any], str], T]) -> T:
@@ -120,15 +107,31 @@ def _settled(folder: Path, build: Callable[[Path, dict[str, Any], str], T]) -> T
     Parts are named by their content, so that what was read is of one model or not at all.
     """
     record, digest = _open(folder)
-    for _ in range(TRIES):
+    for attempt in range(TRIES):
         try:
-            return _audited(folder, build, folder, record, digest)
-        except AuditError:
+            return build(folder, record if record["schema"] == SCHEMA else upgraded(record), digest)
+        except Exception as error:
             record, now = _open(folder)
-            if now == digest:
-                raise
+            if now == digest or attempt == TRIES - 1:
+                raise _refusal(folder, error) from error
             digest = now
-    return _audited(folder, build, folder, record, digest)
+    raise AssertionError
+
+
+def _refusal(folder: Path, error: Exception) -> Exception:
+    """Say in a sentence what is wrong with a record, which may be wrong in any way."""
+    match error:
+        case AuditError():
+            return error
+        case KeyError():
+            return AuditError(folder / RECORD, f"lacks {error}")
+        case FileNotFoundError() | NotADirectoryError():
+            return AuditError(folder, f"lacks a part: {error.strerror} ({error.filename})")
+        case TypeError() | AttributeError() | IndexError() | OverflowError():
+            return AuditError(folder / RECORD, "has an entry of the wrong kind")
+        case ValueError():
+            return AuditError(folder / RECORD, f"is not sound: {str(error).rstrip('.')}")
+    return error
 
 
 def read_model(folder: str | Path, *, verify: bool = False, members: bool = False) -> SavedModel:
@@ -172,21 +175,27 @@ def load(folder: str | Path, *, in_process: bool = False, verify: bool = False) 
     return saved.model
 
 
-def _restore(folder: Path, record: dict[str, Any], digest: str, verify: bool = False) -> SavedModel:
-    model = _restore_learned(folder, record, verify=verify)
-    received = []
-    for member, entry in _members(model, record):
-        received += _add_sources(member, folder, entry)
-    if model.result_.members:
-        model.sources_ = [source for member in model.members_ for source in member.sources_]
-        model.columns_ = model.members_[0].columns_
-    return SavedModel(folder, model, record, received, digest)
-
-
-def _members(model: Any, record: dict[str, Any]) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the members of a model and their records; one that has none is its only member."""
+def _restore(
+    folder: Path, record: dict[str, Any], digest: str, *, verify: bool = False, alone: bool = False
+) -> SavedModel:
+    """Build the model; `alone` reads no source but its manifest."""
+    model, received = model_from_dict(record), []
     members = model.result_.members
-    return list(zip(members, record[MEMBERS], strict=True)) if members else [(model, record)]
+    models, records = members or (model,), record[MEMBERS] if members else [record]
+    if alone:
+        check_manifests(folder / "sources", records)
+    for member, entry in zip(models, records, strict=True):
+        if [source["name"] for source in entry["sources"]] != [*map(str, entry["names"])]:
+            raise ValueError("it does not name the sources as their manifests do")
+        _add_evidence(member, folder, entry, verify)
+    if members:
+        _add_evidence(model, folder, record, verify)
+    for member, entry in zip(models, records, strict=True):
+        received += [] if alone else _add_sources(member, folder, entry)
+    if members and not alone:
+        model.sources_ = [source for member in members for source in member.sources_]
+        model.columns_ = members[0].columns_
+    return SavedModel(folder, model, record, received, digest)
 
 
 def _add_sources(model: Any, folder: Path, record: dict[str, Any]) -> list[ReceivedSource]:
@@ -196,59 +205,52 @@ def _add_sources(model: Any, folder: Path, record: dict[str, Any]) -> list[Recei
     # A single source, and those that a router tells apart, need no density.
     bare = record["router"] is not None or len(folders) == 1
     received = read_sources(folders, without_density=bare)
-    check_sources(model, received, entries)
     model.sources = [without_generated_names(one.source) for one in received]
+    check_sources(model, received, entries)
     model.sources_ = list(model.sources)
     model.router_ = None
     if record["router"] is not None:
-        path, facts = _part(folder, record["router"])
-        model.router_ = read_router(path, facts, len(received[0].manifest.features))
-    model.columns_ = next(
-        (one.manifest.columns for one in received if one.manifest.columns is not None), None
-    )
-    if getattr(model, "novelty_", None) is not None and None in [s.density for s in model.sources_]:
+        path, arrays = _part(folder, record["router"], ROUTER_LIMIT)
+        n_features = len(received[0].manifest.features)
+        model.router_ = density_from_arrays("domain_classifier", arrays, n_features, str(path))
+    columns = [one.manifest.columns for one in received]
+    model.columns_ = next((found for found in columns if found is not None), None)
+    densities = [source.density for source in model.sources_]
+    if getattr(model, "novelty_", None) is not None and None in densities:
         raise ValueError("novelty is known, but a source has no density to ask for it")
-    name_columns(model)
+    # Densities were fitted with these names, and would warn of names that they do not know; a table
+    # with words or gaps they get as plain numbers.
+    names = vars(model).get("feature_names_in_") if model.columns_ is None else None
+    for density in (model.router_, *densities):
+        if names is not None and hasattr(density, "n_features_in_"):
+            density.feature_names_in_ = names
     return received
-
-
-def _restore_learned(folder: Path, record: dict[str, Any], verify: bool = False) -> Any:
-    """Return the model without its sources."""
-    model = model_from_dict(record)
-    for member, entry in _members(model, record):
-        if [source["name"] for source in entry["sources"]] != [str(n) for n in entry["names"]]:
-            raise ValueError("it does not name the sources as their manifests do")
-        _add_evidence(member, folder, entry, verify)
-    if model.result_.members:
-        _add_evidence(model, folder, record, verify)
-    return model
 
 
 def _add_evidence(model: Any, folder: Path, record: dict[str, Any], verify: bool) -> None:
     """Read the tables of a model, and check the evidence that the record states."""
     for entry in ("has_densities", "at_label"):
         restored(bool, record[entry])
-    if len(model.source_names_) == 1 or record["tables"] is None:
-        check_untold(record, alone=len(model.source_names_) == 1)
+    several, members = len(model.source_names_) > 1, model.result_.members
+    if not several or record["tables"] is None:
+        _check_without_tables(record, several)
         return
-    path, facts = _part(folder, record["tables"])
     model.tables_, held_out = read_tables(
-        path,
-        facts,
+        *_part(folder, record["tables"], FILE_LIMIT),
         restored(bool | None, record["crossed"]),
         classes=getattr(model, "classes_", None),
         has_densities=record["has_densities"],
         at_label=record["at_label"],
     )
-    if len(model.tables_.log_masses) != len(model.source_names_):
+    if model.tables_.n_sources != len(model.source_names_):
         raise ValueError(f"the tables are not of {len(model.source_names_)} sources")
     model.tables_.check_loss(model.loss, model.rule)
-    if held_out is None and model.result_.members:
-        raise ValueError("it does not tell what its members predict")
-    if held_out is None:
-        restore_held_out(model)
-    else:
+    if held_out is not None:
         model.held_out_ = held_out
+    elif members:
+        raise ValueError("it does not tell what its members predict")
+    else:
+        restore_held_out(model)
     if verify:
         verify_evidence(model, record)
     if record.get(UPGRADED, SCHEMA) < 3 and model.certificate_ is not None:
@@ -256,26 +258,25 @@ def _add_evidence(model: Any, folder: Path, record: dict[str, Any], verify: bool
         model.certificate_ = certificate_of(model)
     check_evidence(model, record["comparison"])
     if record.get(NOVELTY) is not None:
-        model.novelty_ = read_novelty(*_part(folder, record[NOVELTY]), model.tables_)
+        model.novelty_ = read_novelty(*_part(folder, record[NOVELTY], NOVELTY_LIMIT), model.tables_)
     else:
         model.novelty_ = Novelty.from_tables(model.tables_) if record["has_densities"] else None
     evidence = replace(model.result_.evidence, verified=verify)
     model.result_ = replace(model.result_, evidence=evidence)
 
 
-def check_untold(record: dict[str, Any], alone: bool) -> None:
+def _check_without_tables(record: dict[str, Any], several: bool) -> None:
     """A model without tables claims nothing that only tables could show."""
     names = ["certificate", "comparison", "novelty", "seen", "crossed"]
     # A model of one source has nothing that is learned from several.
-    names += ["tables", "router", "consulting_gain"] if alone else []
+    names += [] if several else ["tables", "router", "consulting_gain"]
     stated = [name for name in names if record.get(name) is not None]
     if stated:
         raise ValueError(f"it has the entry {stated[0]!r}, and no tables that show it")
     if record["has_densities"] or record["at_label"]:
         raise ValueError("it says of what kind its tables are, and has none")
-    if alone and any(
-        part.get("calibration") or part.get("consulting") for part in record["combination"]["parts"]
-    ):
+    parts = [] if several else record["combination"]["parts"]
+    if any(part.get("calibration") or part.get("consulting") for part in parts):
         raise ValueError("a model of one source has parts that only several sources need")
 
 
@@ -288,15 +289,14 @@ def plain_name(name: str) -> str:
     return name
 
 
-def check_manifests(sources: Path, record: dict[str, Any]) -> None:
+def check_manifests(sources: Path, records: Sequence[dict[str, Any]]) -> None:
     """Every source of the record is the one whose manifest is there; nothing else is read."""
-    entries = [entry for one in [record, *record.get(MEMBERS, [])] for entry in one["sources"]]
-    for entry in entries:
+    for entry in (entry for record in records for entry in record["sources"]):
         check_name(entry["name"])
         folder = sources / plain_name(entry["folder"])
         content = read_file(folder / MANIFEST, LIMITS[MANIFEST])
         if facts_of(content).sha256 != entry["sha256"]:
-            raise AuditError(folder, "is not the source that the model was made of")
+            raise AuditError(folder, OTHER_SOURCE)
         stated = parse_json(content, str(folder / MANIFEST))
         if stated != {n: value for n, value in entry.items() if n not in ("folder", "sha256")}:
             raise ValueError(f"the entry of {folder.name} is not what its manifest states")
@@ -308,8 +308,9 @@ def check_sources(
     """Names, labels and features of the record are those that the manifests state."""
     for one, entry in zip(received, entries, strict=True):
         if one.sha256 != entry["sha256"]:
-            raise AuditError(one.folder, "is not the source that the model was made of")
-        if plain(described(one, entry["folder"])) != entry:
+            raise AuditError(one.folder, OTHER_SOURCE)
+        named = {name: entry[name] for name in ("folder", "sha256")}
+        if named | plain(vars(one.manifest)) != entry:
             raise ValueError(f"the entry of {one.folder.name} is not what its manifest states")
     manifests = [one.manifest for one in received]
     labels = getattr(model, "classes_", None)
@@ -319,11 +320,10 @@ def check_sources(
     if labels is not None and labels.tolist() != sorted(known):
         raise ValueError("the classes are not those of the sources")
     n, names = (getattr(model, name, None) for name in ("n_features_in_", "feature_names_in_"))
-    for one in received:
-        features = one.manifest.features
-        if n is not None and not one.manifest.is_text and len(features) != n:
-            raise ValueError(f"there are {n} features; the sources take {len(features)}")
-        stated = without_generated_names(one.source).feature_names
+    for manifest, source in zip(manifests, model.sources, strict=True):
+        if n is not None and not manifest.is_text and len(manifest.features) != n:
+            raise ValueError(f"there are {n} features; the sources take {len(manifest.features)}")
+        stated = source.feature_names
         if names is not None and stated is not None and stated != list(names):
             raise ValueError("the names of the features are not those of the sources")
     codes = [[(f.name, getattr(f, "categories", None)) for f in m.features] for m in manifests]
@@ -333,17 +333,20 @@ def check_sources(
         raise ValueError("the sources do not list the same columns and categories")
 
 
-def _part(folder: Path, stated: Any) -> tuple[Path, FileFacts]:
-    """Return where a part is, and its facts; it lies in the folder and is named by its SHA-256."""
+def _part(folder: Path, stated: Any, limit: int) -> tuple[Path, dict[str, NDArray[Any]]]:
+    """Return a part's file and its arrays; it lies in the folder and is named by its SHA-256."""
     if not isinstance(stated, dict) or set(stated) != {"file", "size", "sha256"}:
         raise ValueError("a part is not described by file, size and sha256")
     facts = FileFacts(restored(int, stated["size"]), restored(str, stated["sha256"]))
-    return folder / plain_name(stated["file"]), facts
+    path = folder / plain_name(stated["file"])
+    content = read_file(path, limit)
+    check_facts(path, content, facts)
+    return path, load_arrays(content, str(path))
 
 
 def read_certificate(folder: str | Path) -> Certificate | None:
     """Return what fit certified, recomputed from the tables in the folder; no source is run."""
-    model = _settled(Path(folder), partial(_restore_alone, verify=True))
+    model = _settled(Path(folder), partial(_restore, verify=True, alone=True)).model
     return None if len(model.source_names_) < 2 else model.certificate_
 
 
@@ -359,7 +362,12 @@ def summarise_folder(
     model, saved = _settled(folder, _restore_all)
     check_several(folder, model)
     check_combination(folder, model)
-    check_told(folder, model)
+    if not hasattr(model, "tables_"):
+        raise InputError(
+            folder,
+            "was learned from rows that stayed at their sites, so that there are none to show this "
+            "by; give rows of your own",
+        )
     kept, _ = saved.get("comparison", (None, None))
     if measure is not None and kept is not None and kept.measure != check_measure(measure):
         del saved["comparison"]
@@ -385,16 +393,11 @@ def summarise_folder(
     return shown
 
 
-def _restore_alone(folder: Path, record: dict[str, Any], *_: Any, verify: bool = False) -> Any:
-    """Return the model without its sources, of which the manifests alone are read."""
-    check_manifests(folder / "sources", record)
-    return _restore_learned(folder, record, verify=verify)
-
-
 def _restore_all(
     folder: Path, record: dict[str, Any], digest: str
 ) -> tuple[Any, dict[str, tuple[Any, str | None]]]:
-    model = _restore_alone(folder, record)
+    """Return the model without its sources, and the records of new rows beside it."""
+    model = _restore(folder, record, digest, alone=True).model
     several = len(model.source_names_) > 1
     return model, read_records(folder, model, digest) if several else {}
 
@@ -412,14 +415,4 @@ def check_combination(folder: str | Path, model: Any) -> None:
             folder,
             "deploys the models of its folds (refit=False), which have no combination in common; "
             "save one of its members_, or fit it with refit=True",
-        )
-
-
-def check_told(folder: str | Path, model: Any) -> None:
-    """Refuse a model whose rows stayed at their sites where these are asked for."""
-    if not hasattr(model, "tables_"):
-        raise InputError(
-            folder,
-            "was learned from rows that stayed at their sites, so that there are none to show this "
-            "by; give rows of your own",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,6 @@ from anymix.core import (
     Certificate,
     CrossFittedCombination,
     Solution,
-    get_loss,
     loss_from_dict,
     loss_to_dict,
     restored,
@@ -101,42 +101,30 @@ def model_to_dict(model: Any) -> dict[str, Any]:
             f"a model with skip_below={model.skip_below!r:.60} cannot be saved: its answers would "
             f"not be those of its certificate; set at most {MOST_SKIPPED:g}."
         )
-    learned = {name: getattr(model, f"{name}_", None) for name in LEARNED}
-    members = [model_to_dict(member) for member in model.result_.members]
-    return {
+    names, aside = vars(model).get("feature_names_in_"), list(getattr(model, "set_aside_", ()))
+    settings = {name: getattr(model, name) for name in (*SETTINGS, CONSULT)}
+    record = {
         "kind": KIND,
         "schema": SCHEMA,
         "anymix": __version__,
         "task": task,
         "loss": {"name": model.loss} if isinstance(model.loss, str) else loss_to_dict(model.loss),
-        "settings": _settings(model),
+        # "auto" may have been given for who is set aside; what is kept is who it was.
+        "settings": settings | ({ASIDE: aside} if aside else {}),
         "classes": model.classes_.tolist() if task == "classification" else None,
         "names": np.asarray(model.source_names_).tolist(),
-        "features": _features(model),
+        "features": {
+            "n": vars(model).get("n_features_in_"),
+            "names": None if names is None else [str(name) for name in names],
+        },
         "combination": model.result_.combination,
-        **learned,
+        **{name: getattr(model, f"{name}_", None) for name in LEARNED},
         "comparison": model.comparison_ if hasattr(model, "tables_") else None,
         "consulting_gain": getattr(model, "advice_", None),
-        **({CHOICE: model.density_choice_} if hasattr(model, f"{CHOICE}_") else {}),
-        **({SEEN: model.seen_} if hasattr(model, f"{SEEN}_") else {}),
-        **({TAUGHT: model.taught_} if getattr(model, "taught_", None) else {}),
-        **({MEMBERS: members} if members else {}),
     }
-
-
-def _settings(model: Any) -> dict[str, Any]:
-    """Of who was set aside a word may have been given; what is kept is who it was."""
-    given = {name: getattr(model, name) for name in (*SETTINGS, CONSULT)}
-    names = list(getattr(model, "set_aside_", ()))
-    return given | ({ASIDE: names} if names else {})
-
-
-def _features(model: Any) -> dict[str, Any]:
-    names = vars(model).get("feature_names_in_")
-    return {
-        "n": vars(model).get("n_features_in_"),
-        "names": None if names is None else [str(name) for name in names],
-    }
+    optional = {name: getattr(model, f"{name}_", None) for name in (CHOICE, SEEN, TAUGHT)}
+    optional[MEMBERS] = [model_to_dict(member) for member in model.result_.members]
+    return record | {name: value for name, value in optional.items() if value}
 
 
 def model_from_dict(record: dict[str, Any]) -> Any:
@@ -149,8 +137,19 @@ def model_from_dict(record: dict[str, Any]) -> Any:
     if combination.consults and not model.consult:
         raise ValueError("its sources hear each other, which the settings do not say")
     model.combination_ = combination
-    _restore_aside(model)
-    _restore_learned(model, record)
+    names, aside = [str(name) for name in model.source_names_], model.set_aside or []
+    # Sources that were set aside are some of the sources, each named once, and not all.
+    sound = isinstance(aside, list) and all(isinstance(name, str) for name in aside)
+    if not sound or len({*aside} & {*names}) < len(aside) or len(aside) > max(len(names) - 2, 0):
+        raise ValueError("the sources set aside are not some of the sources")
+    if len(names) > 1:
+        model.set_aside_ = tuple(name for name in names if name in aside)
+        _restore_evidence(model, record)
+        return model
+    stated = [name for name in (*LEARNED, "consulting_gain") if record[name] is not None]
+    stated += [name for name in (CHOICE, TAUGHT, SEEN) if name in record]
+    if stated:
+        raise ValueError(f"a model of one source has the entry {stated[0]!r}")
     return model
 
 
@@ -185,28 +184,73 @@ def _with_members(record: dict[str, Any]) -> Any:
 
 def _from_settings(record: dict[str, Any], rule: str, p: int) -> Any:
     """Return a model of p sources with its settings, classes and features, and nothing learned."""
-    task = record["task"]
+    task, loss = record["task"], record["loss"]
     if not isinstance(task, str) or task not in TASKS:
         raise ValueError(f"the task {task!r:.60} is not known.")
     if not is_text(record["anymix"], 60):
         raise ValueError("the version of anymix is not a word")
-    _check_settings(record["settings"])
-    settings = {CONSULT: False, **record["settings"]}
+    stated = record["settings"]
+    _check_entries(stated, SETTINGS, "settings", (ASIDE, CONSULT))
+    for name, (least, most) in RANGES.items():
+        kind, value = int if name == "cv" else float, stated[name]
+        if (name, value) != ("shrinkage", "auto") and not least <= restored(kind, value) <= most:
+            raise ValueError(f"the setting {name} is {value!r:.60}")
+    if stated["confidence"] in (0, 1):
+        raise ValueError("the setting confidence is not between 0 and 1")
+    if stated["objective"] not in ("regret", "robust", "gamma"):
+        raise ValueError(f"the setting objective is {stated['objective']!r:.60}")
+    settings = {CONSULT: False, **stated}
+    for name in ("calibrate", CONSULT):
+        restored(bool, settings[name])
     if task == "classification":
         settings["rule"] = rule
     elif rule != "marginal":
         raise ValueError("a regression has the rule 'marginal'")
-    loss = _loss(record["loss"])
-    if (get_loss(loss).takes != "number") != (task == "classification"):
+    if not isinstance(loss, dict) or not isinstance(loss.get("name"), str):
+        raise ValueError("the loss has no name")
+    given = {name: restored(float, value) for name, value in loss.items() if name != "name"}
+    if not all(0 < value < np.inf for value in given.values()):
+        raise ValueError("the loss has a parameter that is not positive and finite")
+    found = loss_from_dict({"name": loss["name"], **given})
+    if (found.takes != "number") != (task == "classification"):
         raise ValueError("the loss is not one of this task")
-    model = TASKS[task](loss=loss, **settings)
-    model.source_names_ = _names(record["names"], p)
-    if task == "classification":
-        model.classes_ = _labels(record["classes"])
-    elif record["classes"] is not None:
-        raise ValueError("a regression has no classes")
-    _restore_features(model, record["features"])
+    # A loss without parameters stays the name that was given.
+    model = TASKS[task](loss=found if given else loss["name"], **settings)
+    _restore_names(model, record, p)
     return model
+
+
+def _restore_names(model: Any, record: dict[str, Any], p: int) -> None:
+    """Give a model the names of its sources, one for each weight z, its classes and features."""
+    names, labels, features = record["names"], record["classes"], record["features"]
+    if not isinstance(names, list) or not {*map(type, names)} <= {str, int, float, bool}:
+        raise ValueError("the names are not a list of names")
+    if len(names) != p:
+        raise ValueError("there are not as many sources as weights z")
+    if len({*map(str, names)}) < p:
+        raise ValueError("two sources have one name")
+    model.source_names_ = np.asarray(names)
+    if record["task"] == "classification":
+        sound = isinstance(labels, list) and {*map(type, labels)} in ({str}, {int})
+        if not sound or len({*labels}) < len(labels):
+            raise ValueError("the classes are not a list of different labels")
+        if isinstance(labels[0], int) and max(map(abs, labels)) >= 2**62:
+            raise ValueError("a class is too large a number")
+        model.classes_ = np.asarray(labels)
+    elif labels is not None:
+        raise ValueError("a regression has no classes")
+    _check_entries(features, ("n", "names"), "features")
+    n, columns = features["n"], features["names"]
+    if n is not None:
+        if not 0 < restored(int, n) <= MOST_FEATURES:
+            raise ValueError(f"there are {n!r:.60} features")
+        model.n_features_in_ = n
+    if columns is not None:
+        if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
+            raise ValueError("the name of a feature is not a string")
+        if len({*columns}) != n or len(columns) != n:
+            raise ValueError("the names of the features are not as many different names")
+        model.feature_names_in_ = np.asarray(columns, dtype=object)
 
 
 def _check_entries(
@@ -222,135 +266,36 @@ def _check_entries(
         raise ValueError(f"{what} has the unknown entry {unknown[0]!r:.60}")
 
 
-def _names(given: Any, p: int) -> Any:
-    """Names of sources are different strings or numbers, one for each weight z."""
-    if not isinstance(given, list) or not {type(name) for name in given} <= {str, int, float, bool}:
-        raise ValueError("the names are not a list of names")
-    if len(given) != p:
-        raise ValueError("there are not as many sources as weights z")
-    if len({str(name) for name in given}) < p:
-        raise ValueError("two sources have one name")
-    return np.asarray(given)
-
-
-def _restore_aside(model: Any) -> None:
-    """Sources that were set aside are some of the sources, each named once, and not all."""
-    names, given = [str(name) for name in model.source_names_], model.set_aside or []
-    sound = isinstance(given, list) and all(isinstance(name, str) for name in given)
-    if (
-        not sound
-        or len({*given} & {*names}) < len(given)
-        or len(names) < len(given) + 2 * any(given)
-    ):
-        raise ValueError("the sources set aside are not some of the sources")
-    if len(names) > 1:
-        model.set_aside_ = tuple(name for name in names if name in given)
-
-
-def _restore_features(model: Any, given: Any) -> None:
-    _check_entries(given, ("n", "names"), "features")
-    n, names = given["n"], given["names"]
-    if n is not None:
-        if not 0 < restored(int, n) <= MOST_FEATURES:
-            raise ValueError(f"there are {n!r:.60} features")
-        model.n_features_in_ = n
-    if names is None:
-        return
-    if not isinstance(names, list) or len(names) != n or len({*map(str, names)}) < len(names):
-        raise ValueError("the names of the features are not as many different names")
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError("the name of a feature is not a string")
-    model.feature_names_in_ = np.asarray(names, dtype=object)
-
-
-def _loss(record: Any) -> Any:
-    """Return the name of a loss that has no parameters, as it was given, or the loss."""
-    if not isinstance(record, dict) or not isinstance(record.get("name"), str):
-        raise ValueError("the loss has no name")
-    given = {name: restored(float, value) for name, value in record.items() if name != "name"}
-    if not all(0 < value < np.inf for value in given.values()):
-        raise ValueError("the loss has a parameter that is not positive and finite")
-    loss = loss_from_dict({"name": record["name"], **given})
-    return record["name"] if len(record) == 1 else loss
-
-
-def _restore_learned(model: Any, record: dict[str, Any]) -> None:
-    several = len(model.source_names_) > 1
-    for name, kind in LEARNED.items():
-        told = record[name]
-        if not several and told is not None:
-            raise ValueError(f"a model of one source has the entry {name!r}")
-        if name in NEEDED and several and told is None:
-            raise ValueError(f"the {name} is missing")
-        if several:
-            setattr(model, f"{name}_", None if told is None else restored(kind, told))
-    if CHOICE in record:
-        if not several:
-            raise ValueError(f"a model of one source has the entry {CHOICE!r}")
-        model.density_choice_ = read_choice(record[CHOICE])
-    if several:
-        model.taught_ = restored(int, record[TAUGHT]) if TAUGHT in record else None
-        if model.taught_ is not None and not 0 < model.taught_ < 2**53:
-            raise ValueError(f"there are {model.taught_!r:.60} rows that taught it")
-    elif TAUGHT in record:
-        raise ValueError(f"a model of one source has the entry {TAUGHT!r}")
-    if several:
-        gain = record["consulting_gain"]
-        model.advice_ = None if gain is None else restored(ConsultingGain, gain)
-    elif record["consulting_gain"] is not None:
-        raise ValueError("a model of one source has the entry 'consulting_gain'")
-    if SEEN in record:
-        if not several:
-            raise ValueError(f"a model of one source has the entry {SEEN!r}")
-        model.seen_ = read_seen(record[SEEN])
-
-
-def _check_settings(given: Any) -> None:
-    """Settings are numbers within their ranges, or the words that may stand for them."""
-    _check_entries(given, SETTINGS, "settings", (ASIDE, CONSULT))
-    for name, (least, most) in RANGES.items():
-        if name == "shrinkage" and given[name] == "auto":
-            continue
-        value = restored(int if name == "cv" else float, given[name])
-        if value is None or not least <= value <= most:
-            raise ValueError(f"the setting {name} is {value!r:.60}")
-    if given["confidence"] in (0, 1):
-        raise ValueError("the setting confidence is not between 0 and 1")
-    if given["objective"] not in ("regret", "robust", "gamma"):
-        raise ValueError(f"the setting objective is {given['objective']!r:.60}")
-    for name in ("calibrate", CONSULT):
-        restored(bool, given.get(name, False))
-
-
-def _labels(given: Any) -> Any:
-    """Classes are a list of different strings, or of different whole numbers."""
-    sound = isinstance(given, list) and {type(label) for label in given} in ({str}, {int})
-    if not sound or len(set(given)) < len(given):
-        raise ValueError("the classes are not a list of different labels")
-    if isinstance(given[0], int) and max(map(abs, given)) >= 2**62:
-        raise ValueError("a class is too large a number")
-    return np.asarray(given)
-
-
 MOST_CHOICES, LONGEST_NAME = 20, 60
-HEX = frozenset("0123456789abcdef")
+DIGESTS = re.compile("([0-9a-f]{16} )+")
 
 
-def read_seen(told: Any) -> Seen:
-    """Digests are words of sixteen digits, and the numbers beside them are of so many rows."""
-    found = restored(Seen, told)
-    for one in filter(None, (found.rows, found.said)):
-        sound = 0 < one.n_different <= one.n_rows and 0 <= one.limit < 2**64
-        sound &= all(0 <= twins.n_twins <= twins.n_rows for twins in one.twins)
-        words = (one.salt, *one.digests)
-        if not sound or not all(len(word) == 16 and {*word} <= HEX for word in words):
-            raise ValueError("the digests of rows are not sound")
-    return found
+def _restore_evidence(model: Any, record: dict[str, Any]) -> None:
+    """Read what the record itself says of a model with several sources."""
+    for name in NEEDED:
+        if record[name] is None:
+            raise ValueError(f"the {name} is missing")
+    for name, kind in LEARNED.items():
+        setattr(model, f"{name}_", None if record[name] is None else restored(kind, record[name]))
+    gain = record["consulting_gain"]
+    model.advice_ = None if gain is None else restored(ConsultingGain, gain)
+    model.taught_ = restored(int, record[TAUGHT]) if TAUGHT in record else None
+    if model.taught_ is not None and not 0 < model.taught_ < 2**53:
+        raise ValueError(f"there are {model.taught_!r:.60} rows that taught it")
+    if CHOICE in record:
+        model.density_choice_ = read_choice(record[CHOICE])
+    if SEEN in record:
+        model.seen_ = restored(Seen, record[SEEN])
+        for one in filter(None, (model.seen_.rows, model.seen_.said)):
+            sound = 0 < one.n_different <= one.n_rows and 0 <= one.limit < 2**64
+            sound &= all(0 <= twins.n_twins <= twins.n_rows for twins in one.twins)
+            if not sound or not DIGESTS.fullmatch(" ".join([one.salt, *one.digests, ""])):
+                raise ValueError("the digests of rows are not sound")
 
 
-def read_choice(told: Any) -> DensityChoice:
+def read_choice(stated: Any) -> DensityChoice:
     """What was tried has short names that differ, and losses; the chosen one is among it."""
-    found = restored(DensityChoice, told)
+    found = restored(DensityChoice, stated)
     names, losses = found.names, np.asarray(found.losses)
     sound = 0 < len(names) <= MOST_CHOICES and len({*names}) == len(names)
     if not sound or not all(is_text(name, LONGEST_NAME) for name in names):

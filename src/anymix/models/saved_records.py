@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from anymix._arrays import FloatArray
 from anymix.core import (
     FOLD_MODELS,
     Certificate,
@@ -33,9 +33,6 @@ from anymix.estimators import Comparison, Verdict
 from anymix.exceptions import AuditError, InputError
 from anymix.exchange import facts_of, parse_json
 from anymix.monitor import (
-    Alarm,
-    ExpectedLoss,
-    MixtureEstimate,
     TrafficReport,
     describe_traffic,
     with_sentence,
@@ -43,22 +40,19 @@ from anymix.monitor import (
 from anymix.sources import is_of_labels
 from anymix.storage import read_file, replacing
 
-# Parts of the report that a record of new rows replaces, and the file that keeps each.
-FILES = {
-    "certificate": "certificate.json",
-    "comparison": "comparison.json",
-    "traffic": "traffic.json",
-}
+# The records of new rows, each in a file of its own beside model.json.
 KINDS: dict[str, type[Record]] = {
     "certificate": Certificate,
     "comparison": Comparison,
     "traffic": TrafficReport,
 }
+FILES = {part: f"{part}.json" for part in KINDS}
 RECORD, RECORD_LIMIT = "model.json", 64 * 2**20
-LIMIT = 64 * 2**20
 SHORT = 60
 # How a search for z may end.
 STATUSES = ("converged", "stationary", "stalled", "out of evaluations", "budget")
+# What must hold, and the sentence that refuses it else; a rule may rely on those before it.
+Rules = Iterator[tuple[Any, str]]
 
 
 def add_record(folder: str | Path, part: str, record: Any, model: str | None = None) -> None:
@@ -73,9 +67,9 @@ def add_record(folder: str | Path, part: str, record: Any, model: str | None = N
     if model not in (None, now):
         raise InputError(folder, "was given another model meanwhile; run again")
     day = datetime.now(UTC).date().isoformat()
-    found = {"model": now, "date": day, **plain(record, exact=True)}
+    content = {"model": now, "date": day, **plain(record, exact=True)}
     with replacing(folder / FILES[part]) as temporary:
-        temporary.write_text(json.dumps(found, indent=1, allow_nan=False), "utf-8")
+        temporary.write_text(json.dumps(content, indent=1, allow_nan=False), "utf-8")
 
 
 def check_free(path: Path) -> None:
@@ -88,20 +82,19 @@ def check_free(path: Path) -> None:
 
 def is_record(path: Path) -> bool:
     """Whether a file of such a name is one of these records."""
-    part = next(part for part, name in FILES.items() if name == path.name)
     try:
-        _read(part, path)
+        _read(path)
     except AuditError:
         return False
     return True
 
 
-def _read(part: str, path: Path) -> tuple[Any, str | None, str | None]:
+def _read(path: Path) -> tuple[Any, str | None, str | None]:
     """Return a record, the SHA-256 of the model.json that it is of, and the day; None if unsaid."""
-    found = parse_json(read_file(path, LIMIT), str(path))
-    if not isinstance(found, dict):
+    stated = parse_json(read_file(path, RECORD_LIMIT), str(path))
+    if not isinstance(stated, dict):
         raise AuditError(path, "is not a JSON object")
-    model, day = found.pop("model", None), found.pop("date", None)
+    model, day = stated.pop("model", None), stated.pop("date", None)
     try:
         if model is not None and not isinstance(model, str):
             raise ValueError("it does not name its model")
@@ -110,205 +103,194 @@ def _read(part: str, path: Path) -> tuple[Any, str | None, str | None]:
             # A day ahead: clocks of two places differ.
             if date.fromisoformat(day) > datetime.now(UTC).date() + timedelta(days=1):
                 raise ValueError("its date has not come yet")
-        return KINDS[part].from_dict(found), model, day
+        return KINDS[path.stem].from_dict(stated), model, day
     except (ValueError, TypeError) as error:
         raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error
 
 
 def read_records(folder: Path, model: Any, sha256: str) -> dict[str, tuple[Any, str | None]]:
     """Return the records that are there, if they can be of this model, and their days."""
-    there = {part: folder / name for part, name in FILES.items()}
-    return {
-        part: _checked(part, path, model, sha256)
-        for part, path in there.items()
-        if os.path.lexists(path)
-    }
-
-
-def _checked(part: str, path: Path, model: Any, sha256: str) -> tuple[Any, str | None]:
-    record, stated, day = _read(part, path)
-    if stated not in (None, sha256):
-        raise AuditError(path, "is of another model; remove it, or make it again with --save")
-    try:
-        return CHECKS[part](record, model), day
-    except (ValueError, TypeError) as error:
-        raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error
+    records = {}
+    for part, name in FILES.items():
+        path = folder / name
+        if not os.path.lexists(path):
+            continue
+        record, stated, day = _read(path)
+        if stated not in (None, sha256):
+            raise AuditError(path, "is of another model; remove it, or make it again with --save")
+        try:
+            _check(RULES[part](record, model))
+        except (ValueError, TypeError) as error:
+            raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error
+        if part == "certificate":
+            # What the theorems rest on was seen in rows that are not here.
+            bounds = tuple(replace(bound, checked=False) for bound in record.bounds)
+            record = replace(record, bounds=bounds)
+        if part == "traffic":
+            # Sentences are made anew, never read.
+            lost = record.expected_loss and with_sentence(record.expected_loss)
+            said = describe_traffic(record.estimate, record.alarm, record.source_names)
+            record = replace(record, sentence=said, expected_loss=lost)
+        records[part] = record, day
+    return records
 
 
 def check_evidence(model: Any, comparison: Any) -> None:
-    """Check the records of `fit`: shapes, ranges, and whether they can be of this model."""
+    """Check the evidence of `fit`: shapes, ranges, and whether it can be of this model."""
     if model.certificate_ is not None:
-        _check_own_certificate(model.certificate_, model)
+        _check(_certificate_rules(model.certificate_, model), "the certificate is not sound: ")
     stored = restored(Comparison, comparison)
-    stored = replace(stored, confidence=stored.confidence or model.confidence)
-    model.comparison_ = _named("the comparison", _check_comparison, stored, model)
-    _check_source_tables(model)
-    held_out, members = model.held_out_, model.result_.members
-    n_parts = len(members or model.combination_.parts)
-    every = np.array_equal(np.unique(held_out.fold), np.arange(n_parts))
-    _check(every, "the folds are not those of the combination")
-    _check(held_out.crossed or n_parts == 1, "several folds are always crossed")
-    if not members:
-        _check_solution(model.solution_, model)
-        _check_calibration_report(model)
+    model.comparison_ = replace(stored, confidence=stored.confidence or model.confidence)
+    _check(_comparison_rules(model.comparison_, model), "the comparison is not sound: ")
+    _check(_fit_rules(model))
+    if not model.result_.members:
+        _check(_solution_rules(model.solution_, model))
 
 
-def _check_own_certificate(certificate: Certificate, model: Any) -> None:
-    """Check the certificate of `fit`, which is of fewer kinds than one of new rows."""
-    _named("the certificate", _check_certificate, certificate, model)
-    _check(certificate.covers in ("", FOLD_MODELS), "the certificate is of models that no fit has")
-    _check(
-        not model.held_out_.crossed
-        or certificate.n_candidates in (1, len(model.source_names_) + 1),
-        "the certificate is spread over fewer or more choices than fit has",
-    )
+def _check(rules: Rules, what: str = "") -> None:
+    """Raise the sentence of the first rule that does not hold."""
+    try:
+        for holds, sentence in rules:
+            if not holds:
+                raise ValueError(sentence)
+    except ValueError as error:
+        raise ValueError(f"{what}{error}") from error
 
 
-def _check_source_tables(model: Any) -> None:
-    """Check the cross losses and the consulting gain: one entry for each source."""
-    p, table = len(model.source_names_), model.cross_loss_
-    gain = model.result_.evidence.consulting_gain
-    _check(0 < table.confidence < 1, f"a confidence of {table.confidence:g} is not between 0 and 1")
-    _check(
-        table.names == tuple(map(str, model.source_names_))
-        and table.mean.shape == table.lower.shape == table.upper.shape == (p, p)
-        and np.isfinite(table.mean).all(),
+def _fit_rules(model: Any) -> Rules:
+    """The evidence goes with the model's sources, its folds and its tables."""
+    p, evidence, held_out = len(model.source_names_), model.result_.evidence, model.held_out_
+    certificate, losses, gain = evidence.certificate, evidence.cross_loss, evidence.consulting_gain
+    if certificate is not None:
+        known = certificate.covers in ("", FOLD_MODELS)
+        yield known, "the certificate is of models that no fit has"
+        yield (
+            not held_out.crossed or certificate.n_candidates in (1, p + 1),
+            "the certificate is spread over fewer or more choices than fit has",
+        )
+    sure = 0 < losses.confidence < 1
+    yield sure, f"a confidence of {losses.confidence:g} is not between 0 and 1"
+    yield (
+        losses.names == tuple(map(str, model.source_names_))
+        and losses.mean.shape == losses.lower.shape == losses.upper.shape == (p, p)
+        and np.isfinite(losses.mean).all(),
         "the table of cross losses is not of the sources",
     )
     if gain is not None:
-        shapes = gain.own_losses.shape, gain.gains.shape, gain.errors.shape
-        _check({*shapes} == {(p,)}, "the consulting gain is not of the sources")
-        _check(model.combination_.consults, "there is a gain, and no consulting")
+        shapes = {gain.own_losses.shape, gain.gains.shape, gain.errors.shape}
+        yield shapes == {(p,)}, "the consulting gain is not of the sources"
+        yield model.combination_.consults, "there is a gain, and no consulting"
+    n_parts = len(model.result_.members or model.combination_.parts)
+    every = np.array_equal(np.unique(held_out.fold), np.arange(n_parts))
+    yield every, "the folds are not those of the combination"
+    yield held_out.crossed or n_parts == 1, "several folds are always crossed"
+    if not model.result_.members:
+        report, calibration = evidence.calibration_report, model.combination_.parts[0].calibration
+        both = (report is None) == (calibration is None)
+        yield both, "the calibration and its report do not go together"
+        if report is not None:
+            nats = report.log_loss_before, report.log_loss_after
+            shares = report.error_before, report.error_after
+            sound = all(0 <= loss < np.inf for loss in nats) and all(0 <= e <= 1 for e in shares)
+            sound &= 0 < report.n_points <= (model.taught_ or model.tables_.n_points)
+            yield sound, "the report on the calibration has a number that is out of bounds"
 
 
-def _check_calibration_report(model: Any) -> None:
-    report = model.calibration_report_
-    _check(
-        (report is None) == (model.combination_.parts[0].calibration is None),
-        "the calibration and its report do not go together",
-    )
-    if report is not None:
-        losses = report.log_loss_before, report.log_loss_after
-        errors = report.error_before, report.error_after
-        sound = all(0 <= loss < np.inf for loss in losses) and all(0 <= e <= 1 for e in errors)
-        sound &= 0 < report.n_points <= (model.taught_ or model.tables_.n_points)
-        _check(sound, "the report on the calibration has a number that is out of bounds")
-
-
-def _named(what: str, check: Any, record: Any, model: Any) -> Any:
-    try:
-        return check(record, model)
-    except ValueError as error:
-        raise ValueError(f"{what} is not sound: {error}") from error
-
-
-def _check_solution(found: Solution, model: Any) -> None:
-    p = len(model.source_names_)
+def _solution_rules(found: Solution, model: Any) -> Rules:
+    p, L, own = len(model.source_names_), found.source_losses, found.own_losses
     simplex.check(found.z, p, "the solution's z")
-    L, own = found.source_losses, found.own_losses
-    _check(L.shape == own.shape == (p,), f"the solution is not of {p} sources")
-    _check(np.isfinite([*L, *own, found.gamma]).all(), "the losses of the solution are not finite")
-    again = [L.max(), (L - own).max()]
-    _check(
-        np.allclose([found.robust_loss, found.regret], again, rtol=1e-6),
+    yield L.shape == own.shape == (p,), f"the solution is not of {p} sources"
+    yield np.isfinite([*L, *own, found.gamma]).all(), "the losses of the solution are not finite"
+    yield (
+        np.allclose([found.robust_loss, found.regret], [L.max(), (L - own).max()], rtol=1e-6),
         "the numbers of the solution do not agree with each other",
     )
     # The search's answer is the model's, unless z was adapted since.
     adapted = model.certificate_ is None or not model.held_out_.crossed
-    _check(
+    yield (
         adapted or np.allclose(found.z, model.combination_.z, atol=1e-9),
         "the solution is of another z than the model's",
     )
-    _check(
+    yield (
         found.objective == model.objective,
         "the solution is of another objective than the settings",
     )
-    _check(
+    yield (
         len(found.method) <= SHORT and found.status in STATUSES,
         "the solution tells of an end, or a way, that no search has",
     )
-    numbers = [found.n_evaluations, found.n_hessians, found.shrinkage]
-    _check(
-        np.isfinite(numbers).all() and min(numbers) >= 0,
-        "the solution has a number that is out of bounds",
-    )
+    numbers = np.array([found.n_evaluations, found.n_hessians, found.shrinkage])
+    sound = np.isfinite(numbers).all() and (numbers >= 0).all()
+    yield sound, "the solution has a number that is out of bounds"
     passes = np.array([0.0, *(step.n_evaluations for step in found.trace)])
-    _check(
-        np.isfinite(passes).all() and (np.diff(passes) >= 0).all(),
-        "the trace of the solution goes back in time",
-    )
+    forward = np.isfinite(passes).all() and (np.diff(passes) >= 0).all()
+    yield forward, "the trace of the solution goes back in time"
 
 
-def _check(sound: Any, what: str) -> None:
-    if not sound:
-        raise ValueError(what)
-
-
-def _check_certificate(found: Certificate, model: Any) -> Certificate:
+def _certificate_rules(found: Certificate, model: Any) -> Rules:
     p, used = len(model.source_names_), model.result_.combination
     own, L = found.own_losses, found.source_losses
-    _check(own.shape == L.shape == found.z.shape == (p,), f"it is not of {p} sources")
-    measured = [found.epsilon, found.robust_loss, found.regret]
-    again = [own.max(), L.max(), (L - own).max()]
-    _check(np.isfinite([*own, *L]).all(), "its losses are not finite")
-    _check(np.allclose(measured, again, rtol=1e-9), "its numbers do not agree with each other")
-    _check(
+    yield own.shape == L.shape == found.z.shape == (p,), f"it is not of {p} sources"
+    yield np.isfinite([*own, *L]).all(), "its losses are not finite"
+    measured, again = (
+        [found.epsilon, found.robust_loss, found.regret],
+        [own.max(), L.max(), (L - own).max()],
+    )
+    yield np.allclose(measured, again, rtol=1e-9), "its numbers do not agree with each other"
+    yield (
         np.allclose(found.z, model.z_, atol=1e-9)
         and found.eta == (model.eta if used is None else used.eta),
         "it is of another z or eta than the model's",
     )
-    _check(_judges(found.loss, model), "it is of another loss than the model's, and no measure")
+    yield _judges(found.loss, model), "it is of another loss than the model's, and no measure"
     bounds = found.loss_upper, found.regret_upper
-    sure = found.confidence is not None
-    grounds = found.loss_ground, found.regret_ground
-    claimed = [ground in ("exact", "asymptotic") for ground in grounds]
-    _check(
-        any(bound is not None for bound in bounds) == sure
+    claimed = [
+        ground in ("exact", "asymptotic") for ground in (found.loss_ground, found.regret_ground)
+    ]
+    yield (
+        any(claimed) == (found.confidence is not None)
         and claimed == [bound is not None for bound in bounds],
         "its bounds and its confidence do not go together",
     )
-    _check(found.clip is None or 0 < found.clip < np.inf, "its clip is out of bounds")
-    _check(not sure or 0 < (found.confidence or 0) < 1, "its confidence is not between 0 and 1")
+    yield found.clip is None or 0 < found.clip < np.inf, "its clip is out of bounds"
+    sure = found.confidence is None or 0 < found.confidence < 1
+    yield sure, "its confidence is not between 0 and 1"
     # A bound on clipped losses can be below what was measured of whole ones; but no model can lose
     # less than nothing, or gain more than the own models lose.
     least_of = found.robust_loss, found.regret
     if found.clip is not None:
         least_of = 0.0, -min(found.clip, abs(found.epsilon))
     for bound, least in zip(bounds, least_of, strict=True):
-        _check(bound is None or bound >= least - 1e-9, "its bounds are below what was measured")
-    # What the theorems rest on was seen in rows that are not here.
-    return replace(found, bounds=tuple(replace(bound, checked=False) for bound in found.bounds))
+        yield bound is None or bound >= least - 1e-9, "its bounds are below what was measured"
 
 
-def _check_comparison(found: Comparison, model: Any) -> Comparison:
+def _comparison_rules(found: Comparison, model: Any) -> Rules:
     names = tuple(str(name) for name in model.source_names_)
-    shape = len(found.methods), len(found.mixtures)
+    p, shape = len(names), (len(found.methods), len(found.mixtures))
     tables = found.loss, found.lower, found.upper
-    _check(found.sources == names, "it is of other sources than the model")
-    _check(all(table.shape == shape for table in tables), "its tables have wrong shapes")
-    _check(len(found.privileged) == len(found.worst_mixture) == shape[0], "it lacks methods")
-    _check(found.worst.shape == shape[:1], "it lacks methods")
-    _check(found.mixture_weights.shape == (shape[1], len(names)), "it lacks mixtures")
-    _check(np.isfinite(found.loss).all(), "its losses are not finite")
-    _check(found.mixtures == (*names, "all"), "it is of other mixtures")
-    _check(len(set(found.methods)) == shape[0], "it names a method twice")
-    _check(_judges(found.measure, model), "it is of another loss than the model's, and no measure")
-    worst = found.loss[:, : len(names)].max(axis=1)
+    yield found.sources == names, "it is of other sources than the model"
+    yield all(table.shape == shape for table in tables), "its tables have wrong shapes"
+    lengths = {len(found.privileged), len(found.worst_mixture), *found.worst.shape}
+    yield lengths == {shape[0]} and found.worst.ndim == 1, "it lacks methods"
+    yield found.mixture_weights.shape == (shape[1], p), "it lacks mixtures"
+    yield np.isfinite(found.loss).all(), "its losses are not finite"
+    yield found.mixtures == (*names, "all"), "it is of other mixtures"
+    yield len(set(found.methods)) == shape[0], "it names a method twice"
+    yield _judges(found.measure, model), "it is of another loss than the model's, and no measure"
+    worst = found.loss[:, :p].max(axis=1)
     if found.higher_is_better:
         worst = found.loss.min(axis=1)
-        _check(((found.loss >= 0) & (found.loss <= 1)).all(), "its areas are not between 0 and 1")
-    _check(np.allclose(found.worst, worst, rtol=1e-9), "its worst losses are not among its losses")
-    _check(0 < (found.confidence or 0.5) < 1, "its confidence is not between 0 and 1")
-    _check(
-        (found.lower <= found.loss).all() and (found.loss <= found.upper).all(),
-        "its intervals do not hold its losses",
-    )
+        shares = ((found.loss >= 0) & (found.loss <= 1)).all()
+        yield shares, "its areas are not between 0 and 1"
+    yield np.allclose(found.worst, worst, rtol=1e-9), "its worst losses are not among its losses"
+    yield 0 < (found.confidence or 0.5) < 1, "its confidence is not between 0 and 1"
+    inside = (found.lower <= found.loss).all() and (found.loss <= found.upper).all()
+    yield inside, "its intervals do not hold its losses"
     for weights in found.mixture_weights:
-        simplex.check(weights, len(names), "a mixture")
+        simplex.check(weights, p, "a mixture")
     for verdict in found.verdicts:
-        _check(_judges(verdict.measure, model), "a verdict is of another measure than the model's")
-        _check_verdict(verdict, found)
-    return found
+        yield _judges(verdict.measure, model), "a verdict is of another measure than the model's"
+        yield from _verdict_rules(verdict, found)
 
 
 def _judges(measure: str, model: Any) -> bool:
@@ -322,84 +304,68 @@ def _judges(measure: str, model: Any) -> bool:
         return False
 
 
-def _check_verdict(told: Verdict, found: Comparison) -> None:
+def _verdict_rules(verdict: Verdict, found: Comparison) -> Rules:
     p = len(found.sources)
-    _check(0 < told.confidence < 1, "a verdict has a confidence that is not between 0 and 1")
-    counted = told.rows.shape == (p,) and (told.rows > 0).all()
-    _check(counted, "a verdict does not count rows of each source")
-    _check_ends(told.loss, told.lower, told.upper, p)
-    if unit_of(told.measure) == unit_of(found.measure) and "anymix" in found.methods:
+    sure = 0 < verdict.confidence < 1
+    yield sure, "a verdict has a confidence that is not between 0 and 1"
+    counted = verdict.rows.shape == (p,) and (verdict.rows > 0).all()
+    yield counted, "a verdict does not count rows of each source"
+    intervals = [(verdict.loss, verdict.lower, verdict.upper)]
+    intervals += [(rival.difference, rival.lower, rival.upper) for rival in verdict.rivals]
+    for mean, lower, upper in intervals:
+        sound = mean.shape == lower.shape == upper.shape == (p + 1,) and np.isfinite(mean).all()
+        yield sound, "a verdict is not of the sources and all of them"
+        # Rounding may put an end of an interval without width on the other side.
+        slack = 1e-9 * (1.0 + np.abs(mean))
+        inside = (lower <= mean + slack).all() and (mean <= upper + slack).all()
+        yield inside, "a verdict has intervals that do not hold its numbers"
+    if unit_of(verdict.measure) == unit_of(found.measure) and "anymix" in found.methods:
         ours = found.loss[found.methods.index("anymix")]
-        _check(np.allclose(told.loss, ours, rtol=1e-6), "a verdict is not that of its table")
-    names = [rival.name for rival in told.rivals]
-    known = set(names) <= {"average", "own", "constant", "chance"} and len(set(names)) == len(names)
-    _check(known, "a verdict names ways that are not known")
-    for rival in told.rivals:
-        _check_ends(rival.difference, rival.lower, rival.upper, p)
-        gap = told.loss - rival.loss
-        same = gap.shape == rival.difference.shape and np.allclose(gap, rival.difference, atol=1e-9)
-        _check(same, "a verdict has differences that are not those of its losses")
-
-
-def _check_ends(mean: FloatArray, lower: FloatArray, upper: FloatArray, p: int) -> None:
-    sound = mean.shape == lower.shape == upper.shape == (p + 1,) and np.isfinite(mean).all()
-    _check(sound, "a verdict is not of the sources and all of them")
-    # Rounding may put an end of an interval without width on the other side.
-    slack = 1e-9 * (1.0 + np.abs(mean))
-    inside = (lower <= mean + slack).all() and (mean <= upper + slack).all()
-    _check(inside, "a verdict has intervals that do not hold its numbers")
-
-
-def _check_traffic(found: TrafficReport, model: Any) -> TrafficReport:
-    names = tuple(str(name) for name in model.source_names_)
-    estimate, alarm = found.estimate, found.alarm
-    _check(found.source_names == names, "it is of other sources than the model")
-    simplex.check(estimate.mixture, len(names), "the mixture")
-    joint = estimate.joint_lower, estimate.joint_upper
-    _check((joint[0] is None) == (joint[1] is None), "its joint intervals have one end")
-    for bound in (estimate.lower, estimate.upper, *joint):
-        inside = bound is None or (
-            bound.shape == (len(names),) and ((bound >= 0) & (bound <= 1)).all()
+        same = np.allclose(verdict.loss, ours, rtol=1e-6)
+        yield same, "a verdict is not that of its table"
+    names = {rival.name for rival in verdict.rivals}
+    known = names <= {"average", "own", "constant", "chance"} and len(names) == len(verdict.rivals)
+    yield known, "a verdict names ways that are not known"
+    for rival in verdict.rivals:
+        same = rival.loss.shape == (p + 1,) and np.allclose(
+            verdict.loss - rival.loss, rival.difference, atol=1e-9
         )
-        _check(inside, "its intervals are not shares of the sources")
+        yield same, "a verdict has differences that are not those of its losses"
+
+
+def _traffic_rules(found: TrafficReport, model: Any) -> Rules:
+    p, estimate, alarm = len(model.source_names_), found.estimate, found.alarm
+    named = found.source_names == tuple(str(name) for name in model.source_names_)
+    yield named, "it is of other sources than the model"
+    simplex.check(estimate.mixture, p, "the mixture")
+    joint = estimate.joint_lower, estimate.joint_upper
+    yield (joint[0] is None) == (joint[1] is None), "its joint intervals have one end"
+    for bound in (estimate.lower, estimate.upper, *joint):
+        inside = bound is None or (bound.shape == (p,) and ((bound >= 0) & (bound <= 1)).all())
+        yield inside, "its intervals are not shares of the sources"
     shares = alarm.p_value, alarm.level, estimate.confidence
-    _check(all(0 <= share <= 1 for share in shares), "it has a share that is not between 0 and 1")
-    _check(alarm.rings == (alarm.p_value <= alarm.level), "its alarm is not that of its p-value")
+    yield all(0 <= share <= 1 for share in shares), "it has a share that is not between 0 and 1"
+    yield alarm.rings == (alarm.p_value <= alarm.level), "its alarm is not that of its p-value"
     lost = found.expected_loss
-    if lost is not None:
-        _check_expected_loss(lost, estimate, alarm, loss_name(get_loss(model.loss)))
-        lost = with_sentence(lost)
-    # Sentences are made anew, never read.
-    return TrafficReport(estimate, alarm, names, describe_traffic(estimate, alarm, names), lost)
-
-
-def _check_expected_loss(
-    found: ExpectedLoss, estimate: MixtureEstimate, alarm: Alarm, loss: str
-) -> None:
-    L, numbers = found.source_losses, [found.value, found.lowest, found.highest]
-    _check(L.shape == estimate.mixture.shape, "its expected loss is of other sources")
-    _check(np.isfinite([*L, *numbers, found.lower, found.upper]).all(), "its losses are not finite")
+    if lost is None:
+        return
+    L, numbers = lost.source_losses, [lost.value, lost.lowest, lost.highest]
+    yield L.shape == (p,), "its expected loss is of other sources"
+    yield np.isfinite([*L, *numbers, lost.lower, lost.upper]).all(), "its losses are not finite"
     again = [estimate.mixture @ L, L.min(), L.max()]
-    _check(np.allclose(numbers, again, rtol=1e-9), "its expected loss is not that of its mixture")
-    _check(
-        found.lower <= found.value <= found.upper, "its interval does not hold its expected loss"
-    )
-    _check(found.loss in ("", loss), "its expected loss is of another loss than the model's")
-    said = found.confidence, found.n, found.trusted
-    _check(
-        said == (estimate.confidence, estimate.n, not alarm.rings),
-        "its expected loss is not of its traffic",
-    )
+    same = np.allclose(numbers, again, rtol=1e-9)
+    yield same, "its expected loss is not that of its mixture"
+    inside = lost.lower <= lost.value <= lost.upper
+    yield inside, "its interval does not hold its expected loss"
+    loss = loss_name(get_loss(model.loss))
+    yield lost.loss in ("", loss), "its expected loss is of another loss than the model's"
+    stated = lost.confidence, lost.n, lost.trusted
+    same = stated == (estimate.confidence, estimate.n, not alarm.rings)
+    yield same, "its expected loss is not of its traffic"
 
 
-CHECKS: dict[str, Any] = {
-    "certificate": _check_certificate,
-    "comparison": _check_comparison,
-    "traffic": _check_traffic,
+RULES: dict[str, Callable[[Any, Any], Rules]] = {
+    "certificate": _certificate_rules,
+    "comparison": _comparison_rules,
+    "traffic": _traffic_rules,
 }
-
-
-def drop_records(folder: Path) -> None:
-    """Remove the records of a model that is about to be replaced."""
-    for name in FILES.values():
-        (folder / name).unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anymix.core import Certificate, plain
+from anymix.core import plain
 from anymix.exceptions import InputError
 from anymix.exchange import (
     FLOAT32_TOLERANCE,
@@ -80,27 +80,23 @@ def export_model(folder: str | Path, *, float32: bool = False, rows: Any = None)
     (b'anymix', True)
     """
     saved = read_model(folder)
-    used = (saved.received, saved.model.combination_, saved.model.router_)
-    notes = _notes(saved)
-    content = export_onnx(*used, float32=float32, notes=notes)
+    received, used = saved.received, (saved.received, saved.model.combination_, saved.model.router_)
+    content = export_onnx(*used, float32=float32, notes=_notes(saved))
     if not float32:
-        return Exported(content, saved.received)
-    found = float32_difference(export_onnx(*used), content, _compared(saved, rows))
-    if not found.holds:
+        return Exported(content, received)
+    columns = received[0].manifest.columns
+    if rows is None:
+        compared = draws_of(received)
+    else:
+        compared = np.asarray(rows if columns is None else columns.encode(rows), dtype=float)
+    difference = float32_difference(export_onnx(*used), content, compared)
+    if not difference.holds:
         raise InputError(
             folder,
-            f"differs by {found.largest:.1g} from its float64 form where "
+            f"differs by {difference.largest:.1g} from its float64 form where "
             f"{FLOAT32_TOLERANCE:g} is taken; export it without --float32",
         )
-    return Exported(content, saved.received, found)
-
-
-def _compared(saved: SavedModel, rows: Any) -> Any:
-    """Return the rows to compare at, as numbers (n, d)."""
-    if rows is None:
-        return draws_of(saved.received)
-    columns = saved.received[0].manifest.columns
-    return np.asarray(rows if columns is None else columns.encode(rows), dtype=float)
+    return Exported(content, received, difference)
 
 
 def card_facts(received: Sequence[ReceivedSource]) -> dict[str, Any]:
@@ -118,33 +114,24 @@ def card_facts(received: Sequence[ReceivedSource]) -> dict[str, Any]:
 def _notes(saved: SavedModel) -> dict[str, str]:
     """Say what was learned, and what is certified: on new rows, if that is kept in the folder."""
     model, used = saved.model, saved.model.combination_
-    certificate, day = _certificate(saved)
+    certificate, day = None, None
+    if len(saved.received) > 1:
+        kept = read_records(saved.path, model, saved.sha256).get("certificate")
+        certificate, day = kept or (model.certificate_, None)
     return noted(
         loss=model.loss if isinstance(model.loss, str) else type(model.loss).__name__,
         objective=model.objective,
         rule=used.rule,
         z=plain(used.z),
         eta=used.eta,
-        certificate=None if certificate is None else certificate.sentence,
+        certificate=certificate and certificate.sentence,
         certificate__date=day,
-        certificate__grounds=None if certificate is None else _grounds(certificate),
+        certificate__grounds=certificate
+        and {
+            "regret": certificate.regret_ground,
+            "loss": certificate.loss_ground,
+            "confidence": certificate.confidence,
+            "clip": certificate.clip,
+            "n_rows": certificate.n_rows,
+        },
     )
-
-
-def _certificate(saved: SavedModel) -> tuple[Certificate | None, str | None]:
-    """Return the certificate, and the day on which it was recorded if that is stated."""
-    if len(saved.received) < 2:
-        return None, None
-    kept = read_records(saved.path, saved.model, saved.sha256).get("certificate")
-    return (saved.model.certificate_, None) if kept is None else kept
-
-
-def _grounds(found: Certificate) -> dict[str, Any]:
-    """Say what each half stands on, with which confidence, and on how many rows."""
-    return {
-        "regret": found.regret_ground,
-        "loss": found.loss_ground,
-        "confidence": found.confidence,
-        "clip": found.clip,
-        "n_rows": found.n_rows,
-    }

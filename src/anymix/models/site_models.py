@@ -42,29 +42,21 @@ from anymix.sources import (
 )
 
 
-def fit_sites(
-    received: Sequence[ReceivedSource],
-    sites: Sequence[SiteTable],
-    teaching: TrainingRows | None = None,
-    **settings: Any,
-) -> Any:
-    """Learn one model of sources that were received; `settings` are those of the estimators.
-
-    Where further rows teach, what the sites say judges.
-    """
-    kind = TASKS[received[0].manifest.task]
-    model = kind.from_sources([one.source for one in received], loss=sites[0].loss, **settings)
-    return model.fit_tables(join_sites(sites, received), teaching)
-
-
 def fit_folder(
     place: ReservedFolder,
     received: Sequence[ReceivedSource],
     sites: Sequence[SiteTable],
+    teaching: TrainingRows | None = None,
     **settings: Any,
 ) -> tuple[Any, dict[str, Any]]:
-    """Learn a model as `fit_sites` does, and write it; return it with its record."""
-    model = fit_sites(received, sites, **settings)
+    """Learn one model of sources that were received, write it, and return it with its record.
+
+    `settings` are those of the estimators.  Where `teaching` rows are given z is learned from
+    these, and the rows of the sites evaluate it.
+    """
+    kind = TASKS[received[0].manifest.task]
+    model = kind.from_sources([one.source for one in received], loss=sites[0].loss, **settings)
+    model.fit_tables(join_sites(sites, received), teaching)
     return model, write_model(place, model, received)
 
 
@@ -78,19 +70,16 @@ def compare_sites(
 
     `measure` is compared in place of the loss: "accuracy", "auc", "mae", ...
     """
-    check_several(saved.path, saved.model)
     # Rows are ranked by what is said of all classes, so that each must tell its label.
     ranked = measure is not None and check_measure(measure) == "auc"
-    tables, model = _joined(sites, saved, ranked), saved.model
+    tables, seen = _joined(sites, saved, ranked)
+    model, by = saved.model, dict[str, Any](confidence=confidence, measure=measure)
     names = [str(name) for name in model.source_names_]
-    tables.check_loss(model.loss, model.combination_.rule)
-    seen = _seen(tables, sites, model)
     methods = usual_methods(tables, model.combination_, names)
-    by: dict[str, Any] = {"confidence": confidence, "measure": measure}
-    found = compare_tables(tables, methods, names, model.loss, **by)
-    said = combined_predictions(tables, model.combination_)
-    told = verdicts(tables, said, model.loss, fresh=not seen, **by)
-    return replace(found, verdicts=told), seen
+    compared: Comparison = compare_tables(tables, methods, names, model.loss, **by)
+    predictions = combined_predictions(tables, model.combination_)
+    judged = verdicts(tables, predictions, model.loss, fresh=not seen, **by)
+    return replace(compared, verdicts=judged), seen
 
 
 def certify_sites(
@@ -105,10 +94,7 @@ def certify_sites(
     Rows that the model was learned from earn no confidence.  `measure` is certified in place of the
     loss: "accuracy", "mae", ...
     """
-    check_several(saved.path, saved.model)
-    tables, model = _joined(sites, saved), saved.model
-    seen, told = _seen(tables, sites, model), hasattr(model, "tables_")
-    tables.check_loss(model.loss, model.combination_.rule)
+    (tables, seen), model = _joined(sites, saved), saved.model
     found = certify_tables(
         tables,
         model.combination_,
@@ -116,47 +102,41 @@ def certify_sites(
         confidence=confidence,
         measure=measure,
         # Rows that stayed at their sites have left no own losses to clip by.
-        clip=usual_clip(model.tables_, model.loss, measure) if told else None,
+        clip=usual_clip(model.tables_, model.loss, measure) if hasattr(model, "tables_") else None,
         assumptions=Assumptions(loss_bound=loss_bound),
     )
     return model.named(without_confidence(found, seen)), seen
 
 
-def _seen(tables: Tables, sites: Sequence[SiteTable], model: Any) -> list[str]:
-    """Name the sources whose rows fit has seen: by what is said of them, or by themselves."""
-    found = set(model.seen_among(tables))
-    if hasattr(model, "tables_"):
-        found |= set(seen_sources(tables, model))
-    known = getattr(model, "seen_", None)
-    rows = None if known is None else known.rows
+def _joined(
+    sites: Sequence[SiteTable], saved: SavedModel, whole: bool = False
+) -> tuple[Tables, list[str]]:
+    """Return new rows as tables, and the sources whose rows fit has seen.
+
+    Rows that are at hand are judged as whole as those that the model was learned from.
+    """
+    model, old = saved.model, getattr(saved.model, "tables_", None)
+    check_several(saved.path, model)
+    whole = whole or (old is not None and not old.at_label)
+    tables = join_sites(sites, saved.received, whole=whole)
+    warn_of_training_rows(tables, [one.source for one in saved.received], stacklevel=3)
+    tables.check_loss(model.loss, model.combination_.rule)
     names = [str(name) for name in model.source_names_]
+    # Rows are known by what is said of them, or by themselves.
+    seen = set(model.seen_among(tables))
+    if old is not None:
+        seen |= {n for k, n in enumerate(names) if _are_seen(*_fingerprints(tables, old, k))}
+    rows = getattr(getattr(model, "seen_", None), "rows", None)
     for site in sites:
         if rows is None or site.content is None:
             continue
         if rows.have_seen(site.content, names.index(site.site)):
-            found.add(site.site)
-    return [name for name in names if name in found]
-
-
-def _joined(sites: Sequence[SiteTable], saved: SavedModel, whole: bool = False) -> Tables:
-    """Rows that are at hand are judged as whole as those that the model was learned from."""
-    several = hasattr(saved.model, "tables_")
-    whole = whole or (several and not saved.model.tables_.at_label)
-    tables = join_sites(sites, saved.received, whole=whole)
-    warn_of_training_rows(tables, [one.source for one in saved.received], stacklevel=3)
-    return tables
+            seen.add(site.site)
+    return tables, [name for name in names if name in seen]
 
 
 # Digits after the point: more than chance can match, fewer than two machines differ in.
 DIGITS = 6
-
-
-def seen_sources(tables: Tables, model: Any) -> list[str]:
-    """Return the sources whose rows in the tables are rows that z was learned from."""
-    names = [str(name) for name in model.source_names_]
-    return [
-        name for k, name in enumerate(names) if _are_seen(*_fingerprints(tables, model.tables_, k))
-    ]
 
 
 def note_on(seen: list[str]) -> str:

@@ -9,6 +9,7 @@ classifier of sources, and where scores are log D_k/U of a reference U.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix.exceptions import AuditError, InputError
-from anymix.exchange import FileFacts, check_facts, load_arrays
 from anymix.sources import HeldOut, Novelty, Tables
-from anymix.storage import read_file
 
 # Reading keeps some copies of a file, and some fifteen numbers for each of the p·m answers: with
 # these two it stays below 1 GB.
@@ -30,13 +29,14 @@ NEEDED = {"log_masses", "predictions", "sample_domain"}
 # Folders of format 1 lack targets, those of formats 1 to 3 what the model predicts at these rows.
 HELD_OUT = {"fold", "held_out"}
 OPTIONAL = {"targets", "sample_weight", *HELD_OUT}
-# A file has at most so many numbers beside each that `_is_large` counts.
+# A file has at most so many numbers beside each that `rows_that_fit` counts.
 FILE_LIMIT = 5 * LIMIT // 2
 
 
 def tables_to_arrays(tables: Tables, held_out: HeldOut | None = None) -> dict[str, NDArray[Any]]:
     """Write tables; targets are numbers, or positions in the classes, and no feature is there."""
-    if _is_large(tables.predictions):
+    p, n, *told = tables.predictions.shape
+    if n > rows_that_fit(p, math.prod(told)):
         raise InputError("the model", LARGE)
     targets = np.asarray(tables.targets)
     kind = np.float64 if tables.classes is None else np.int64
@@ -63,32 +63,26 @@ def rows_that_fit(n_sources: int, n_told: int) -> int:
     return min(MOST_ANSWERS // n_sources, LIMIT // (8 * n_sources * (n_told + 1)))
 
 
-def _is_large(predictions: NDArray[Any]) -> bool:
-    """Whether tables take too much memory, for writing as for reading."""
-    answers = math.prod(predictions.shape[:2])
-    return answers > MOST_ANSWERS or 8 * (predictions.size + answers) > LIMIT
-
-
 def read_tables(
-    path: Path, stated: FileFacts, crossed: bool | None = None, **known: Any
+    path: Path, arrays: dict[str, NDArray[Any]], crossed: bool | None = None, **known: Any
 ) -> tuple[Tables, HeldOut | None]:
-    """Read the tables that a record states, and what the model predicts at their rows.
+    """Return the tables in a file, and what the model predicts at their rows.
 
     `known` are classes and flags; crossed is None for folders without predictions of the model.
     """
-    content = read_file(path, FILE_LIMIT)
-    check_facts(path, content, stated)
-    arrays = load_arrays(content, str(path))
     if not NEEDED <= set(arrays) <= NEEDED | OPTIONAL:
         raise AuditError(path, f"must hold the arrays {sorted(NEEDED)}")
     if len(HELD_OUT & set(arrays)) != (0 if crossed is None else 2):
         raise AuditError(path, f"does not go with the record, which says crossed={crossed}")
-    _check_shapes(path, arrays)
     if "targets" not in arrays:
-        _complete(arrays, known.get("classes") is not None)
-    if known.get("classes") is not None:
-        _check_labels(path, arrays, len(known["classes"]))
-    _check_flags(path, arrays, **known)
+        # Tables of the first format hold what was said at the label, or its error.
+        kind = np.float64 if known["classes"] is None else np.int64
+        arrays["targets"] = np.zeros(arrays["sample_domain"].size, dtype=kind)
+        if known["classes"] is not None:
+            arrays["predictions"] = arrays["predictions"][..., None]
+    for holds, sentence in _rules(arrays, **known):
+        if not holds:
+            raise AuditError(path, sentence)
     tables = Tables(
         arrays["log_masses"],
         arrays["predictions"],
@@ -102,82 +96,52 @@ def read_tables(
     return tables, HeldOut(arrays["held_out"], arrays["fold"].astype(np.intp), crossed)
 
 
-def _check_flags(
-    path: Path,
+def _rules(
     arrays: dict[str, NDArray[Any]],
     classes: NDArray[Any] | None,
     has_densities: bool,
     at_label: bool,
-) -> None:
-    """Whether these are densities, and what was said at the label alone, shows in the numbers."""
-    totals = np.logaddexp.reduce(arrays["log_masses"], axis=0)
-    if has_densities == bool((np.abs(totals) <= SUM_TOLERANCE).all()):
-        raise AuditError(
-            path, f"does not go with the record, which says has_densities={has_densities}"
-        )
-    columns = arrays["predictions"].shape[2:]
-    if classes is None:
-        # Errors stand beside targets of zero; numbers whose targets are all zero are errors, too.
-        possible = not at_label or not arrays["targets"].any()
-    else:
-        # What sites tell has the label first, alone or before all other classes.
-        possible = columns == (len(classes),) or (at_label and columns == (1,))
-        possible &= not (at_label and bool(arrays["targets"].any()))
-    if not possible:
-        raise AuditError(path, f"does not go with the record, which says at_label={at_label}")
-
-
-def _check_shapes(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    log_masses, h = arrays["log_masses"], arrays["predictions"]
+) -> Iterator[tuple[Any, str]]:
+    """Yield what must hold of tables, in order, and the sentence that refuses them else."""
+    log_masses, h, y = arrays["log_masses"], arrays["predictions"], arrays["targets"]
+    domain = arrays["sample_domain"]
     whole = {"sample_domain", "fold", *({"targets"} if h.ndim == 3 else ())}
     for name, array in arrays.items():
         # Smaller numbers would grow when they are computed with.
-        if array.dtype != (np.int64 if name in whole else np.float64):
-            raise AuditError(path, f"has {name} of the type {array.dtype}, which they never have")
-    if not log_masses.size or not h.size:
-        raise AuditError(path, "has tables of no rows")
-    if _is_large(h):
-        raise AuditError(path, LARGE)
-    if log_masses.ndim != 2 or h.ndim > 3 or h.shape[:2] != log_masses.shape:
-        raise AuditError(path, "has tables of different shapes")
-    for name in ("targets", "sample_domain", "sample_weight", "fold", "held_out"):
-        due = h.shape[1:] if name == "held_out" else log_masses.shape[1:]
-        if name in arrays and arrays[name].shape != due:
-            raise AuditError(path, f"has {name} of the wrong length")
-    numbers = [array for name, array in arrays.items() if name != "log_masses"]
+        due = array.dtype == (np.int64 if name in whole else np.float64)
+        yield due, f"has {name} of the type {array.dtype}, which they never have"
+    yield log_masses.size and h.size, "has tables of no rows"
+    same = log_masses.ndim == 2 and h.ndim <= 3 and h.shape[:2] == log_masses.shape
+    yield same, "has tables of different shapes"
+    yield log_masses.shape[1] <= rows_that_fit(len(h), math.prod(h.shape[2:])), LARGE
+    for name in sorted(set(arrays) - {"log_masses", "predictions"}):
+        shape = h.shape[1:] if name == "held_out" else log_masses.shape[1:]
+        yield arrays[name].shape == shape, f"has {name} of the wrong length"
     # A density may be zero, and its logarithm then -inf; nothing else is not finite.
-    impossible = np.isnan(log_masses).any() or (log_masses == np.inf).any()
-    if impossible or not all(np.isfinite(array).all() for array in numbers):
-        raise AuditError(path, "has numbers that are not finite")
-    domain, weight = arrays["sample_domain"], arrays.get("sample_weight")
+    numbers = [array for name, array in arrays.items() if name != "log_masses"]
+    finite = all(np.isfinite(array).all() for array in numbers) and (log_masses < np.inf).all()
+    yield finite, "has numbers that are not finite"
     every = np.array_equal(np.unique(domain), np.arange(len(log_masses)))
-    if not every:
-        raise AuditError(path, "does not have rows of every source, and of no other")
-    if weight is not None and weight.min() < 0:
-        raise AuditError(path, "has a negative weight")
-
-
-def _check_labels(path: Path, arrays: dict[str, NDArray[Any]], n_classes: int) -> None:
-    """Probabilities are some of all classes, or of the one that occurred; labels are among them."""
-    h, y = arrays["predictions"], arrays["targets"]
-    columns = h.shape[2] if h.ndim == 3 else 0
-    if columns not in (1, n_classes):
-        raise AuditError(path, "has predictions or targets that are not of the model's classes")
-    given = [h, arrays["held_out"]] if "held_out" in arrays else [h]
-    possible = all(some.min() >= 0 and some.max() <= 1 + 1e-9 for some in given)
-    if y.min() < 0 or y.max() >= columns or not possible:
-        raise AuditError(
-            path, "has labels that are not there, or numbers that are not probabilities"
-        )
-
-
-def _complete(arrays: dict[str, NDArray[Any]], classification: bool) -> None:
-    """Read tables of the first format, which hold what was said at the label, or its error."""
-    arrays["targets"] = np.zeros(
-        arrays["sample_domain"].size, dtype=int if classification else float
-    )
-    if classification:
-        arrays["predictions"] = arrays["predictions"][:, :, None]
+    yield every, "does not have rows of every source, and of no other"
+    yield arrays.get("sample_weight", np.zeros(1)).min() >= 0, "has a negative weight"
+    # Errors stand beside targets of zero; numbers whose targets are all zero are errors, too.
+    possible = not (at_label and y.any())
+    if classes is not None:
+        # Probabilities are of all classes, or of the one that occurred.
+        n_columns = h.shape[2] if h.ndim == 3 else 0
+        known = n_columns in (1, len(classes))
+        yield known, "has predictions or targets that are not of the model's classes"
+        shares = [h, arrays.get("held_out", h)]
+        sound = y.min() >= 0 and y.max() < n_columns
+        sound &= all(some.min() >= 0 and some.max() <= 1 + 1e-9 for some in shares)
+        yield sound, "has labels that are not there, or numbers that are not probabilities"
+        # What sites tell has the label first, alone or before all other classes.
+        possible &= n_columns == len(classes) or at_label
+    totals = np.logaddexp.reduce(log_masses, axis=0)
+    shown = not (np.abs(totals) <= SUM_TOLERANCE).all()
+    stated = f"does not go with the record, which says has_densities={has_densities}"
+    yield shown == has_densities, stated
+    yield possible, f"does not go with the record, which says at_label={at_label}"
 
 
 NOVELTY_LIMIT = 50 * 10**6
@@ -196,11 +160,8 @@ def novelty_to_arrays(model: Any) -> dict[str, NDArray[Any]] | None:
     return {"own": np.concatenate(novelty.own).astype(np.float64), "sizes": sizes}
 
 
-def read_novelty(path: Path, stated: FileFacts, tables: Tables) -> Novelty:
-    """Read what a stranger wrote; sources have no more rows at home than the tables have."""
-    content = read_file(path, NOVELTY_LIMIT)
-    check_facts(path, content, stated)
-    arrays = load_arrays(content, str(path))
+def read_novelty(path: Path, arrays: dict[str, NDArray[Any]], tables: Tables) -> Novelty:
+    """Return what is usual at each source, which has no more rows than the tables have of it."""
     if {name: array.dtype for name, array in arrays.items()} != NOVELTY_TYPES:
         raise AuditError(
             path, f"must hold the arrays {sorted(NOVELTY_TYPES)}, of float64 and int64"

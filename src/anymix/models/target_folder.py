@@ -130,50 +130,46 @@ def _contents(
     sources: list[Path] = []
     strange: list[str] = []
     for path in sorted(folder.iterdir()):
-        if path.name == "sources" and _is_folder(path):
+        mode = path.lstat().st_mode
+        if path.name == "sources" and stat.S_ISDIR(mode):
             for inner in sorted(path.iterdir()):
                 if _is_source(inner, listed):
                     sources.append(inner)
                 else:
                     strange.append(f"sources/{inner.name}")
-        elif _is_removable(path, listed):
+        elif stat.S_ISREG(mode) and _is_removable(path, listed):
             parts.append(path)
-        elif not _is_fixed(path, record is not None):
+        elif not stat.S_ISREG(mode) or not (
+            (path.name == LOCK and path.stat().st_size == 0)
+            or (path.name == RECORD and record is not None)
+            or (path.name in FILES.values() and is_record(path))
+        ):
             strange.append(path.name)
     return parts, sources, next(iter(strange), None)
 
 
 def _listed(record: dict[str, Any] | None) -> set[str]:
-    """Names of the parts that a record lists; a name that no part has is none."""
+    """Names of the parts that a record lists, which may be wrong in any way."""
     if record is None:
         return set()
-    stated = []
-    for model in [record, *_objects(record.get(MEMBERS))]:
-        stated += [(source.get("folder"), SOURCE) for source in _objects(model.get("sources"))]
-        stated += [(part.get("file"), PART) for part in _objects([model.get(n) for n in PARTS])]
-    return {name for name, known in stated if isinstance(name, str) and known.fullmatch(name)}
-
-
-def _objects(entries: Any) -> list[dict[str, Any]]:
-    """Return the JSON objects of a list; of anything else, none."""
-    return [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
-
-
-def _is_fixed(path: Path, has_record: bool) -> bool:
-    """Whether this is a file that each model has under the same name."""
-    if not _is_file(path):
-        return False
-    if path.name == LOCK:
-        return path.stat().st_size == 0
-    if path.name == RECORD:
-        return has_record
-    return path.name in FILES.values() and is_record(path)
+    members, names = record.get(MEMBERS), set()
+    for model in [record, *(members if isinstance(members, list) else [])]:
+        if not isinstance(model, dict):
+            continue
+        sources = model.get("sources")
+        entries = [
+            (one, "folder", SOURCE) for one in (sources if isinstance(sources, list) else [])
+        ]
+        entries += [(model.get(stem), "file", PART) for stem in PARTS]
+        for entry, key, known in entries:
+            name = entry.get(key) if isinstance(entry, dict) else None
+            if isinstance(name, str) and known.fullmatch(name):
+                names.add(name)
+    return names
 
 
 def _is_removable(path: Path, listed: set[str]) -> bool:
     """Whether this is a part, listed or with the SHA-256 that it is named by, or a temporary."""
-    if not _is_file(path):
-        return False
     temporary, part = TEMPORARY.fullmatch(path.name), PART.fullmatch(path.name)
     if temporary:
         return bool(WRITTEN.fullmatch(temporary[1]))
@@ -181,26 +177,19 @@ def _is_removable(path: Path, listed: set[str]) -> bool:
 
 
 def _is_source(path: Path, listed: set[str]) -> bool:
-    if not _is_folder(path) or not all(p.name in LIMITS and _is_file(p) for p in path.iterdir()):
+    if not stat.S_ISDIR(path.lstat().st_mode):
         return False
-    named = SOURCE.fullmatch(path.name)
+    if not all(p.name in LIMITS and stat.S_ISREG(p.lstat().st_mode) for p in path.iterdir()):
+        return False
+    named, manifest = SOURCE.fullmatch(path.name), path / "manifest.json"
     if path.name in listed or (TEMPORARY.fullmatch(path.name) and path.name.endswith(".tmp")):
         return True
-    manifest = path / "manifest.json"
     return bool(named and manifest.exists() and _digest(manifest).startswith(named[1]))
 
 
 def _digest(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _is_file(path: Path) -> bool:
-    return stat.S_ISREG(path.lstat().st_mode)
-
-
-def _is_folder(path: Path) -> bool:
-    return stat.S_ISDIR(path.lstat().st_mode)
 
 
 def clean(folder: Path, record: dict[str, Any] | None, kept: set[str]) -> None:
@@ -214,12 +203,7 @@ def clean(folder: Path, record: dict[str, Any] | None, kept: set[str]) -> None:
             path.unlink(missing_ok=True)
     for path in sources:
         if path.name not in kept:
-            remove_source(path)
-
-
-def remove_source(folder: Path) -> None:
-    """Remove the files of a source folder and, if nothing else is in it, the folder."""
-    for name in LIMITS:
-        (folder / name).unlink(missing_ok=True)
-    with suppress(OSError):
-        folder.rmdir()
+            for name in LIMITS:
+                (path / name).unlink(missing_ok=True)
+            with suppress(OSError):
+                path.rmdir()

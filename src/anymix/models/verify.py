@@ -45,72 +45,63 @@ def verify_evidence(model: Any, record: dict[str, Any]) -> None:
     Raises a ValueError that names what differs.  A pool of another version cannot be learned again,
     and the search's answer for z is gone once z was adapted: these are then not compared.
     """
-    same_version = record["anymix"] == __version__
-    if model.result_.members:
-        _verify_records(model, record, same_version)
-        return
-    comparable = same_version or not model.combination_.consults
+    same_version, used = record["anymix"] == __version__, model.result_.combination
+    # Other pools of another version give other predictions.
+    comparable = same_version or used is None or not used.consults
+    tables, stored = model.tables_, model.held_out_
     with np.errstate(all="ignore"):
-        heard = _verify_consulting(model, same_version)
-        held_out = held_out_of(model, heard)
-        stored = model.held_out_
-        if (stored.crossed, stored.fold.tolist()) != (held_out.crossed, held_out.fold.tolist()):
-            raise ValueError("the folds are not those that the tables give")
-        # Other pools of another version give other predictions.
-        if not np.allclose(stored.predictions, held_out.predictions, rtol=TOLERANCE, atol=1e-9):
-            raise ValueError("the held-out predictions are not those that the tables give")
-        _verify_records(model, record, same_version, comparable)
-        if comparable and model.certificate_ is not None:
-            _verify_solution(model, heard)
-        gain = consulting_gain(model.tables_, model.combination_, held_out.fold, model.loss)
-        if comparable and gain is not None:
-            _compare("the consulting gain", model.advice_, gain)
-
-
-def _verify_records(
-    model: Any, record: dict[str, Any], same_version: bool, comparable: bool = True
-) -> None:
-    """Compare certificate, cross losses and comparison with those of the held-out predictions."""
-    with np.errstate(all="ignore"):
+        if used is not None:
+            pooled = _verify_consulting(model, same_version)
+            held_out = held_out_of(model, pooled)
+            if (stored.crossed, stored.fold.tolist()) != (held_out.crossed, held_out.fold.tolist()):
+                raise ValueError("the folds are not those that the tables give")
+            near: Any = {"rtol": TOLERANCE, "atol": 1e-9}
+            if not np.allclose(stored.predictions, held_out.predictions, **near):
+                raise ValueError("the held-out predictions are not those that the tables give")
         if comparable and model.certificate_ is not None:
             found = certificate_of(model)
             _compare("the certificate", model.certificate_, found, same_version)
-        cross_losses = Blocks.of(model.tables_).cross_losses(model.loss)
-        names, confidence = model.source_names_, model.cross_loss_.confidence
-        found = make_cross_loss(*cross_losses, names, confidence, model.loss)
+        cross_losses, table = Blocks.of(tables).cross_losses(model.loss), model.cross_loss_
+        again = make_cross_loss(*cross_losses, model.source_names_, table.confidence, model.loss)
         # Older records do not name what they measure.
-        stored = replace(model.cross_loss_, measure=model.cross_loss_.measure or found.measure)
-        _compare("the table of cross losses", stored, found, same_version)
+        table = replace(table, measure=table.measure or again.measure)
+        _compare("the table of cross losses", table, again, same_version)
         if comparable:
-            stored = restored(Comparison, record["comparison"])
-            stored = replace(stored, confidence=stored.confidence or model.confidence)
-            _compare("the comparison", stored, model.compared(), same_version)
+            compared = restored(Comparison, record["comparison"])
+            compared = replace(compared, confidence=compared.confidence or model.confidence)
+            _compare("the comparison", compared, model.compared(), same_version)
+        if comparable and used is not None:
+            if model.certificate_ is not None:
+                _verify_solution(model, pooled)
+            gain = consulting_gain(tables, used, stored.fold, model.loss)
+            if gain is not None:
+                _compare("the consulting gain", model.advice_, gain)
 
 
 def restore_held_out(model: Any) -> None:
     """Compute what folders of formats 1 to 3 do not hold: held-out predictions, consulting gain."""
     with np.errstate(all="ignore"):
-        pooled = None if model.taught_ or len(model.combination_.parts) > 1 else _consulted(model)
-        model.held_out_ = held_out_of(model, model.tables_ if pooled is None else pooled.tables)
+        single = not model.taught_ and len(model.combination_.parts) == 1
+        pooled = _consulted(model, model.tables_).tables if single else model.tables_
+        model.held_out_ = held_out_of(model, pooled)
         fold = model.held_out_.fold
         model.advice_ = consulting_gain(model.tables_, model.combination_, fold, model.loss)
 
 
-def held_out_of(model: Any, heard: Tables) -> HeldOut:
+def held_out_of(model: Any, pooled: Tables) -> HeldOut:
     """What the model predicts at its rows: each fold by the combination learned without it.
 
-    Of a single combination `heard` are the predictions after consulting, learned without the row.
+    Of a single combination `pooled` are the predictions after consulting, learned without the row.
     """
     combination, tables = model.combination_, model.tables_
-    n_parts = len(combination.parts)
-    fold = (
-        assign_folds(tables, n_parts) if n_parts > 1 else np.zeros(tables.n_points, dtype=np.intp)
-    )
+    n_parts, fold = len(combination.parts), np.zeros(tables.n_points, dtype=np.intp)
+    if n_parts > 1:
+        fold = assign_folds(tables, n_parts)
     if int(fold.max()) + 1 != n_parts:
         raise ValueError("the rows of the tables do not teach as many parts")
     if model.taught_ or n_parts > 1:
         return HeldOut(held_out_predictions(tables, combination, fold), fold)
-    predictions = predictions_after(tables, combination.parts[0], heard.predictions)
+    predictions = predictions_after(tables, combination.parts[0], pooled.predictions)
     return HeldOut(predictions, fold, crossed=False)
 
 
@@ -124,9 +115,8 @@ def certificate_of(model: Any) -> Any:
     return certify_learned(model.tables_, used, *judged, theorems=not members)
 
 
-def _consulted(model: Any, tables: Tables | None = None) -> Consulted:
+def _consulted(model: Any, tables: Tables) -> Consulted:
     """Learn from tables how sources consult each other."""
-    tables = model.tables_ if tables is None else tables
     names = [str(name) for name in model.source_names_]
     aside = [k for k, name in enumerate(names) if name in model.set_aside_]
     return consult(tables, model.loss, aside) if model.consult else Consulted(None, tables)

@@ -1,10 +1,4 @@
-"""The model folder: model.json, the sources it was made of, and the tables it was learned from.
-
-    model.json                      everything that was learned, as one JSON object
-    sources/<name>-<digits>/        the source folders
-    tables-<digits>.safetensors     what the sources said of held-out rows; no features
-    router-<digits>.safetensors     a classifier of sources, where it took the place of densities
-    novelty-<digits>.safetensors    how likely rows are at home, where the tables do not tell
+"""Write the model folder; docs/format.md describes its files.
 
 Parts are named by their SHA-256 and written first; model.json, which names them, is replaced at
 the end in one step.  So a run that is killed leaves the old model whole.  Records of new rows that
@@ -26,8 +20,8 @@ from anymix.core import plain
 from anymix.exceptions import AuditError
 from anymix.exchange import LIMITS, Part, ReceivedSource, all_classes, check_facts, part_of
 from anymix.models.model_record import MEMBERS, TASKS, check_kind, model_to_dict
-from anymix.models.saved_records import drop_records
-from anymix.models.source_files import described, pack_sources, router_to_arrays, write_source
+from anymix.models.saved_records import FILES
+from anymix.models.source_files import pack_sources, router_to_arrays, write_source
 from anymix.models.tables_file import novelty_to_arrays, tables_to_arrays
 from anymix.models.target_folder import (
     RECORD,
@@ -103,7 +97,13 @@ def write_model(
     for k, member in enumerate(model.result_.members):
         parts += _add_parts(record[MEMBERS][k], member, received[k * p : (k + 1) * p])
     record = plain(record, exact=True)
-    written = _json(record)
+    try:
+        written = json.dumps(record, indent=1, allow_nan=False)
+    except TypeError as error:
+        raise ValueError(
+            f"the model cannot be written as JSON ({error}); name domains and classes by strings "
+            "or whole numbers."
+        ) from error
     sources = {folder / "sources" / source_folder(one): one for one in received}
     for path, one in sources.items():
         write_source(path, one.files)
@@ -112,10 +112,19 @@ def write_model(
             temporary.write_bytes(part.content)
     with replacing(folder / RECORD) as temporary:
         temporary.write_text(written, "utf-8")
-        _check_written(folder, sources, parts)
+        # Every part is there as it was meant to be, just before the record comes to name it.
+        for part in parts:
+            path = folder / part.name
+            check_facts(path, read_file(path, part.facts.size), part.facts)
+        for path, one in sources.items():
+            if read_folder(path, LIMITS) != one.files:
+                raise AuditError(
+                    path, "was changed by others while the model was written; run again"
+                )
         # Before the new model and not after: killed between the two, an old model lacks a record,
         # which can be made again; a new one would show the certificate of another.
-        drop_records(folder)
+        for name in FILES.values():
+            (folder / name).unlink(missing_ok=True)
     kept = {*(path.name for path in sources), *(part.name for part in parts)}
     clean(folder, place.record, kept)
     return record
@@ -135,32 +144,13 @@ def _add_parts(
     parts = {stem: part_of(stem, found) for stem, found in arrays.items() if found is not None}
     record |= {stem: {"file": part.name, **vars(part.facts)} for stem, part in parts.items()}
     own = [] if members else received
-    record["sources"] = [described(one, source_folder(one)) for one in own]
+    record["sources"] = [
+        {"folder": source_folder(one), "sha256": one.sha256, **vars(one.manifest)} for one in own
+    ]
     record["has_densities"] = tables is not None and tables.has_densities
     record["at_label"] = tables is not None and tables.at_label
     record["crossed"] = None if tables is None else model.held_out_.crossed
     return list(parts.values())
-
-
-def _check_written(
-    folder: Path, sources: Mapping[Path, ReceivedSource], parts: Sequence[Part]
-) -> None:
-    """Every part is there as it was meant to be, just before the record comes to name it."""
-    for part in parts:
-        check_facts(folder / part.name, read_file(folder / part.name, part.facts.size), part.facts)
-    for path, one in sources.items():
-        if read_folder(path, LIMITS) != one.files:
-            raise AuditError(path, "was changed by others while the model was written; run again")
-
-
-def _json(record: dict[str, Any]) -> str:
-    try:
-        return json.dumps(record, indent=1, allow_nan=False)
-    except TypeError as error:
-        raise ValueError(
-            f"the model cannot be written as JSON ({error}); name domains and classes by strings "
-            "or whole numbers."
-        ) from error
 
 
 BESIDE = ".sites.json"
@@ -180,7 +170,18 @@ def write_taught(
     assert taught.evidence is not None
     certificate = taught.evidence.certificate
     assert certificate is not None
-    model = taught_model(received, goal, taught)
+    kind, sources = TASKS[received[0].manifest.task], [one.source for one in received]
+    names = ("loss", "eta", "objective", "calibrate", "confidence", "consult", "shrinkage")
+    model: Any = kind.from_sources(sources, **{name: getattr(goal, name) for name in names})
+    model.sources_, model.router_, model.columns_ = sources, None, None
+    model.source_names_ = np.asarray([one.manifest.name for one in received])
+    model.n_features_in_ = len(received[0].manifest.features)
+    classes = all_classes(received)
+    if classes is not None:
+        model.classes_ = classes
+    # The rows stayed at their sites, so that nothing here can show a certificate.
+    evidence = replace(taught.evidence, certificate=None, novelty=None, tables=None, held_out=None)
+    model.result_ = replace(taught, evidence=evidence)
     write_model(place, model, received)
     found = {
         **told,
@@ -192,25 +193,4 @@ def write_taught(
     path = Path(place.folder)
     with replacing(path.with_name(path.name + BESIDE)) as temporary:
         temporary.write_text(json.dumps(plain(found), indent=1, allow_nan=False), "utf-8")
-    return model
-
-
-def taught_model(
-    received: Sequence[ReceivedSource], goal: LearningSettings, taught: FitResult
-) -> Any:
-    """Return an estimator as if it was fitted, without the tables of a fit."""
-    kind = TASKS[received[0].manifest.task]
-    names = ("loss", "eta", "objective", "calibrate", "confidence", "consult", "shrinkage")
-    sources = [one.source for one in received]
-    model: Any = kind.from_sources(sources, **{name: getattr(goal, name) for name in names})
-    model.sources_, model.router_, model.columns_ = sources, None, None
-    model.source_names_ = np.asarray([one.manifest.name for one in received])
-    model.n_features_in_ = len(received[0].manifest.features)
-    classes = all_classes(received)
-    if classes is not None:
-        model.classes_ = classes
-    assert taught.evidence is not None
-    # The rows stayed at their sites, so that nothing here can show a certificate.
-    evidence = replace(taught.evidence, certificate=None, novelty=None, tables=None, held_out=None)
-    model.result_ = replace(taught, evidence=evidence)
     return model

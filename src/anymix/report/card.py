@@ -103,29 +103,25 @@ def _part(title: str, *paragraphs: str) -> str:
 
 def _front(record: Data, facts: CardFacts) -> Data:
     """What Hugging Face reads: names, tags, and the numbers of the comparison."""
-    kind = f"tabular-{facts['task']}"
+    kind, comparison = f"tabular-{facts['task']}", record.get("comparison")
     tags = ["anymix", "onnx", kind, "domain-adaptation", "multiple-sources"]
     front: Data = {"library_name": "anymix", "pipeline_tag": kind, "tags": tags}
-    results = _results(record, kind)
-    if results:
-        front["model-index"] = [{"name": record["name"], "results": results}]
-    return front
-
-
-def _results(record: Data, kind: str) -> list[Data]:
-    comparison = record.get("comparison")
     if comparison is None or OURS not in comparison["methods"]:
-        return []
+        return front
     losses = comparison["loss"][comparison["methods"].index(OURS)]
-    measure = str(comparison.get("measure"))
-    return [
+    metric = {"type": str(comparison.get("measure"))}
+    metric["name"] = unit_of(metric["type"]).head
+    results = [
         {
             "task": {"type": kind},
             "dataset": {"name": f"held-out rows: {name}", "type": "private"},
-            "metrics": [{"type": measure, "name": unit_of(measure).head, "value": loss}],
+            "metrics": [metric | {"value": loss}],
         }
         for name, loss in zip(comparison["mixtures"], losses, strict=True)
     ]
+    if results:
+        front["model-index"] = [{"name": record["name"], "results": results}]
+    return front
 
 
 def _what(record: Data, facts: CardFacts) -> str:
@@ -136,47 +132,37 @@ def _what(record: Data, facts: CardFacts) -> str:
     if labels is not None:
         some = listed([_md(label) for label in labels], 12)
         gives = f"a label and probabilities for each row; the labels are {some}"
+    shown = []
+    for feature in facts["features"][:MOST_LISTED]:
+        words, kind = feature.get("categories"), feature["kind"]
+        if words is not None:
+            kind += f": {listed([_md(word) for word in words], 8)}"
+        shown.append((_md(feature["name"]), f"{kind}, may be empty" if feature["gaps"] else kind))
+    more = len(facts["features"]) - len(shown)
+    rest = f"\nand {more} more.\n" if more else ""
     return _part(
         "What it is",
         f"One model of {len(record['sources'])} sources: {names}. Each source is a model that was "
         "trained at home and a density of its rows; a row is answered by the sources that it is "
         f"likely to come from, weighed by these densities and by z.{loss} It gives {gives}.",
-        _features(facts["features"]),
+        f"It takes these columns:\n\n{_table(['column', 'kind'], shown)}{rest}" if shown else "",
     )
 
 
-def _features(features: Sequence[Data]) -> str:
-    shown = [(_md(one["name"]), _kind(one)) for one in features[:MOST_LISTED]]
-    if not shown:
-        return ""
-    more = len(features) - len(shown)
-    rest = f"\nand {more} more.\n" if more else ""
-    return f"It takes these columns:\n\n{_table(['column', 'kind'], shown)}{rest}"
-
-
-def _kind(feature: Data) -> str:
-    words = feature.get("categories")
-    kind = feature["kind"]
-    if words is not None:
-        kind += f": {listed([_md(word) for word in words], 8)}"
-    return f"{kind}, may be empty" if feature["gaps"] else str(kind)
-
-
 def _sources(record: Data, facts: CardFacts) -> str:
-    names = [_md(name) for name in record["sources"]]
-    trained = ["not stated" if n is None else n for n in facts["trained"]]
-    columns: list[Sequence[object]] = [names, trained]
-    head = ["source", "trained on, rows"]
-    if "rows" in record:
-        head, columns = [*head, "held-out rows"], [*columns, record["rows"]]
-    if "z" in record:
-        head, columns = [*head, "z"], [*columns, [number(z, 4) for z in record["z"]]]
-    head, columns = [*head, "density"], [*columns, [_md(kind) for kind in facts["densities"]]]
+    columns: dict[str, Sequence[object]] = {
+        "source": [_md(name) for name in record["sources"]],
+        "trained on, rows": ["not stated" if n is None else n for n in facts["trained"]],
+        "held-out rows": record.get("rows", ()),
+        "z": [number(z, 4) for z in record.get("z", ())],
+        "density": [_md(kind) for kind in facts["densities"]],
+    }
+    shown = {head: column for head, column in columns.items() if column}
     days = record.get("recorded", {})
     told = [f"{part} on {_md(day)}" for part, day in sorted(days.items())]
     return _part(
         "Sources",
-        _table(head, zip(*columns, strict=True)),
+        _table([*shown], zip(*shown.values(), strict=True)),
         f"Recorded on new rows: {listed(told)}." if told else "The records state no day.",
         "All numbers are as stated by the folder." if record.get("stated") else "",
     )
@@ -228,11 +214,9 @@ def _comparison(record: Data) -> str:
     digits = unit.digits(flat(found["loss"]))
     rows = []
     for a, (name, cheats) in enumerate(zip(found["methods"], found["privileged"], strict=True)):
-        values = [*found["loss"][a], found["worst"][a]]
-        title = f"**{OURS}**" if name == OURS else _md(name) + r" \*" * cheats
-        rows.append([title, *(unit.text(value, digits) for value in values)])
-    starred = any(found["privileged"])
-    star = r"\* uses what the others must do without." if starred else ""
+        values = [unit.text(value, digits) for value in (*found["loss"][a], found["worst"][a])]
+        rows.append([f"**{OURS}**" if name == OURS else _md(name) + r" \*" * cheats, *values])
+    star = r"\* uses what the others must do without." if any(found["privileged"]) else ""
     return _part(
         "Beside the others",
         f"Mean {unit.head}, smaller is better, on held-out rows of each source, of all in equal "

@@ -19,13 +19,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def place(points: Points, x: tuple[float, float], y: tuple[float, float]) -> list[tuple[str, str]]:
-    """Map data to the drawing, y upward.
-
-    Examples
-    --------
-    >>> place([(0.0, 0.0), (1.0, 1.0)], (0, 1), (0, 1))
-    [('66', '250'), ('530', '40')]
-    """
+    """Map data to the drawing, y upward."""
     wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
     return [
         (
@@ -78,22 +72,12 @@ def frame(content: str, label: str) -> str:
     )
 
 
-def power(exponent: int) -> str:
-    """Write 10 to a power.
-
-    Examples
-    --------
-    >>> power(-12)
-    '10⁻¹²'
-    """
-    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def distances(trace: Sequence[dict[str, Any]], objective: str) -> Points:
     """How far each evaluation was from the answer: γ itself, or max_k (L_k − b_k) from its end.
 
-    Examples
-    --------
     >>> trace = [{"n_evaluations": n, "gamma": 0.1, "worst": w} for n, w in ((1, 3.0), (2, 1.0))]
     >>> distances(trace, "regret"), distances(trace, "gamma")
     ([(1.0, 2.0)], [(1.0, 0.1), (2.0, 0.1)])
@@ -115,7 +99,8 @@ def convergence(trace: Sequence[dict[str, Any]], objective: str) -> str:
     low = int(np.floor(min(v for _, v in points)))
     high = max(int(np.ceil(max(v for _, v in points))), low + 1)
     y = (float(low), float(high))
-    ticks_y = {float(e): power(e) for e in range(high, low - 1, -max(1, round((high - low) / 5)))}
+    exponents = range(high, low - 1, -max(1, round((high - low) / 5)))
+    ticks_y = {float(e): f"10{str(e).translate(SUPERSCRIPT)}" for e in exponents}
     ticks_x = {float(v): f"{v:.0f}" for v in np.unique(np.linspace(*x, 6).round())}
     best = np.minimum.accumulate([v for _, v in points]).tolist()
     closest = place([(n, b) for (n, _), b in zip(points, best, strict=True)], x, y)

@@ -39,23 +39,15 @@ def cross_table(record: Data) -> str:
     columns = [heats(column) for column in zip(*found["mean"], strict=True)]
     shades = [list(line) for line in zip(*columns, strict=True)]
     digits = decimals(flat(found["mean"]))
-    notes = [
-        [f"{number(a, digits)} to {number(b, digits)}" for a, b in zip(low, high, strict=True)]
-        for low, high in zip(_above_zero(found), found["upper"], strict=True)
-    ]
+    notes = []
+    for lows, means, highs in zip(found["lower"], found["mean"], found["upper"], strict=True):
+        notes.append([])
+        for low, mean, high in zip(lows, means, highs, strict=True):
+            # Lower ends of losses that are not negative are not, either.
+            low = low if None in (low, mean) or mean < 0 else max(low, 0.0)
+            notes[-1].append(f"{number(low, digits)} to {number(high, digits)}")
     body = heat_table(record, "Each model on each domain", found["mean"], shades, notes)
     return section("cross", "Each source’s model on each domain", lead, body)
-
-
-def _above_zero(found: Data) -> Any:
-    """Lower ends of intervals; those of losses that are not negative are not, either."""
-    return [
-        [
-            low if None in (low, mean) or mean < 0 else max(low, 0.0)
-            for low, mean in zip(*both, strict=True)
-        ]
-        for both in zip(found["lower"], found["mean"], strict=True)
-    ]
 
 
 def weights(record: Data) -> str:
@@ -95,12 +87,23 @@ def heat_table(
 def calibration(record: Data) -> str:
     """Show whether the responsibilities can be believed."""
     found = record["calibration"]
-    body = ""
+    body, report = "", found.get("report")
     if found.get("after"):
-        body = f"<div>{charts.reliability(found)}{_legend(found)}</div>"
-    report = found.get("report")
+        marks = {"ideal": "perfect", "other": "before calibration", "ours": "as used"}
+        if not found.get("before"):
+            del marks["other"]
+        items = "".join(f'<li><i class="{css}"></i>{text}</li>' for css, text in marks.items())
+        body = f'<div>{charts.reliability(found)}<ul class="legend">{items}</ul></div>'
     if report is not None:
-        body += _calibration_table(report)
+        titles = {
+            "log_loss": "Log-loss of the source, in nats",
+            "error": "Calibration error, as a share",
+        }
+        rows = []
+        for field, title in titles.items():
+            before, after = (number(report[f"{field}_{when}"], 4) for when in ("before", "after"))
+            rows.append(row(title, [cell(before), cell(after, css="ours")]))
+        body += table("Calibration in numbers", ["On held-out rows", "before", "after"], rows)
     lead = (
         "At each row the sources are weighted by how likely it is to come from them. Where that "
         "says 80 %, it should be right for 80 of 100 rows: the closer to the dotted line, the "
@@ -113,30 +116,6 @@ def calibration(record: Data) -> str:
             f"{found['sharpness']:g}: surer than calibrated, because that predicted better.</p>"
         )
     return section("calibration", "Can the weights be believed?", lead, body)
-
-
-def _legend(found: Data) -> str:
-    marks = [("ideal", "perfect"), ("other", "before calibration"), ("ours", "as used")]
-    shown = [(css, text) for css, text in marks if css != "other" or found.get("before")]
-    items = "".join(f'<li><i class="{css}"></i>{text}</li>' for css, text in shown)
-    return f'<ul class="legend">{items}</ul>'
-
-
-def _calibration_table(report: Data) -> str:
-    rows = [
-        row(
-            title,
-            [
-                cell(number(report[f"{field}_before"], 4)),
-                cell(number(report[f"{field}_after"], 4), css="ours"),
-            ],
-        )
-        for title, field in (
-            ("Log-loss of the source, in nats", "log_loss"),
-            ("Calibration error, as a share", "error"),
-        )
-    ]
-    return table("Calibration in numbers", ["On held-out rows", "before", "after"], rows)
 
 
 def convergence(record: Data) -> str:
@@ -208,9 +187,9 @@ def coverage(record: Data) -> str:
         f"{percent(1 - found['alpha'])} of the time, whatever the mixture. Each held-out row is "
         "judged by the others, and by the part of the model that was learned without it."
     )
-    digits = 2 if labels else decimals(found["size"])
+    digits, share = 2 if labels else decimals(found["size"]), unit_of("accuracy")
     rows = [
-        row(name, [cell(f"{int(n)}"), cell(_share(covered)), cell(number(size, digits))])
+        row(name, [cell(f"{int(n)}"), cell(share.text(covered, 1)), cell(number(size, digits))])
         for name, n, covered, size in zip(
             record["sources"], found["rows"], found["coverage"], found["size"], strict=True
         )
@@ -226,10 +205,6 @@ def coverage(record: Data) -> str:
     return section("sets", "How sure is an answer?", lead, body)
 
 
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}\u00a0%"
-
-
 KINDS = {"rows": "the rows of", "sources": "the source"}
 
 
@@ -241,9 +216,14 @@ def influence(record: Data) -> str:
     css = "alarm" if said else "calm"
     body = f'<p class="status {css}" role="status">{prose(words)}</p>'
     for kind, who in KINDS.items():
-        body += (
-            f'<p class="note">Loss (columns) owed to {who} (rows):</p>{_harm_table(record, kind)}'
-        )
+        harm, losses = found[kind], found["losses"]
+        shades = [
+            [min(max(value / (losses[k] or 1.0), 0.0), 1.0) for k, value in enumerate(line)]
+            for line in harm
+        ]
+        body += f'<p class="note">Loss (columns) owed to {who} (rows):</p>'
+        digits = decimals(losses) + 1
+        body += heat_table(record, f"Loss owed to {who}", harm, shades, None, digits)
     lead = (
         f"How much of the loss ({unit_of(record.get('loss')).head}) on the rows of each source "
         "(columns) is owed to another one (rows): "
@@ -251,14 +231,3 @@ def influence(record: Data) -> str:
         "Positive is harm."
     )
     return section("influence", "Who moves whom", lead, body)
-
-
-def _harm_table(record: Data, kind: str) -> str:
-    harm, losses = record["influence"][kind], record["influence"]["losses"]
-    shades = [
-        [min(max(value / (losses[k] or 1.0), 0.0), 1.0) for k, value in enumerate(line)]
-        for line in harm
-    ]
-    return heat_table(
-        record, f"Loss owed to {KINDS[kind]}", harm, shades, None, decimals(losses) + 1
-    )

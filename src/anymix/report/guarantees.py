@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from anymix.report.markup import (
     Unit,
     bar,
@@ -55,15 +57,30 @@ def alarm(record: Data) -> str:
     return said if found["alarm"]["rings"] else ""
 
 
+HANDED_OVER = "Each source’s own model is meant as it was handed over, before it hears the others."
+
+
 def certificate(record: Data) -> str:
     """State what is guaranteed, in a sentence, then source by source."""
     found = record.get("certificate")
     if found is None:
-        return _no_certificate(record)
+        why = (
+            "There is no certificate: z was adapted to today’s traffic, so what was certified "
+            "before no longer holds."
+        )
+        return f'<p class="status missing">{prose(why)}</p>' if record.get("adapted") else ""
+    aside = " and ".join(record.get("set_aside", []))
+    notes = []
+    if aside:
+        notes.append(
+            f"The rows of {aside} did not choose z; the certificate covers them all the same."
+        )
+    if "consulting" in record:
+        notes.append(HANDED_OVER)
     body = (
         f'<blockquote class="sentence">{prose(found.get("sentence", ""))}</blockquote>'
-        f"{_set_aside(record)}{_heard(record)}"
-        f'<dl class="figures">{"".join(figures(record))}</dl>{clipped_note(record)}'
+        + "".join(f'<p class="note">{prose(note)}</p>' for note in notes)
+        + f'<dl class="figures">{"".join(figures(record))}</dl>{clipped_note(record)}'
         f"{_at_home(record, found)}{beside(record)}{_bounds(found)}"
     )
     lead = "What holds for every mixture of the sources, whichever one the future brings."
@@ -71,61 +88,29 @@ def certificate(record: Data) -> str:
     return section("certificate", "Certificate", lead, body)
 
 
-def _set_aside(record: Data) -> str:
-    """Say whose rows did not choose z."""
-    names = " and ".join(record.get("set_aside", []))
-    said = f"The rows of {names} did not choose z; the certificate covers them all the same."
-    return f'<p class="note">{prose(said)}</p>' if names else ""
-
-
-def _heard(record: Data) -> str:
-    """Say that own models are judged before they have heard the others."""
-    said = "Each source’s own model is meant as it was handed over, before it hears the others."
-    return f'<p class="note">{said}</p>' if "consulting" in record else ""
-
-
-def _no_certificate(record: Data) -> str:
-    """Say why a model whose z was moved after certifying has no certificate."""
-    if not record.get("adapted"):
-        return ""
-    why = (
-        "There is no certificate: z was adapted to today’s traffic, so what was certified before "
-        "no longer holds."
-    )
-    return f'<p class="status missing">{prose(why)}</p>'
-
-
 def _bounds(found: Data) -> str:
     """List the theorems as numbers, folded away for those who ask."""
     rows = []
     for bound in found.get("bounds") or []:
-        refuted = _refuted(bound, found)
+        refuted = ""
+        # In older records a bound does not say what refutes it; the measured loss does.
+        measured = found.get("robust_loss") if bound["name"] == "loss on any mixture" else None
+        if bound.get("contradicted"):
+            refuted = f"Does not hold here: {bound['contradicted']}"
+        elif measured is not None and not bound.get("checked") and bound["value"] < measured:
+            refuted = "More was measured: this does not hold here."
         value, assumed = significant(bound["value"]), esc(bound["assumptions"])
         if refuted:
-            value, assumed = (
-                f"<s>{value}</s>",
-                f"<s>{assumed}</s> <strong>{prose(refuted)}</strong>",
-            )
+            value = f"<s>{value}</s>"
+            assumed = f"<s>{assumed}</s> <strong>{prose(refuted)}</strong>"
         elif not bound.get("checked"):
             assumed += " Taken on trust: the rows cannot show it."
         grounds = [cell(text, css="text") for text in (esc(bound["paper"]), assumed)]
         rows.append(row(bound["name"], [cell(value), *grounds]))
-    head = ["Bound", "at most", "paper", "provided that"]
     if not rows:
         return ""
-    return (
-        f"<details><summary>The theorems behind it</summary>{table('Bounds', head, rows)}</details>"
-    )
-
-
-def _refuted(bound: Data, found: Data) -> str:
-    """Say what refutes a bound: its own words or, in older records, the loss that was measured."""
-    if bound.get("contradicted"):
-        return f"Does not hold here: {bound['contradicted']}"
-    measured = found.get("robust_loss") if bound["name"] == "loss on any mixture" else None
-    if measured is not None and not bound.get("checked") and bound["value"] < measured:
-        return "More was measured: this does not hold here."
-    return ""
+    body = table("Bounds", ["Bound", "at most", "paper", "provided that"], rows)
+    return f"<details><summary>The theorems behind it</summary>{body}</details>"
 
 
 def _at_home(record: Data, found: Data) -> str:
@@ -169,14 +154,24 @@ def explorer(record: Data) -> str:
     return section("explore", "Mixture explorer", lead, body)
 
 
+# What the table of methods tells of mixtures that are not in it.
+OF_RANKS = (
+    "Higher is better. It ranks rows of all sources against each other, and is no mean over rows: "
+    "on other mixtures it may be lower than on each source, and nothing is guaranteed of it."
+)
+OF_MIXTURES = "The worst domain is the worst of all mixtures for a model that is the same on each."
+
+
 def comparison(record: Data) -> str:
     """Lay out every method on every mixture, the lowest loss of each marked."""
     found = record["comparison"]
     unit = unit_of(found.get("measure"))
     digits = unit.digits(flat(found["loss"]))
     allowed = [not cheats for cheats in found["privileged"]]
-    best = [_best(column, allowed, unit) for column in zip(*found["loss"], strict=True)]
-    best.append(_best(found["worst"], allowed, unit))
+    best = []
+    for column in (*zip(*found["loss"], strict=True), found["worst"]):
+        known = [v for v, fair in zip(column, allowed, strict=True) if fair and v is not None]
+        best.append((max if unit.higher else min)(known, default=None))
     rows = [_method_row(found, a, best, (unit, digits)) for a in range(len(found["methods"]))]
     head = ["Method", *map(esc, found["mixtures"]), "worst domain" if unit.mean else "worst shown"]
     note = ""
@@ -190,7 +185,7 @@ def comparison(record: Data) -> str:
     lead = (
         f"What each method {'reaches' if unit.higher else 'loses'} on each mixture, by the "
         f"{unit.head}, with {interval}; the {'highest' if unit.higher else 'lowest'} is bold. "
-        f"{_of_mixtures(unit)}{_beside_certificate(record, unit)}"
+        f"{OF_RANKS if unit.higher else OF_MIXTURES}{_beside_certificate(record, unit)}"
     )
     lead += recorded(record, "comparison")
     title = "anymix beside the alternatives"
@@ -216,34 +211,15 @@ def _beside_certificate(record: Data, unit: Unit) -> str:
     return " The certificate was measured on other rows, so that its numbers are not quite these."
 
 
-def _of_mixtures(unit: Unit) -> str:
-    """Say what the table tells of mixtures that are not in it."""
-    if unit.higher:
-        return (
-            "Higher is better. It ranks rows of all sources against each other, and is no mean "
-            "over rows: on other mixtures it may be lower than on each source, and nothing is "
-            "guaranteed of it."
-        )
-    return "The worst domain is the worst of all mixtures for a model that is the same on each."
-
-
-def _best(values: Any, allowed: list[bool], unit: Unit) -> float | None:
-    known = [v for v, fair in zip(values, allowed, strict=True) if fair and v is not None]
-    return max(known, default=None) if unit.higher else min(known, default=None)
-
-
-def _inside(value: float | None, loss: float | None, unit: Unit) -> float | None:
-    """Keep the end of an interval where the measure itself stays: shares in [0, 1], errors ≥ 0."""
-    if value is None or loss is None or loss < 0:
-        return value
-    return min(max(value, 0.0), 1.0) if unit.share else max(value, 0.0)
-
-
 def _method_row(found: Data, a: int, best: list[float | None], shown: tuple[Unit, int]) -> str:
     cheats, (unit, digits) = found["privileged"][a], shown
     cells = []
     for t, value in enumerate(found["loss"][a]):
-        ends = (_inside(found[end][a][t], value, unit) for end in ("lower", "upper"))
+        ends = [found[end][a][t] for end in ("lower", "upper")]
+        if value is not None and value >= 0:
+            # An interval ends where the measure itself does: shares in [0, 1], errors at 0.
+            most = 1.0 if unit.share else np.inf
+            ends = [None if end is None else min(max(end, 0.0), most) for end in ends]
         note = " to ".join(unit.text(end, digits) for end in ends)
         css = "best" if not cheats and value == best[t] else ""
         cells.append(cell(unit.text(value, digits), note=note, css=css))
@@ -271,10 +247,19 @@ def certified_unit(record: Data) -> Unit:
 def figures(record: Data) -> list[str]:
     """Set what was measured above what is guaranteed, and say what that stands on."""
     found, unit, parts = record["certificate"], certified_unit(record), []
+    confidence, clip = found.get("confidence"), found.get("clip")
     for title, half, sign in FIGURES:
         value = _written(found.get(MEASURED[half]), unit, sign)
-        note, head = _claim(found, half, sign, unit), f"{title}: {unit.head}"
-        parts.append(f"<div><dt>{esc(head)}</dt><dd>{value}<small>{note}</small></dd></div>")
+        upper, ground = found.get(f"{half}_upper"), found.get(f"{half}_ground") or ""
+        if upper is None or confidence is None:
+            note = "no confidence is claimed" if ground == "measured" else ""
+        else:
+            how = f" ({ground})" if ground else ""
+            cut = "" if clip is None else f", no row counted above {_written(clip, unit)}"
+            most = _written(upper, unit, sign)
+            note = f"at most {most} with {100 * confidence:g} % confidence{how}{cut}"
+        head = esc(f"{title}: {unit.head}")
+        parts.append(f"<div><dt>{head}</dt><dd>{value}<small>{note}</small></dd></div>")
     return parts
 
 
@@ -282,18 +267,6 @@ def _written(value: float | None, unit: Unit, sign: bool = False) -> str:
     if value is None:
         return significant(None)
     return significant(unit.scale * value, sign) + "\u00a0%" * unit.share
-
-
-def _claim(found: Data, half: str, sign: bool, unit: Unit) -> str:
-    upper, confidence = found.get(f"{half}_upper"), found.get("confidence")
-    if upper is None or confidence is None:
-        return "no confidence is claimed" if found.get(f"{half}_ground") == "measured" else ""
-    ground = found.get(f"{half}_ground") or ""
-    how = f" ({ground})" if ground else ""
-    clip = found.get("clip")
-    cut = "" if clip is None else f", no row counted above {_written(clip, unit)}"
-    most = _written(upper, unit, sign)
-    return f"at most {most} with {100 * confidence:g} % confidence{how}{cut}"
 
 
 def clipped_note(record: Data) -> str:

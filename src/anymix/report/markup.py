@@ -13,13 +13,7 @@ from anymix.core import unit_of as measured
 
 
 def esc(text: object) -> str:
-    """Escape for element content and quoted attributes.
-
-    Examples
-    --------
-    >>> esc("<b title='A & B'>")
-    '&lt;b title=&#x27;A &amp; B&#x27;&gt;'
-    """
+    """Escape for element content and quoted attributes."""
     return escape(str(text), quote=True)
 
 
@@ -31,8 +25,6 @@ def prose(text: object) -> str:
 def decimals(values: Iterable[Any]) -> int:
     """How many decimals show three digits of a usual value: one choice for a whole table.
 
-    Examples
-    --------
     >>> decimals([0.0123, 0.5, 0.7]), decimals([120.0, 300.0]), decimals([])
     (3, 0, 3)
     """
@@ -45,8 +37,6 @@ def decimals(values: Iterable[Any]) -> int:
 def number(value: float | None, digits: int, sign: bool = False) -> str:
     """Write a number with a true minus; a missing one is a dash.
 
-    Examples
-    --------
     >>> number(-0.5, 2), number(0.25, 1, sign=True), number(None, 2)
     ('−0.50', '+0.2', '–')
     """
@@ -57,26 +47,14 @@ def number(value: float | None, digits: int, sign: bool = False) -> str:
 
 
 def significant(value: float | None, sign: bool = False) -> str:
-    """Write four digits that count, as the sentence of a certificate does.
-
-    Examples
-    --------
-    >>> significant(0.67912), significant(-0.0004, sign=True), significant(None)
-    ('0.6791', '−0.0004', '–')
-    """
+    """Write four digits that count, as the sentence of a certificate does."""
     if value is None:
         return "–"
     return f"{value:{'+' if sign else ''}.4g}".replace("-", "−")
 
 
 def percent(value: float) -> str:
-    """Write a share.
-
-    Examples
-    --------
-    >>> percent(0.254)
-    '25 %'
-    """
+    """Write a share."""
     return f"{100 * value:.0f} %"
 
 
@@ -111,25 +89,13 @@ def cell(text: str, *, heat: float | None = None, note: str = "", css: str = "")
 
 
 def bar(share: float, css: str = "") -> str:
-    """Return a table cell with a bar that fills a share of it.
-
-    Examples
-    --------
-    >>> bar(0.25)
-    '<td class="wide"><span class="bar" style="--size:25.0%"></span></td>'
-    """
+    """Return a table cell with a bar that fills a share of it."""
     kind = f"bar {css}".rstrip()
     return f'<td class="wide"><span class="{kind}" style="--size:{100 * share:.1f}%"></span></td>'
 
 
 def heats(values: Sequence[float | None]) -> list[float]:
-    """Scale to 0..1, for shades; equal values have none.
-
-    Examples
-    --------
-    >>> heats([1.0, 2.0, 3.0]), heats([1.0, 1.0])
-    ([0.0, 0.5, 1.0], [0.0, 0.0])
-    """
+    """Scale to 0..1, for shades; equal values have none."""
     known = [v for v in values if v is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
     if high <= low:
@@ -152,6 +118,11 @@ class Unit(MetricUnit):
     def scale(self) -> float:
         """What a value is multiplied by to be shown."""
         return 100.0 if self.share else 1.0
+
+    @property
+    def gap_unit(self) -> str:
+        """What a difference is in, for a sentence."""
+        return "points" if self.share else self.short
 
     def digits(self, values: Iterable[Any]) -> int:
         """How many decimals serve all these values."""
@@ -183,11 +154,6 @@ class Unit(MetricUnit):
         ('0.356\xa0nats', '0.5')
         """
         return self.text(value, digits) + (f"\u00a0{self.short}" if self.short else "")
-
-    @property
-    def gap_unit(self) -> str:
-        """What a difference is in, for a sentence."""
-        return "points" if self.share else self.short
 
 
 def unit_of(measure: str | None) -> Unit:

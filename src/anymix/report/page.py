@@ -42,8 +42,6 @@ FOLDED: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
 def embedded_json(value: Any) -> str:
     r"""Write JSON that cannot end its script element, whatever the strings in it say.
 
-    Examples
-    --------
     >>> embedded_json("</script>")
     '"\\u003c/script\\u003e"'
     """

@@ -104,15 +104,7 @@ class ReportRecord(TypedDict, total=False):
 
 
 def checked(record: ReportRecord | dict[str, Any]) -> dict[str, Any]:
-    """Return the record as JSON can carry it, or say in a sentence what is wrong with it.
-
-    Examples
-    --------
-    >>> checked({"name": "claims", "sources": ["north", "south"], "z": [1.0]})
-    Traceback (most recent call last):
-    ...
-    ValueError: the report's z has shape (1,) and not (2,): give one entry for each source.
-    """
+    """Return the record as JSON can carry it, or say in a sentence what is wrong with it."""
     if not isinstance(record, Mapping):
         raise TypeError(
             "a page is made of the record that anymix.estimators.summarise(model) returns; got "
@@ -120,20 +112,23 @@ def checked(record: ReportRecord | dict[str, Any]) -> dict[str, Any]:
         )
     fields = _legible(plain(dict(record))).items()
     found = {name: value for name, value in fields if value is not None}
-    unknown = sorted(set(found) - set(ReportRecord.__annotations__))
-    if unknown:
-        raise ValueError(f"the report has no field {unknown[0]!r:.60}; see ReportRecord.")
     for holds, sentence in _rules(found):
         if not holds:
             raise ValueError(sentence)
-    for where, shape in _shapes(found).items():
-        _check_shape(found, where, shape)
+    for where, shape in _shapes(found):
+        # a.b is field b of a; a verdict is one of several.
+        field, *inner = where.split(".")
+        if field not in found:
+            continue
+        for value in found[field] if field == "verdict" else [found[field]]:
+            for name in inner:
+                value = value.get(name) if isinstance(value, dict) else None
+            _check_shape(where, value, shape)
     p = len(found["sources"])
-    for verdict in found.get("verdict", []):
-        _check_shape({"verdict": verdict}, "verdict.rows", (p,))
-        for part in (verdict, *verdict["rivals"]):
-            for name in ENDS if part is verdict else ("difference", *ENDS):
-                _check_shape({"verdict": part}, f"verdict.{name}", (p + 1,))
+    for rival in (rival for verdict in found.get("verdict", []) for rival in verdict["rivals"]):
+        for name in ("difference", *ENDS):
+            value = rival.get(name) if isinstance(rival, dict) else None
+            _check_shape(f"verdict.{name}", value, (p + 1,))
     return found
 
 
@@ -152,12 +147,12 @@ def _is_list(value: Any, kind: type) -> bool:
 
 def _rules(found: dict[str, Any]) -> Iterator[tuple[bool, str]]:
     """Yield what must hold for the fields, in order, and the sentence that refuses them else."""
+    unknown = sorted(set(found) - set(ReportRecord.__annotations__))
+    yield not unknown, f"the report has no field {(*unknown, '')[0]!r:.60}; see ReportRecord."
     sources, days = found.get("sources"), found.get("recorded", {})
+    titled = isinstance(found.get("name"), str)
+    yield titled, "a report needs a name, a string: it is the title of the page."
     named = bool(sources) and _is_list(sources, str)
-    yield (
-        isinstance(found.get("name"), str),
-        ("a report needs a name, a string: it is the title of the page."),
-    )
     yield named, "a report needs sources, the list of their names."
     for field in RECORDS:
         is_record = isinstance(found.get(field, {}), dict)
@@ -167,7 +162,7 @@ def _rules(found: dict[str, Any]) -> Iterator[tuple[bool, str]]:
         yield is_flag, f"the report's {field} is not True or False."
     yield (
         not (found.get("adapted") and "certificate" in found),
-        ("the report's z was adapted, so its certificate no longer holds: give None for it."),
+        "the report's z was adapted, so its certificate no longer holds: give None for it.",
     )
     has_days = isinstance(days, dict) and _is_list(list(days.values()), str)
     yield has_days, "the report's recorded does not name days."
@@ -178,10 +173,8 @@ def _rules(found: dict[str, Any]) -> Iterator[tuple[bool, str]]:
     compared = comparison.get("sources", sources)
     yield (
         compared == sources,
-        (
-            f"the report's comparison is of the sources {compared}, its page of {sources}: "
-            "give both in one order."
-        ),
+        f"the report's comparison is of the sources {compared}, its page of {sources}: "
+        "give both in one order.",
     )
     verdicts = found.get("verdict", [])
     yield _is_list(verdicts, dict), "the report's verdict is not a list of records."
@@ -189,34 +182,27 @@ def _rules(found: dict[str, Any]) -> Iterator[tuple[bool, str]]:
     yield rivals, "the report's verdict has no list of rivals."
 
 
-def _shapes(found: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Return the shape that each numeric field must have; a.b is field b of a."""
-    p = len(found["sources"])
-    comparison = found.get("comparison", {})
+def _shapes(found: dict[str, Any]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield each numeric field and the shape that it must have."""
+    p, comparison = len(found["sources"]), found.get("comparison", {})
     table = (len(comparison.get("methods", [])), len(comparison.get("mixtures", [])))
-    return {
-        "rows": (p,),
-        "z": (p,),
-        "weights": (p, p),
-        **dict.fromkeys(("certificate.source_losses", "certificate.own_losses"), (p,)),
-        **dict.fromkeys(("cross_loss.mean", "cross_loss.lower", "cross_loss.upper"), (p, p)),
-        **dict.fromkeys(("comparison.loss", "comparison.lower", "comparison.upper"), table),
-        "comparison.worst": table[:1],
-        "comparison.mixture_weights": (table[1], p),
-        "traffic.estimate.mixture": (p,),
-        **dict.fromkeys(("influence.rows", "influence.sources"), (p, p)),
-        "influence.losses": (p,),
-        "consulting.weights": (p, p),
-        **dict.fromkeys(("sets.rows", "sets.coverage", "sets.size"), (p,)),
+    fields = {
+        (p,): "rows z certificate.source_losses certificate.own_losses traffic.estimate.mixture "
+        "influence.losses sets.rows sets.coverage sets.size verdict.rows",
+        (p, p): "weights cross_loss.mean cross_loss.lower cross_loss.upper influence.rows "
+        "influence.sources consulting.weights",
+        (p + 1,): "verdict.loss verdict.lower verdict.upper",
     }
+    for shape, names in fields.items():
+        for name in names.split():
+            yield name, shape
+    for end in ENDS:
+        yield f"comparison.{end}", table
+    yield "comparison.worst", table[:1]
+    yield "comparison.mixture_weights", (table[1], p)
 
 
-def _check_shape(found: dict[str, Any], where: str, shape: tuple[int, ...]) -> None:
-    value: Any = found
-    for part in where.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    if value is None and where.split(".")[0] not in found:
-        return
+def _check_shape(where: str, value: Any, shape: tuple[int, ...]) -> None:
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError) as error:
@@ -242,27 +228,24 @@ def corner_losses(record: dict[str, Any]) -> list[dict[str, Any]]:
     From the comparison where each domain alone is among its mixtures; else from the cross table and
     the certificate.  A privileged method may change with λ: its corners do not tell the rest.
     """
-    columns, found = _corners(record), []
+    columns, losses = _corners(record), []
     if columns:
         told = record["comparison"]
         rows = zip(told["methods"], told["privileged"], told["loss"], strict=True)
-        found = [(name, [row[t] for t in columns]) for name, cheats, row in rows if not cheats]
+        losses = [(name, [row[t] for t in columns]) for name, cheats, row in rows if not cheats]
     else:
         if "certificate" in record:
-            found.append((OURS, record["certificate"]["source_losses"]))
+            losses.append((OURS, record["certificate"]["source_losses"]))
         if "cross_loss" in record:
-            found += list(zip(record["sources"], record["cross_loss"]["mean"], strict=True))
-    complete = [(name, losses) for name, losses in found if None not in losses]
-    methods = [{"name": n, "losses": L, "ours": n == OURS} for n, L in complete]
+            losses += list(zip(record["sources"], record["cross_loss"]["mean"], strict=True))
+    methods = [{"name": n, "losses": L, "ours": n == OURS} for n, L in losses if None not in L]
     return sorted(methods, key=lambda method: not method["ours"])
 
 
 def corner_measure(record: dict[str, Any]) -> str | None:
     """Return what `corner_losses` are measured by."""
-    measure: str | None = (
-        record["comparison"].get("measure") if _corners(record) else record.get("loss")
-    )
-    return measure
+    measured = record["comparison"].get("measure") if _corners(record) else record.get("loss")
+    return str(measured) if measured is not None else None
 
 
 def _corners(record: dict[str, Any]) -> list[int]:

@@ -9,13 +9,12 @@ from anymix.report.markup import Unit, unit_of
 
 Data = dict[str, Any]
 GUESSES = ("constant", "chance")
+ABOVE_GUESSING = "better than guessing at every source"
 
 
 def standing(lower: float | None, upper: float | None) -> str:
     """Say on which side of zero the interval of a difference lies.
 
-    Examples
-    --------
     >>> standing(-0.2, -0.1), standing(-0.1, 0.2), standing(0.1, 0.2), standing(None, None)
     ('better', 'level', 'worse', 'level')
     """
@@ -27,8 +26,6 @@ def standing(lower: float | None, upper: float | None) -> str:
 def listed(names: Sequence[str], most: int = 4) -> str:
     """Join names as one says them; of many, the first.
 
-    Examples
-    --------
     >>> listed(["north", "south", "west"]), listed(["north"]), listed("abcdefg")
     ('north, south and west', 'north', 'a, b, c and 4 others')
     """
@@ -89,29 +86,24 @@ class Stand(NamedTuple):
     def phrases(self) -> list[str]:
         """Say how it stands with the average, with own models, with guessing."""
         with_average = "level with" if self.average == "level" else f"{self.average} than"
-        said = [f"{with_average} the plain average of the models", self._at_home()]
+        said = [f"{with_average} the plain average of the models"]
+        worse, better, level = (self.where(word, "own") for word in ("worse", "better", "level"))
+        if worse:
+            said.append(f"worse at home than the own model of {listed(worse)}")
+        elif better and level:
+            said.append(
+                f"at home better than the own model of {listed(better)} and level with that of "
+                f"{listed(level)}"
+            )
+        elif better:
+            said.append("better at home than each source’s own model")
+        elif level:
+            said.append("level at home with each source’s own model")
         if self.rival(*GUESSES) is not None:
             weak = self.not_above_guessing
-            said.append(
-                f"no better than guessing at {listed(weak)}"
-                if weak
-                else "better than guessing at every source"
-            )
+            guess = f"no better than guessing at {listed(weak)}" if weak else ABOVE_GUESSING
+            said.append(guess)
         return said
-
-    def _at_home(self) -> str:
-        told = set(self.words("own")[:-1])
-        worse = self.where("worse", "own")
-        if worse:
-            return f"worse at home than the own model of {listed(worse)}"
-        if told == {"better"}:
-            return "better at home than each source’s own model"
-        if told == {"level"}:
-            return "level at home with each source’s own model"
-        return (
-            f"at home better than the own model of {listed(self.where('better', 'own'))} and "
-            + (f"level with that of {listed(self.where('level', 'own'))}")
-        )
 
     def decision(self) -> tuple[str, str]:
         """Say what it comes to, and how good that is: "good", "mixed" or "bad"."""

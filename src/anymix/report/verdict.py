@@ -22,11 +22,20 @@ ALARM = ("bad", "do not rely on it for today’s traffic, which is no mixture of
 
 def verdict(record: Data) -> str:
     """Say whether to deploy it, by how much it is better, and what would help most."""
-    stands = _ordered([Stand(found, record["sources"]) for found in record["verdict"]])
+    stands = [Stand(found, record["sources"]) for found in record["verdict"]]
     if not stands:
         return ""
+    constant = stands[0].rival("constant") if stands[0].unit.share else None
+    if constant is not None and constant["loss"][-1] < RARE:
+        # One label is so common that labels alone tell models hardly apart.
+        stands.reverse()
     lead = stands[0]
-    css, title = _decision(record, stands)
+    css, title = lead.decision()
+    others = {stand.decision()[0] for stand in stands[1:]}
+    if css == "good" and lead.unit.share and others - {"good"}:
+        css, title = OTHERWISE
+    if record.get("traffic") is not None and record["traffic"]["alarm"]["rings"]:
+        css, title = ALARM
     said = f"Measured by the {lead.unit.name}, it is {_joined(lead.phrases())}."
     tiles = [_average(lead), _own(lead), _guess(lead), _guarantee(record)]
     body = (
@@ -41,25 +50,9 @@ def verdict(record: Data) -> str:
     )
 
 
-def _ordered(stands: list[Stand]) -> list[Stand]:
-    """Lead with wrong labels, unless one label is so common that they tell models hardly apart."""
-    constant = stands[0].rival("constant") if stands and stands[0].unit.share else None
-    return stands[::-1] if constant is not None and constant["loss"][-1] < RARE else stands
-
-
 def _joined(phrases: list[str]) -> str:
     *first, last = phrases
     return f"{', '.join(first)}, and {last}" if first else last
-
-
-def _decision(record: Data, stands: list[Stand]) -> tuple[str, str]:
-    """Take what the first measure says, unless traffic or another measure speaks against it."""
-    if record.get("traffic") is not None and record["traffic"]["alarm"]["rings"]:
-        return ALARM
-    found = stands[0].decision()
-    others = [one.decision()[0] for one in stands[1:]]
-    speaks = stands[0].unit.share and set(others) - {"good"}
-    return OTHERWISE if found[0] == "good" and speaks else found
 
 
 def _otherwise(stands: list[Stand]) -> str:
@@ -70,15 +63,11 @@ def _otherwise(stands: list[Stand]) -> str:
         which = "tells little as one label is rare" if other.unit.share else COUNTS
         told = f"it is {_joined(new)}" if new else "the same holds"
         said += prose(f" By {other.unit.name}, which {which}, {told}.")
-    return said + _root(stands[-1])
-
-
-def _root(stand: Stand) -> str:
-    """Say what a squared error is in the unit that people think in."""
-    loss = stand.found["loss"][-1]
-    if stand.found["measure"] != "squared" or loss is None:
-        return ""
-    return prose(f" Its typical error, the root of it, is {significant(loss**0.5)} units.")
+    last = stands[-1].found
+    if last["measure"] == "squared" and last["loss"][-1] is not None:
+        root = significant(last["loss"][-1] ** 0.5)
+        said += prose(f" Its typical error, the root of it, is {root} units.")
+    return said
 
 
 def _tile(title: str, word: str, text: str, css: str) -> str:
@@ -133,21 +122,18 @@ def _beside(stand: Stand, rival: Data, i: int) -> str:
     unit, digits, found = stand.unit, stand.digits, stand.found
     ours, theirs = (unit.said(one["loss"][i], digits) for one in (found, rival))
     wrong = " wrong" if unit.share else ""
-    return f"{ours}{wrong} beside {theirs}{wrong}, {_by(stand, rival, i)}."
-
-
-def _by(stand: Stand, rival: Data, i: int) -> str:
-    unit, digits = stand.unit, stand.digits
     values = [rival[name][i] for name in ("difference", "lower", "upper")]
     word = standing(*values[1:])
     name = f"\u00a0{unit.gap_unit}" if unit.gap_unit else ""
     if word == "level":
         low, high = (unit.gap(value, digits) for value in values[1:])
-        return f"a difference between {low} and {high}{name}"
-    by, *ends = (None if v is None else abs(unit.scale * v) for v in values)
-    near, far = (number(end, digits) for end in (ends[::-1] if word == "better" else ends))
-    less = ("fewer" if unit.share else "less") if word == "better" else "more"
-    return f"{number(by, digits)}{name} {less} ({near} to {far})"
+        by = f"a difference between {low} and {high}{name}"
+    else:
+        size, *ends = (number(v and abs(unit.scale * v), digits) for v in values)
+        near, far = ends[::-1] if word == "better" else ends
+        less = ("fewer" if unit.share else "less") if word == "better" else "more"
+        by = f"{size}{name} {less} ({near} to {far})"
+    return f"{ours}{wrong} beside {theirs}{wrong}, {by}."
 
 
 def _guarantee(record: Data) -> str:
@@ -202,23 +188,19 @@ def _numbers(stand: Stand) -> str:
         head += [HEADS.get(rival["name"], esc(rival["name"])), "difference"]
     rows = []
     for i, name in enumerate([*stand.sources, ALL]):
-        cells = [_with_interval(unit.text(found["loss"][i], digits), stand, found, i, "ours")]
+        low, high = (unit.text(found[end][i], digits) for end in ("lower", "upper"))
+        ours = unit.text(found["loss"][i], digits)
+        cells = [cell(ours, note=f"{low} to {high}", css="ours")]
         for rival in found["rivals"]:
-            css = COLOURS[standing(rival["lower"][i], rival["upper"][i])]
+            ends = rival["lower"][i], rival["upper"][i]
+            low, high = (unit.gap(end, digits) for end in ends)
             gap = unit.gap(rival["difference"][i], digits)
             cells.append(cell(unit.text(rival["loss"][i], digits)))
-            cells.append(_with_interval(gap, stand, rival, i, css))
+            cells.append(cell(gap, note=f"{low} to {high}", css=COLOURS[standing(*ends)]))
         rows.append(row(name, cells))
     points = ", differences in points" if unit.share else ""
     title = f"The numbers behind it: {unit.head}{points}"
     return f"<details><summary>{esc(title)}</summary>{table(title, head, rows)}</details>"
-
-
-def _with_interval(text: str, stand: Stand, found: Data, i: int, css: str) -> str:
-    ends = (found["lower"][i], found["upper"][i])
-    write = stand.unit.text if css == "ours" else stand.unit.gap
-    low, high = (write(end, stand.digits) for end in ends)
-    return cell(text, note=f"{low} to {high}", css=css)
 
 
 ALL = "all, in equal parts"
@@ -235,92 +217,71 @@ MARKS = {
 
 def picture(stand: Stand) -> str:
     """Draw what the model, the own models, the average and a guess lose at each source."""
-    marks, end = _marks(stand), _end(stand)
-    p = len(stand.sources)
-    most = sorted(range(p), key=lambda k: -stand.found["loss"][k])[:MOST_ROWS]
+    found, p = stand.found, len(stand.sources)
+    named = {"own": ("own",), "average": ("average",), "guess": GUESSES}
+    rivals = {css: stand.rival(*names) for css, names in named.items()}
+    marks = {css: rival["loss"] for css, rival in rivals.items() if rival is not None}
+    # The scale ends beyond all that is drawn, unless a guess lies far away.
+    near = [*found["loss"], *found["upper"]]
+    near += [value for css, losses in marks.items() if css != "guess" for value in losses]
+    end = max([value for value in near if value is not None and value > 0], default=1.0)
+    far = max([end, *(value for value in marks.get("guess", []) if value is not None)])
+    end = 1.04 * (far if far <= FAR * end else end)
+    most = sorted(range(p), key=lambda k: -found["loss"][k])[:MOST_ROWS]
     rows = [_dot_row(stand, i, marks, end) for i in (p, *sorted(most))]
+    items = {"ours": f"this model, with its {100 * found['confidence']:g}\u00a0% interval"}
+    items |= {css: MARKS[css] for css in marks}
+    legend = "".join(f'<li><i class="mark {css}"></i>{text}</li>' for css, text in items.items())
     hidden = p - len(most)
     note = f'<p class="note">The {hidden} sources that lose least are not drawn.</p>' * (hidden > 0)
     return (
-        f'<div class="dots">{"".join(rows)}{_axis(stand, end)}</div>{_legend(stand, marks)}{note}'
+        f'<div class="dots">{"".join(rows)}{_axis(stand, end)}</div>'
+        f'<ul class="legend marks">{legend}</ul>{note}'
     )
-
-
-def _marks(stand: Stand) -> dict[str, list[float | None]]:
-    named = {"own": ("own",), "average": ("average",), "guess": GUESSES}
-    found = {css: stand.rival(*names) for css, names in named.items()}
-    return {css: rival["loss"] for css, rival in found.items() if rival is not None}
-
-
-def _end(stand: Stand) -> float:
-    """Where the scale ends: beyond all that is drawn, unless a guess lies far away."""
-    marks = _marks(stand)
-    guess = [v for v in marks.pop("guess", []) if v is not None]
-    known = [*stand.found["loss"], *stand.found["upper"], *(v for m in marks.values() for v in m)]
-    near = max([v for v in known if v is not None and v > 0], default=1.0)
-    far = max([near, *guess])
-    return 1.04 * (far if far <= FAR * near else near)
 
 
 def _dot_row(stand: Stand, i: int, marks: dict[str, list[float | None]], end: float) -> str:
     found, unit, digits = stand.found, stand.unit, stand.digits
     name = stand.sources[i] if i < len(stand.sources) else ALL
     low, high = found["lower"][i], found["upper"][i]
-    drawn = []
+    drawn = ""
     if low is not None and high is not None:
         a, b = _at(low, end), _at(high, end)
-        drawn.append(f'<i class="range" style="--at:{a:.2f}%;--size:{b - a:.2f}%"></i>')
+        drawn = f'<i class="range" style="--at:{a:.2f}%;--size:{b - a:.2f}%"></i>'
     said = unit.said(found["loss"][i], digits)
-    drawn.append(_mark("ours", found["loss"][i], end, f"this model: {said}"))
-    for css, losses in marks.items():
-        drawn.append(_mark(css, losses[i], end, f"{MARKS[css]}: {unit.said(losses[i], digits)}"))
-    between = f"{number(_scaled(stand, low), digits)} to {unit.said(high, digits)}"
+    dots = [("ours", "this model", found["loss"][i])]
+    dots += [(css, MARKS[css], losses[i]) for css, losses in marks.items()]
+    for css, what, value in dots:
+        if value is not None:
+            beyond = " beyond" if value > end else ""
+            title = esc(f"{what}: {unit.said(value, digits)}")
+            place = f'style="--at:{_at(value, end):.2f}%"'
+            drawn += f'<i class="mark {css}{beyond}" {place} title="{title}"></i>'
+    least = number(None if low is None else unit.scale * low, digits)
     css = " whole" if i == len(stand.sources) else ""
     return (
         f'<span class="name{css}" title="{esc(name)}">{esc(name)}</span>'
-        f'<span class="value{css}">{said}<small>{between}</small></span>'
-        f'<span class="track{css}">{"".join(drawn)}</span>'
+        f'<span class="value{css}">{said}<small>{least} to {unit.said(high, digits)}</small></span>'
+        f'<span class="track{css}">{drawn}</span>'
     )
-
-
-def _scaled(stand: Stand, value: float | None) -> float | None:
-    return None if value is None else stand.unit.scale * value
 
 
 def _at(value: float, end: float) -> float:
     return float(np.clip(100.0 * value / end, 0.0, 100.0))
 
 
-def _mark(css: str, value: float | None, end: float, title: str) -> str:
-    if value is None:
-        return ""
-    beyond = " beyond" if value > end else ""
-    return (
-        f'<i class="mark {css}{beyond}" style="--at:{_at(value, end):.2f}%" '
-        f'title="{esc(title)}"></i>'
-    )
-
-
 def _axis(stand: Stand, end: float) -> str:
     """Number the scale in round steps, and name its unit."""
-    steps = np.array([1.0, 2.0, 2.5, 5.0, 10.0])
-    raw = stand.unit.scale * end / 4
+    steps, scale = np.array([1.0, 2.0, 2.5, 5.0, 10.0]), stand.unit.scale
+    raw = scale * end / 4
     power = 10.0 ** np.floor(np.log10(raw))
     step = float(power * steps[np.searchsorted(steps, raw / power)])
-    ticks = np.arange(0.0, stand.unit.scale * end, step)
+    sign = "\u00a0%" * stand.unit.share
     texts = "".join(
-        f'<b style="--at:{_at(t / stand.unit.scale, end):.2f}%">'
-        f"{f'{t:.10g}'}{chr(0xA0) + '%' if stand.unit.share else ''}</b>"
-        for t in ticks
+        f'<b style="--at:{_at(t / scale, end):.2f}%">{t:.10g}{sign}</b>'
+        for t in np.arange(0.0, scale * end, step)
     )
     head = f"{stand.unit.head}, less is better"
     return (
         f'<span class="axis" aria-hidden="true">{texts}</span><span class="unit">{esc(head)}</span>'
     )
-
-
-def _legend(stand: Stand, marks: dict[str, list[float | None]]) -> str:
-    confidence = f"{100 * stand.found['confidence']:g}\u00a0%"
-    items = [f'<li><i class="mark ours"></i>this model, with its {confidence} interval</li>']
-    items += [f'<li><i class="mark {css}"></i>{MARKS[css]}</li>' for css in marks]
-    return f'<ul class="legend marks">{"".join(items)}</ul>'
