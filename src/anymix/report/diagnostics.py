@@ -39,7 +39,7 @@ def cross_table(record: Data) -> str:
     columns = [heats(column) for column in zip(*found["mean"], strict=True)]
     shades = [list(line) for line in zip(*columns, strict=True)]
     digits = decimals(flat(found["mean"]))
-    notes = []
+    notes: list[list[str]] = []
     for lows, means, highs in zip(found["lower"], found["mean"], found["upper"], strict=True):
         notes.append([])
         for low, mean, high in zip(lows, means, highs, strict=True):
