@@ -13,17 +13,12 @@ probability of at most α where the scores of k's rows and of the new one are ex
 holds on each source holds on each mixture.  σ and the tilt a are learned without the row: they
 decide how large the sets are, never whether they cover.  A tilt above 0 asks at x mostly the
 sources that x may come from, so that not the worst source of all rules everywhere.
-
-What errors are measured by before they are compared: their usual size at x, and a tilt.
-
-Both decide how large sets are, never whether they cover: see `anymix.core.conformal`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,26 +122,17 @@ def learn_error_scale(
     tried = [ErrorScale(spread, tilt) for tilt in TILTS]
     if labels is not None and labels.shape[1] == 1:
         return tried[0]  # of the label alone nobody knows how large a set would be
-    sizes = [_mean_size(one, errors, log_r, domain, alpha, labels) for one in tried]
+    sizes = []
+    for by in tried:
+        # The mean size of sets at these rows, sources counting equally, that they would give.
+        own, limits = by.scores(errors, log_r, domain), np.empty((p, 1))
+        for k in range(p):
+            known = own[domain == k]
+            limits[k] = nth_largest(known, max(least_count(known.size, alpha), 1))
+        limit = (limits + by.pull(log_r)).max(axis=0) * by.scale(log_r)
+        size = np.maximum(limit, 0.0) if labels is None else (labels <= limit[:, None]).sum(axis=1)
+        sizes.append(np.mean([size[domain == k].mean() for k in np.unique(domain)]))
     return tried[int(np.argmin(sizes))]
-
-
-def _mean_size(
-    by: ErrorScale,
-    errors: FloatArray,
-    log_r: FloatArray,
-    domain: IntArray,
-    alpha: float,
-    labels: FloatArray | None,
-) -> float:
-    """The mean size of sets at rows, sources counting equally, that these rows would give."""
-    own, limits = by.scores(errors, log_r, domain), []
-    for k in range(len(log_r)):
-        known = own[domain == k]
-        limits.append(nth_largest(known, max(least_count(known.size, alpha), 1)))
-    limit = (np.array(limits)[:, None] + by.pull(log_r)).max(axis=0) * by.scale(log_r)
-    size = np.maximum(limit, 0.0) if labels is None else (labels <= limit[:, None]).sum(axis=1)
-    return float(np.mean([size[domain == k].mean() for k in np.unique(domain)]))
 
 
 def nth_largest(values: FloatArray, n: int) -> float:
@@ -229,12 +215,6 @@ class Conformal:
                 found[k] += known.size - np.searchsorted(known, score, side="left")
         return found
 
-    def p_values(self, errors: Sequence[FloatArray], log_r: Sequence[FloatArray]) -> FloatArray:
-        """p_k(x, y), (p, n[, c]); see the head of this file."""
-        found = self.counts(errors, log_r)
-        n = self.n.reshape(-1, *[1] * (found.ndim - 1))
-        return np.asarray((1 + found) / (n + 1))
-
     def covers(
         self, errors: Sequence[FloatArray], log_r: Sequence[FloatArray], alpha: float
     ) -> NDArray[np.bool_]:
@@ -255,15 +235,23 @@ class Conformal:
         middle, needed = np.mean(h, axis=0), [least_count(int(n), alpha) for n in self.n]
         if not all(needed):
             return np.tile([-np.inf, np.inf], (middle.size, 1))
-        at = _Points(self, h, log_r)
-        inner, outer = at.bounds(needed)
+        given = zip(self.error_scales, self.scores, h, log_r, strict=True)
+        parts = [(own, one, by.scale(logs), by.pull(logs)) for by, own, one, logs in given]
+        inner, outer = _bounds(parts, needed)
         found = np.stack([inner[0].min(axis=0), inner[1].max(axis=0)], axis=1)
         if len(self.scores) > 1:
             # Most sources cannot reach beyond what others are sure to reach.
             far = (outer[0] <= found[:, 0]) | (outer[1] >= found[:, 1])
             for k, least in enumerate(needed):
                 rows = np.flatnonzero(far[k])
-                low, high = at.ends(k, least, rows)
+                # Of each part only the largest scores can be the ends.
+                lower, upper = [], []
+                for own, one, scale, pull in parts:
+                    half = _reach(own[k][-least:], scale[rows], pull[k, rows])
+                    lower.append(one[rows, None] - half)
+                    upper.append(one[rows, None] + half)
+                low = np.partition(np.concatenate(lower, axis=1), least - 1, axis=1)[:, least - 1]
+                high = np.partition(np.concatenate(upper, axis=1), -least, axis=1)[:, -least]
                 some = low <= high
                 found[rows, 0] = np.where(some, np.minimum(found[rows, 0], low), found[rows, 0])
                 found[rows, 1] = np.where(some, np.maximum(found[rows, 1], high), found[rows, 1])
@@ -271,53 +259,35 @@ class Conformal:
         return np.where(nothing[:, None], middle[:, None], found)
 
 
-class _Points:
-    """New points, and how far the rows of each part and source reach there."""
+# The scores of one part by source, and h (n,), σ (n,) and a log r (p, n) at new points.
+_Part = tuple[tuple[FloatArray, ...], FloatArray, FloatArray, FloatArray]
 
-    def __init__(self, known: Conformal, h: Sequence[FloatArray], log_r: Sequence[FloatArray]):
-        self.scores, self.h = known.scores, h
-        given = list(zip(known.error_scales, log_r, strict=True))
-        self.scale = [by.scale(logs) for by, logs in given]
-        self.pull = [by.pull(logs) for by, logs in given]
 
-    def reach(self, t: int, k: int, rows: Any, best: FloatArray) -> FloatArray:
-        """R of some scores of source k, of part t, at some points, (n, scores); −∞ if below 0."""
-        reach = best + self.pull[t][k, rows, None]
-        return np.where(reach >= 0, reach * self.scale[t][rows, None], -np.inf)
+def _bounds(parts: Sequence[_Part], needed: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """Ends within and beyond which those of each source cannot lie, both (2, p, n).
 
-    def bounds(self, needed: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-        """Ends within and beyond which those of each source cannot lie, both (2, p, n).
+    If c of all rows are needed, the c-th largest end of K parts lies between the smallest and
+    the largest of their ⌈c/K⌉-th largest ones.  No inner ends where they might cross.
+    """
+    h = np.stack([one for _, one, _, _ in parts])
+    inner, outer = np.empty((2, 2, len(needed), h.shape[1]))
+    for k, least in enumerate(needed):
+        rank, halves = -(-least // len(parts)), []
+        for own, _, scale, pull in parts:
+            best = own[k][-rank:][:1] if own[k].size >= rank else np.array([-np.inf])
+            halves.append(_reach(best, scale, pull[k])[:, 0])
+        lower, upper = h - halves, h + halves
+        outer[:, k] = lower.min(axis=0), upper.max(axis=0)
+        sure = lower.max(axis=0), upper.min(axis=0)
+        inner[0, k] = np.where(sure[0] <= sure[1], sure[0], np.inf)
+        inner[1, k] = np.where(sure[0] <= sure[1], sure[1], -np.inf)
+    return inner, outer
 
-        If c of all rows are needed, the c-th largest end of K parts lies between the smallest and
-        the largest of their ⌈c/K⌉-th largest ones.  No inner ends where they might cross.
-        """
-        K, every = len(self.scores), slice(None)
-        inner, outer = np.empty((2, 2, len(needed), self.h[0].size))
-        for k, least in enumerate(needed):
-            rank = -(-least // K)
-            ends = []
-            for t, middle in enumerate(self.h):
-                own = self.scores[t][k]
-                best = own[-rank:][:1] if own.size >= rank else np.array([-np.inf])
-                half = self.reach(t, k, every, best)[:, 0]
-                ends.append((middle - half, middle + half))
-            lower, upper = np.moveaxis(np.array(ends), 1, 0)
-            outer[:, k] = lower.min(axis=0), upper.max(axis=0)
-            sure = lower.max(axis=0), upper.min(axis=0)
-            inner[0, k] = np.where(sure[0] <= sure[1], sure[0], np.inf)
-            inner[1, k] = np.where(sure[0] <= sure[1], sure[1], -np.inf)
-        return inner, outer
 
-    def ends(self, k: int, least: int, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The ends of source k at some points; of each part only the largest scores can be them."""
-        halves = [self.reach(t, k, rows, own[k][-least:]) for t, own in enumerate(self.scores)]
-        given = list(zip(self.h, halves, strict=True))
-        least -= 1
-        lower = np.concatenate([middle[rows, None] - half for middle, half in given], axis=1)
-        upper = np.concatenate([-middle[rows, None] - half for middle, half in given], axis=1)
-        lower.partition(least, axis=1)
-        upper.partition(least, axis=1)
-        return lower[:, least], -upper[:, least]
+def _reach(scores: FloatArray, scale: FloatArray, pull: FloatArray) -> FloatArray:
+    """R of some scores of one source and part at points, (n, scores); −∞ if below 0."""
+    reach = scores + pull[:, None]
+    return np.where(reach >= 0, reach * scale[:, None], -np.inf)
 
 
 def limits_without(scores: FloatArray, domain: IntArray, p: int, alpha: float) -> FloatArray:

@@ -78,7 +78,10 @@ class Loss:
     unit : MetricUnit or None
         The loss in words, and its unit; None: the name of the class, without a unit.
 
-    A subclass with a `value` of its own inherits neither `unit` nor `bound`.
+    logarithmic : bool
+        Whether it is −log h itself, for which some theorems say more.
+
+    A subclass with a `value` of its own inherits neither `unit`, `logarithmic` nor `bound`.
     """
 
     takes: ClassVar[Takes] = "number"
@@ -86,13 +89,14 @@ class Loss:
     positive: ClassVar[bool] = False
     kink: ClassVar[float] = 0.0
     unit: ClassVar[MetricUnit | None] = None
+    logarithmic: ClassVar[bool] = False
     # By the names of classes: records hold the name of a loss, and not its class.
     stated_units: ClassVar[dict[str, MetricUnit]] = {}
     lipschitz: float | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name in ("unit", "bound"):
+        for name in ("unit", "logarithmic", "bound"):
             owner = next(kind for kind in cls.__mro__ if name in vars(kind))
             if getattr(owner, "value", cls.value) is not cls.value and owner is not cls:
                 setattr(cls, name, vars(Loss)[name])
@@ -102,11 +106,6 @@ class Loss:
     def bound(self, n_classes: int | None = None, floor: float = 0.0) -> float | None:
         """Return M, if no loss is above it; probabilities of labels are at least about `floor`."""
         return None
-
-    @property
-    def logarithmic(self) -> bool:
-        """Whether it is −log h itself, for which some theorems say more."""
-        return False
 
     @property
     def of_classes(self) -> bool:
@@ -122,7 +121,12 @@ class Loss:
         raise NotImplementedError(f"{type(self).__name__} must define slope(h, y).")
 
     def curvature(self, h: FloatArray, y: FloatArray) -> FloatArray:
-        """Return ∂²ℓ/∂h², of the shape of h (the diagonal, for a vector loss)."""
+        """Return ∂²ℓ/∂h², of the shape of h (the diagonal, for a vector loss).
+
+        A loss that states `lipschitz` has none unless it defines it.
+        """
+        if self.lipschitz is not None:
+            return np.zeros_like(h)
         raise NotImplementedError(f"{type(self).__name__} must define curvature(h, y).")
 
     def smoothed(self, width: float) -> Loss:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -83,8 +81,18 @@ def check_loss(
 
 def _accepted(loss: Loss, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Draw predictions (p, m[, c]) and targets that the loss takes."""
-    shape, refused = (N_DRAWN, N_POINTS), "none of them"
-    for given, y in _drawn(loss, shape, rng):
+    shape, m, refused = (N_DRAWN, N_POINTS), N_POINTS, "none of them"
+    numbers, counts = rng.normal(0.0, 2.0, shape), rng.poisson(1.5, m).astype(float)
+    if loss.takes == "label":
+        drawn = [(rng.uniform(0.02, 1.0, shape), np.zeros(m))]
+    elif loss.takes == "vector":
+        drawn = [(rng.dirichlet(np.ones(3), shape), np.eye(3)[rng.integers(3, size=m)])]
+    else:
+        signed = [rng.normal(size=m), rng.choice([-1.0, 1.0], m), counts]
+        positive = [counts, rng.exponential(size=m)]
+        drawn = [] if loss.positive else [(numbers, y) for y in signed]
+        drawn += [(np.exp(numbers / 2), y) for y in positive]
+    for given, y in drawn:
         try:
             loss.check(given, y)
         except ValueError as error:
@@ -95,25 +103,6 @@ def _accepted(loss: Loss, rng: np.random.Generator) -> tuple[FloatArray, FloatAr
         f"{type(loss).__name__}.check refused all points that were drawn ({refused}); pass "
         "predictions and targets that it takes."
     )
-
-
-def _drawn(
-    loss: Loss, shape: tuple[int, int], rng: np.random.Generator
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    m = shape[1]
-    if loss.takes == "label":
-        yield rng.uniform(0.02, 1.0, shape), np.zeros(m)
-        return
-    if loss.takes == "vector":
-        yield rng.dirichlet(np.ones(3), shape), np.eye(3)[rng.integers(3, size=m)]
-        return
-    numbers, counts = rng.normal(0.0, 2.0, shape), rng.poisson(1.5, m).astype(float)
-    if not loss.positive:
-        yield numbers, rng.normal(size=m)
-        yield numbers, rng.choice([-1.0, 1.0], m)
-        yield numbers, counts
-    yield np.exp(numbers / 2), counts
-    yield np.exp(numbers / 2), rng.exponential(size=m)
 
 
 def _check_shapes(loss: Loss, h: FloatArray, y: FloatArray) -> None:
@@ -148,7 +137,12 @@ def _check_derivatives(loss: Loss, h: FloatArray, y: FloatArray, rng: np.random.
     below, at, above = (loss.value(h + k * step, y) for k in (-1, 0, 1))
     left, here, right = (along(loss.slope(h + k * step, y)) for k in (-1, 0, 1))
     bend = along(loss.curvature(h, y))
-    _check_convex(name, left, right)
+    falls = right < left - NEAR * np.maximum(np.abs(left), 1.0) * STEP
+    if falls.any():
+        raise ValueError(
+            f"{name}.slope falls as h rises at {falls.mean():.0%} of the points: the loss is not "
+            "convex there, or the slope has the wrong sign."
+        )
     scale = NEAR * max(float(np.abs(here).max()), 1.0)
     rise = (above - below) / (2 * size)
     # Where the two sides differ by more than curvature explains there is a kink.
@@ -159,35 +153,18 @@ def _check_derivatives(loss: Loss, h: FloatArray, y: FloatArray, rng: np.random.
             f"{name}.curvature does not explain how the slope changes at "
             f"{np.mean(~smooth):.0%} of the points; a kink may lie at few of them only."
         )
-    _check_equal(name, "slope", "values rise", here, rise, smooth, scale)
-    turn, scale = (right - left) / (2 * size), NEAR * max(float(np.abs(bend).max()), 1.0)
-    _check_equal(name, "curvature", "slopes rise", bend, turn, smooth, 10 * scale)
-
-
-def _check_convex(name: str, left: FloatArray, right: FloatArray) -> None:
-    falls = right < left - NEAR * np.maximum(np.abs(left), 1.0) * STEP
-    if falls.any():
-        raise ValueError(
-            f"{name}.slope falls as h rises at {falls.mean():.0%} of the points: the loss is not "
-            "convex there, or the slope has the wrong sign."
-        )
-
-
-def _check_equal(
-    name: str,
-    method: str,
-    by: str,
-    said: FloatArray,
-    found: FloatArray,
-    at: FloatArray,
-    scale: float,
-) -> None:
-    off = np.where(at, np.abs(said - found), 0.0)
-    i = int(off.argmax())
-    if off[i] > scale:
-        raise ValueError(
-            f"{name}.{method} is {said[i]:.6g} where the {by} by {found[i]:.6g}; mend one of them."
-        )
+    turn, steep = (right - left) / (2 * size), NEAR * max(float(np.abs(bend).max()), 1.0)
+    for method, by, said, found, most in (
+        ("slope", "values rise", here, rise, scale),
+        ("curvature", "slopes rise", bend, turn, 10 * steep),
+    ):
+        off = np.where(smooth, np.abs(said - found), 0.0)
+        i = int(off.argmax())
+        if off[i] > most:
+            raise ValueError(
+                f"{name}.{method} is {said[i]:.6g} where the {by} by {found[i]:.6g}; mend one of "
+                "them."
+            )
 
 
 def _check_bound(loss: Loss, given: FloatArray, h: FloatArray, y: FloatArray) -> None:

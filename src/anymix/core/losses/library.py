@@ -71,11 +71,7 @@ class CrossEntropy(_Plain):
 
     unit = MetricUnit("cross-entropy", *NATS)
     takes = "label"
-
-    @property
-    def logarithmic(self) -> bool:
-        """Whether it is −log h itself: a subclass with a value of its own is not."""
-        return type(self).value is CrossEntropy.value
+    logarithmic = True
 
     def bound(self, n_classes: int | None = None, floor: float = 0.0) -> float | None:
         """log((1 + cf)/f): no probability of c classes is below f before they are normalised.
@@ -149,6 +145,11 @@ class Brier(_Plain):
         return np.asarray(2.0 * np.max(distances, axis=0))
 
 
+def _check_signs(name: str, targets: FloatArray) -> None:
+    if not np.all(np.abs(targets) == 1.0):
+        raise ValueError(f"the {name} loss needs targets of −1 and 1; map the labels first.")
+
+
 class Logistic(_Plain):
     """log(1 + exp(−y h)) on margins h, labels y in {−1, 1}."""
 
@@ -179,16 +180,6 @@ class Logistic(_Plain):
         _check_signs("logistic", targets)
 
 
-def _check_signs(name: str, targets: FloatArray) -> None:
-    if not np.all(np.abs(targets) == 1.0):
-        raise ValueError(f"the {name} loss needs targets of −1 and 1; map the labels first.")
-
-
-def _check_counts(targets: FloatArray) -> None:
-    if targets.min() < 0:
-        raise ValueError(f"the Poisson loss needs targets ≥ 0; got {targets.min():g}.")
-
-
 class Poisson(_Plain):
     """h − y log h − (y − y log y) for means h > 0: half the deviance, zero at h = y."""
 
@@ -216,7 +207,7 @@ class Poisson(_Plain):
 
     def check(self, predictions: FloatArray, targets: FloatArray) -> None:
         """Means must be positive and counts not negative."""
-        _check_counts(targets)
+        PoissonLog().check(predictions, targets)
         if predictions.min() <= 0:
             raise ValueError(
                 "the Poisson loss needs predicted means > 0; use loss='poisson_log' for "
@@ -248,7 +239,8 @@ class PoissonLog(_Plain):
 
     def check(self, predictions: FloatArray, targets: FloatArray) -> None:
         """Counts must not be negative."""
-        _check_counts(targets)
+        if targets.min() < 0:
+            raise ValueError(f"the Poisson loss needs targets ≥ 0; got {targets.min():g}.")
 
 
 @dataclass(frozen=True)
@@ -274,10 +266,6 @@ class Pinball(Loss):
         """−q below the target, 1 − q above it, 0 upon it."""
         return np.where(h < y, -self.quantile, np.where(h > y, 1.0 - self.quantile, 0.0))
 
-    def curvature(self, h: FloatArray, y: FloatArray) -> FloatArray:
-        """0."""
-        return np.zeros_like(h)
-
 
 class Absolute(_Plain):
     """|h − y|."""
@@ -294,10 +282,6 @@ class Absolute(_Plain):
     def slope(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """sign(h − y)."""
         return np.sign(h - y)
-
-    def curvature(self, h: FloatArray, y: FloatArray) -> FloatArray:
-        """0."""
-        return np.zeros_like(h)
 
 
 @dataclass(frozen=True)
@@ -342,10 +326,6 @@ class Hinge(_Plain):
     def slope(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """−y inside the margin, 0 outside."""
         return np.where(y * h < 1.0, -y, 0.0)
-
-    def curvature(self, h: FloatArray, y: FloatArray) -> FloatArray:
-        """0."""
-        return np.zeros_like(h)
 
     def check(self, predictions: FloatArray, targets: FloatArray) -> None:
         """Labels must be −1 or 1."""
