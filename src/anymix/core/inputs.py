@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.core.averaging import DenseMeasure, Measure, OwnMeasure
+from anymix.core.averaging import OwnMeasure
 from anymix.core.losses import Loss
 
 # Nothing has a loss beyond it; sums and squares of losses up to it are finite numbers.
@@ -120,23 +120,6 @@ def reference_measure(reference: ArrayLike | str | None, masses: FloatArray) -> 
     return U
 
 
-def check_reach(masses: FloatArray, K0: FloatArray, measure: Measure) -> None:
-    """h_z can be 0/0 where the reference has no mass; that is an error if the point counts."""
-    if K0.min() > 0:
-        return
-    bare = (K0 == 0) & (masses.min(axis=0) == 0)
-    if not bare.any():
-        return
-    if isinstance(measure, DenseMeasure) and not measure.weights[:, bare].any():
-        # Nothing is averaged there; one grain of reference makes h_z the plain mean of the sources.
-        K0[bare] = 1.0
-        return
-    raise ValueError(
-        f"point {int(np.flatnonzero(bare)[0])} counts for a source but the reference has no mass "
-        "there, so h_z can be 0/0; pass reference='uniform'."
-    )
-
-
 def responsibilities(log_densities: ArrayLike) -> FloatArray:
     """r_k = D_k / Σ_j D_j at each point, from logarithms; −inf is allowed, but not in all sources.
 
@@ -192,13 +175,3 @@ def own_measure(
     if total.min() <= 0:
         raise ValueError(f"all sample weights of source {int(total.argmin())} are zero.")
     return OwnMeasure(w / total[domain], bounds, part=totals is not None)
-
-
-def measure(weights: ArrayLike | Measure, masses: FloatArray) -> Measure:
-    """Return the measure that losses are averaged with, of the shape of the masses."""
-    if isinstance(weights, OwnMeasure | DenseMeasure):
-        return weights
-    P = weights if weights is masses else mass_table(weights, "weights")
-    if np.shape(P) != masses.shape:
-        raise ValueError(f"weights {np.shape(P)} and masses {masses.shape} must agree in shape.")
-    return DenseMeasure(np.asarray(P))

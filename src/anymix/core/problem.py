@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, IntArray, source_numbers
 from anymix.core import inputs, simplex
-from anymix.core.averaging import Measure, OwnMeasure, mean_and_error
+from anymix.core.averaging import DenseMeasure, Measure, OwnMeasure, mean_and_error
 from anymix.core.combination import mass_ratio
 from anymix.core.losses import Loss, get_loss
 
@@ -70,8 +70,12 @@ class EvaluatedPoints:
         D = np.ascontiguousarray(inputs.mass_table(masses, "masses", part))
         outcomes = inputs.outcomes(predictions, targets, self.loss, D.shape)
         self.pooled = weights is None
-        measure = inputs.measure(D if weights is None else weights, D)
-        self._hold(D, *outcomes, inputs.reference_measure(reference, D), measure)
+        if not isinstance(weights, OwnMeasure | DenseMeasure):
+            P = D if weights is None else inputs.mass_table(weights, "weights")
+            if P.shape != D.shape:
+                raise ValueError(f"weights {P.shape} and masses {D.shape} must agree in shape.")
+            weights = DenseMeasure(P)
+        self._hold(D, *outcomes, inputs.reference_measure(reference, D), weights)
 
     def _hold(
         self,
@@ -91,7 +95,16 @@ class EvaluatedPoints:
         vector = predictions.ndim == 3
         self._B = (self.masses[:, :, None] if vector else self.masses) * self.predictions
         self._K0 = self.eta * reference
-        inputs.check_reach(self.masses, self._K0, measure)
+        # h_z can be 0/0 where the reference has no mass; that is an error if the point counts.
+        bare = (self._K0 == 0) & (self.masses.min(axis=0) == 0)
+        if bare.any():
+            if not isinstance(measure, DenseMeasure) or measure.weights[:, bare].any():
+                raise ValueError(
+                    f"point {int(np.flatnonzero(bare)[0])} counts for a source but the reference "
+                    "has no mass there, so h_z can be 0/0; pass reference='uniform'."
+                )
+            # Nothing is averaged there; one grain of reference makes h_z the sources' plain mean.
+            self._K0[bare] = 1.0
         self._J0 = (self._K0[:, None] if vector else self._K0) * self.predictions.mean(axis=0)
 
     @classmethod
@@ -123,7 +136,12 @@ class EvaluatedPoints:
         if sample_domain is None:
             if totals is not None:
                 raise ValueError("totals are for points with a sample_domain.")
-            return cls._pooled(r, predictions, targets, loss, eta, sample_weight)
+            if sample_weight is not None:
+                r = r * inputs.sample_weights(sample_weight, r.shape[1])
+            total = inputs.mass_table(r, "log_densities").sum(axis=1, keepdims=True)
+            self = cls(r / total, predictions, targets, loss, eta)
+            self.log_scale = -np.log(total[:, 0] / total.mean())
+            return self
         p, m = r.shape
         domain = source_numbers(sample_domain, p, m, least=int(totals is None))
         order = np.argsort(domain, kind="stable")
@@ -135,23 +153,6 @@ class EvaluatedPoints:
         measure = inputs.own_measure(domain, p, sample_weight, order, totals)
         self._hold(D, h[:, order], y[order], D.mean(axis=0), measure)
         self._order = order
-        return self
-
-    @classmethod
-    def _pooled(
-        cls,
-        r: FloatArray,
-        predictions: ArrayLike,
-        targets: ArrayLike | None,
-        loss: str | Loss,
-        eta: float,
-        sample_weight: ArrayLike | None,
-    ) -> Self:
-        if sample_weight is not None:
-            r = r * inputs.sample_weights(sample_weight, r.shape[1])
-        total = inputs.mass_table(r, "log_densities").sum(axis=1, keepdims=True)
-        self = cls(r / total, predictions, targets, loss, eta)
-        self.log_scale = -np.log(total[:, 0] / total.mean())
         return self
 
     def ratio(self, z: FloatArray, block: slice = slice(None)) -> tuple[FloatArray, FloatArray]:

@@ -18,8 +18,6 @@ from anymix._cards import record_card
 Objective = Literal["regret", "robust", "gamma"]
 # Digests of rows that are kept.
 MOST_DIGESTS = 4096
-# Beyond it there is no float.
-MOST = int(np.finfo(float).max)
 
 
 class SolverWarning(UserWarning):
@@ -109,9 +107,10 @@ def _floats(value: Any) -> Any:
         return np.nan if value is None else float(value)
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise ValueError(f"{value!r:.60} stands where a number is expected.")
-    if isinstance(value, int) and abs(value) > MOST:
-        raise ValueError(f"{value!r:.60} is too large for a number.")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError(f"{value!r:.60} is too large for a number.") from error
 
 
 def _fields(kind: type, value: Any) -> dict[str, Any]:
@@ -210,15 +209,12 @@ class SeenRows(Record):
             return False
         known = {*self.digests}
         share = float(np.mean([digest(row, self.salt) in known for row in looked]))
-        return more_than_chance(share, len(looked), self._twins(group))
-
-    def _twins(self, group: int | None) -> Twins:
-        """What is known of a group, else of all rows; else the most that the repeats can mean."""
-        if not self.twins:
-            repeats = self.n_rows - self.n_different
-            return Twins(self.n_rows, min(2 * repeats, self.n_rows))
-        own = self.twins[0 if group is None else group + 1 :][:1]
-        return own[0] if own and own[0].n_rows else self.twins[0]
+        # What is known of a group, else of all rows; else the most that the repeats can mean.
+        repeats = self.n_rows - self.n_different
+        every = self.twins or (Twins(self.n_rows, min(2 * repeats, self.n_rows)),)
+        own = every[0 if group is None else group + 1 :][:1]
+        twins = own[0] if own and own[0].n_rows else every[0]
+        return more_than_chance(share, len(looked), twins)
 
 
 class SeenRowsSketch:
@@ -239,8 +235,7 @@ class SeenRowsSketch:
     """
 
     def __init__(self, salt: str = "", most: int | None = MOST_DIGESTS) -> None:
-        self.salt, self.most, self.n_rows = salt, most, 0
-        self._grouped = False
+        self.salt, self.most, self.n_rows, self._grouped = salt, most, 0, False
         self._numbers: Any = None
         self._rows: Any = None
         # How often each row that is kept occurs in each group, (kept, groups): all of its kind are
@@ -258,7 +253,7 @@ class SeenRowsSketch:
         self.salt = self.salt or f"{int(np.bitwise_xor.reduce(np.unique(mixed(rows)))):016x}"
         self._grouped = group is not None
         numbers = mixed(rows, int(self.salt, 16))
-        if self._full:
+        if self._numbers is not None and self._numbers.size == self.most:
             # Most rows of later chunks are far above what is kept, and need not be sorted.
             few = numbers <= self._numbers[-1]
             numbers, rows, group = numbers[few], rows[few], None if group is None else group[few]
@@ -288,17 +283,13 @@ class SeenRowsSketch:
             self.n_rows += other.n_rows
             self._grouped |= other._grouped
 
-    @property
-    def _full(self) -> bool:
-        return self._numbers is not None and self._numbers.size == self.most
-
     def seen_rows(self) -> SeenRows:
         """Return what is known of all rows so far."""
         if self._numbers is None:
             raise ValueError("there are no rows to remember.")
         n_different = self._numbers.size
         limit = int(self._numbers[min(MOST_DIGESTS, n_different) - 1])
-        if self._full:
+        if n_different == self.most:
             n_different = min(self.n_rows, round((n_different - 1) * 2.0**64 / max(limit, 1)))
         digests = tuple(sorted(digest(row, self.salt) for row in self._rows[:MOST_DIGESTS]))
         twice = self._counts[self._counts.sum(axis=1) > 1]
