@@ -67,7 +67,7 @@ class _Blocked:
 
 
 class DenseMeasure(_Blocked):
-    """P as a full (p, m) table; every point counts for all sources."""
+    """P as a full (p, m) table."""
 
     def __init__(self, weights: FloatArray):
         self.weights, self.shape = weights, weights.shape
@@ -176,8 +176,7 @@ class OwnMeasure(_Blocked):
     def sample(self, n: float, rng: np.random.Generator | int) -> NDArray[np.intp]:
         """Choose about n points, from each source its share and at least one with weight.
 
-        Each source has chances of its own, so that a part of the points in which all of a source's
-        are chooses the same of them, given the same share and the same number in place of rng.
+        The choice of a source's points depends on them, the share and the seed alone.
         """
         seed = rng if isinstance(rng, int) else int(rng.integers(2**31))
         share, keep = n / self.weights.size, np.zeros(self.weights.size, dtype=bool)

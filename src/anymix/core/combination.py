@@ -12,15 +12,9 @@ normalised    D_k(x, y)        h_k(x, y)        Thm 3: eq. (2) divided by its su
 included, and predicts by it; `mass_ratio` is the same sum at the fixed points of a problem, where
 the masses are known and solvers ask for many z.
 
-h = (1/K) Σ_t h_t: the average of combinations that were each learned without a part of the rows.
-
-The loss is convex, so that by Jensen's inequality, on every distribution,
-
-    L(D, h) ≤ (1/K) Σ_t L(D, h_t),
-
-and the rows of part t are new to h_t.  So one model is deployed, all rows have taught it, and each
-of them judges it as if it were new: see `anymix.core.guarantees`.  Densities and models are asked
-once; only the weights are computed K times.
+A `CrossFittedCombination` is the average h = (1/K) Σ_t h_t of combinations that were each learned
+without one fold.  The loss is convex, so that L(D, h) ≤ (1/K) Σ_t L(D, h_t) on every distribution,
+and the rows of fold t are new to h_t: all rows are used to learn and to certify one model.
 """
 
 from __future__ import annotations
@@ -41,6 +35,7 @@ from anymix.core.responsibilities import Calibration, log_responsibilities
 RULES = ("marginal", "regression", "joint", "normalised")
 # Of what is read from files: long before it the weights are all alike.
 LARGEST_ETA = 1e6
+MOST_PARTS = 100
 
 # Asks source k about some of the points, by their numbers, or about all of them: None.
 Ask = Callable[[int, IntArray | None], FloatArray]
@@ -48,7 +43,7 @@ Ask = Callable[[int, IntArray | None], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Combination(Record):
-    """All that turns what the sources say at a point into h_z there.
+    """All that turns the sources' log-densities and predictions at a point into h_z there.
 
     Attributes
     ----------
@@ -61,7 +56,7 @@ class Combination(Record):
     rule : "marginal" or "normalised"
         Weigh by D_k(x), or by D_k(x) h_k(x, y) and normalise over y.
     consulting : Consulting or None
-        What each source makes of all models before they are combined; None: each its own.
+        How each source pools all models before they are combined; None: each its own.
 
     Examples
     --------
@@ -97,7 +92,7 @@ class Combination(Record):
         return log_responsibilities(log_masses, self.calibration)
 
     def model_weights(self, log_masses: FloatArray) -> FloatArray:
-        """Σ_k weight_k a_kj, (p, n): how much each *model* counts, others' ears included.
+        """Σ_k weight_k a_kj, (p, n): how much each *model* counts after pooling.
 
         Of labels they are weights of logarithms, and need not sum to 1.
         """
@@ -117,10 +112,10 @@ class Combination(Record):
     def predict(
         self, log_masses: FloatArray, predictions: FloatArray | Ask, skip_below: float = 0.0
     ) -> FloatArray:
-        """h_z = Σ_k weight_k h'_k, (n,) or (n, c), h'_k being h_k where nobody is consulted.
+        """h_z = Σ_k weight_k h'_k, (n,) or (n, c), h'_k being the pooled predictions.
 
-        predictions are a table (p, n[, c]), or a function that asks a source about some points;
-        then a source is asked only where its weight can be seen (see `mix`).
+        predictions are a table (p, n[, c]), or a function that evaluates a source at some points;
+        then that is done only where its weight can be seen (see `mix`).
 
         Paper: Eq. 1, Eq. 2, Thm 3.
         """
@@ -288,10 +283,6 @@ def _log_table(values: ArrayLike, name: str) -> FloatArray:
     return table
 
 
-# Of what is read from files.
-MOST_PARTS = 100
-
-
 @dataclass(frozen=True, eq=False)
 class CrossFittedCombination(Record):
     """Combinations of the same sources, of which the average predicts.
@@ -319,10 +310,8 @@ class CrossFittedCombination(Record):
             raise ValueError(f"an average has 1 to {MOST_PARTS} parts; got {len(self.parts)}.")
         for part in self.parts:
             part.check()
-        first = self.parts[0]
-        for part in self.parts[1:]:
-            if (part.z.size, part.eta, part.rule) != (first.z.size, first.eta, first.rule):
-                raise ValueError("the parts of an average have one number of sources, η and rule.")
+        if len({(part.z.size, part.eta, part.rule) for part in self.parts}) > 1:
+            raise ValueError("the parts of an average have one number of sources, η and rule.")
 
     @classmethod
     def of(cls, combination: Combination | CrossFittedCombination) -> CrossFittedCombination:
@@ -354,8 +343,8 @@ class CrossFittedCombination(Record):
     @property
     def pool_weights(self) -> FloatArray:
         """a_kj, how source k takes the model of source j, (p, p), on average; see `Consulting`."""
-        own, pools = np.eye(self.z.size), [part.consulting for part in self.parts]
-        each = [own if pool is None else pool.weights for pool in pools]
+        pools = [part.consulting for part in self.parts]
+        each = [np.eye(self.z.size) if pool is None else pool.weights for pool in pools]
         return np.asarray(np.mean(each, axis=0))
 
     def heard(self, predictions: FloatArray) -> FloatArray:
@@ -380,7 +369,7 @@ class CrossFittedCombination(Record):
         return np.asarray(np.mean([part.weights(log_masses) for part in self.parts], axis=0))
 
     def model_weights(self, log_masses: FloatArray) -> FloatArray:
-        """How much each *model* counts, (p, n), others' ears included; see `Combination`."""
+        """How much each *model* counts after pooling, (p, n); see `Combination`."""
         each = [part.model_weights(log_masses) for part in self.parts]
         return np.asarray(np.mean(each, axis=0))
 

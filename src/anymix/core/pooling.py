@@ -1,13 +1,12 @@
-"""Source k hears the others before it speaks: h'_k from what all models say at a point.
+"""Source k consults the others: h'_k pools the predictions of all models at a point.
 
     labels     log h'_k(x, ·) = s(x, ·) − log Σ_y exp s(x, y),   s = Σ_j a_kj log h_j(x, ·) + b_k
     numbers    h'_k(x) = Σ_j a_kj h_j(x) + b_k
     positive   log h'_k(x) = Σ_j a_kj log h_j(x) + b_k
 
 Every theorem holds with the h'_k in place of the h_k.  Where Σ_j a_kj = 1, errors h_j − y of
-numbers are pooled just as the numbers are, so that errors are all that need be known.
-
-Learn how one source pools what all models say, on its own rows, cautiously.
+numbers are pooled just as the numbers are, so that errors are all that need be known.  Each source
+learns its pool on its own rows:
 
     min Σ_i w_i ℓ(h'_k(x_i), y_i) / s + ρ/2 ‖a_k − e_k‖²
 
@@ -40,15 +39,15 @@ LARGEST = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Consulting(Record):
-    """How much each model counts in what each source says.
+    """How much each model counts in the prediction of each source.
 
     Attributes
     ----------
     weights : array (p, p)
-        a_kj: how source k takes what the model of source j says; the identity is no consulting.
+        a_kj: how source k takes the prediction of source j; the identity is no consulting.
     offset, reach : array (p,), of labels the offset is (p, c)
         b_k; and how far, at most, a number (or its logarithm) is moved: as far as on the rows that
-        a_k was learned from.  Where another model goes astray, it takes nobody along.
+        a_k was learned from.
     form : "labels", "numbers" or "positive"
 
     Examples
@@ -66,7 +65,7 @@ class Consulting(Record):
 
     @property
     def consults(self) -> FloatArray:
-        """Which sources hear others at all, (p,) of bool."""
+        """Which sources consult others at all, (p,) of bool."""
         p = len(self.weights)
         own = (self.weights == np.eye(p)).all(axis=1)
         return np.asarray(~own | self.offset.reshape(p, -1).any(axis=1))
@@ -288,11 +287,10 @@ MAX_STEPS, HALVINGS, TOL = 30, 12, 1e-9
 
 
 class Pool(NamedTuple):
-    """What one source learned.
+    """What one source learned: weights (p,) and offset, of labels (c,).
 
-    weights (p,) and offset, of labels (c,); `crossed` (n,) or (n, c) is what it says at its own
-    rows, each by a pool that was learned without the row; `gain` is the mean loss of the own model
-    less that of the pool by folds, `error` its standard error.
+    `crossed` (n,) or (n, c) are cross-fitted predictions of its own rows, `gain` is the mean loss
+    of the own model less theirs, `error` its standard error.
     """
 
     weights: FloatArray

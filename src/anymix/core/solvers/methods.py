@@ -5,9 +5,7 @@
                       from the equilibrium where the best is above what that is known to reach
 
 With many points all of that happens on some of them first, and the answer is polished on all.
-A new method is a function from `Request` to `Found` and its line in `METHODS`.
-
-How much to hold z near a prior when it is learned from few held-out points.
+A new method is a function from `Request` to `SolverResult` and its line in `METHODS`.
 
 A z that minimises an average over n_k points chases their noise.  ρ KL(u ‖ z) holds it back, with
 ρ three times the largest standard error of what is being minimised, measured at z = u.
@@ -198,13 +196,12 @@ def _find_gamma(request: Request) -> SolverResult:
 
 def _run_dca(request: Request) -> SolverResult:
     """Eq. (6) from one start."""
-    problem = request.problem
-    if not isinstance(problem, Problem):
-        kind = type(problem).__name__
+    if not isinstance(request.problem, Problem):
+        kind = type(request.problem).__name__
         raise ValueError(
             f"method='dca' needs the tables of a Problem; a {kind} has sums over them alone."
         )
-    return dca(problem, request.objective, request.first, request.tol, meter=request.meter)
+    return dca(request.problem, request.objective, request.first, request.tol, meter=request.meter)
 
 
 def _iterate_map(request: Request) -> SolverResult:
@@ -222,12 +219,9 @@ def _iterate_map(request: Request) -> SolverResult:
 
 
 METHODS: dict[tuple[str, str], Callable[[Request], SolverResult]] = {
-    ("regret", "auto"): find_worst,
-    ("robust", "auto"): find_worst,
+    **dict.fromkeys([("regret", "auto"), ("robust", "auto")], find_worst),
     ("gamma", "auto"): _find_gamma,
-    ("regret", "dca"): _run_dca,
-    ("robust", "dca"): _run_dca,
-    ("gamma", "dca"): _run_dca,
+    **dict.fromkeys([("regret", "dca"), ("robust", "dca"), ("gamma", "dca")], _run_dca),
     ("gamma", "map"): _iterate_map,
 }
 

@@ -1,6 +1,6 @@
 """min_z max_k (L_k(z) − b_k) + ρ KL(u ‖ z): "robust" has b = 0, "regret" b = the own losses.
 
-Several descents advance in lockstep: a round asks about all their trial points in one pass.  Each
+Several descents advance in lockstep: a round evaluates all their trial points in one pass.  Each
 is a sequential quadratic minimax in the coordinates log(z_k + e), in which J/K bends evenly
 however small z_k is: with a = z + e, a step d leads to
 
@@ -13,10 +13,8 @@ and the model of f_k = L_k − b_k + ρ KL(u ‖ z) is f_k + G_k d + ½ d'Bd + �
 where |·| takes the absolute values of the eigenvalues in the metric 1/a.  `quadratic` minimises
 the largest.  B is exact for the sources together and not for each: where a trial misses, the next
 adds to each f_k what it was missed by (a second-order correction), and only then τ grows.  Near
-the end a Newton step without |·| is asked about as well.  Descents that meet are merged, and one
-that cannot reach the best any more is dropped.
-
-Descents for losses with a kink: around ever less rounded ones, to the loss itself.
+the end a Newton step without |·| is tried as well.  Descents that meet are merged, and one that
+cannot reach the best any more is dropped.
 
 Where a loss has a kink at h = y, so has L_k at each point, and models of second order are blind
 to it.  Rounded within a width w the loss is smooth and at most κw/2 too high; its minima lead to
