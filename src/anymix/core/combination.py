@@ -104,7 +104,7 @@ class Combination(Record):
 
         Paper: Eq. 1, Eq. 2.
         """
-        log_q = self.log_responsibilities(log_masses)
+        log_q = log_responsibilities(log_masses, self.calibration)
         # Where η keeps every weight above zero no logarithms are needed.
         shares = self.eta > 0
         return _shares(np.exp(log_q), self.z, self.eta) if shares else source_weights(log_q, self.z)

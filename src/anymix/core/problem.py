@@ -85,7 +85,7 @@ class EvaluatedPoints:
         reference: FloatArray,
         measure: Measure,
     ) -> None:
-        """Store checked tables, D∘h, and the parts of J and K that do not depend on z."""
+        """Store checked tables, `weighted` = D∘h, and the parts of J and K without z."""
         self.n_sources, self.n_points = masses.shape
         # Rows in one piece: every pass runs along the points of a source.
         self.masses, self.predictions = map(np.ascontiguousarray, (masses, predictions))
@@ -93,7 +93,7 @@ class EvaluatedPoints:
         self.log_scale = np.zeros(self.n_sources)
         self._order: IntArray | None = None
         vector = predictions.ndim == 3
-        self._B = (self.masses[:, :, None] if vector else self.masses) * self.predictions
+        self.weighted = (self.masses[:, :, None] if vector else self.masses) * self.predictions
         self._K0 = self.eta * reference
         # h_z can be 0/0 where the reference has no mass; that is an error if the point counts.
         bare = (self._K0 == 0) & (self.masses.min(axis=0) == 0)
@@ -160,7 +160,7 @@ class EvaluatedPoints:
 
         Paper: Eq. 1, Eq. 2.
         """
-        tables = self.masses[:, block], self._B[:, block]
+        tables = self.masses[:, block], self.weighted[:, block]
         return mass_ratio(z, *tables, self._K0[block], self._J0[block])
 
     def combined(self, z: ArrayLike) -> FloatArray:
@@ -293,11 +293,6 @@ class Problem(EvaluatedPoints):
         small.log_scale = self.log_scale
         return small
 
-    @property
-    def weighted(self) -> FloatArray:
-        """D∘h, of the shape of the predictions."""
-        return self._B
-
     def evaluate_many(self, Z: ArrayLike, multipliers: FloatArray | None = None) -> Sums:
         """Return L, G and, with multipliers λ (s, p), the Hessian Σ_k λ_k ∇²L_k, for each z of Z.
 
@@ -318,7 +313,7 @@ class Problem(EvaluatedPoints):
             flat = h.reshape(-1, *h.shape[2:]), y if s == 1 else np.concatenate([y] * s)
             slope = self.loss.slope(*flat).reshape(h.shape)
             self.measure.add_average(block, self.loss.value(*flat).reshape(K.shape), L)
-            B, D = self._B[:, block], self.masses[:, block]
+            B, D = self.weighted[:, block], self.masses[:, block]
             if h.ndim == 2:
                 self.measure.add_cross(block, slope / K, h, (B, D), G)
             else:

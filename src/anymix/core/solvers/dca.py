@@ -35,8 +35,8 @@ from anymix.core.losses import DCTerms
 from anymix.core.problem import Problem, components, gap
 from anymix.core.records import Step
 from anymix.core.simplex import uniform
-from anymix.core.solvers.interior import Hessian, Model, minimise_max
-from anymix.core.solvers.oracle import TINY, TOL, Meter, SolverResult, baseline
+from anymix.core.solvers.interior import Hessian, minimise_max
+from anymix.core.solvers.oracle import TINY, TOL, Meter, SolverResult
 
 
 def decompose(problem: Problem, objective: str, constant: str = "pointwise") -> Decomposition:
@@ -196,7 +196,7 @@ def dca(
     Paper: Eq. 5, Eq. 6.
     """
     parts, meter = decompose(problem, objective, constant), meter or Meter()
-    b = baseline(problem, objective)
+    b = problem.own_losses if objective == "regret" else np.zeros(problem.n_sources)
     z = uniform(problem.n_sources) if start is None else start
     meter.pay()
     f = problem.source_losses(z) - b
@@ -212,7 +212,15 @@ def dca(
         v, slope = parts.v(z)
         # Below the rounding of u − v no step can be told from another.
         rounding = EPSILON * float(np.abs(v).max())
-        model = _convexified(parts, z, v + b, slope, meter)
+
+        def model(
+            x: FloatArray, v0: FloatArray = v + b, at: FloatArray = z, slope: FloatArray = slope
+        ) -> tuple[FloatArray, FloatArray, Hessian]:
+            """u_k(x) − v0_k − (x − z)·∇v_k(z), with its derivatives."""
+            meter.pay()
+            u, G, hessian = parts.u(x)
+            return u - v0 - slope @ (x - at), G - slope, hessian
+
         inner = minimise_max(model, z, tol=max(INNER_SHARE * tol, INNER_TOL, rounding))
         meter.pay(2)
         f = problem.source_losses(inner.z) - b
@@ -233,16 +241,3 @@ def dca(
     if objective == "gamma":
         left = value / scale
     return SolverResult(z, value, float(left), status, n_evaluations=passes, trace=tuple(trace))
-
-
-def _convexified(
-    parts: Decomposition, z0: FloatArray, v0: FloatArray, slope: FloatArray, meter: Meter
-) -> Model:
-    """u_k(z) − v0_k − (z − z0)·∇v_k(z0), with its derivatives."""
-
-    def model(z: FloatArray) -> tuple[FloatArray, FloatArray, Hessian]:
-        meter.pay()
-        u, G, hessian = parts.u(z)
-        return u - v0 - slope @ (z - z0), G - slope, hessian
-
-    return model

@@ -171,11 +171,6 @@ class Solvable(SumOverPoints, Protocol):
         """Σw, Σwd, Σw², Σw²d, Σw²d² (5, p); only asked for by shrinkage="auto"."""
 
 
-def baseline(problem: Solvable, objective: str) -> FloatArray:
-    """b: the sources' own losses for "regret", zero for "robust" and "gamma"."""
-    return problem.own_losses if objective == "regret" else np.zeros(problem.n_sources)
-
-
 class Oracle:
     """L_k − b_k and derivatives, each pass counted as `share` of a pass over all points.
 
@@ -259,7 +254,7 @@ def oracles(request: Request, sizes: Sequence[int]) -> list[Oracle]:
     problem, n, found = request.problem, request.problem.n_points, list[Oracle]()
     for size in (n, *reversed(sizes)):
         problem = problem.thin(size, request.rng) if found else problem
-        b = baseline(problem, request.objective)
+        b = problem.own_losses if request.objective == "regret" else 0.0
         found.insert(0, Oracle(problem, b, size / n, request.meter))
     found[-1].helpers = tuple(found[:-1])
     return found
