@@ -238,6 +238,5 @@ def dca(
             status = "stationary"
             break
     value = watched(trace[-1])
-    if objective == "gamma":
-        left = value / scale
+    left = value / scale if objective == "gamma" else left
     return SolverResult(z, value, float(left), status, n_evaluations=passes, trace=tuple(trace))
