@@ -113,7 +113,7 @@ def as_before(
     """The rule of version 0.2: one z on all rows, rounded, and Student's bound over all of them."""
     loss = "cross_entropy" if world.labels else "squared"
     tables, p = world.tables(X, y, domain), world.p
-    used = learn_fold(tables, LearningSettings(loss=loss, consult=True)).combination
+    used, *_ = learn_fold(tables, LearningSettings(loss=loss, consult=True))
     z = rounded(used.z)
     judged = consult(tables, loss).tables.weighed(used.calibration).problem(loss, used.eta)
     delta = (1 - CONFIDENCE) / (2 * CALIBRATIONS * n_rounded(p))

@@ -32,7 +32,7 @@ from scipy.interpolate import AAA
 from scipy.signal import find_peaks
 from scipy.special import expit
 
-from anymix.engines.flower_site import LEAST_WIDTH, home_of, own_sums, part_of_site
+from anymix.engines.flower_site import LEAST_WIDTH, own_sums, part_of_site
 from anymix.sources import Block, Tables
 
 WORDS = {"loss": "squared", "rule": "marginal"}
@@ -52,7 +52,7 @@ def losses(part: Block, m: int, Z: Any, **arrays: Any) -> Any:
     """What the site answers, without its checks."""
     given = {"eta": np.array(1e-9), "totals": np.full(2, float(m)), "Z": Z, **FOLD, **arrays}
     found = part.answer("evaluate", WORDS, given)
-    return own_sums(found, home_of(part))["losses"]
+    return own_sums(found, int(part.tables.domain[0]))["losses"]
 
 
 def poles(part: Block, m: int) -> Any:

@@ -190,7 +190,7 @@ def attack(files: Site, lie: SiteTable) -> str:
     losses = {name: real(truth, goal, learned)[0] for name, learned in fits.items()}
     k = int(np.argmax(np.where(others, losses["lie"] / honest, 0.0)))
     said = (
-        any(one.j == LIAR and one.by_rows for one in influence.moved()),
+        any(j == LIAR and by_rows for j, _, by_rows in influence.moved()),
         influence.least_known() == LIAR,
     )
     cells = [f"{honest[k]:.4g}", *(f"{L[k]:.4g}" for L in losses.values())]
@@ -204,8 +204,8 @@ def alarms(seeds: range) -> None:
         tables, goal = random_problem(seed), LearningSettings()
         found = find_influence(tables, goal, range(len(tables.log_masses)))
         kind = "agreeing" if (found.losses < AGREEING * found.own_losses).all() else "contradicting"
-        moved = found.moved()
-        seen = 1, any(one.by_rows for one in moved), any(not one.by_rows for one in moved)
+        by_rows = [one[2] for one in found.moved()]
+        seen = 1, any(by_rows), not all(by_rows)
         counts[kind] = [a + b for a, b in zip(counts[kind], seen, strict=True)]
     print("| honest random problems | number | a site's rows named | a source named |")
     print("|---|---|---|---|")

@@ -16,9 +16,9 @@ from flwr.app import Context, RecordDict
 from anymix import load
 from anymix.cli.federate_command import read_rows
 from anymix.engines.flower import client_app, server_app
-from anymix.engines.flower_messages import pack, reply_records, total, unpack
-from anymix.engines.flower_server import Checks, Settings, SiteError, Sites, federate
-from anymix.engines.flower_site import RECORDS, answer, part_of_site
+from anymix.engines.flower_messages import read_questions, reply_records, total
+from anymix.engines.flower_server import Settings, SiteError, Sites, federate
+from anymix.engines.flower_site import answer, part_of_site
 from anymix.exceptions import InputError
 from anymix.sources import Blocks, Query
 from anymix.sources import learn as learn_at_hand
@@ -139,7 +139,7 @@ def test_the_server_app_writes_what_left_and_sites_count_the_same(numbers, tmp_p
 def test_folds_share_rounds(numbers, tmp_path):
     """Five lessons take as many rounds as the longest of them, not as all of them."""
     shared = learn(numbers, tmp_path / "model", **QUICK).sites
-    alone = Sites(grid_of(numbers), numbers.names, Checks(numbers.names))
+    alone = Sites(grid_of(numbers), numbers.names)
     alone.connect()
     goal = settings_of(numbers, "", **QUICK).goal("regression", numbers.names)
     learn_at_hand(Blocks(numbers.names, map=alone), goal)
@@ -216,12 +216,9 @@ def changed(verb, change):
 
     def lie(reply, message):
         told = []
-        for i in range(len(reply.content.array_records)):
-            asked, said = (
-                unpack({k: a.numpy() for k, a in one.content[str(i)].items()}, RECORDS)
-                for one in (message, reply)
-            )
-            told.append(pack(change(said) if asked.name == verb else said, RECORDS))
+        for i, asked in enumerate(read_questions(message.content)):
+            said = {k: a.numpy() for k, a in reply.content[str(i)].items()}
+            told.append(change(said) if asked.name == verb else said)
         reply.content = reply_records("south", told)
         return reply
 
@@ -235,7 +232,7 @@ LIES = {
     "losses of shape": lambda s: s | {"losses": s["losses"][:, None]},
     "hessians, losses, slopes where": lambda s: s | {"hessians": np.zeros((1, 3, 3))},
     "below the least one": lambda s: s | {"losses": -1 - s["losses"]},
-    "no arrays": lambda s: tuple(s.values()),
+    "losses that are not finite when": lambda s: s | {"losses": s["losses"] + np.inf},
 }
 
 

@@ -30,6 +30,7 @@ from anymix.sources import (
     CHUNK_ROWS,
     FoldResult,
     LearningSettings,
+    Map,
     PartitionedProblem,
     Seen,
     Source,
@@ -38,10 +39,10 @@ from anymix.sources import (
     evaluate,
     find_z,
     learn_fold,
+    seen_through,
 )
 from anymix.storage import need
 
-Map = Callable[..., Iterable[Any]]
 # Of a thinned problem, which is in memory: 160 MB; and points that a source has there at least.
 MOST_NUMBERS, FEWEST_POINTS = 2 * 10**7, 1000
 # Of a table of a part, as of a block of the core; and rows that are worth a question.
@@ -96,11 +97,7 @@ class ChunkedProblem(PartitionedProblem):
         seeds = rng.integers(2**31, size=len(self.parts)).tolist()
         given = [(part, shares, seed) for part, seed in zip(self.parts, seeds, strict=True)]
         first = self.parts[0]
-        return joined(self.map(_some, given), first.loss, first.eta)
-
-    def smoothed(self, width: float) -> ChunkedProblem:
-        """Return the problem with the kinks of its loss rounded within `width`."""
-        return ChunkedProblem([part.smoothed(width) for part in self.parts], self.map)
+        return seen_through(joined(self.map(_some, given), first.loss, first.eta), self.steps)
 
 
 def _some(given: tuple[StoredProblem, FloatArray, int]) -> tuple[Any, ...]:
@@ -295,15 +292,14 @@ class ChunkedTrainingRows:
 
     def learned(self, goal: LearningSettings) -> FoldResult:
         """Choose calibration and pools by the sample, and find z by all rows."""
-        chosen = learn_fold(Tables.concatenate(self.sample), goal)
-        used = chosen.combination
+        used, _, report = learn_fold(Tables.concatenate(self.sample), goal)
         said = (
             part.tables().heard(used.consulting).weighed(used.calibration) for part in self.parts
         )
         given = goal.loss, goal.eta, goal.rule
         problem: Any = problem_in_chunks(said, self.store, *given, map=self.map)
         found = find_z(problem, goal)
-        return FoldResult(replace(used, z=found.z), found, chosen.report)
+        return replace(used, z=found.z), found, report
 
 
 # Parts that are begun before the result of the first is taken, beyond one a thread.

@@ -11,18 +11,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from anymix.engines.flower_messages import (
-    Ledger,
-    counted,
+    add_counts,
     need_flower,
-    pack,
     read_questions,
+    record_left,
     refusal_records,
     reply_records,
     total,
-    unpack,
 )
 from anymix.engines.flower_server import Settings, federate
-from anymix.engines.flower_site import RECORDS, ReadRows, Site, answer
+from anymix.engines.flower_site import ReadRows, Site, answer
 from anymix.exceptions import InputError
 
 # Flower's own logger, which the processes of its apps show.
@@ -84,16 +82,15 @@ def server_app(expected: Mapping[str, str]) -> Any:
 
 
 def _answers(content: Any, context: Any, expected: Mapping[str, str], read_rows: ReadRows) -> Any:
-    """Answer the questions of one round; write down and say what leaves before it does."""
+    """Respond to the queries of one round; record and log what leaves before it does."""
     site = Site.of(context.node_config, expected)
-    part, ledger = site.part(read_rows), Ledger(site.ledger)
-    questions = [unpack(arrays, RECORDS) for arrays in read_questions(content)]
+    part, questions = site.part(read_rows), read_questions(content)
     answers = [answer(question, part) for question in questions]
-    left = counted(questions, answers)
-    n, run, all_runs = ledger.add(context.run_id, left)
+    n, run, all_runs = record_left(site.ledger, context.run_id, questions, answers)
+    left = add_counts({}, questions, answers)
     what = ", ".join(f"{numbers} of {verb}" for verb, (_, numbers) in left.items())
     LOG.info(
         "site %s, round %d: %d numbers leave (%s), of %d rows; %d in this run, %d ever",
         *(site.name, n, total(left), what, part.tables.n_points, run, all_runs),
     )
-    return reply_records(site.name, [pack(one, RECORDS) for one in answers])
+    return reply_records(site.name, answers)

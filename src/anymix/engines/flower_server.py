@@ -10,21 +10,18 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from anymix._arrays import FloatArray
 from anymix.core import TASK_LOSSES, Loss, get_loss
 from anymix.engines.flower_messages import (
     Counts,
     Refusal,
-    added,
+    add_counts,
     ask_records,
-    counted,
     need_flower,
     pack,
     read_reply,
     total,
-    unpack,
 )
-from anymix.engines.flower_site import NEVER, RECORDS, read_expected, spread
+from anymix.engines.flower_site import NEVER, read_expected, spread
 from anymix.engines.rounds import Journal, Rounds, key_of
 from anymix.exceptions import InputError, one_line
 from anymix.models import reserved, write_taught
@@ -41,24 +38,35 @@ from anymix.sources import (
 # Seconds: a site that has not answered by then is taken for dead.
 PATIENCE = 600.0
 HELLO = Query("count", {}, {"folds": np.array(1)})
-Check = Callable[[Query, str, Any], None]
-Packed = Mapping[str, Any]
+# Sums of many rows may miss a bound by rounding.
+SLACK = 1e-9
+# What no rows give: of sources without rows at a site, and of theorems that were not asked for.
+MAY_BE_INFINITE = {
+    "count": {"lightest"},
+    "evidence": {"least", "largest", "own_least", "own_largest"},
+    "theorems": {"lowest", "largest", "floor", "disagreement"},
+}
+LOSSES = {"evaluate": "losses", "baseline": "own_losses"}
 T = TypeVar("T")
 
 
 class SiteError(InputError):
-    """A site that failed, or whose answer cannot be used; `where` names it."""
+    """A site that failed, or whose response cannot be used; `where` names it."""
+
+
+def fail(site: str, what: str) -> NoReturn:
+    """Name the site."""
+    raise SiteError(f"site {site!r}", f"{what}; nothing was learned from this round")
 
 
 class Sites:
-    """One round for each question, or for the questions of several learners at once.
+    """One round of messages for each query, or for the queries of several learners at once.
 
     Parameters
     ----------
     grid : flwr.serverapp.Grid
     names : the sites, each with the rows of the source of that name, in order
-    check : called with question, site, answer; raises `SiteError` for what cannot be
-    journal : answers that are known already
+    journal : responses that are known already
     patience : seconds that a site is waited for
     """
 
@@ -66,21 +74,23 @@ class Sites:
         self,
         grid: Any,
         names: Sequence[str],
-        check: Check,
         journal: Journal | None = None,
         patience: float = PATIENCE,
     ) -> None:
-        self.grid, self.names, self.check = grid, list(names), check
+        self.grid, self.names, self.patience = grid, list(names), patience
         self.journal = Journal(None, names) if journal is None else journal
-        self.patience = patience
         self.rounds: Rounds[Query, list[Arrays]] = Rounds(self._send)
         self.n_rounds = 0
         self.left: dict[str, Counts] = {name: {} for name in names}
+        # How many rows each site has said that it has.
+        self.rows: dict[str, int] = {}
+        # The stacks of z that the last round was about.
+        self.last_z: list[Any] = []
+        # The site that a node serves; "" before it has said so.
         self._nodes: dict[int, str] = {}
-        self._last: list[Any] = []
 
     def __call__(self, question: Any, parts: Iterable[Any], /) -> list[Arrays]:
-        """Ask every site, about all of its rows; the answers come in the order of the sites."""
+        """Query every site about all of its rows; the responses are in the order of the sites."""
         # Few rows take a round as all of them do, and no site answers for few.
         asked = {name: a for name, a in question.arrays.items() if name not in NEVER}
         found = self.rounds.ask(replace(question, arrays=asked))
@@ -89,39 +99,30 @@ class Sites:
         return [spread(one, k) for k, one in enumerate(found)]
 
     def together(self, function: Callable[[Any], T], given: Iterable[Any], /) -> list[T]:
-        """Learn several things at once: what all of them ask is one round."""
+        """Learn several things at once: the queries of all of them are one round."""
         return self.rounds.together([partial(function, one) for one in given])
 
     def connect(self) -> dict[str, int]:
         """Wait until as many nodes as sites are there, and ask who they are; return their rows."""
         self._wait_for_nodes()
-        found: dict[str, int] = {}
-        told: dict[str, Packed] = {}
-        hello = pack(HELLO, RECORDS)
-        for node, reply in self._replies([hello], "node {}".format).items():
+        told: dict[str, Arrays] = {}
+        for node, reply in self._replies([HELLO]).items():
             name, answers = _read(reply, f"node {node}", 1)
             if name not in self.names:
                 raise SiteError(f"node {node}", f"says that it is the site {name!r:.60}, unknown")
-            if name in found:
+            if name in told:
                 raise SiteError(f"site {name!r}", "is served by two nodes; stop one of them")
             self._nodes[node] = name
-            (said,) = self._take([HELLO], name, answers)
-            found[name], told[name] = int(said["rows"].sum()), answers[0]
+            self._take([HELLO], name, answers)
+            told[name] = answers[0]
         self.n_rounds += 1
-        self._check_resumed(hello)
-        if key_of(hello) not in self.journal.known:
-            self.journal.add({key_of(hello): [told[name] for name in self.names]})
-        return {name: found[name] for name in self.names}
-
-    def _check_resumed(self, hello: Packed) -> None:
-        """Rows that have changed since an earlier run cannot go on where it stopped."""
-        known = self.journal.known.get(key_of(hello), [])
-        for name, arrays in zip(self.names, known, strict=False):
-            self.check(HELLO, name, unpack(arrays, RECORDS))
-
-    def last_z(self) -> list[Any]:
-        """Return the stacks of z that the last answered round was about."""
-        return [np.asarray(Z).tolist() for Z in self._last]
+        key = key_of(pack(HELLO))
+        # Rows that have changed since an earlier run cannot go on where it stopped.
+        for name, answer in zip(self.names, self.journal.known.get(key, []), strict=False):
+            self._check(HELLO, name, answer)
+        if key not in self.journal.known:
+            self.journal.add({key: [told[name] for name in self.names]})
+        return {name: self.rows[name] for name in self.names}
 
     def _wait_for_nodes(self) -> None:
         end = time.monotonic() + self.patience
@@ -136,65 +137,100 @@ class Sites:
             raise SiteError(
                 f"{len(nodes)} nodes", f"are connected where {len(self.names)} sites are expected"
             )
-        self._nodes = {node: f"node {node}" for node in nodes}
+        self._nodes = dict.fromkeys(nodes, "")
 
     def _send(self, questions: list[Query]) -> list[list[Arrays]]:
-        """Send one round of what is not known yet; answer all of it."""
-        packed = [pack(question, RECORDS) for question in questions]
-        keys = [key_of(arrays) for arrays in packed]
-        new = {k: i for i, k in enumerate(keys) if k not in self.journal.known}
-        if new:
-            asked = {key: questions[i] for key, i in new.items()}
-            self.journal.add(self._round(asked, [packed[i] for i in new.values()]))
-            self._last = [q.arrays["Z"] for q in asked.values() if "Z" in q.arrays] or self._last
-        known = self.journal.known
-        return [[unpack(arrays, RECORDS) for arrays in known[key]] for key in keys]
+        """Send one round of what is not known yet; return all responses."""
+        keys = [key_of(pack(question)) for question in questions]
+        asked = {
+            key: question
+            for key, question in zip(keys, questions, strict=True)
+            if key not in self.journal.known
+        }
+        if asked:
+            self.journal.add(dict(zip(asked, self._round(list(asked.values())), strict=True)))
+            stacks = [q.arrays["Z"].tolist() for q in asked.values() if "Z" in q.arrays]
+            self.last_z = stacks or self.last_z
+        return [self.journal.known[key] for key in keys]
 
-    def _round(self, asked: Mapping[str, Query], packed: list[Packed]) -> Any:
-        replies = self._replies(packed, lambda node: f"site {self._nodes[node]!r}")
+    def _round(self, asked: list[Query]) -> list[list[Arrays]]:
         by_site = {}
-        for node, reply in replies.items():
+        for node, reply in self._replies(asked).items():
             name = self._nodes[node]
-            said, answers = _read(reply, f"site {name!r}", len(packed))
+            said, by_site[name] = _read(reply, f"site {name!r}", len(asked))
             if said != name:
                 raise SiteError(f"site {name!r}", f"now says that it is {said!r:.60}")
-            by_site[name] = answers
-            self._take(list(asked.values()), name, answers)
+            self._take(asked, name, by_site[name])
         self.n_rounds += 1
-        return {key: [by_site[name][i] for name in self.names] for i, key in enumerate(asked)}
+        return [[by_site[name][i] for name in self.names] for i in range(len(asked))]
 
-    def _take(self, asked: list[Query], name: str, answers: list[Packed]) -> list[Any]:
-        """Count what has left the site, whatever becomes of it; then look whether it can be."""
-        values = []
-        for arrays in answers:
-            try:
-                values.append(unpack(arrays, RECORDS))
-            except InputError as error:
-                raise SiteError(f"site {name!r}", f"sent what {error.cause}") from error
-        self.left[name] = added(self.left[name], counted(asked, values))
-        for question, value in zip(asked, values, strict=True):
-            self.check(question, name, value)
-        return values
+    def _take(self, asked: list[Query], name: str, answers: list[Arrays]) -> None:
+        """Count what has left the site, whatever becomes of it; then check it."""
+        add_counts(self.left[name], asked, answers)
+        for question, answer in zip(asked, answers, strict=True):
+            self._check(question, name, answer)
 
-    def _replies(self, packed: list[Packed], called: Callable[[int], str]) -> dict[int, Any]:
-        """Send the questions to all nodes, and wait for all of them."""
+    def _replies(self, asked: list[Query]) -> dict[int, Any]:
+        """Send the queries to all nodes, and wait for all of them."""
         app = need_flower()
-        messages = [app.Message(ask_records(packed), node, "query") for node in self._nodes]
+        messages = [app.Message(ask_records(asked), node, "query") for node in self._nodes]
         found = {
             reply.metadata.src_node_id: reply
             for reply in self.grid.send_and_receive(messages, timeout=self.patience)
         }
-        for node in self._nodes:
+        for node, name in self._nodes.items():
             if node not in found:
                 raise SiteError(
-                    called(node),
+                    f"site {name!r}" if name else f"node {node}",
                     f"has not answered within {self.patience:g} s; start it again, then resume",
                 )
         return found
 
+    def _check(self, question: Query, site: str, answer: Arrays) -> None:
+        """Raise `SiteError` for a response that cannot be."""
+        may = MAY_BE_INFINITE.get(question.name, set())
+        for name, array in answer.items():
+            if np.isnan(array).any() or (name not in may and not np.isfinite(array).all()):
+                fail(site, f"sent {name} that are not finite when it was asked for {question.name}")
+        if question.name == "count":
+            self._check_rows(site, answer)
+        if question.name == "evaluate":
+            _check_sums(question, site, answer)
+        if question.name in LOSSES:
+            losses = answer[LOSSES[question.name]]
+            least, largest = np.min(losses), np.max(losses)
+            low, high = bounds(get_loss(question.options["loss"]))
+            if least < low - SLACK:
+                fail(site, f"sent a loss of {least:.3g}, below the least one, {low:.3g}")
+            if largest > high * (1 + SLACK):
+                fail(site, f"sent a loss of {largest:.3g}, above the largest one, {high:.3g}")
 
-def _read(reply: Any, who: str, n: int) -> tuple[str, list[Packed]]:
-    """Return the name of a site and its answers; whatever else it sent is said in a sentence."""
+    def _check_rows(self, site: str, answer: Arrays) -> None:
+        """A site's rows are all of its own source, and as many as they were."""
+        rows = answer["rows"].sum(axis=0) if "rows" in answer else np.zeros(0)
+        if rows.shape != (len(self.names),):
+            fail(site, f"counts rows of {rows.size} sources where there are {len(self.names)}")
+        n, own = int(rows.sum()), int(rows[self.names.index(site)])
+        if n != own or n < 1:
+            fail(site, f"says that it has {n} rows, {own} of its own source")
+        if self.rows.setdefault(site, n) != n:
+            fail(site, f"has {n} rows where it had {self.rows[site]} before")
+
+
+def _check_sums(question: Query, site: str, answer: Arrays) -> None:
+    s, p = question.arrays["Z"].shape
+    expected = {"losses": (s,), "slopes": (s, p)}
+    if "multipliers" in question.arrays:
+        expected["hessians"] = (s, p, p)
+    if set(answer) != set(expected):
+        fail(site, f"sent {', '.join(sorted(answer))} where {', '.join(expected)} are expected")
+    for name, shape in expected.items():
+        if answer[name].shape != shape:
+            fail(site, f"sent {name} of shape {answer[name].shape} where {shape} is expected")
+
+
+def _read(reply: Any, who: str, n: int) -> tuple[str, list[Arrays]]:
+    """Return the name of a site and its responses."""
     if reply.has_error():
         why = one_line(reply.error.reason or f"error {reply.error.code}")[:300].rstrip(".")
         raise SiteError(who, f"failed: {why}; mend it there, then resume")
@@ -204,88 +240,6 @@ def _read(reply: Any, who: str, n: int) -> tuple[str, list[Packed]]:
         raise SiteError(who, f"refuses to answer: {str(refusal).rstrip('.')}") from refusal
     except (InputError, ValueError, TypeError) as error:
         raise SiteError(who, f"sent what cannot be read: {str(error).rstrip('.')}") from error
-
-
-# Sums of many rows may miss a bound by rounding.
-SLACK = 1e-9
-# What no rows give: of sources without rows at a site, and of theorems that nobody asked for.
-MAY_BE_INFINITE = {
-    "count": {"lightest"},
-    "evidence": {"least", "largest", "own_least", "own_largest"},
-    "theorems": {"lowest", "largest", "floor", "disagreement"},
-}
-LOSSES = {"evaluate": "losses", "baseline": "own_losses"}
-
-
-def fail(site: str, what: str) -> NoReturn:
-    """Name the site."""
-    raise SiteError(f"site {site!r}", f"{what}; nothing was learned from this round")
-
-
-class Checks:
-    """Remembers what each site has said of itself; a call looks at all answers to one question.
-
-    `names` are the sites, each with the rows of the source of that name, in order.
-    """
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = list(names)
-        self.rows: dict[str, int] = {}
-
-    def __call__(self, question: Query, site: str, answer: Any) -> None:
-        """Raise `SiteError` for what cannot be."""
-        arrays = self._arrays(question, site, answer)
-        if question.name == "count":
-            self._check_rows(site, arrays)
-        if question.name == "evaluate":
-            self._check_sums(question, site, arrays)
-        name = LOSSES.get(question.name)
-        if name is not None:
-            _check_losses(question, site, arrays[name])
-
-    @staticmethod
-    def _arrays(question: Query, site: str, answer: Any) -> Arrays:
-        """An answer is arrays of finite numbers, by name."""
-        told = answer.values() if isinstance(answer, dict) else [None]
-        if not all(isinstance(array, np.ndarray) for array in told):
-            fail(site, f"sent no arrays when it was asked for {question.name}")
-        may = MAY_BE_INFINITE.get(question.name, set())
-        for name, array in answer.items():
-            if np.isnan(array).any() or (name not in may and not np.isfinite(array).all()):
-                fail(site, f"sent {name} that are not finite when it was asked for {question.name}")
-        return answer
-
-    def _check_rows(self, site: str, arrays: Mapping[str, Any]) -> None:
-        """A site's rows are all of its own source, and as many as they were."""
-        rows = arrays["rows"].sum(axis=0) if "rows" in arrays else np.zeros(0)
-        if rows.shape != (len(self.names),):
-            fail(site, f"counts rows of {rows.size} sources where there are {len(self.names)}")
-        n, own = int(rows.sum()), int(rows[self.names.index(site)])
-        if n != own or n < 1:
-            fail(site, f"says that it has {n} rows, {own} of its own source")
-        if self.rows.setdefault(site, n) != n:
-            fail(site, f"has {n} rows where it had {self.rows[site]} before")
-
-    @staticmethod
-    def _check_sums(question: Query, site: str, arrays: Mapping[str, Any]) -> None:
-        s, p = question.arrays["Z"].shape
-        expected = {"losses": (s,), "slopes": (s, p)}
-        if "multipliers" in question.arrays:
-            expected["hessians"] = (s, p, p)
-        if set(arrays) != set(expected):
-            fail(site, f"sent {', '.join(sorted(arrays))} where {', '.join(expected)} are expected")
-        for name, shape in expected.items():
-            if arrays[name].shape != shape:
-                fail(site, f"sent {name} of shape {arrays[name].shape} where {shape} is expected")
-
-
-def _check_losses(question: Query, site: str, losses: FloatArray) -> None:
-    """0 ≤ L_k ≤ M, where the loss has such bounds."""
-    low, high = bounds(get_loss(question.options["loss"]))
-    if np.min(losses) < low - SLACK:
-        fail(site, f"sent a loss of {np.min(losses):.3g}, below the least one, {low:.3g}")
-    if np.max(losses) > high * (1 + SLACK):
-        fail(site, f"sent a loss of {np.max(losses):.3g}, above the largest one, {high:.3g}")
 
 
 def bounds(loss: Loss) -> tuple[float, float]:
@@ -365,8 +319,7 @@ def federate(
         say(f"resumes after {journal.resume()} rounds that were answered")
     else:
         journal.clear()
-    checks = Checks(list(expected))
-    sites = Sites(grid, list(expected), checks, journal, settings.patience)
+    sites = Sites(grid, list(expected), journal, settings.patience)
     with reserved(settings.out) as place:
         try:
             rows = sites.connect()
@@ -374,7 +327,7 @@ def federate(
             tables = Blocks(sites.names, map=sites, together=sites.together)
             taught = learn(tables, goal)
         except SiteError as error:
-            journal.note({"z": sites.last_z(), "why": str(error)})
+            journal.note({"z": sites.last_z, "why": str(error)})
             raise
         say(what_left(sites))
         told = {"rounds": sites.n_rounds, "rows": rows, "left": sites.left}

@@ -83,31 +83,25 @@ class Site:
         return Path(self.state) / "left.json"
 
     def part(self, read_rows: ReadRows) -> Block:
-        """Return the part that the site's rows are; sources are asked of them once, never again."""
-        return _part(self, self._key(), read_rows)
-
-    def _key(self) -> str:
-        """What the tables depend on: the rows themselves, the sources, and this version."""
+        """Return the block of the site's rows; all sources are evaluated on them once."""
         if not Path(self.rows).is_file():
             raise MissingError(self.rows, "does not exist; give the table of this site's rows")
         with open(self.rows, "rb") as file:
             rows = file_digest(file, "sha256").hexdigest()
+        # What the tables depend on: the rows themselves, the sources, and this version.
         told = [rows, self.name, self.target, list(self.expected), __version__]
-        return sha256(json.dumps(told).encode()).hexdigest()[:24]
-
-    def _evaluate(self, read_rows: ReadRows) -> Tables:
-        received = read_expected(self.sources, dict(self.expected))
-        X, y = read_rows(self.rows, received, self.target)
-        # The order of rows says nothing, and none of them leaves.
-        found = evaluate_site(received, self.name, X, y, min_rows=1).whole
-        assert found is not None
-        return found
+        return _part(self, sha256(json.dumps(told).encode()).hexdigest()[:24], read_rows)
 
 
 def read_expected(folder: str | Path, expected: Mapping[str, str]) -> list[ReceivedSource]:
     """Read the folders of all sources; they must be the very ones that everybody has."""
     there = {path.name: path for path in sorted(Path(folder).glob("*/"))}
-    received = read_alike(_named(there, expected, str(folder)))
+    manifests = [path / "manifest.json" for path in there.values()]
+    by_hash = {sha256(m.read_bytes()).hexdigest(): m.parent for m in manifests if m.is_file()}
+    for name, digest in expected.items():
+        if digest not in by_hash and name not in there:
+            raise MissingError(str(folder), f"has no folder of the source {name!r}; put it there")
+    received = read_alike([by_hash.get(digest) or there[name] for name, digest in expected.items()])
     for one, (name, digest) in zip(received, expected.items(), strict=True):
         if one.sha256 != digest:
             raise InputError(
@@ -116,58 +110,39 @@ def read_expected(folder: str | Path, expected: Mapping[str, str]) -> list[Recei
     return received
 
 
-def _named(there: Mapping[str, Path], expected: Mapping[str, str], where: str) -> list[Path]:
-    """Find the folder of each source: by the name of the folder, or by its manifest."""
-    found, by_hash = [], {}
-    for path in there.values():
-        manifest = path / "manifest.json"
-        if manifest.is_file():
-            by_hash[sha256(manifest.read_bytes()).hexdigest()] = path
-    for name, digest in expected.items():
-        if digest not in by_hash and name not in there:
-            raise MissingError(where, f"has no folder of the source {name!r}; put it there")
-        found.append(by_hash.get(digest) or there[name])
-    return found
-
-
 # A process serves one site, but for tests, which have several in one.
 @lru_cache(maxsize=16)
 def _part(site: Site, key: str, read_rows: ReadRows) -> Block:
-    return part_of_site(_tables(site, key, read_rows))
-
-
-def _tables(site: Site, key: str, read_rows: ReadRows) -> Tables:
-    """Return the tables that are on disk, or ask the sources."""
+    """Read the tables from the site's disk, or evaluate the sources and keep the tables there."""
     path = Path(site.state) / f"tables-{key}.safetensors"
-    if path.is_file():
-        return _check(_read(path), site)
-    tables = _check(site._evaluate(read_rows), site)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    labels = None if tables.classes is None else tables.classes.tolist()
-    head = json.dumps({"classes": labels, "has_densities": tables.has_densities})
-    arrays = {name: np.asarray(getattr(tables, name)) for name in ARRAYS}
-    with replacing(path) as temporary:
-        temporary.write_bytes(
-            dump_arrays({"head": np.frombuffer(head.encode(), np.uint8), **arrays})
-        )
-    return tables
-
-
-def _read(path: Path) -> Tables:
-    arrays = load_arrays(path.read_bytes(), str(path))
-    head = plain_json(arrays["head"].tobytes())
-    classes = None if head["classes"] is None else np.asarray(head["classes"])
-    told: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
-    return Tables(**told, classes=classes, has_densities=head["has_densities"])
-
-
-def _check(tables: Tables, site: Site) -> Tables:
+    known = path.is_file()
+    if known:
+        arrays = load_arrays(path.read_bytes(), str(path))
+        head = plain_json(arrays["head"].tobytes())
+        classes = None if head["classes"] is None else np.asarray(head["classes"])
+        told: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
+        tables = Tables(**told, classes=classes, has_densities=head["has_densities"])
+    else:
+        received = read_expected(site.sources, dict(site.expected))
+        X, y = read_rows(site.rows, received, site.target)
+        # The order of rows says nothing, and none of them leaves.
+        evaluated = evaluate_site(received, site.name, X, y, min_rows=1).whole
+        assert evaluated is not None
+        tables = evaluated
     if tables.n_points < site.min_rows:
         raise InputError(
             f"{tables.n_points} rows at {site.name!r}",
             f"are too few: this site answers for at least {site.min_rows}",
         )
-    return tables
+    if not known:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        labels = None if tables.classes is None else tables.classes.tolist()
+        text = json.dumps({"classes": labels, "has_densities": tables.has_densities})
+        arrays = {"head": np.frombuffer(text.encode(), np.uint8)}
+        arrays |= {name: np.asarray(getattr(tables, name)) for name in ARRAYS}
+        with replacing(path) as temporary:
+            temporary.write_bytes(dump_arrays(arrays))
+    return part_of_site(tables)
 
 
 # "sample" is rows, and "novelty" the log-densities of single rows.
@@ -178,7 +153,6 @@ MAY_BE_INFINITE = {"clip"}
 LARGEST = 10**6
 # Temperature by sharpness of a calibration: benchmarks/federated.py shows what sharper ones tell.
 LEAST_WIDTH = 0.1
-RECORDS = {"Query": Query}
 
 
 def part_of_site(tables: Tables) -> Block:
@@ -186,62 +160,44 @@ def part_of_site(tables: Tables) -> Block:
     return Block(replace(tables, has_densities=False), shares_rows=False)
 
 
-def answer(question: Any, part: Block) -> Arrays:
-    """Answer, or refuse in one sentence."""
+def answer(question: Query, part: Block) -> Arrays:
+    """Respond to a query, or refuse in one sentence."""
     check_question(question, part.tables.n_sources)
     try:
-        found = part.answer(question.name, question.options, dict(question.arrays))
+        found = part.answer(question.name, question.options, question.arrays)
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise InputError(f"the question {question.name!r}", f"is incomplete: {error}") from error
-    return own_sums(found, home_of(part)) if question.name == "evaluate" else found
+    # All rows of a site are of one source.
+    return own_sums(found, int(part.tables.domain[0])) if question.name == "evaluate" else found
 
 
-def check_question(question: Any, p: int) -> None:
-    """Refuse queries that are not answered, and arrays of wrong shapes or odd numbers."""
-    if not isinstance(question, Query) or question.name not in ANSWERED:
-        name = getattr(question, "name", type(question).__name__)
-        raise InputError(f"the question {name!r:.60}", "is not answered by sites")
-    where = f"the question {question.name!r}"
-    for name, array in question.arrays.items():
+def check_question(question: Query, p: int) -> None:
+    """Refuse queries that sites do not answer, and arrays of wrong shapes or odd numbers."""
+    where, arrays = f"the question {question.name!r:.60}", question.arrays
+    if question.name not in ANSWERED:
+        raise InputError(where, "is not answered by sites")
+    for name, array in arrays.items():
         if name in NEVER:
             raise InputError(where, "is about some of the rows; sites answer for all or a fold")
         if array.dtype.kind not in "biuf" or array.size > LARGEST:
             raise InputError(where, f"has {name!r:.40} of {array.size} {array.dtype} values")
         if not np.isfinite(array).all() and name not in MAY_BE_INFINITE:
             raise InputError(where, f"has {name!r:.40} that are not finite")
-    _check_weights(where, question.arrays, p)
-    _check_folds(where, question.arrays)
-    _check_calibrations(where, question.arrays)
-
-
-def _check_folds(where: str, arrays: Arrays) -> None:
-    """All rows, or all but a fold of the usual ones: differences of smaller ones tell of rows."""
-    if int(arrays.get("folds", np.array(1))) not in (1, N_FOLDS):
-        raise InputError(where, f"deals the rows out to {arrays['folds']} folds, not to {N_FOLDS}")
-
-
-def _check_calibrations(where: str, arrays: Arrays) -> None:
-    """No calibration is so sharp that a loss jumps when an offset passes the odds of one row."""
-    for name, temperature in arrays.items():
+        # With a sharper one a loss would jump when an offset passes the odds of one row.
         if name.split(".")[0] == "temperature":
             sharpness = arrays.get(name.replace("temperature", "sharpness"), np.array(1.0))
-            if not (temperature >= LEAST_WIDTH * sharpness).all():
+            if not (array >= LEAST_WIDTH * sharpness).all():
                 raise InputError(where, f"has a calibration that is sharper than 1/{LEAST_WIDTH:g}")
-
-
-def _check_weights(where: str, arrays: Arrays, p: int) -> None:
-    """Every z is a point of the simplex: no other has a meaning, and some would single rows out."""
+    # Points off the simplex have no meaning, and some would single rows out.
     for name in ("Z", "z"):
         Z = np.atleast_2d(arrays.get(name, np.full(p, 1.0 / p)))
         if Z.ndim != 2 or Z.shape[1] != p:
             raise InputError(where, f"has {name} of shape {Z.shape} for {p} sources")
         if (Z < -1e-9).any() or (np.abs(Z.sum(axis=1) - 1.0) > 1e-6).any():
             raise InputError(where, f"has {name} off the simplex")
-
-
-def home_of(part: Block) -> int:
-    """The source that all rows of a site are of."""
-    return int(np.asarray(part.tables.sample_domain)[0])
+    # All rows, or all but a fold of the usual ones: differences of smaller ones tell of rows.
+    if int(arrays.get("folds", np.array(1))) not in (1, N_FOLDS):
+        raise InputError(where, f"deals the rows out to {arrays['folds']} folds, not to {N_FOLDS}")
 
 
 def own_sums(found: Arrays, k: int) -> Arrays:

@@ -15,10 +15,9 @@ from threading import Lock, Thread, local
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anymix.engines.flower_messages import Arrays
 from anymix.exceptions import InputError
+from anymix.sources import Arrays
 from anymix.storage import replacing
 
 Q = TypeVar("Q")
@@ -98,12 +97,9 @@ class Rounds(Generic[Q, A]):
                 return
             due, self._waiting = self._waiting, []
             self.n_rounds += 1
-        self._answer(due)
-
-    def _answer(self, due: list[tuple[Q, Future[A]]]) -> None:
         try:
             answers = self.send([question for question, _ in due])
-        # Every task that waits must hear of it.
+        # Every task that waits is to fail with it.
         except BaseException as error:  # noqa: BLE001
             for _, answer in due:
                 answer.set_exception(error)
@@ -131,7 +127,7 @@ def key_of(arrays: Arrays) -> str:
 
 
 class Journal:
-    """Packed answers of all sites, by question; in a folder, or in memory alone.
+    """Responses of all sites by the key of the query; in a folder, or in memory alone.
 
     `sites` are the names of the sites in order; a journal of others is refused.
     """
@@ -144,11 +140,16 @@ class Journal:
 
     def resume(self) -> int:
         """Read the rounds that are there; return how many."""
-        if self.folder is None:
-            return 0
-        for path in sorted(self.folder.glob("round-*.npz")):
+        for path in sorted(self.folder.glob("round-*.npz")) if self.folder else []:
             with np.load(path, allow_pickle=False) as file:
-                self._take({name: file[name] for name in file.files}, path)
+                told = {name: file[name] for name in file.files}
+            if told.pop("sites").tolist() != self.sites:
+                raise InputError(path, "is of other sites; choose another folder, or start anew")
+            for key in told.pop("keys").tolist():
+                self.known[key] = [{} for _ in self.sites]
+            for entry, array in told.items():
+                key, site, name = entry.split(".", 2)
+                self.known[key][int(site)][name] = array
             self.n_rounds += 1
         return self.n_rounds
 
@@ -159,12 +160,12 @@ class Journal:
                 path.unlink(missing_ok=True)
 
     def add(self, answered: Mapping[str, list[Arrays]]) -> None:
-        """Keep the answers of one round, whole or not at all."""
+        """Keep the responses of one round, whole or not at all."""
         self.n_rounds += 1
         self.known |= answered
         if self.folder is None:
             return
-        told: dict[str, NDArray[Any]] = {"sites": np.array(self.sites)}
+        told = {"sites": np.array(self.sites), "keys": np.array(list(answered))}
         for key, answers in answered.items():
             for site, arrays in enumerate(answers):
                 told |= {f"{key}.{site}.{name}": array for name, array in arrays.items()}
@@ -176,11 +177,3 @@ class Journal:
         if self.folder is not None:
             with replacing(self.folder / CHECKPOINT) as temporary:
                 temporary.write_text(json.dumps({"rounds": self.n_rounds, **state}, indent=1))
-
-    def _take(self, told: dict[str, NDArray[Any]], path: Path) -> None:
-        if told.pop("sites").tolist() != self.sites:
-            raise InputError(path, "is of other sites; choose another folder, or start anew")
-        for entry, array in told.items():
-            key, site, name = entry.split(".", 2)
-            answers = self.known.setdefault(key, [{} for _ in self.sites])
-            answers[int(site)] = {**answers[int(site)], name: array}

@@ -13,14 +13,13 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from anymix._arrays import FloatArray
-from anymix.core import Loss, OwnMeasure, Problem, Sums
+from anymix.core import Loss, OwnMeasure, Problem
 from anymix.exceptions import InputError
 from anymix.sources import Tables
 
@@ -39,23 +38,20 @@ class Kept:
     def read(self) -> dict[str, NDArray[Any]]:
         """Return the arrays."""
         sizes = [_aligned(dtype.itemsize * math.prod(shape)) for _, dtype, shape in self.layout]
-        content, found, start = self._bytes(sum(sizes)), {}, 0
+        content: Any = np.empty(sum(sizes), dtype=np.uint8)
+        done = start = 0
+        # At a place, and not after the last read: several threads read at once.
+        while done < content.size:
+            got = os.preadv(self.file.fileno(), [content[done:]], self.offset + done)
+            if not got:
+                raise OSError("the temporary file is shorter than what was written to it.")
+            done += got
+        found = {}
         for (name, dtype, shape), size in zip(self.layout, sizes, strict=True):
             n_bytes = dtype.itemsize * math.prod(shape)
             found[name] = content[start : start + n_bytes].view(dtype).reshape(shape)
             start += size
         return found
-
-    def _bytes(self, n: int) -> Any:
-        # At a place, and not after the last read: several threads read at once.
-        content: Any = np.empty(n, dtype=np.uint8)
-        done = 0
-        while done < n:
-            got = os.preadv(self.file.fileno(), [content[done:]], self.offset + done)
-            if not got:
-                raise OSError("the temporary file is shorter than what was written to it.")
-            done += got
-        return content
 
 
 class Store:
@@ -85,12 +81,7 @@ class Store:
         self._file: Any = tempfile.TemporaryFile(dir=self.folder, buffering=0)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def keep(self, **arrays: NDArray[Any]) -> Kept:
@@ -216,7 +207,7 @@ def prepare_problem(
 class StoredProblem:
     """A part of a problem, ready to be evaluated, in the file of a store.
 
-    Every question reads it anew: 4 bytes a number, and a tenth of the time that it takes to make
+    Every query reads it anew: 4 bytes a number, and a tenth of the time that it takes to make
     it from tables.  `totals` (p,) is what the weights of each source sum to over all parts.
     """
 
@@ -226,57 +217,21 @@ class StoredProblem:
     eta: float
     totals: FloatArray
 
-    def problem(self) -> Problem:
+    def __call__(self) -> Problem:
         """Read the tables; the problem is in float64, as all sums are."""
-        found = self.kept.read()
-        n, y = self.n_points, found["targets"]
+        found, n = self.kept.read(), int(self.bounds[-1])
         of_each = np.repeat(1.0 / np.where(self.totals > 0, self.totals, 1.0), np.diff(self.bounds))
         measure = OwnMeasure(of_each * found.get("weight", 1.0), self.bounds)
-        y = np.zeros(n) if y.size < n else y
+        y = np.zeros(n) if found["targets"].size < n else found["targets"]
         return Problem(found["masses"], found["said"], y, self.loss, self.eta, measure)
-
-    @property
-    def n_sources(self) -> int:
-        """p."""
-        return int(self.bounds.size) - 1
-
-    @property
-    def n_points(self) -> int:
-        """How many points this part has."""
-        return int(self.bounds[-1])
-
-    @property
-    def own_losses(self) -> FloatArray:
-        """The part of ε_k, (p,)."""
-        return self.problem().own_losses
-
-    def evaluate_many(self, Z: ArrayLike, multipliers: FloatArray | None = None) -> Sums:
-        """Return the part of L, G and the Hessians, for a stack of z."""
-        return self.problem().evaluate_many(Z, multipliers)
-
-    def source_losses(self, z: ArrayLike) -> FloatArray:
-        """Return the part of L_k(z), (p,)."""
-        return self.problem().source_losses(z)
-
-    def paired_moments(self, z: ArrayLike) -> FloatArray:
-        """Return the part of the moments, (5, p); see `Problem.paired_moments`."""
-        return self.problem().paired_moments(z)
-
-    def thin(self, n: int, rng: np.random.Generator) -> Problem:
-        """Return the problem on about n of the points, in memory."""
-        return self.problem().thin(n, rng)
-
-    def smoothed(self, width: float) -> StoredProblem:
-        """Return the part with the kinks of its loss rounded; nothing is written anew."""
-        return replace(self, loss=self.loss.smoothed(width))
 
     def some(self, shares: FloatArray, seed: int) -> tuple[NDArray[Any], ...]:
         """Draw a share of each source's points: masses, predictions, targets, weights, domain.
 
         Weights make up for the points that are left out.
         """
-        whole, rng = self.problem(), np.random.default_rng(seed)
-        domain = np.repeat(np.arange(self.n_sources), np.diff(self.bounds))
+        whole, rng = self(), np.random.default_rng(seed)
+        domain = np.repeat(np.arange(self.bounds.size - 1), np.diff(self.bounds))
         rows = np.flatnonzero(rng.random(domain.size) < shares[domain])
         weights = cast(OwnMeasure, whole.measure).weights[rows] / shares[domain[rows]]
         tables = whole.masses[:, rows], whole.predictions[:, rows]

@@ -45,7 +45,7 @@ from anymix.sources.learning import (
     learn_fold,
 )
 from anymix.sources.model_source import PROBABILITY_FLOOR, SecondRound, Source, pool_of_others
-from anymix.sources.partitioned import Map, PartitionedProblem
+from anymix.sources.partitioned import Map, PartitionedProblem, seen_through
 from anymix.sources.queries import Arrays, Options, Query, numbers_in
 from anymix.sources.source_influence import FEWEST_SITES, MOST_SOURCES, Influence, find_influence
 from anymix.sources.suspicious_rows import Seen, add_to_sketch, warn_of_training_rows
@@ -120,6 +120,7 @@ __all__ = [
     "pool_of_others",
     "predictions_after",
     "reference_point_losses",
+    "seen_through",
     "usual_clip",
     "warn_of_training_rows",
     "without_confidence",

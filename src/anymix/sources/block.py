@@ -1,39 +1,15 @@
 """A block: labelled tables that answer named queries with small arrays.
 
-p sources, c classes, K folds, s stacked z; every response is a dict of arrays.
-
-    query           goes in, beside the fold           comes out                          numbers
-    check           loss, rule                         nothing, or an error               0
-    count           folds K                            rows and weights by fold, kinds    3Kp+2p+6
-    floor           sources set aside                  the lowest log-responsibility      1
-    calibrate       θ (2p)                             value, gradient, Hessian           1+2p+4p²
-    tally           temperatures, offsets              calibration before and after       33
-    pools           loss, which sources                pools learned at home              2p+p²+pc
-    sample          how many rows of which sources     ROWS: what was said of them        n(p[c]+3)
-    baseline        calibration, pools, totals         rows, own losses                   1+p
-    evaluate        the same, Z (s, p), multipliers    L, G, Hessians                     s(p+2p²)
-    paired          the same, z                        moments for the shrinkage          5p
-    evidence        the average that is judged         weights, losses, extremes          8p
-    below           thresholds (F, g)                  how many own losses are below      F(g+1)
-    exact_upper     clip, δ, method                    the largest bound of a source      1
-    moments         clip                               moments of clipped losses          7p
-    theorems        totals by fold                     what the theorems start from       K(2p+6)
-    beside          clip, mean target                  reference losses                   2(p+2)p
-    cross           loss                               moments of all models everywhere   7p²
-    advice          the average                        moments of the consulting gains    14p
-    novelty         how many quantiles q               quantiles of own log-densities     p(q+1)
-
-"sample" alone brings rows, and is asked only where the rows of a source lie in several blocks and
-sources are to consult; a block that does not share rows refuses.  "novelty" brings quantiles, the
-least and the largest among them.  All other responses are sums, counts, extremes and fitted
-numbers.
+The functions of `QUERIES` are the queries: options and arrays go in, a dict of arrays comes out.
+In brackets stands of how many numbers, for p sources, c classes, K folds and s stacked z.  All are
+sums, counts, extremes, quantiles and fitted numbers, but "sample" brings n rows: it is asked only
+where the rows of a source lie in several blocks and sources are to consult, and a block that does
+not share rows refuses.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from threading import Lock
 from typing import Any
 from zlib import crc32
 
@@ -41,7 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.core import Moments, Pool, Problem, SourceSample, TheoremSums, get_loss
+from anymix.core import (
+    Consulting,
+    Moments,
+    Pool,
+    Problem,
+    SourceSample,
+    Sums,
+    TheoremSums,
+    get_loss,
+)
 from anymix.densities import DomainRows, lowest_responsibility
 from anymix.exceptions import InputError
 from anymix.sources.consultation import consulting_of, crossed, learn_pools
@@ -49,14 +34,13 @@ from anymix.sources.cross_fitting import (
     HeldOut,
     combined_predictions,
     draw_folds,
+    gain_moments,
     held_out_predictions,
-    losses_with_gains,
     moments_by_source,
     predictions_after,
 )
 from anymix.sources.error_measures import Measure, measure_of, own_values, reference_point_losses
-from anymix.sources.partitioned import thinned
-from anymix.sources.queries import Arrays, Options, read_average, read_calibration, read_consulting
+from anymix.sources.queries import CONSULTING, Arrays, Memory, Options, read_average
 from anymix.sources.tables import Tables
 
 # Tables made for a query are kept for the next one: so many of them.
@@ -64,23 +48,14 @@ KEPT = 12
 # What may differ between two queries about one problem, and between two about one average.
 NOT_OF_PROBLEM = ("Z", "multipliers", "z", "width", "theta")
 NOT_OF_AVERAGE = ("c", "paired", "delta", "without", "thresholds", "totals", "asked")
-# What no rows add to what the theorems start from.
-NO_POINTS: dict[str, Any] = {
-    "largest": -np.inf,
-    "lowest": np.inf,
-    "away": 0.0,
-    "spared": 0.0,
-    "floor": np.inf,
-    "disagreement": -np.inf,
-}
 
 
 class Block:
-    """Labelled tables, or what gives them, that answer queries.
+    """Labelled tables that answer queries.
 
     Parameters
     ----------
-    tables : Tables, or an object with a method tables() that returns them
+    tables : Tables
         With targets and the source of each row; log_masses of float32 and memory maps are fine.
     kept : int
         How many tables made for a query are kept for the next one; each takes as much memory as
@@ -95,53 +70,30 @@ class Block:
     array([[2., 2.]])
     """
 
-    def __init__(self, tables: Any, kept: int = KEPT, shares_rows: bool = True):
-        self.given = tables
-        self.kept = kept
-        self.shares_rows = shares_rows
-        self._store: OrderedDict[Any, Any] = OrderedDict()
+    def __init__(self, tables: Tables, kept: int = KEPT, shares_rows: bool = True):
+        if tables.targets is None or tables.sample_domain is None:
+            raise ValueError("tables need targets and sample_domain: see Tables.labelled.")
+        self.tables, self.shares_rows = tables, shares_rows
+        self.keep = Memory(kept)
         self._folds: dict[Any, NDArray[np.int8]] = {}
-        self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"tables": self.given, "kept": self.kept, "shares_rows": self.shares_rows}
+        return {"tables": self.tables, "kept": self.keep.size, "shares_rows": self.shares_rows}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
 
     def answer(self, name: str, options: Options, arrays: Arrays) -> Arrays:
-        """Answer a query; see the table above."""
+        """Answer a query."""
         if name not in QUERIES:
             raise InputError(f"the question {name!r}", f"is not one of {', '.join(QUERIES)}")
         found = QUERIES[name](self, options, {key: np.asarray(a) for key, a in arrays.items()})
         return {key: np.asarray(array, dtype=float) for key, array in found.items()}
 
-    def keep(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return what was made for a key, or make it."""
-        with self._lock:
-            if key in self._store:
-                self._store.move_to_end(key)
-                return self._store[key]
-        made = make()
-        with self._lock:
-            self._store[key] = made
-            while len(self._store) > self.kept:
-                self._store.popitem(last=False)
-        return made
-
-    @property
-    def tables(self) -> Tables:
-        """The rows."""
-        tables = self.given if isinstance(self.given, Tables) else self.given.tables()
-        if tables.targets is None or tables.sample_domain is None:
-            raise ValueError("tables need targets and sample_domain: see Tables.labelled.")
-        return tables
-
     def fold(self, arrays: Mapping[str, Any]) -> IntArray:
         """The fold of each row, (m,), of `folds`; some sources may be `spread` over many blocks."""
         n_folds, spread = int(arrays["folds"]), np.asarray(arrays.get("spread", ()))
-        key = n_folds, spread.tobytes()
-        tables = self.tables
+        key, tables = (n_folds, spread.tobytes()), self.tables
         if n_folds == 1:
             return np.zeros(tables.n_points, dtype=np.intp)
         if key not in self._folds:
@@ -159,61 +111,57 @@ class Block:
         without = int(arrays["without"])
         if without < 0:
             return self.tables
-
-        def made() -> Tables:
-            return self.tables.taken(np.flatnonzero(self.fold(arrays) != without))
-
         folds = {name: arrays[name] for name in ("folds", "spread") if name in arrays}
-        rows: Tables = self.keep(("training", without, _key_of({}, folds)), made)
-        return rows
+        return self.keep(
+            ("training", without, _key_of({}, folds)),
+            lambda: self.tables.taken(np.flatnonzero(self.fold(arrays) != without)),
+        )
 
     def pools(self, options: Options, arrays: Mapping[str, Any]) -> dict[int, Pool]:
         """What the sources whose rows are all here have learned from each other."""
         loss, homes = get_loss(options["loss"]), np.asarray(arrays["homes"])
         key = ("pools", int(arrays["without"]), int(arrays["folds"]), loss, homes.tobytes())
         others = np.flatnonzero(homes == 0).tolist()
-        pools: dict[int, Pool] = self.keep(
-            key, lambda: learn_pools(self.training_rows(arrays), loss, others)
-        )
-        return pools
+        return self.keep(key, lambda: learn_pools(self.training_rows(arrays), loss, others))
 
-    def pooled(self, options: Options, arrays: Mapping[str, Any]) -> Tables:
+    def pooled(
+        self, options: Options, arrays: Mapping[str, Any], consulting: Consulting | None
+    ) -> Tables:
         """The training rows after consulting, each at home by pools that never saw it."""
-        consulting, tables = read_consulting(arrays, options["loss"]), self.training_rows(arrays)
+        tables = self.training_rows(arrays)
         if consulting is None or not tables.n_points:
             return tables
-        names = ("folds", "spread", "without", "homes", "ears", "ear_offset", "reach")
+        names = ("folds", "spread", "without", "homes", *(f"{name}.0" for name in CONSULTING))
         told = {name: arrays[name] for name in names if name in arrays}
-        pooled: Tables = self.keep(
-            ("pooled", _key_of(options, told)),
+        return self.keep(
+            ("pooled", _key_of({"loss": options["loss"]}, told)),
             lambda: crossed(tables, consulting, self.pools(options, arrays)),
         )
-        return pooled
 
     def make_problem(self, options: Options, arrays: Mapping[str, Any]) -> Problem | None:
         """The problem of z on the training rows of this block; None without rows."""
-        pooled = self.pooled(options, arrays)
+        (part,) = read_average(options, arrays).parts
+        pooled = self.pooled(options, arrays, part.consulting)
         if not pooled.n_points:
             return None
-        weighed = pooled.weighed(read_calibration(arrays))
-        given = options["loss"], float(arrays["eta"]), options["rule"]
-        return weighed.problem(*given, totals=arrays.get("totals"))
+        given = options["loss"], part.eta, part.rule
+        return pooled.weighed(part.calibration).problem(*given, totals=arrays.get("totals"))
 
     def problem(self, options: Options, arrays: Mapping[str, Any]) -> Problem | None:
         """The same, kept for the next query, and seen through its steps."""
 
         def made() -> Problem | None:
             problem = self.make_problem(options, arrays)
-            if problem is not None and "share" in arrays:
-                problem = thinned(problem, float(arrays["share"]), int(arrays["seed"]))
-            return problem
+            if problem is None or "share" not in arrays:
+                return problem
+            return problem.thin(float(arrays["share"]) * problem.n_points, int(arrays["seed"]))
 
         problem: Problem | None = self.keep(_key_of(options, arrays), made)
         if problem is not None and "width" in arrays:
             return problem.smoothed(float(arrays["width"]))
         return problem
 
-    def held_out(self, options: Options, arrays: Mapping[str, Any]) -> HeldOut:
+    def held_out(self, options: Options, arrays: Arrays) -> HeldOut:
         """What is judged: each row by the fold that never saw it, by pools alone, or by all of it.
 
         Option "judged" says which: "folds", "alone" or "new".
@@ -225,33 +173,27 @@ class Block:
         if how == "new":
             return HeldOut(combined_predictions(tables, used), fold)
         # The pools at least were learned without the row.
-        alone = {"without": np.array(-1), "homes": arrays["homes"], "folds": np.array(1)}
-        consulting = {n.removesuffix(".0"): a for n, a in arrays.items() if n.endswith(".0")}
-        pooled = self.pooled({"loss": options["loss"]}, consulting | alone).predictions
-        return HeldOut(predictions_after(tables, used.parts[0], pooled), fold, crossed=False)
+        part, everything = used.parts[0], {"without": np.array(-1), "folds": np.array(1)}
+        pooled = self.pooled(options, arrays | everything, part.consulting).predictions
+        return HeldOut(predictions_after(tables, part, pooled), fold, crossed=False)
 
-    def samples(self, options: Options, arrays: Mapping[str, Any]) -> dict[int, SourceSample]:
+    def samples(self, options: Options, arrays: Arrays) -> dict[int, SourceSample]:
         """Losses, own losses, weights and folds of each source's rows with weight."""
 
         def made() -> dict[int, SourceSample]:
-            tables, judge = self.tables, measure_for(self.tables, options)
-            held_out = self.held_out(options, arrays)
+            tables, judge = self.tables, _judge(self, options)
+            held_out, weight = self.held_out(options, arrays), tables.weights
             losses = judge.value(held_out.predictions, np.asarray(tables.targets))
-            own, weight = own_values(tables, judge), tables.weights
-            samples = {}
-            for k in range(tables.n_sources):
-                rows = tables.rows_of(k)
-                rows = rows[weight[rows] > 0]
-                if rows.size:
-                    known = losses[rows], own[rows], weight[rows], held_out.fold[rows]
-                    samples[k] = SourceSample(*known)
-            return samples
+            columns = losses, own_values(tables, judge), weight, held_out.fold
+            homes = [(tables.domain == k) & (weight > 0) for k in range(tables.n_sources)]
+            return {
+                k: SourceSample(*(column[rows] for column in columns))
+                for k, rows in enumerate(homes)
+                if rows.any()
+            }
 
         told = {name: option for name, option in options.items() if name != "method"}
-        samples: dict[int, SourceSample] = self.keep(
-            ("samples", _key_of(told, arrays, NOT_OF_AVERAGE)), made
-        )
-        return samples
+        return self.keep(("samples", _key_of(told, arrays, NOT_OF_AVERAGE)), made)
 
 
 def _key_of(
@@ -262,12 +204,8 @@ def _key_of(
     return tuple(sorted(options.items(), key=str)), tuple(sorted(told.items()))
 
 
-def measure_for(tables: Tables, options: Options) -> Measure:
-    """The measure that a query judges by."""
-    return measure_of(options.get("measure"), options["loss"], tables.n_classes)
-
-
-# --- queries of learning -------------------------------------------------------------------------
+def _judge(block: Block, options: Options) -> Measure:
+    return measure_of(options.get("measure"), options["loss"], block.tables.n_classes)
 
 
 def check(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
@@ -277,7 +215,7 @@ def check(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def count(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Rows, rows with weight and weights of each source by fold, and of what kind the rows are."""
+    """Rows, rows with weight and weights by source and fold, and their kind [3Kp + 2p + 4]."""
     tables, n_folds = block.tables, int(arrays["folds"])
     p, weight = tables.n_sources, tables.weights
     cell = block.fold(arrays) * p + tables.domain
@@ -292,7 +230,6 @@ def count(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
         "classes": tables.n_classes or 0,
         "at_label": tables.at_label,
         "has_densities": tables.has_densities,
-        "all_classes": tables.predictions.ndim == 3 and tables.predictions.shape[2] > 1,
         "target_sum": 0.0 if tables.n_classes else np.asarray(tables.targets, dtype=float).sum(),
     }
 
@@ -305,26 +242,25 @@ def _calibration_rows(block: Block, arrays: Arrays) -> Tables:
 
 
 def floor(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """The lowest log-responsibility of the training rows."""
+    """The lowest log-responsibility of the training rows [1]."""
     tables = _calibration_rows(block, arrays)
     return {"floor": lowest_responsibility(tables.log_masses) if tables.n_points else np.inf}
 
 
 def _domain_rows(block: Block, arrays: Arrays) -> DomainRows | None:
     def made() -> DomainRows | None:
-        tables = _calibration_rows(block, arrays)
+        tables, doubt = _calibration_rows(block, arrays), float(arrays["doubt"])
         if not tables.n_points:
             return None
         table = np.asarray(tables.log_masses, dtype=float)
-        return DomainRows(table, tables.domain, tables.weights, float(arrays["doubt"]), arrays)
+        return DomainRows(table, tables.domain, tables.weights, doubt, arrays)
 
     told = {n: a for n, a in arrays.items() if n not in ("temperature", "offset")}
-    rows: DomainRows | None = block.keep(("domains", _key_of({}, told)), made)
-    return rows
+    return block.keep(("domains", _key_of({}, told)), made)
 
 
 def calibrate(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Value, gradient and Hessian of the domain likelihood."""
+    """Value, gradient and Hessian of the domain likelihood [1 + 2p + 4p²]."""
     rows, q = _domain_rows(block, arrays), arrays["theta"].size
     none = (0.0, np.zeros(q), np.zeros((q, q)))
     found = none if rows is None else rows.likelihood(arrays["theta"])
@@ -332,29 +268,23 @@ def calibrate(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def tally(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """How sure responsibilities are, and how right, before and after calibration."""
+    """How sure responsibilities are, and how right, before and after calibration [33]."""
     rows = _domain_rows(block, arrays)
     known = arrays["temperature"], arrays["offset"]
     return {"tally": np.zeros(33) if rows is None else rows.tally(*known)}
 
 
 def pools(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """The pools of sources whose rows are all here: of the others zeros, so that sums are right."""
+    """Pools of the sources whose rows are all here, and zeros of others [2p + p² + pc]."""
     found, tables = block.pools(options, arrays), block.training_rows(arrays)
-    p, loss = tables.n_sources, get_loss(options["loss"])
-    offset = (p, tables.predictions.shape[-1]) if loss.takes != "number" else (p,)
-    told = {"learned": np.zeros(p), "ears": np.zeros((p, p)), "ear_offset": np.zeros(offset)}
-    told["reach"] = np.zeros(p)
-    if found:
-        learned = consulting_of(tables, found, loss)
-        for k in found:
-            told["learned"][k], told["ears"][k] = 1.0, learned.weights[k]
-            told["ear_offset"][k], told["reach"][k] = learned.offset[k], learned.reach[k]
-    return told
+    consulting = consulting_of(tables, found, get_loss(options["loss"]))
+    learned = np.isin(np.arange(tables.n_sources), list(found)).astype(float)
+    known = learned, consulting.weights * learned[:, None], consulting.offset, consulting.reach
+    return dict(zip(("learned", *CONSULTING), known, strict=True))
 
 
 def sample(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Rows of some sources, of each about its share of the most that is wanted, by chance."""
+    """About a share of the rows of some sources, by chance [n(pc + 3)]."""
     if not block.shares_rows:
         raise InputError(
             "a part that keeps its rows",
@@ -362,10 +292,12 @@ def sample(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
             "each source's rows in one part, or learn with consult=False",
         )
     tables = block.training_rows(arrays)
-    rng, chosen = np.random.default_rng(int(arrays["seed"])), []
-    for k, share in enumerate(arrays["shares"]):
-        rows = tables.rows_of(k)
-        chosen.append(np.sort(rng.permutation(rows)[: int(np.ceil(share * rows.size))]))
+    rng = np.random.default_rng(int(arrays["seed"]))
+    shuffled = [rng.permutation(tables.rows_of(k)) for k in range(tables.n_sources)]
+    sizes = [
+        int(np.ceil(s * rows.size)) for s, rows in zip(arrays["shares"], shuffled, strict=True)
+    ]
+    chosen = [np.sort(rows[:n]) for rows, n in zip(shuffled, sizes, strict=True)]
     few = tables.taken(np.concatenate(chosen))
     return {
         "domain": few.sample_domain,
@@ -376,7 +308,7 @@ def sample(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def baseline(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """How many rows there are, and what the own models lose."""
+    """How many rows there are, and what the own models lose [1 + p]."""
     problem = block.problem(options, arrays)
     if problem is None:
         return {"n_points": 0, "own_losses": np.zeros(arrays["totals"].size)}
@@ -384,40 +316,35 @@ def baseline(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def evaluate(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """L, G and Hessians for a stack of z."""
+    """L, G and Hessians for a stack of z [s(p + 2p²)]."""
     problem, Z = block.problem(options, arrays), arrays["Z"]
     multipliers: FloatArray | None = arrays.get("multipliers")
     if problem is None:
-        s, p = Z.shape
-        none: dict[str, Any] = {"losses": np.zeros((s, p)), "jacobians": np.zeros((s, p, p))}
-        return none if multipliers is None else none | {"hessians": np.zeros((s, p, p))}
-    sums = problem.evaluate_many(Z, multipliers)._asdict()
-    return {name: array for name, array in sums.items() if array is not None}
+        second = np.zeros((*Z.shape, Z.shape[1]))
+        sums = Sums(np.zeros(Z.shape), second, None if multipliers is None else second)
+    else:
+        sums = problem.evaluate_many(Z, multipliers)
+    return {name: array for name, array in sums._asdict().items() if array is not None}
 
 
 def paired(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Moments of what h_z loses to the own model at home."""
+    """Moments of what h_z loses to the own model at home [5p]."""
     problem = block.problem(options, arrays)
     none = np.zeros((5, arrays["totals"].size))
     return {"moments": none if problem is None else problem.paired_moments(arrays["z"])}
 
 
-# --- queries of certifying -----------------------------------------------------------------------
-
-
 def evidence(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Weights, losses and extremes of each source: sums, but for the extremes."""
-    p = block.tables.n_sources
-    found = {name: np.zeros(p) for name in ("weight", "squares", "losses", "own")}
-    found |= {name: np.full(p, np.inf) for name in ("least", "own_least")}
-    found |= {name: np.full(p, -np.inf) for name in ("largest", "own_largest")}
+    """Weights, losses and extremes of each source: sums, but for the extremes [8p]."""
+    starts = dict.fromkeys(("weight", "squares", "losses", "own"), 0.0)
+    starts |= dict.fromkeys(("least", "own_least"), np.inf)
+    starts |= dict.fromkeys(("largest", "own_largest"), -np.inf)
+    table = np.tile(list(starts.values()), (block.tables.n_sources, 1))
     for k, home in block.samples(options, arrays).items():
         w, both = home.weights, np.concatenate([home.losses, home.own])
-        sums = w.sum(), w @ w, w @ home.losses, w @ home.own
-        ends = both.min(), home.own.min(), both.max(), home.own.max()
-        for name, value in zip(found, (*sums, *ends), strict=True):
-            found[name][k] = value
-    return found
+        table[k, :4] = w.sum(), w @ w, w @ home.losses, w @ home.own
+        table[k, 4:] = both.min(), home.own.min(), both.max(), home.own.max()
+    return dict(zip(starts, table.T, strict=True))
 
 
 def below(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
@@ -438,14 +365,14 @@ def below(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def exact_upper(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """The largest over the sources here of the mean over folds of bounds."""
+    """The largest over the sources here of the mean over folds of bounds [1]."""
     given = float(arrays["c"]), bool(arrays["paired"]), float(arrays["delta"]), options["method"]
     homes = block.samples(options, arrays).values()
     return {"upper": max((home.exact_upper(*given) for home in homes), default=-np.inf)}
 
 
 def moments(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Moments of clipped losses, or of their differences, at each home: (p, 7)."""
+    """Moments of clipped losses, or of their differences, at each home: (p, 7) [7p]."""
     found = np.zeros((block.tables.n_sources, len(Moments._fields)))
     for k, home in block.samples(options, arrays).items():
         clipped = home.clipped(float(arrays["c"]), bool(arrays["paired"]))
@@ -454,48 +381,51 @@ def moments(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def theorems(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """What the theorems start from, for each part of the average: see `TheoremSums`."""
+    """What the theorems start from, for each part of the average: see `TheoremSums` [K(2p + 6)]."""
     used, tables = read_average(options, arrays), block.tables
     fold = block.fold(arrays) if options["judged"] == "folds" else None
-    none = {"losses": np.zeros(tables.n_sources), "own": np.zeros(tables.n_sources)} | NO_POINTS
+    none = {
+        "losses": np.zeros(tables.n_sources),
+        "own": np.zeros(tables.n_sources),
+        **dict.fromkeys(("largest", "disagreement"), -np.inf),
+        **dict.fromkeys(("lowest", "floor"), np.inf),
+        **dict.fromkeys(("away", "spared"), 0.0),
+    }
     told = [dict(none) for _ in used.parts]
     for t, part in enumerate(used.parts):
         rows = tables if fold is None else tables.taken(np.flatnonzero(fold == t))
-        if not rows.n_points:
-            continue
-        weighed, totals = rows.heard(part.consulting).weighed(part.calibration), arrays["totals"][t]
-        judged = weighed.judgement(options["loss"], part.eta, part.rule, totals=totals)
-        points = TheoremSums.of(judged, part.z, asked=bool(arrays["asked"]))
-        known = {name: getattr(points, name) for name in none}
-        told[t] |= {name: value for name, value in known.items() if value is not None}
+        if rows.n_points:
+            weighed = rows.heard(part.consulting).weighed(part.calibration)
+            known = options["loss"], part.eta, part.rule, arrays["totals"][t]
+            points = TheoremSums.of(weighed.judgement(*known), part.z, asked=bool(arrays["asked"]))
+            values = {name: getattr(points, name) for name in none}
+            told[t] |= {name: value for name, value in values.items() if value is not None}
     return {name: np.array([one[name] for one in told]) for name in none}
 
 
 def beside(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Σ w ℓ by source of the reference predictions, as it is and clipped: (ways, p) each."""
+    """Σ w ℓ by source of the reference predictions, as it is and clipped: (ways, p) [2(p + 2)p]."""
     tables, cap = block.tables, float(arrays["clip"])
-    judge, constant = measure_for(tables, options), float(arrays["constant"])
-    losses = np.array(reference_point_losses(tables, judge, constant))
+    known = _judge(block, options), float(arrays["constant"])
+    losses = np.array(reference_point_losses(tables, *known))
     members = (np.arange(tables.n_sources)[:, None] == tables.domain) * tables.weights
     return {"plain": losses @ members.T, "clipped": np.minimum(losses, cap) @ members.T}
 
 
 def cross(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Moments of the loss of each model k on the rows of each source j: (p, p, 7)."""
+    """Moments of the loss of each model k on the rows of each source j: (p, p, 7) [7p²]."""
     losses = block.tables.point_losses(options["loss"])
     return {"moments": moments_by_source(losses, block.tables)}
 
 
 def advice(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Moments of the own models' losses at home, and of the consulting gains there."""
+    """Moments of the own models' losses at home, and of the consulting gains there [14p]."""
     used, tables = read_average(options, arrays), block.tables
-    values = losses_with_gains(tables, used, block.fold(arrays), options["loss"])
-    own, gains = moments_by_source(values, tables)
-    return {"own": own, "gains": gains}
+    return {"moments": gain_moments(tables, used, block.fold(arrays), options["loss"])}
 
 
 def novelty(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Quantiles of each source's log-densities at home, evenly from the least to the largest."""
+    """Quantiles of the log-densities at home, from the least to the largest [p(q + 1)]."""
     tables, q = block.tables, int(arrays["quantiles"])
     found, rows = np.zeros((tables.n_sources, q)), np.zeros(tables.n_sources)
     for k, row in enumerate(tables.log_masses):

@@ -23,20 +23,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.core import Calibration, Consulting, Loss, Moments, Sums, get_loss
+from anymix.core import (
+    Combination,
+    Consulting,
+    CrossFittedCombination,
+    Loss,
+    Moments,
+    Sums,
+    get_loss,
+)
 from anymix.densities import TemperatureScaling
 from anymix.sources.block import Block
 from anymix.sources.consultation import consulting_of, learn_pools
 from anymix.sources.cross_fitting import FEWEST_ROWS, N_FOLDS
-from anymix.sources.partitioned import Map, SummedProblem
+from anymix.sources.partitioned import Map, PartitionedProblem
 from anymix.sources.queries import (
     Arrays,
     Options,
     Query,
     form_of,
     once,
-    pack_calibration,
-    pack_consulting,
+    pack_average,
 )
 from anymix.sources.tables import Novelty, Tables
 
@@ -95,7 +102,27 @@ class Blocks:
         self.sketched: dict[str, None] = {}
         if not self.blocks:
             raise ValueError("rows in blocks need one block at least; got none.")
-        self._count()
+        counts = self.ask("count", {}, {"folds": 1})
+        for name in ("classes", "at_label", "has_densities"):
+            if len({float(one[name]) for one in counts}) > 1:
+                raise ValueError(f"blocks must agree in {name.replace('_', ' ')}; these do not.")
+        if len({one["rows"].shape for one in counts}) > 1:
+            raise ValueError("blocks must have the same sources; these have more or fewer.")
+        # Of each source in each block, (blocks, p).
+        self.rows: IntArray = np.array([one["rows"][0] for one in counts], dtype=np.intp)
+        self.n_sources, self.n_points = self.rows.shape[1], int(self.rows.sum())
+        self.n_classes = int(counts[0]["classes"]) or None
+        self.at_label = bool(counts[0]["at_label"])
+        self.has_densities = bool(counts[0]["has_densities"])
+        self.mean_target = float(sum(one["target_sum"] for one in counts)) / max(self.n_points, 1)
+        # Which sources have all their rows in one block, and whether these count alike there, too.
+        self.whole: Flags = np.asarray((self.rows > 0).sum(axis=0) <= 1)
+        light = np.min([one["lightest"] for one in counts], axis=0)
+        heavy = np.max([one["heaviest"] for one in counts], axis=0)
+        self.alike = bool(self.whole.all() and (heavy - light <= 1e-9 * heavy).all())
+        # One fold where a source has too few rows.
+        self.n_folds = N_FOLDS if self.rows.sum(axis=0).min() >= FEWEST_ROWS else 1
+        self.folds: Arrays = {"folds": np.array(self.n_folds), "spread": ~self.whole}
 
     @classmethod
     def of(cls, rows: Tables | Blocks) -> Blocks:
@@ -116,29 +143,6 @@ class Blocks:
         responses = self.ask(name, options, arrays)
         return {key: reduce(add, (one[key] for one in responses)) for key in responses[0]}
 
-    def _count(self) -> None:
-        """Count the rows of each source in each block, (blocks, p), and see what they are."""
-        counts = self.ask("count", {}, {"folds": 1})
-        for name in ("classes", "at_label", "has_densities"):
-            if len({float(one[name]) for one in counts}) > 1:
-                raise ValueError(f"blocks must agree in {name.replace('_', ' ')}; these do not.")
-        if len({one["rows"].shape for one in counts}) > 1:
-            raise ValueError("blocks must have the same sources; these have more or fewer.")
-        self.rows: IntArray = np.array([one["rows"][0] for one in counts], dtype=np.intp)
-        self.n_sources, self.n_points = self.rows.shape[1], int(self.rows.sum())
-        self.n_classes = int(counts[0]["classes"]) or None
-        self.at_label = bool(counts[0]["at_label"])
-        self.has_densities = bool(counts[0]["has_densities"])
-        self.mean_target = float(sum(one["target_sum"] for one in counts)) / max(self.n_points, 1)
-        # Which sources have all their rows in one block, and whether these count alike there, too.
-        self.whole: Flags = np.asarray((self.rows > 0).sum(axis=0) <= 1)
-        light = np.min([one["lightest"] for one in counts], axis=0)
-        heavy = np.max([one["heaviest"] for one in counts], axis=0)
-        self.alike = bool(self.whole.all() and (heavy - light <= 1e-9 * heavy).all())
-        # One fold where a source has too few rows.
-        self.n_folds = N_FOLDS if self.rows.sum(axis=0).min() >= FEWEST_ROWS else 1
-        self.folds: Arrays = {"folds": np.array(self.n_folds), "spread": ~self.whole}
-
     @once
     def by_fold(self) -> Arrays:
         """Rows with weight and weights of each source in each fold, (K, p)."""
@@ -151,12 +155,6 @@ class Blocks:
         homes[list(set_aside)] = False
         return homes
 
-    def training_folds(self) -> list[TrainingFold]:
-        """All rows but those of each fold; all of them where there is one."""
-        # Counted before folds are learned together, lest each of them ask.
-        K = len(self.by_fold["weights"])
-        return [TrainingFold(self, t if K > 1 else -1) for t in range(K)]
-
     def novelty(self) -> Novelty | None:
         """What is usual at home, where there are densities: all of it, or quantiles."""
         if not self.has_densities:
@@ -166,11 +164,24 @@ class Blocks:
         found = self.ask("novelty", {}, {"quantiles": QUANTILES})
         sentence = f"Novelty knows {QUANTILES} quantiles of each source's log-densities at home."
         self.sketched[sentence] = None
-        return Novelty(tuple(_joined_quantiles(found, k) for k in range(self.n_sources)))
+        own = []
+        for k in range(self.n_sources):
+            # The quantiles of each block, as often as its rows ask for.
+            most, kept = max(float(one["rows"][k]) for one in found), []
+            for one in found:
+                n = round(QUANTILES * float(one["rows"][k]) / most)
+                at = np.linspace(0, QUANTILES - 1, n).round().astype(np.intp)
+                kept.append(one["quantiles"][k][at])
+            own.append(np.sort(np.concatenate(kept)))
+        return Novelty(tuple(own))
+
+    def moments(self, name: str, options: Options, arrays: Mapping[str, Any]) -> FloatArray:
+        """The moments (..., 7) of all blocks together, by a query that responds with them."""
+        return joined_moments([one["moments"] for one in self.ask(name, options, arrays)])
 
     def cross_losses(self, loss: str | Loss) -> tuple[FloatArray, FloatArray]:
         """Losses of each source's model on each domain, and their standard errors, (p, p)."""
-        added = joined_moments([one["moments"] for one in self.ask("cross", {"loss": loss}, {})])
+        added = self.moments("cross", {"loss": loss}, {})
         told = np.array([(one.mean, one.standard_error) for one in map_moments(added)])
         means, errors = told.reshape(self.n_sources, self.n_sources, 2).transpose(2, 0, 1)
         return means, errors
@@ -187,16 +198,6 @@ def joined_moments(arrays: Sequence[FloatArray]) -> FloatArray:
         return arrays[0]
     same = zip(*(map_moments(array) for array in arrays), strict=True)
     return np.array([reduce(Moments.plus, each) for each in same]).reshape(arrays[0].shape)
-
-
-def _joined_quantiles(found: Sequence[Arrays], k: int) -> FloatArray:
-    """Join the quantiles of a source over the blocks, each as often as its rows ask for."""
-    most = max(float(one["rows"][k]) for one in found)
-    kept = []
-    for one in found:
-        n = round(QUANTILES * float(one["rows"][k]) / most)
-        kept.append(one["quantiles"][k][np.linspace(0, QUANTILES - 1, n).round().astype(np.intp)])
-    return np.sort(np.concatenate(kept))
 
 
 def in_threads(function: Callable[[Any], Any], given: Iterable[Any], /) -> list[Any]:
@@ -244,18 +245,14 @@ class TrainingFold:
         weights = np.where(learned[:, None], found["ears"], np.eye(self.blocks.n_sources))
         consulting = Consulting(weights, found["ear_offset"], found["reach"], form_of(loss))
         if spread.any():
-            learned |= self._learn_from_sample(consulting, spread, loss)
+            few = self._sample(spread)
+            pools = learn_pools(few, get_loss(loss))
+            sampled = consulting_of(few, pools, get_loss(loss))
+            for k in pools:
+                learned[k] = True
+                consulting.weights[k], consulting.offset[k] = sampled.weights[k], sampled.offset[k]
+                consulting.reach[k] = sampled.reach[k]
         return consulting if learned.any() else None
-
-    def _learn_from_sample(self, consulting: Consulting, spread: Flags, loss: str | Loss) -> Flags:
-        """Learn pools of sources whose rows are spread from some of them; say which learned."""
-        few = self._sample(spread)
-        pools = learn_pools(few, get_loss(loss))
-        found = consulting_of(few, pools, get_loss(loss))
-        for k in pools:
-            consulting.weights[k], consulting.offset[k] = found.weights[k], found.offset[k]
-            consulting.reach[k] = found.reach[k]
-        return np.isin(np.arange(self.blocks.n_sources), list(pools))
 
     def _sample(self, spread: Flags) -> Tables:
         blocks, most = self.blocks, self.blocks.most_rows
@@ -278,17 +275,11 @@ class TrainingFold:
             at_label=blocks.at_label,
         )
 
-    def problem(
-        self,
-        options: Options,
-        eta: float,
-        consulting: Consulting | None,
-        calibration: Calibration | None,
-        set_aside: Sequence[int],
-    ) -> Any:
-        """The problem of z after consulting, under a calibration; options are loss and rule."""
-        given = pack_calibration(calibration) | pack_consulting(consulting) | self.arrays
-        given |= {"eta": np.array(eta), "homes": self.blocks.homes(set_aside)}
+    def problem(self, part: Combination, loss: str | Loss, set_aside: Sequence[int]) -> Any:
+        """The problem of another z for a combination."""
+        options = {"loss": loss, "rule": part.rule}
+        given = pack_average(CrossFittedCombination((part,))) | self.arrays
+        given |= {"homes": self.blocks.homes(set_aside)}
         if self.blocks.in_memory is not None:
             return self.blocks.in_memory.make_problem(options, given)
         return BlocksProblem(self.blocks, options, given | {"totals": self.counted("weights")})
@@ -332,14 +323,14 @@ class BlockDomainSums:
         return tally
 
 
-class BlocksProblem(SummedProblem):
+class BlocksProblem(PartitionedProblem):
     """The problem of z on rows in blocks, by queries."""
 
     def __init__(self, blocks: Blocks, options: Options, arrays: Arrays):
         self.blocks, self.options, self.arrays = blocks, options, arrays
 
     def answers(self, question: str, *given: Any) -> Iterator[Any]:
-        """Ask every block; see `SummedProblem`."""
+        """Query every block."""
         if question == "loss":
             return iter([get_loss(self.options["loss"])])
         if question == "counted":

@@ -9,7 +9,8 @@ from typing import Self
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix.core import Consulting, Loss, Moments, Pool, Record, get_loss, learn_pool
+from anymix.core import Consulting, Loss, Moments, Pool, Record, get_loss, learn_pool, losses_at
+from anymix.sources.queries import form_of
 from anymix.sources.tables import Tables
 
 
@@ -82,21 +83,32 @@ def consult(tables: Tables, loss: str | Loss, set_aside: Sequence[int] = ()) -> 
     if not pools:
         return Consulted(None, tables)
     consulting = consulting_of(tables, pools, known)
-    return Consulted(consulting, crossed(tables, consulting, pools), _advice(tables, pools, known))
+    own = tables.by_source(losses_at(tables.own_predictions(), np.asarray(tables.targets), known))
+    gains, errors = np.zeros((2, tables.n_sources))
+    for k, pool in pools.items():
+        gains[k], errors[k] = pool.gain, pool.error
+    advice = ConsultingGain(own, gains, errors)
+    return Consulted(consulting, crossed(tables, consulting, pools), advice)
 
 
 def learn_pools(tables: Tables, loss: Loss, set_aside: Sequence[int] = ()) -> dict[int, Pool]:
-    """Learn the pool of each source that has rows here, and is not set aside, where it is sure."""
-    if not can_be_pooled(tables, loss):
+    """Learn the pool of each source that has rows here, and is not set aside, where it is sure.
+
+    Labels need all probabilities, and errors a loss of errors.
+    """
+    labels = loss.takes != "number"
+    whole = tables.predictions.ndim == 3 and tables.predictions.shape[2] > 1
+    if not (whole if labels else not tables.at_label or loss.of_error):
         return {}
-    domain = tables.domain
     pools: dict[int, Pool] = {}
-    for k in sorted({int(k) for k in np.unique(domain)} - set(set_aside)):
-        part = tables.taken(np.flatnonzero(domain == k))
-        if loss.takes == "number" and _is_coarse(part):
+    for k in sorted({int(k) for k in np.unique(tables.domain)} - set(set_aside)):
+        part = tables.taken(tables.rows_of(k))
+        sizes = np.abs(part.predictions[part.predictions != 0])
+        # Errors that a site rounds to powers of two: a model whose errors are all rounded to one
+        # number would seem to be perfect but for an offset.
+        if not labels and tables.at_label and (np.frexp(sizes)[0] == 0.5).all():
             continue
-        weight = part.sample_weight
-        weight = np.ones(part.n_points) if weight is None else weight * weight.size / weight.sum()
+        weight = part.weights * part.n_points / part.weights.sum()
         given = part.predictions, np.asarray(part.targets), k, loss, weight
         pool = learn_pool(*given, errors=tables.at_label)
         pools |= {} if pool is None else {k: pool}
@@ -111,45 +123,15 @@ def crossed(tables: Tables, consulting: Consulting, pools: dict[int, Pool]) -> T
     return replace(tables, predictions=heard)
 
 
-def can_be_pooled(tables: Tables, loss: Loss) -> bool:
-    """Whether the tables say enough: of labels all probabilities, of errors an error's loss."""
-    if loss.takes != "number":
-        return tables.predictions.ndim == 3 and tables.predictions.shape[2] > 1
-    return not tables.at_label or loss.of_error
-
-
-def _is_coarse(tables: Tables) -> bool:
-    """Whether these are errors of a site that rounds them to powers of two.
-
-    A model whose errors are all rounded to one number would seem to err by just that number, and
-    so to be perfect but for an offset.
-    """
-    sizes = np.abs(tables.predictions[tables.predictions != 0])
-    return tables.at_label and bool((np.frexp(sizes)[0] == 0.5).all())
-
-
 def consulting_of(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Consulting:
     """Put the pools together, and bound how far numbers are moved by how far they are at home."""
-    p, labels = len(tables.predictions), loss.takes != "number"
-    form = "labels" if labels else "positive" if loss.positive else "numbers"
-    weights, reach, domain = np.eye(p), np.zeros(p), tables.domain
-    offset = np.zeros((p, tables.predictions.shape[-1]) if labels else p)
+    form, p = form_of(loss), tables.n_sources
+    offset = np.zeros((p, tables.predictions.shape[-1]) if form == "labels" else p)
+    found = Consulting(np.eye(p), offset, np.zeros(p), form)
     for k, pool in pools.items():
-        weights[k], offset[k] = pool.weights, pool.offset
-        if not labels:
-            h = tables.predictions[:, domain == k]
-            h = np.log(h) if loss.positive else h
-            reach[k] = np.abs(pool.weights @ h + pool.offset - h[k]).max()
-    return Consulting(weights, offset, reach, form)
-
-
-def _advice(tables: Tables, pools: dict[int, Pool], loss: Loss) -> ConsultingGain:
-    domain, losses = tables.domain, tables.point_losses(loss)
-    p = len(losses)
-    weight = tables.weights
-    homes = [domain == k for k in range(p)]
-    own = np.array([np.average(losses[k, h], weights=weight[h]) for k, h in enumerate(homes)])
-    gains, errors = np.zeros((2, p))
-    for k, pool in pools.items():
-        gains[k], errors[k] = pool.gain, pool.error
-    return ConsultingGain(own, gains, errors)
+        found.weights[k], found.offset[k] = pool.weights, pool.offset
+        if form != "labels":
+            h = tables.predictions[:, tables.domain == k]
+            h = np.log(h) if form == "positive" else h
+            found.reach[k] = np.abs(pool.weights @ h + pool.offset - h[k]).max()
+    return found

@@ -55,10 +55,9 @@ class HeldOut:
 def assign_folds(tables: Tables, n_folds: int = N_FOLDS) -> IntArray:
     """Assign the rows of each source to folds, by chance: (m,) of 0..K−1.
 
-    Rows are first put in an order that is their own, by what the sources say of them, so that
-    neither the order in which they come nor the last digit of a number decides; then folds of equal
-    size are drawn.  Rows that are the same stay together, unless almost all are.  All are in fold 0
-    where a source has too few.
+    Rows are sorted by what the sources say of them, so that neither their order nor the last digit
+    of a number decides; then folds of equal size are drawn.  Rows that are the same stay together,
+    unless almost all are.  All are in fold 0 where a source has too few.
 
     >>> tables = Tables(np.zeros((1, 6)), np.zeros((1, 6))).labelled(np.arange(6), 0)
     >>> np.bincount(assign_folds(tables, 2))
@@ -75,29 +74,23 @@ def draw_folds(tables: Tables, n_folds: int = N_FOLDS) -> IntArray:
     fold = np.zeros(tables.n_points, dtype=np.intp)
     for k in np.unique(tables.domain).tolist():
         rows = tables.rows_of(k)
-        group = _groups(tables.taken(rows), k)
-        n = int(group.max()) + 1
+        some = tables.taken(rows)
+        # What sites tell of rows is enough, so that both ways draw the same folds.
+        said = some.outcomes()
+        keys = np.concatenate([said[k:], said[:k], some.log_responsibilities()])[:MOST_KEYS]
+        order = np.lexsort(keys[::-1])
+        new = np.ones(rows.size, dtype=bool)
+        # The same row, evaluated with others, may get another last digit.
+        least = SAME * (1.0 + np.abs(keys[:, order[1:]]))
+        with np.errstate(invalid="ignore"):
+            new[1:] = (np.abs(np.diff(keys[:, order], axis=1)) > least).any(axis=0)
+        # The same rows have one number; but rows of few values are alike by chance, and are draws
+        # of their own.
+        group = np.cumsum(new) - 1 if new.sum() >= FEWEST_ROWS else np.arange(new.size)
+        n = int(group[-1]) + 1
         drawn = np.random.default_rng([n_folds, k, n]).permutation(n) % n_folds
-        fold[rows] = drawn[group]
+        fold[rows[order]] = drawn[group]
     return fold
-
-
-def _groups(tables: Tables, k: int) -> IntArray:
-    """Number the rows of source k in their own order; the same rows have one number."""
-    # What sites tell of rows is enough, so that both ways draw the same folds.
-    said = tables.outcomes()
-    keys = np.concatenate([said[k:], said[:k], tables.log_responsibilities()])[:MOST_KEYS]
-    order = np.lexsort(keys[::-1])
-    new = np.ones(tables.n_points, dtype=bool)
-    # The same row, asked about beside others, may get another last digit.
-    least = SAME * (1.0 + np.abs(keys[:, order[1:]]))
-    with np.errstate(invalid="ignore"):
-        new[1:] = (np.abs(np.diff(keys[:, order], axis=1)) > least).any(axis=0)
-    # Rows of few values have twins by chance, and are draws of their own all the same.
-    number = np.cumsum(new) - 1 if new.sum() >= FEWEST_ROWS else np.arange(new.size)
-    found = np.empty(new.size, dtype=np.intp)
-    found[order] = number
-    return found
 
 
 def combined_predictions(tables: Tables, combination: CrossFittedCombination) -> FloatArray:
@@ -134,15 +127,15 @@ def own_losses(tables: Tables, loss: str | Loss) -> FloatArray:
     return losses_at(tables.own_predictions(), np.asarray(tables.targets), loss)
 
 
-def losses_with_gains(
+def gain_moments(
     tables: Tables, combination: CrossFittedCombination, fold: IntArray, loss: str | Loss
 ) -> FloatArray:
-    """The own model's loss at each row, and how much less it is after consulting: (2, m)."""
+    """`Moments` by source of the own losses, and of the gains by consulting: (2, p, 7)."""
     own, consulted = own_losses(tables, loss), np.empty(tables.n_points)
     for t, part in enumerate(combination.parts):
         rows = np.flatnonzero(fold == t)
         consulted[rows] = own_losses(tables.taken(rows).heard(part.consulting), loss)
-    return np.stack([own, own - consulted])
+    return moments_by_source(np.stack([own, own - consulted]), tables)
 
 
 def consulting_gain(
@@ -151,8 +144,7 @@ def consulting_gain(
     """What consulting has brought to each source at home, by rows that did not teach it."""
     if not combination.consults:
         return None
-    values = losses_with_gains(tables, combination, fold, loss)
-    return ConsultingGain.of(moments_by_source(values, tables))
+    return ConsultingGain.of(gain_moments(tables, combination, fold, loss))
 
 
 def moments_by_source(values: FloatArray, tables: Tables) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -104,18 +105,15 @@ def judge_of(measure: str | Loss | None, loss: str | Loss, n_classes: int | None
     root = given == "rmse"
     kind = get_loss("squared" if root else given)
     if kind.of_classes != (n_classes is not None):
-        fit = f"labels: {either(OF_LABELS)}" if n_classes is not None else "numbers: "
-        fit += "" if n_classes is not None else either(OF_NUMBERS)
+        numbers = n_classes is None
+        fit = f"numbers: {either(OF_NUMBERS)}" if numbers else f"labels: {either(OF_LABELS)}"
         raise ParameterError(f"measure {measure!r} does not fit {fit}, or another loss of these.")
     name = "rmse" if root else loss_name(kind)
     key = given if isinstance(given, str) else name
     how: Kind = "root" if root else "mean"
 
-    def value(h: FloatArray, y: Labels) -> FloatArray:
-        return losses_at(h, y, kind)
-
     floor = PROBABILITY_FLOOR * (kind.takes == "label")
-    bound = kind.bound(n_classes, floor)
+    value, bound = partial(losses_at, loss=kind), kind.bound(n_classes, floor)
     return Measure(name, value, bound, False, key, how, kind.of_classes, floor)
 
 
@@ -229,26 +227,18 @@ def reference_point_losses(
 ) -> list[FloatArray]:
     """Losses (m,) of chance or a constant, of the plain average, and of each source alone.
 
-    The constant is the mean of all targets, unless these are but a part of them and it is given.
+    Chance takes all classes alike.  The constant is the mean of all targets, unless these are but a
+    part of them and it is given.
     """
-    y = np.asarray(tables.targets)
-    alone = [judge.value(one, y) for one in tables.predictions]
-    average = judge.value(tables.predictions.mean(axis=0), y)
-    return [*blind_values(tables, judge, constant).values(), average, *alone]
-
-
-def blind_values(
-    tables: Tables, judge: Measure, constant: float | None = None
-) -> dict[str, FloatArray]:
-    """Losses (m,) of a way that looks at no row: all classes alike, or the mean of all targets."""
     y, c = np.asarray(tables.targets), tables.n_classes
+    losses = [judge.value(h, y) for h in (tables.predictions.mean(axis=0), *tables.predictions)]
     if judge.binary and c is not None:
-        return {"chance": np.full(y.size, 1.0 - 1.0 / c)}
+        return [np.full(y.size, 1.0 - 1.0 / c), *losses]
     if c is not None:
         told = tables.predictions.shape[2] if tables.predictions.ndim == 3 else 1
-        return {"chance": judge.value(np.full((y.size, told), 1.0 / c), y)}
-    # Sites that tell errors alone do not tell what was to be predicted.
+        return [judge.value(np.full((y.size, told), 1.0 / c), y), *losses]
+    # Sites that send errors alone do not tell what was to be predicted.
     if tables.at_label:
-        return {}
+        return losses
     mean = y.mean() if constant is None else constant
-    return {"a constant": judge.value(np.full(y.size, mean), y)}
+    return [judge.value(np.full(y.size, mean), y), *losses]

@@ -61,7 +61,12 @@ def evaluate(
     n = n_rows(X)
     labels = None if classes is None else np.asarray(classes)
     shape = (len(sources), n) if labels is None else (len(sources), n, labels.size)
-    _check_size(shape)
+    if len(shape) == 3 and 8 * np.prod(shape, dtype=float) > TABLE_BYTES:
+        raise InputError(
+            f"a table of {shape[0]} sources, {shape[1]} rows and {shape[2]} classes",
+            f"takes more than {TABLE_BYTES // 2**20} MB; give fewer rows, or sources of fewer "
+            "classes",
+        )
     log_masses, predictions = np.empty(shape[:2]), np.empty(shape)
     size = chunk_rows if labels is None else min(chunk_rows, max(1, CHUNK_NUMBERS // labels.size))
     for start in range(0, n, size):
@@ -78,16 +83,6 @@ def evaluate(
                 else source.predict_proba(rows, labels)
             )
     return Tables(log_masses, predictions, classes=labels, has_densities=responsibilities is None)
-
-
-def _check_size(shape: tuple[int, ...]) -> None:
-    """Refuse a table of classes that would not fit into memory beside all else."""
-    if len(shape) == 3 and 8 * np.prod(shape, dtype=float) > TABLE_BYTES:
-        raise InputError(
-            f"a table of {shape[0]} sources, {shape[1]} rows and {shape[2]} classes",
-            f"takes more than {TABLE_BYTES // 2**20} MB; give fewer rows, or sources of fewer "
-            "classes",
-        )
 
 
 def _numbers(source: Source, rows: Any, start: int, heard: Heard) -> FloatArray:

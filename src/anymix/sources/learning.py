@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -26,9 +26,9 @@ from anymix.core import (
     solve,
 )
 from anymix.densities import CalibrationReport
-from anymix.sources.blocks import Blocks, TrainingFold, joined_moments
+from anymix.sources.blocks import Blocks, TrainingFold
 from anymix.sources.certification import Grounds, JudgedAverage, certify_average
-from anymix.sources.consultation import Consulted, ConsultingGain, consult
+from anymix.sources.consultation import ConsultingGain
 from anymix.sources.cross_fitting import joined_solution, mean_report
 from anymix.sources.cross_loss import make_cross_loss
 from anymix.sources.fit_result import FitEvidence, FitResult
@@ -50,8 +50,8 @@ class LearningSettings:
 
     set_aside are the sources, by number, whose rows choose neither z nor a calibration; `ways` is
     from how many such choices the rows themselves have chosen, which the certificate pays for.
-    With `consult` the sources consult each other first.  `fresh` says that neither sources nor
-    densities were trained on rows of the tables, be it on other folds; names are the sources'.
+    `fresh` says that neither sources nor densities were trained on rows of the tables, be it on
+    other folds; names are the sources'.
     """
 
     loss: str | Loss = "squared"
@@ -82,12 +82,8 @@ class LearningSettings:
         return float(kept.max() if self.objective == "robust" else kept.mean())
 
 
-class FoldResult(NamedTuple):
-    """What some of the rows have taught: a combination, and how it was found."""
-
-    combination: Combination
-    solution: Solution
-    report: CalibrationReport | None
+# A combination learned from some of the rows, the solver's result, and the calibration's report.
+FoldResult = tuple[Combination, Solution, CalibrationReport | None]
 
 
 class TrainingRows(Protocol):
@@ -109,8 +105,8 @@ def learn(
 ) -> FitResult:
     """Learn a combination without each fold of the rows; certify their average by these folds.
 
-    Where there are so many rows that none needs to do both, `training` are those that teach, and
-    `rows` judge what they have taught.
+    Where there are so many rows that none needs to do both, `training` are the training rows and
+    `rows` those for evaluation.
 
     Examples
     --------
@@ -128,25 +124,32 @@ def learn(
     blocks.ask("check", {"loss": settings.loss, "rule": settings.rule}, {})
     if training is None:
         learn_one = partial(learn_fold, settings=settings)
-        results = list(blocks.together(learn_one, blocks.training_folds()))
+        # Counted before folds are learned together, lest each of them ask.
+        K = len(blocks.by_fold["weights"])
+        folds = [TrainingFold(blocks, t if K > 1 else -1) for t in range(K)]
+        results = list(blocks.together(learn_one, folds))
         judged = "folds" if len(results) > 1 else "alone"
     else:
         results, judged = [training.learned(settings)], "new"
-    used = CrossFittedCombination(tuple(one.combination for one in results))
+    parts, solutions, reports = zip(*results, strict=True)
+    used = CrossFittedCombination(parts)
     average = JudgedAverage(blocks, used, settings.loss, judged, set_aside=settings.set_aside)
     certificate = certify_average(average, settings.grounds, Assumptions())
     names = settings.names or tuple(f"source {k + 1}" for k in range(blocks.n_sources))
     n_points = (training or blocks).n_points
+    gain = None
+    if used.consults:
+        gain = ConsultingGain.of(blocks.moments("advice", average.options, average.arrays))
     evidence = FitEvidence(
         certificate=certificate,
-        solution=joined_solution([one.solution for one in results], used, certificate, judged),
+        solution=joined_solution(solutions, used, certificate, judged),
         cross_loss=make_cross_loss(
             *blocks.cross_losses(settings.loss), names, settings.confidence, settings.loss
         ),
-        calibration_report=mean_report([one.report for one in results], n_points),
+        calibration_report=mean_report(reports, n_points),
         novelty=blocks.novelty(),
         held_out=average.held_out,
-        consulting_gain=_consulting_gain(average),
+        consulting_gain=gain,
         tables=rows if isinstance(rows, Tables) else None,
         n_training=None if training is None else n_points,
         sketched=tuple(blocks.sketched),
@@ -154,36 +157,25 @@ def learn(
     return FitResult(used, evidence)
 
 
-def _consulting_gain(average: JudgedAverage) -> ConsultingGain | None:
-    """What consulting has brought to the sources, by rows that did not teach it."""
-    if not average.used.consults:
-        return None
-    responses = average.blocks.ask("advice", average.options, average.arrays)
-    both = [np.stack([one["own"], one["gains"]]) for one in responses]
-    return ConsultingGain.of(joined_moments(both))
-
-
 def learn_fold(rows: Tables | TrainingFold, settings: LearningSettings) -> FoldResult:
     """Consult, find z for every calibration, and keep what serves best on these rows."""
     fold = TrainingFold(Blocks.of(rows)) if isinstance(rows, Tables) else rows
     loss, aside, together = settings.loss, settings.set_aside, fold.blocks.together
     consulting = fold.consult(loss, aside) if settings.consult else None
-    options = {"loss": loss, "rule": settings.rule}
-    tried = list(calibrations(fold, settings))
-    problems = [
-        fold.problem(options, settings.eta, consulting, calibration, aside)
-        for calibration, _ in tried
-    ]
     # What is good with equal weights is good with better ones: z is sought for the best of them.
     equal = simplex.uniform(fold.blocks.n_sources)
+    tried = [
+        (Combination(equal, settings.eta, calibration, settings.rule, consulting), report)
+        for calibration, report in calibrations(fold, settings)
+    ]
+    problems = [fold.problem(part, loss, aside) for part, _ in tried]
     even = together(lambda problem: problem.source_losses(equal), problems)
     finalists = np.argsort([settings.value(losses) for losses in even])[:FINALISTS].tolist()
     solved = together(lambda i: find_z(problems[i], settings), finalists)
     solutions = dict(zip(finalists, solved, strict=True))
     best = min(solutions, key=lambda i: settings.value(solutions[i].source_losses))
-    (calibration, report), solution = tried[best], solutions[best]
-    used = Combination(solution.z, settings.eta, calibration, settings.rule, consulting)
-    return FoldResult(used, solution, report)
+    part, report = tried[best]
+    return replace(part, z=solutions[best].z), solutions[best], report
 
 
 def find_z(problem: Problem, settings: LearningSettings, **options: Any) -> Solution:
@@ -230,10 +222,3 @@ def calibrations(
         offset = np.insert(scaling.offset_, places, 0.0)
         parts = temperature, offset, scaling.floor_
         yield from ((Calibration(*parts, power), scaling.report_) for power in SHARPNESS)
-
-
-def consulted_for(tables: Tables, settings: LearningSettings) -> Consulted:
-    """Let the sources consult each other if the settings say so."""
-    if not settings.consult:
-        return Consulted(None, tables)
-    return consult(tables, settings.loss, settings.set_aside)

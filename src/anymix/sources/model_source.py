@@ -122,16 +122,15 @@ class Source:
     @property
     def labels(self) -> NDArray[Any]:
         """Class labels of the predictor's columns."""
-        classes = self.classes if self.classes is not None else self._trained_classes()
-        return np.asarray(classes)
-
-    def _trained_classes(self) -> Any:
-        if not hasattr(self.predictor, "classes_"):
+        classes = (
+            getattr(self.predictor, "classes_", None) if self.classes is None else self.classes
+        )
+        if classes is None:
             raise ValueError(
                 f"source {self.name!r} does not say which classes its columns stand for; pass "
                 "classes=[...] to Source."
             )
-        return self.predictor.classes_
+        return np.asarray(classes)
 
     def log_density(self, X: Any) -> FloatArray:
         """log D_k(x), shape (n,)."""
@@ -140,25 +139,23 @@ class Source:
                 f"source {self.name!r} has no density; pass one to Source, or learn with "
                 "density=DomainClassifier()."
             )
-        X = self._encoded(X)
+        X = self._encoded(X, check=False)
         score = getattr(self.density, "score_samples", self.density)
         return self._checked(score(X), (n_rows(X),), "its density", allow=-np.inf)
 
     def predict(self, X: Any, heard: Heard | None = None) -> FloatArray:
         """Numbers of a regressor, shape (n,); `heard` is what models said of these rows before."""
         X = self._encoded(X)
-        self._check_features(X)
+        heard = {} if heard is None else heard
         if isinstance(self.predictor, SecondRound):
             out = self.predictor.predict(X, heard)
-        elif heard is not None and id(self.predictor) in heard:
+        elif id(self.predictor) in heard:
             out = heard[id(self.predictor)]
         else:
             out = np.asarray(self._method("predict")(X))
         if out.shape == (n_rows(X), 1):
             out = out[:, 0]
-        out = self._checked(out, (n_rows(X),), "its predictor")
-        if heard is not None:
-            heard[id(self.predictor)] = out
+        out = heard[id(self.predictor)] = self._checked(out, (n_rows(X),), "its predictor")
         return out
 
     def predict_proba(self, X: Any, classes: NDArray[Any]) -> FloatArray:
@@ -168,7 +165,6 @@ class Source:
         1e-6, as does any that it gives less; the rest is scaled to make up for it.
         """
         X = self._encoded(X)
-        self._check_features(X)
         labels = self.labels
         proba = self._method("predict_proba")(X)
         proba = self._checked(proba, (n_rows(X), labels.size), "its predictor")
@@ -185,9 +181,23 @@ class Source:
         aligned = np.maximum(aligned, PROBABILITY_FLOOR)
         return np.asarray(aligned / aligned.sum(axis=1, keepdims=True))
 
-    def _encoded(self, X: Any) -> Any:
-        if self.columns is not None and hasattr(X, "columns"):
-            return self.columns.encode(X)
+    def _encoded(self, X: Any, check: bool = True) -> Any:
+        """Encode a frame; `check` that its columns are those of the predictor, in their order."""
+        if not hasattr(X, "columns"):
+            return X
+        X = X if self.columns is None else self.columns.encode(X)
+        names = self.feature_names
+        if names is None:
+            names = getattr(self.predictor, "feature_names_in_", None)
+        if not check or names is None or not hasattr(X, "columns"):
+            return X
+        given, due = [str(c) for c in X.columns], [str(c) for c in names]
+        if given != due:
+            how = "them in another order" if sorted(given) == sorted(due) else "others"
+            raise ValueError(
+                f"source {self.name!r} expects the features {due}; X has {how}: {given}. "
+                f"Select them with X[{due}]."
+            )
         return X
 
     def _method(self, name: str) -> Any:
@@ -217,35 +227,12 @@ class Source:
             )
         return out
 
-    def _check_features(self, X: Any) -> None:
-        names = self.feature_names
-        if names is None:
-            names = getattr(self.predictor, "feature_names_in_", None)
-        if names is None or not hasattr(X, "columns"):
-            return
-        given, due = [str(c) for c in X.columns], [str(c) for c in names]
-        if given != due:
-            how = "them in another order" if sorted(given) == sorted(due) else "others"
-            raise ValueError(
-                f"source {self.name!r} expects the features {due}; X has {how}: {given}. "
-                f"Select them with X[{due}]."
-            )
-
 
 # Strengths of the ridge that are tried, each row left out once.
 STRENGTHS = 10.0 ** np.arange(-2.0, 5.0)
 
 # What models have said of the rows at hand, by the id of the model.
 Heard = dict[int, FloatArray]
-
-
-def ask(model: Any, X: Any, heard: Heard | None = None) -> FloatArray:
-    """Ask a model about the rows, unless it was asked before."""
-    if heard is None:
-        return np.asarray(model.predict(X), dtype=float)
-    if id(model) not in heard:
-        heard[id(model)] = np.asarray(model.predict(X), dtype=float)
-    return heard[id(model)]
 
 
 class SecondRound:
@@ -274,8 +261,12 @@ class SecondRound:
 
     def predict(self, X: Any, heard: Heard | None = None) -> FloatArray:
         """h'_k(x), (n,); `heard` holds what models have said of these rows before."""
-        said = np.stack([ask(other, X, heard) for other in self.others])
-        return np.asarray(self.weights @ said + self.offset + ask(self.rest, X, heard))
+        heard = {} if heard is None else heard
+        for model in (*self.others, self.rest):
+            if id(model) not in heard:
+                heard[id(model)] = np.asarray(model.predict(X), dtype=float)
+        said = np.stack([heard[id(other)] for other in self.others])
+        return np.asarray(self.weights @ said + self.offset + heard[id(self.rest)])
 
 
 def pool_of_others(

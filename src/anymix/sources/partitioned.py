@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from builtins import map as builtin_map
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from operator import add
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,26 +15,60 @@ from anymix._arrays import FloatArray
 from anymix.core import Loss, Sums, add_sums, gap
 from anymix.sources.queries import once
 
+# map(function, parts) gives the results in the order of the parts: that of Python, or an engine's.
+Map = Callable[..., Iterable[Any]]
 Step = tuple[str, tuple[Any, ...]]
 
 
-class Map(Protocol):
-    """A function for each of the parts, answers in their order: that of Python, or an engine's."""
+class PartitionedProblem:
+    """One problem from parts of its points, wherever they are.
 
-    def __call__(self, function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
-        """Apply the function, wherever the parts are."""
+    Parameters
+    ----------
+    parts : iterable of Problem, of functions that return one, or of what stands for one
+        Parts of one measure: `Problem.from_log_densities(..., totals=T)` says what the weights of
+        each source sum to over all parts, so that P_k of a part is w/T_k and the losses of the
+        parts add up to those of all points.
+    map : callable
+        map(function, parts) gives the answers in the order of the parts: Python's own, that of a
+        thread pool, of a cluster (the parts are then its futures), of sites.  Functions that are
+        sent can be pickled.  Sums are formed in the order of the parts, whoever answers first.
 
+    Examples
+    --------
+    >>> from anymix.core import Problem, solve
+    >>> rng = np.random.default_rng(0)
+    >>> y, domain = rng.normal(size=100), np.arange(100) % 2
+    >>> log_masses, said = rng.normal(size=(2, 100)), y + rng.normal(size=(2, 100))
+    >>> rows = [slice(0, 30), slice(30, 100)]
+    >>> parts = [
+    ...     Problem.from_log_densities(
+    ...         log_masses[:, i], said[:, i], y[i], sample_domain=domain[i], totals=[50, 50]
+    ...     )
+    ...     for i in rows
+    ... ]
+    >>> whole = Problem.from_log_densities(log_masses, said, y, sample_domain=domain)
+    >>> np.allclose(solve(PartitionedProblem(parts)).z, solve(whole).z, atol=1e-8)
+    True
+    """
 
-class SummedProblem(ABC):
-    """The face of a problem that `solve` sees, from answers of parts that add up."""
+    def __init__(
+        self, parts: Iterable[Any], map: Map = builtin_map, *, steps: tuple[Step, ...] = ()
+    ):
+        self.parts: Sequence[Any] = parts if isinstance(parts, Sequence) else tuple(parts)
+        self.map = map
+        self.steps = steps
+        if not self.parts:
+            raise ValueError("a problem in parts needs one part at least; got none.")
 
-    @abstractmethod
-    def answers(self, question: str, *given: Any) -> Iterable[Any]:
+    def answers(self, question: str, *given: Any) -> Iterator[Any]:
         """Ask every part for an attribute or a method of a `Problem`, in the order of the parts."""
+        respond = partial(_respond, steps=self.steps, question=question, given=given)
+        return iter(self.map(respond, self.parts))
 
-    @abstractmethod
     def viewed(self, step: str, *given: Any) -> Self:
-        """Return the same parts, each seen through one step more: "smoothed", or "thinned"."""
+        """Return the same parts seen through one step more; nothing is computed or moved."""
+        return type(self)(self.parts, self.map, steps=(*self.steps, (step, given)))
 
     @once
     def _counts(self) -> tuple[int, FloatArray]:
@@ -60,7 +93,7 @@ class SummedProblem(ABC):
     @once
     def loss(self) -> Loss:
         """The loss, of all parts."""
-        found: Loss = next(iter(self.answers("loss")))
+        found: Loss = next(self.answers("loss"))
         return found
 
     def evaluate_many(self, Z: ArrayLike, multipliers: FloatArray | None = None) -> Sums:
@@ -102,72 +135,26 @@ class SummedProblem(ABC):
         """Return the problem with the kinks of its loss rounded within `width`."""
         return self.viewed("smoothed", float(width))
 
-    def thin(self, n: int, rng: np.random.Generator) -> Self:
+    def thin(self, n: int, rng: np.random.Generator) -> Any:
         """Return the problem on about n of the points, of every part its share."""
         return self.viewed("thinned", n / self.n_points, int(rng.integers(2**31)))
 
 
+def seen_through(problem: Any, steps: Iterable[Step]) -> Any:
+    """Return a `Problem` after the steps "smoothed" and "thinned"."""
+    for step, given in steps:
+        if step == "thinned":
+            # A share of the points: those of a whole source are the same anywhere.
+            share, seed = given
+            problem = problem.thin(share * problem.n_points, seed)
+        else:
+            problem = problem.smoothed(*given)
+    return problem
+
+
 def _respond(part: Any, steps: tuple[Step, ...], question: str, given: tuple[Any, ...]) -> Any:
-    """Answer for a part that is a `Problem`, through views of it."""
-    for step, settings in steps:
-        part = thinned(part, *settings) if step == "thinned" else getattr(part, step)(*settings)
+    problem = seen_through(part() if callable(part) else part, steps)
     if question == "counted":
-        return part.n_points, part.own_losses
-    found = getattr(part, question)
+        return problem.n_points, problem.own_losses
+    found = getattr(problem, question)
     return found(*given) if callable(found) else found
-
-
-def thinned(problem: Any, share: float, seed: int) -> Any:
-    """Return a share of the points of a problem: those of a whole source are the same anywhere."""
-    return problem.thin(share * problem.n_points, seed)
-
-
-class PartitionedProblem(SummedProblem):
-    """One problem from parts of its points, wherever they are.
-
-    Parameters
-    ----------
-    parts : iterable of Problem, or of what stands for one
-        Parts of one measure: `Problem.from_log_densities(..., totals=T)` says what the weights of
-        each source sum to over all parts, so that P_k of a part is w/T_k and the losses of the
-        parts add up to those of all points.  Anything with the same face will do.
-    map : callable
-        map(function, parts) gives the answers in the order of the parts: Python's own, that of a
-        thread pool, of a cluster (the parts are then its futures), of sites.  Functions that are
-        sent can be pickled.  Sums are formed in the order of the parts, whoever answers first.
-
-    Examples
-    --------
-    >>> from anymix.core import Problem, solve
-    >>> rng = np.random.default_rng(0)
-    >>> y, domain = rng.normal(size=100), np.arange(100) % 2
-    >>> log_masses, said = rng.normal(size=(2, 100)), y + rng.normal(size=(2, 100))
-    >>> rows = [slice(0, 30), slice(30, 100)]
-    >>> parts = [
-    ...     Problem.from_log_densities(
-    ...         log_masses[:, i], said[:, i], y[i], sample_domain=domain[i], totals=[50, 50]
-    ...     )
-    ...     for i in rows
-    ... ]
-    >>> whole = Problem.from_log_densities(log_masses, said, y, sample_domain=domain)
-    >>> np.allclose(solve(PartitionedProblem(parts)).z, solve(whole).z, atol=1e-8)
-    True
-    """
-
-    def __init__(
-        self, parts: Iterable[Any], map: Map = builtin_map, *, steps: tuple[Step, ...] = ()
-    ):
-        self.parts: Sequence[Any] = parts if isinstance(parts, Sequence) else tuple(parts)
-        self.map = map
-        self.steps = steps
-        if not self.parts:
-            raise ValueError("a problem in parts needs one part at least; got none.")
-
-    def answers(self, question: str, *given: Any) -> Iterator[Any]:
-        """Ask every part, in their order."""
-        respond = partial(_respond, steps=self.steps, question=question, given=given)
-        return iter(self.map(respond, self.parts))
-
-    def viewed(self, step: str, *given: Any) -> PartitionedProblem:
-        """Return the same parts seen through one step more; nothing is computed or moved."""
-        return PartitionedProblem(self.parts, self.map, steps=(*self.steps, (step, given)))

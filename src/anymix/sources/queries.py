@@ -7,10 +7,12 @@ so that a block that was lost can be asked again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,10 @@ from anymix.core import Calibration, Combination, Consulting, CrossFittedCombina
 
 Arrays = dict[str, NDArray[Any]]
 Options = dict[str, Any]
+T = TypeVar("T")
+# Names of the arrays that a calibration and a consulting are written as.
+CALIBRATION = ("temperature", "offset", "floor", "sharpness")
+CONSULTING = ("ears", "ear_offset", "reach")
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,29 @@ class Query:
         """Let a block respond."""
         response: Arrays = block.answer(self.name, self.options, self.arrays)
         return response
+
+
+class Memory:
+    """Keeps the last `size` things that were made, each by a key."""
+
+    def __init__(self, size: int):
+        self.size = size
+        self._store: OrderedDict[Any, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def __call__(self, key: Any, make: Callable[[], T]) -> T:
+        """Return what was made for a key, or make it."""
+        with self._lock:
+            if key in self._store:
+                self._store.move_to_end(key)
+                found: T = self._store[key]
+                return found
+        made = make()
+        with self._lock:
+            self._store[key] = made
+            while len(self._store) > self.size:
+                self._store.popitem(last=False)
+        return made
 
 
 if TYPE_CHECKING:
@@ -63,46 +92,6 @@ def numbers_in(arrays: Mapping[str, Any]) -> int:
     return sum(int(np.size(array)) for array in arrays.values())
 
 
-def pack_calibration(calibration: Calibration | None) -> Arrays:
-    """Write a calibration as arrays; none has none."""
-    if calibration is None:
-        return {}
-    return {
-        "temperature": calibration.temperature,
-        "offset": calibration.offset,
-        "floor": np.array(calibration.floor),
-        "sharpness": np.array(calibration.sharpness),
-    }
-
-
-def read_calibration(arrays: Mapping[str, Any]) -> Calibration | None:
-    """Read what `pack_calibration` wrote.
-
-    >>> found = read_calibration(pack_calibration(Calibration(np.ones(2), np.zeros(2), -9.0)))
-    >>> found.floor, read_calibration({})
-    (-9.0, None)
-    """
-    if "temperature" not in arrays:
-        return None
-    known = arrays["temperature"], arrays["offset"]
-    return Calibration(*known, float(arrays["floor"]), float(arrays["sharpness"]))
-
-
-def pack_consulting(consulting: Consulting | None) -> Arrays:
-    """Write a consulting as arrays; none has none."""
-    if consulting is None:
-        return {}
-    known = consulting.weights, consulting.offset, consulting.reach
-    return dict(zip(("ears", "ear_offset", "reach"), known, strict=True))
-
-
-def read_consulting(arrays: Mapping[str, Any], loss: str | Loss) -> Consulting | None:
-    """Read what `pack_consulting` wrote; the loss says of which form it is."""
-    if "ears" not in arrays:
-        return None
-    return Consulting(arrays["ears"], arrays["ear_offset"], arrays["reach"], form_of(loss))
-
-
 def form_of(loss: str | Loss) -> str:
     """Return which form pools have, by the loss.
 
@@ -119,9 +108,13 @@ def pack_average(used: CrossFittedCombination) -> Arrays:
     """Write an average as arrays, those of part t with the number t in their names."""
     found: Arrays = {"eta": np.array(used.eta), "parts": np.array(len(used.parts))}
     for t, part in enumerate(used.parts):
-        each = {"z": part.z} | pack_calibration(part.calibration)
-        each |= pack_consulting(part.consulting)
-        found |= {f"{name}.{t}": array for name, array in each.items()}
+        found[f"z.{t}"] = part.z
+        if part.calibration is not None:
+            known = ((name, getattr(part.calibration, name)) for name in CALIBRATION)
+            found |= {f"{name}.{t}": np.asarray(value) for name, value in known}
+        if part.consulting is not None:
+            given = part.consulting.weights, part.consulting.offset, part.consulting.reach
+            found |= {f"{n}.{t}": a for n, a in zip(CONSULTING, given, strict=True)}
     return found
 
 
@@ -132,19 +125,14 @@ def read_average(options: Mapping[str, Any], arrays: Mapping[str, Any]) -> Cross
     >>> read_average({"rule": "marginal", "loss": "squared"}, pack_average(one)).z
     array([0.5, 0.5])
     """
-    parts = [
-        Combination(
-            each["z"],
-            float(arrays["eta"]),
-            read_calibration(each),
-            options["rule"],
-            read_consulting(each, options["loss"]),
-        )
-        for each in (_of_part(arrays, t) for t in range(int(arrays["parts"])))
-    ]
+    parts, eta, form = [], float(arrays["eta"]), form_of(options["loss"])
+    for t in range(int(arrays["parts"])):
+        calibration = consulting = None
+        if f"temperature.{t}" in arrays:
+            temperature, offset, floor, sharpness = (arrays[f"{n}.{t}"] for n in CALIBRATION)
+            calibration = Calibration(temperature, offset, float(floor), float(sharpness))
+        if f"ears.{t}" in arrays:
+            weights, offset, reach = (arrays[f"{name}.{t}"] for name in CONSULTING)
+            consulting = Consulting(weights, offset, reach, form)
+        parts.append(Combination(arrays[f"z.{t}"], eta, calibration, options["rule"], consulting))
     return CrossFittedCombination(tuple(parts))
-
-
-def _of_part(arrays: Mapping[str, Any], t: int) -> Arrays:
-    ending = f".{t}"
-    return {n.removesuffix(ending): a for n, a in arrays.items() if n.endswith(ending)}

@@ -12,7 +12,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +26,8 @@ from anymix.core import (
     simplex,
 )
 from anymix.exceptions import InputError
-from anymix.sources.learning import LearningSettings, calibrations, consulted_for, find_z
+from anymix.sources.consultation import consult
+from anymix.sources.learning import LearningSettings, calibrations, find_z
 from anymix.sources.tables import Tables
 
 # z is found 2p + 1 times; beyond so many sources that takes minutes.
@@ -42,16 +42,6 @@ TOL, EVALUATIONS, SECONDS = 1e-6, 200.0, 60.0
 STANDARD_ERRORS, SHARE, FLOOR = 2.0, 2.0, 0.5
 # Whose rows must be left to choose z: one alone has nobody to be set against.
 FEWEST_SITES = 2
-
-
-class Moved(NamedTuple):
-    """k loses `loss` where it would lose `without` but for the rows of j, or for j as a whole."""
-
-    j: int
-    k: int
-    loss: float
-    without: float
-    by_rows: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,60 +81,63 @@ class Influence(Record):
     sources: FloatArray
     sources_error: FloatArray
 
-    def moved(self) -> list[Moved]:
-        """Name who harms whom by much, and by more than chance.
+    def moved(self) -> list[tuple[int, int, bool]]:
+        """Name who harms whom by much, and by more than chance: (j, k, whether by j's rows).
 
         Two sites that stand against each other are both named, and which of them is right no
         table can tell; those come first whose rows their own source knows least.  Of a source as
         a whole it is said only where its rows alone do no such harm.
         """
-        found: dict[tuple[int, int], Moved] = {}
-        for by_rows in (True, False):
-            harm = self.rows if by_rows else self.sources
-            error = self.rows_error if by_rows else self.sources_error
-            for j, k in np.argwhere(self._stands_out(harm, error)).tolist():
-                loss = float(self.losses[k])
-                one = Moved(j, k, loss, loss - float(harm[j, k]), by_rows)
-                found.setdefault((j, k), one)
-        return sorted(found.values(), key=lambda one: self.recognised[one.j])
-
-    def _stands_out(self, harm: FloatArray, error: FloatArray) -> FloatArray:
+        found: dict[tuple[int, int], bool] = {}
         # A single site, be it the liar, cannot move the median of three or more.
         usual = float(np.median(self.own_losses))
-        without = self.losses - harm
-        # Who is no worse off than with its own model has nothing to complain of.
-        excess = self.losses - np.maximum(without, self.own_losses)
-        sure = harm > STANDARD_ERRORS * error
-        much = (harm > SHARE * without) & (excess > max(FLOOR * usual, 0.0))
-        return np.asarray(sure & much)
+        for by_rows in (True, False):
+            harm, error = self._harm(by_rows)
+            without = self.losses - harm
+            # Who is no worse off than with its own model has nothing to complain of.
+            excess = self.losses - np.maximum(without, self.own_losses)
+            much = (harm > SHARE * without) & (excess > max(FLOOR * usual, 0.0))
+            for j, k in np.argwhere(much & (harm > STANDARD_ERRORS * error)).tolist():
+                found.setdefault((j, k), by_rows)
+        named = [(j, k, by_rows) for (j, k), by_rows in found.items()]
+        return sorted(named, key=lambda one: self.recognised[one[0]])
+
+    def _harm(self, by_rows: bool) -> tuple[FloatArray, FloatArray]:
+        return (self.rows, self.rows_error) if by_rows else (self.sources, self.sources_error)
 
     def worst(self) -> int | None:
         """Of the sites whose rows harm others the one that its own source knows least, if any."""
-        blamed = [one.j for one in self.moved() if one.by_rows]
-        return blamed[0] if blamed else None
+        return next((j for j, _, by_rows in self.moved() if by_rows), None)
 
     def least_known(self) -> int | None:
         """Of all sites named, on either side, the one whose rows its own source knows least."""
-        named = [k for one in self.moved() for k in (one.j, one.k)]
+        named = [k for one in self.moved() for k in one[:2]]
         return min(named, key=lambda k: float(self.recognised[k])) if named else None
 
     def sentences(self) -> list[str]:
         """Say who harms whom."""
-        return [self._sentence(one) for one in self.moved()]
-
-    def _sentence(self, one: Moved) -> str:
-        j, k = self.names[one.j], self.names[one.k]
-        who = f"The rows of {j} raise" if one.by_rows else f"The source {j} raises"
-        return f"{who} the held-out loss of {k} from {one.without:.3g} to {one.loss:.4g}."
+        found = []
+        for j, k, by_rows in self.moved():
+            loss, name = float(self.losses[k]), self.names[j]
+            without = loss - float(self._harm(by_rows)[0][j, k])
+            who = f"The rows of {name} raise" if by_rows else f"The source {name} raises"
+            found.append(
+                f"{who} the held-out loss of {self.names[k]} from {without:.3g} to {loss:.4g}."
+            )
+        return found
 
 
 def find_influence(tables: Tables, goal: LearningSettings, names: Sequence[str]) -> Influence:
     """Find z anew without the rows of each site, and without each source; compare the losses."""
     p = tables.n_sources
-    _check_number(p)
+    if p > MOST_SOURCES:
+        raise InputError(
+            f"the influence of {p} sources on each other",
+            f"would take long to find; it is looked for among {MOST_SOURCES} at most",
+        )
     few = _thinned(tables)
     # Pools are learned by each source from its own rows: those of another site do not move them.
-    said, settled = consulted_for(few, goal).tables, replace(goal, consult=False)
+    said, settled = _pooled(few, goal), replace(goal, consult=False)
     base, domain = _losses(said, settled), few.domain
     rows, sources = np.zeros((2, 2, p, p))
     for j in range(p):
@@ -156,24 +149,14 @@ def find_influence(tables: Tables, goal: LearningSettings, names: Sequence[str])
         without = _losses(few.without([j]), replace(goal, set_aside=left))
         harm[domain != j] = base[domain != j] - without
         sources[:, j] = _harm(few, harm, j)
-    return Influence(tuple(map(str, names)), *_at_home(few, base, goal), *rows, *sources)
-
-
-def _at_home(tables: Tables, base: FloatArray, goal: LearningSettings) -> tuple[FloatArray, ...]:
-    """L_k, ε_k, and how likely the rows of each source are its own."""
-    domain = tables.domain
     own = domain, np.arange(domain.size)
-    values = base, tables.point_losses(goal.loss)[own], np.exp(tables.log_responsibilities()[own])
-    p = tables.n_sources
-    return tuple(np.array([_mean(tables, v, k)[0] for k in range(p)]) for v in values)
+    values = base, few.point_losses(goal.loss)[own], np.exp(few.log_responsibilities()[own])
+    at_home = [np.array([_mean(few, v, k)[0] for k in range(p)]) for v in values]
+    return Influence(tuple(map(str, names)), *at_home, *rows, *sources)
 
 
-def _check_number(p: int) -> None:
-    if p > MOST_SOURCES:
-        raise InputError(
-            f"the influence of {p} sources on each other",
-            f"would take long to find; it is looked for among {MOST_SOURCES} at most",
-        )
+def _pooled(tables: Tables, goal: LearningSettings) -> Tables:
+    return consult(tables, goal.loss, goal.set_aside).tables if goal.consult else tables
 
 
 def _thinned(tables: Tables) -> Tables:
@@ -193,7 +176,7 @@ def _losses(tables: Tables, goal: LearningSettings) -> FloatArray:
     """
     if tables.n_sources == 1:
         return tables.point_losses(goal.loss)[0]
-    tables = consulted_for(tables, goal).tables
+    tables = _pooled(tables, goal)
     equal = simplex.uniform(tables.n_sources)
 
     def problem(calibration: Calibration | None) -> Problem:
@@ -220,8 +203,7 @@ def _harm(tables: Tables, differences: FloatArray, j: int) -> FloatArray:
 
 def _mean(tables: Tables, values: FloatArray, k: int) -> tuple[float, float]:
     """Mean over the rows of site k, and its standard error."""
-    there = tables.domain == k
-    x = values[there]
-    w = np.ones(x.size) if tables.sample_weight is None else tables.sample_weight[there]
-    mean, error = mean_and_error(x, w / w.sum())
+    rows = tables.rows_of(k)
+    w = tables.weights[rows]
+    mean, error = mean_and_error(values[rows], w / w.sum())
     return float(mean), float(error)

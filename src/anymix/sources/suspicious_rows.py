@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray, content_of
 from anymix.core import Record, SeenRows, SeenRowsSketch
@@ -76,10 +75,19 @@ def rows_of_others(tables: Tables, sources: Sequence[Source]) -> list[str]:
     Either alone happens to honest rows: densities are not calibrated here, and models differ.  Of
     two sources of which this is true both ways, half of the rows are enough.
     """
-    shares, better, counts = _beside_others(tables)
+    outcomes, masses = tables.outcomes(), tables.log_masses
+    losses = outcomes**2 if tables.n_classes is None else -np.log(np.maximum(outcomes, 1e-300))
+    p = tables.n_sources
+    # The share of rows of k that are likelier at j, and whether the model of j is better there.
+    shares, better = np.zeros((p, p)), np.zeros((p, p), dtype=bool)
+    for k in np.unique(tables.domain):
+        home = tables.domain == k
+        shares[k] = (masses[:, home] > masses[k, home]).mean(axis=1)
+        mean = losses[:, home].mean(axis=1)
+        better[k] = mean < mean[k]
     both = better & (shares > EXCHANGED)
     found = (better & (shares > MIXED_UP)) | (both & both.T)
-    said = []
+    counts, said = np.bincount(tables.domain, minlength=p), []
     for k in np.flatnonzero(found.any(axis=1)).tolist():
         j = int(np.where(found[k], shares[k], -1.0).argmax())
         said.append(
@@ -88,20 +96,6 @@ def rows_of_others(tables: Tables, sources: Sequence[Source]) -> list[str]:
             "whether two tables, or two names, were mixed up."
         )
     return said
-
-
-def _beside_others(tables: Tables) -> tuple[FloatArray, NDArray[np.bool_], NDArray[np.intp]]:
-    """Shares of rows of k that are likelier at j, whether j's model is better there, and rows."""
-    outcomes, masses = tables.outcomes(), tables.log_masses
-    losses = outcomes**2 if tables.n_classes is None else -np.log(np.maximum(outcomes, 1e-300))
-    domain, p = tables.domain, len(masses)
-    shares, better = np.zeros((p, p)), np.zeros((p, p), dtype=bool)
-    for k in np.unique(domain):
-        home = domain == k
-        shares[k] = (masses[:, home] > masses[k, home]).mean(axis=1)
-        mean = losses[:, home].mean(axis=1)
-        better[k] = mean < mean[k]
-    return shares, better, np.bincount(domain, minlength=p)
 
 
 def warn_of_training_rows(tables: Tables, sources: Sequence[Source], stacklevel: int = 2) -> None:
@@ -142,8 +136,7 @@ class Seen(Record):
 
     def sources(self, tables: Tables, X: Any = None) -> list[int]:
         """Return the sources, by number, whose rows here have been seen."""
-        domain = tables.domain
-        homes = [(int(k), np.flatnonzero(domain == k)) for k in np.unique(domain)]
+        homes = [(int(k), tables.rows_of(int(k))) for k in np.unique(tables.domain)]
         said, known = _said(tables), self.rows
         found = {k for k, rows in homes if self.said.have_seen(said[rows], k)}
         if X is not None and known is not None:

@@ -179,7 +179,16 @@ class Tables:
         Rule "normalised" weighs by D_k(x, y) = D_k(x) h_k(x, y) at the label that occurred.
         totals (p,) are the weights of each source in all parts, of which these points are one.
         """
-        return Problem.from_log_densities(*self._judged(loss, eta, rule), totals=totals)
+        if self.targets is None or self.sample_domain is None:
+            raise ValueError("tables need targets and sample_domain to learn z from them.")
+        log_d = self.log_masses
+        if rule == "normalised":
+            if not get_loss(loss).logarithmic:
+                raise ValueError("rule 'normalised' is learned with loss='cross_entropy' alone.")
+            log_joint = joint_log_densities(log_d, self.predictions)
+            log_d = log_joint[:, np.arange(self.n_points), self.targets]
+        given = log_d, self.predictions, self.targets, loss, eta, self.domain, self.sample_weight
+        return Problem.from_log_densities(*given, totals=totals)
 
     def judgement(
         self,
@@ -192,20 +201,8 @@ class Tables:
         self.check_loss(loss, rule)
         if rule != "normalised":
             return self.problem(loss, eta, rule, totals)
-        return NormalisedRule.of(*self._judged(loss, eta, "marginal"), totals=totals)
-
-    def _judged(self, loss: str | Loss, eta: float, rule: str) -> tuple[Any, ...]:
-        """Return the arguments that every judgement of these points takes, in order."""
-        if self.targets is None or self.sample_domain is None:
-            raise ValueError("tables need targets and sample_domain to learn z from them.")
-        log_d = self.log_masses
-        if rule == "normalised":
-            if not get_loss(loss).logarithmic:
-                raise ValueError("rule 'normalised' is learned with loss='cross_entropy' alone.")
-            log_joint = joint_log_densities(log_d, self.predictions)
-            log_d = log_joint[:, np.arange(self.n_points), self.targets]
-        known = self.sample_domain, self.sample_weight
-        return log_d, self.predictions, self.targets, loss, eta, *known
+        given = self.log_masses, self.predictions, np.asarray(self.targets), loss, eta
+        return NormalisedRule.of(*given, self.domain, self.sample_weight, totals=totals)
 
     def check_loss(self, loss: str | Loss, rule: str = "marginal") -> None:
         """Refuse a loss of another kind, and what needs more than these tables hold."""
@@ -249,8 +246,9 @@ class Tables:
             raise ValueError("there are no tables to join.")
         first = parts[0]
         for part in parts[1:]:
-            alike = part.predictions.shape[::2] == first.predictions.shape[::2]
-            if not (alike and _same_labels(part.classes, first.classes)):
+            one, other = part.classes, first.classes
+            same = one is other if one is None or other is None else np.array_equal(one, other)
+            if part.predictions.shape[::2] != first.predictions.shape[::2] or not same:
                 raise ValueError(
                     "tables of different sites must have the same sources and classes."
                 )
@@ -273,12 +271,6 @@ class Tables:
             has_densities=all(part.has_densities for part in parts),
             at_label=any(part.at_label for part in parts),
         )
-
-
-def _same_labels(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)
 
 
 def tail_probabilities(scores: FloatArray, own: FloatArray) -> FloatArray:
@@ -314,8 +306,8 @@ class Novelty:
     @classmethod
     def from_tables(cls, tables: Tables) -> Self:
         """Remember what is usual at home."""
-        domain = tables.sample_domain
-        return cls(tuple(np.sort(row[domain == k]) for k, row in enumerate(tables.log_masses)))
+        rows = enumerate(tables.log_masses)
+        return cls(tuple(np.sort(row[tables.rows_of(k)]) for k, row in rows))
 
     def is_of(self, tables: Tables) -> bool:
         """Whether it is what these tables say is usual, or comes from other densities.
