@@ -9,17 +9,25 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 
 from anymix.exceptions import AuditError, InputError, MissingError
 
-# What a run that was killed may leave beside a file that it was writing.
+# What a run that was killed may leave next to a file that it was writing.
 TEMPORARY = re.compile(r"\.(.{1,80})-([0-9a-f]{16}|[a-z0-9_]{8})\.tmp(\.\w+)?")
 A_SOURCE = "give a source folder, as anymix source pack writes"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NOT_REPLACED: dict[Callable[[int], bool], str] = {
+    stat.S_ISDIR: "is a folder; give the name of a file",
+    stat.S_ISLNK: "is a link, through which nothing is written; give the file itself",
+    lambda mode: not stat.S_ISREG(mode): "is not a plain file; choose another name",
+}
+# A file that has changed differs in one of these.
+_identity = attrgetter("st_dev", "st_ino", "st_mtime_ns", "st_size")
 STREAM = re.compile("/dev/(stdin|stdout|stderr)|/(?:dev|proc/self)/fd/([0-9]{1,6})")
 
 
@@ -94,16 +102,22 @@ def replacing(path: str | Path, new: bool = False, suffix: str = "") -> Iterator
         with _streaming(path, path.suffix or suffix) as temporary:
             yield temporary
         return
-    before = _replaceable(path, new)
+    before = path.lstat() if os.path.lexists(path) else None
+    if before is not None:
+        causes = [cause for found, cause in NOT_REPLACED.items() if found(before.st_mode)]
+        causes += ["exists already; choose another name or remove it first"] * new
+        if causes:
+            raise InputError(path, causes[0])
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary(path, path.stem, path.suffix)
+    temporary = path.with_name(f".{path.stem[:40]}-{secrets.token_hex(8)}.tmp{path.suffix}")
     # A file that others may not read is not readable for them while it is written, either.
     mode = 0o666 if before is None else 0o600
     with _faults_of(path, temporary):
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         try:
             yield temporary
-            _to_disk(temporary)
+            with open(temporary, "rb+") as file:
+                os.fsync(file.fileno())
             _publish(temporary, path, before)
         finally:
             temporary.unlink(missing_ok=True)
@@ -183,32 +197,9 @@ def _streaming(path: Path, suffix: str) -> Iterator[Path]:
             shutil.copyfileobj(file, stream)
 
 
-def _replaceable(path: Path, new: bool) -> os.stat_result | None:
-    """Return what is known of the file that is to be replaced, if any; refuse all else."""
-    found = _look(path)
-    if found is None:
-        return None
-    if stat.S_ISDIR(found.st_mode):
-        raise InputError(path, "is a folder; give the name of a file")
-    if stat.S_ISLNK(found.st_mode):
-        raise InputError(path, "is a link, through which nothing is written; give the file itself")
-    if not stat.S_ISREG(found.st_mode):
-        raise InputError(path, "is not a plain file; choose another name")
-    if new:
-        raise InputError(path, "exists already; choose another name or remove it first")
-    return found
-
-
-def _look(path: Path) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except FileNotFoundError:
-        return None
-
-
 def _publish(temporary: Path, path: Path, before: os.stat_result | None) -> None:
-    now = _look(path)
-    if now is not None and _identity(now) != (before and _identity(before)):
+    now = path.lstat() if os.path.lexists(path) else None
+    if now is not None and (before is None or _identity(now) != _identity(before)):
         raise InputError(path, "was changed by others meanwhile and is left as it is; run again")
     if before is not None and now is not None:
         # It has the owner and the mode of the file that it replaces, as far as one may.
@@ -230,20 +221,6 @@ def _publish(temporary: Path, path: Path, before: os.stat_result | None) -> None
         temporary.rename(path)
 
 
-def _identity(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _temporary(path: Path, stem: str, suffix: str) -> Path:
-    """Name a file beside another as no other file is named; TEMPORARY knows such names."""
-    return path.with_name(f".{stem[:40]}-{secrets.token_hex(8)}.tmp{suffix}")
-
-
-def _to_disk(path: Path) -> None:
-    with open(path, "rb+") as file:
-        os.fsync(file.fileno())
-
-
 def check_new(folder: str | Path) -> None:
     """Refuse a name that is taken."""
     folder = Path(folder)
@@ -262,12 +239,15 @@ def write_folder(folder: str | Path, files: Mapping[str, bytes], replace: bool =
     if not replace:
         check_new(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary, old = (_temporary(folder, folder.name, "") for _ in range(2))
+    names = (f".{folder.name[:40]}-{secrets.token_hex(8)}.tmp" for _ in range(2))
+    temporary, old = map(folder.with_name, names)
     temporary.mkdir()
     try:
         for name, content in files.items():
-            (temporary / name).write_bytes(content)
-            _to_disk(temporary / name)
+            with open(temporary / name, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
         if replace and folder.is_dir():
             folder.rename(old)
         temporary.rename(folder)

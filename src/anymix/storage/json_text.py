@@ -41,48 +41,48 @@ def plain_json(content: bytes, most_marks: int = MOST_MARKS) -> Any:
     ValueError: is not plain JSON: it has more than the 4 entries and signs that are allowed
     """
     try:
-        _check_budget(content, most_marks)
+        if sum(map(content.count, MARKS)) > most_marks:
+            raise ValueError(
+                f"it has more than the {most_marks} entries and signs that are allowed"
+            )
+        depth = 0
+        for run in BRACKETS.finditer(STRINGS.sub(b"", content)):
+            depth += len(run[0]) if run[0][0] in b"[{" else -len(run[0])
+            if depth > DEEPEST:
+                raise ValueError(f"it is nested more than {DEEPEST} deep")
         found = json.loads(
             content.decode("utf-8"),
             parse_constant=_no_constant,
-            parse_int=_integer,
-            parse_float=_fraction,
+            parse_int=_number,
+            parse_float=_number,
             object_pairs_hook=_no_repeats,
         )
         if HALF_CHARACTER.search(content):
-            _check_characters(found)
+            # It cannot be written to any file or terminal.
+            json.dumps(found, ensure_ascii=False).encode("utf-8")
         return found
+    except UnicodeEncodeError as error:
+        raise ValueError("is not plain JSON: a text holds half of a character") from error
     except (ValueError, RecursionError) as error:
         cause = str(error).split("\n")[0][:200].rstrip(".")
         raise ValueError(f"is not plain JSON: {cause}") from error
-
-
-def _check_budget(content: bytes, most_marks: int) -> None:
-    if sum(map(content.count, MARKS)) > most_marks:
-        raise ValueError(f"it has more than the {most_marks} entries and signs that are allowed")
-    depth = 0
-    for run in BRACKETS.finditer(STRINGS.sub(b"", content)):
-        depth += len(run[0]) if run[0][0] in b"[{" else -len(run[0])
-        if depth > DEEPEST:
-            raise ValueError(f"it is nested more than {DEEPEST} deep")
 
 
 def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is not a number")
 
 
-def _integer(digits: str) -> int:
-    if len(digits.lstrip("-")) > LONGEST_INTEGER:
-        raise ValueError(f"a whole number has more than {LONGEST_INTEGER} digits")
-    return int(digits)
-
-
-def _fraction(digits: str) -> float:
-    if len(digits) > LONGEST_FRACTION:
-        raise ValueError(f"a number has more than {LONGEST_FRACTION} digits")
-    if math.isinf(found := float(digits)):
+def _number(digits: str) -> int | float:
+    """Read a whole number or a fraction; parsing more digits than either needs takes too long."""
+    whole = digits.lstrip("-").isdigit()
+    longest = LONGEST_INTEGER if whole else LONGEST_FRACTION
+    if len(digits.lstrip("-") if whole else digits) > longest:
+        raise ValueError(f"a {'whole ' * whole}number has more than {longest} digits")
+    if whole:
+        return int(digits)
+    if math.isinf(number := float(digits)):
         raise ValueError(f"{digits[:30]} is too large for a number")
-    return found
+    return number
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -90,11 +90,3 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a key occurs twice")
     return found
-
-
-def _check_characters(found: Any) -> None:
-    """Refuse half of a character, which cannot be written to any file or terminal."""
-    try:
-        json.dumps(found, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ValueError("a text holds half of a character") from error

@@ -20,7 +20,7 @@ LOCK = ".lock"
 
 @contextmanager
 def locked(folder: str | Path) -> Iterator[None]:
-    """Hold a folder, which is made if need be, for one writer; the second one is told at once.
+    """Hold a folder, which is made if need be, for one writer; a second one is refused at once.
 
     Examples
     --------
@@ -33,9 +33,15 @@ def locked(folder: str | Path) -> Iterator[None]:
     anymix.exceptions.InputError: ... is being written by another anymix; wait until that has ended.
     """
     folder = Path(folder)
+    made = not folder.is_dir()
     try:
-        made = _make(folder)
-        lock = _lock_in(folder, made)
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            lock = _open(folder / LOCK)
+        except (OSError, InputError):
+            with suppress(OSError):
+                _end(folder, made)
+            raise
     except OSError as error:
         raise InputError(folder, f"cannot be written: {error.strerror}") from error
     if lock is None:
@@ -50,29 +56,12 @@ def locked(folder: str | Path) -> Iterator[None]:
             _end(folder, made)
 
 
-def _make(folder: Path) -> bool:
-    if folder.is_dir():
-        return False
-    folder.mkdir(parents=True, exist_ok=True)
-    return True
-
-
 def _end(folder: Path, made: bool) -> None:
     lock = folder / LOCK
     if fcntl is None and lock.exists() and not lock.stat().st_size:
         lock.unlink()  # Windows removes no file that is open
     if made:
         folder.rmdir()
-
-
-def _lock_in(folder: Path, made: bool) -> int | None:
-    """Lock a folder; one that was made for it goes again if it cannot be locked."""
-    try:
-        return _open(folder / LOCK)
-    except (OSError, InputError):
-        with suppress(OSError):
-            _end(folder, made)
-        raise
 
 
 def _open(path: Path) -> int | None:

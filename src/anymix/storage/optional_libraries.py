@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -21,11 +20,23 @@ def need(module: str, extra: str = "exchange") -> Any:
     >>> need("json").dumps([1])
     '[1]'
     """
+    # Signals wait: a library whose loading is broken off fails strangely, or crashes.
+    waiting: list[Any] = []
+    usual = {}
+    if module not in sys.modules and threading.current_thread() is threading.main_thread():
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        usual = {n: signal.getsignal(n) for n in numbers if callable(signal.getsignal(n))}
+    for number in usual:
+        signal.signal(number, lambda *given: waiting.append(given))
     try:
-        with _undisturbed():
-            return import_module(module)
+        return import_module(module)
     except ImportError as error:
         raise not_installed(module.split(".")[0], extra) from error
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+        for number, frame in waiting[:1]:
+            usual[number](number, frame)  # type: ignore[operator, misc]
 
 
 def installed(*modules: str) -> None:
@@ -38,23 +49,3 @@ def installed(*modules: str) -> None:
     for module in modules:
         if find_spec(module) is None:
             raise not_installed(module, "exchange")
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let signals wait: a library whose loading is broken off fails strangely, or crashes."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    waiting: list[Any] = []
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    usual = {n: signal.getsignal(n) for n in numbers if callable(signal.getsignal(n))}
-    for number in usual:
-        signal.signal(number, lambda *given: waiting.append(given))
-    try:
-        yield
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
-        for number, frame in waiting[:1]:
-            usual[number](number, frame)  # type: ignore[operator, misc]
