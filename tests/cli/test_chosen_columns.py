@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anymix.cli.chosen_columns import Choice
+from anymix.cli.chosen_columns import check_choice
 from anymix.exceptions import UsageError
 from anymix.exchange import read_source
 from anymix.tables import TableColumns, read_chunks
@@ -215,6 +215,6 @@ def test_an_id_with_the_name_of_an_answer_is_refused(world, run, tmp_path):
 
 def test_a_choice_of_nothing():
     args = Namespace(features=None, drop=None, id=None, target="y")
-    assert Choice.of(args).named == ()
+    check_choice(args)
     with pytest.raises(UsageError, match="both name 'y'"):
-        Choice.of(Namespace(features=None, drop=["y"], id=None, target="y"))
+        check_choice(Namespace(features=None, drop=["y"], id=None, target="y"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from anymix.cli.predict_command import check_sets
+from anymix.cli.predict_command import check_columns
 from anymix.models import read_model
 from tests.cli.organisations import NAMES, draw, label, write_csv
 from tests.cli.test_fit_predict import read_csv
@@ -77,13 +77,13 @@ def test_labels_with_a_bar_and_single_sources_are_refused():
 
     from anymix.exceptions import InputError
 
-    args = SimpleNamespace(model="m", interval=None, set=0.9)
+    args = SimpleNamespace(model="m", novelty=False, interval=None, set=0.9)
     bar = SimpleNamespace(sources_=[1, 2], classes_=np.array(["a|b", "c"]))
     with pytest.raises(InputError, match=r"has the label 'a\|b', and \| parts the labels"):
-        check_sets(args, bar)
+        check_columns(args, bar)
     with pytest.raises(InputError, match="is of one source, so there are no mixtures to cover"):
-        check_sets(args, SimpleNamespace(sources_=[1], classes_=np.array(["a"])))
-    check_sets(SimpleNamespace(model="m", interval=None, set=None), bar)
+        check_columns(args, SimpleNamespace(sources_=[1], classes_=np.array(["a"])))
+    check_columns(SimpleNamespace(model="m", novelty=False, interval=None, set=None), bar)
 
 
 @pytest.mark.filterwarnings("default:with alpha")

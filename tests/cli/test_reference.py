@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from anymix.cli import main
-from anymix.cli.reference_command import read_reference, read_summary
+from anymix.cli.reference_command import REFERENCE, SUMMARY, read_part
 from anymix.exchange import read_source
 from tests.cli.mixed_world import HEADER, NAMES, rows_of, write
 
@@ -46,14 +46,14 @@ def test_what_leaves_the_site_is_said_in_numbers(clinics, run, tmp_path):
     assert said.status == 0, said.err
     assert "note: column 'score' is empty in all rows." in said.out
     assert "it tells: Of 260 rows of 'w'" in said.out
-    summary = read_summary(tmp_path / "w.json")
+    summary = read_part(tmp_path / "w.json", SUMMARY)
     assert summary.columns.names == ("age", "ward", "smokes", "score")
     assert [column.categories for column in summary.columns] == [None, ("day", "night"), None, None]
     assert summary.marginals[3].gaps == 1
 
 
 def test_a_reference_has_the_words_of_all_sites(clinics):
-    reference = read_reference(clinics.reference)
+    reference = read_part(clinics.reference, REFERENCE)
     assert [column.categories for column in reference.columns] == [
         None, ("day", "night"), None, None,
     ]  # fmt: skip

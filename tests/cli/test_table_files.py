@@ -4,7 +4,7 @@ import gzip
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +15,11 @@ from anymix.exceptions import AuditError, InputError
 from anymix.tables import (
     STANDARD_INPUT,
     TableColumns,
+    TableWriter,
     count_rows,
     holding_input,
     read_chunks,
     read_rows,
-    writing,
 )
 
 AB = TableColumns(("a", "b"), "y", numeric_target=False)
@@ -98,7 +98,7 @@ def test_a_tab_stands_in_quotes_and_commas_are_text(tmp_path):
 def test_what_is_written_is_read(tmp_path, suffix):
     X = np.random.default_rng(0).normal(size=(5, 2))
     path = tmp_path / f"t{suffix}"
-    with writing(path) as out:
+    with closing(TableWriter(path)) as out:
         out.write({"a": X[:2, 0], "b": X[:2, 1], "y": np.array(["p\tq", ","])})
         out.write({"a": X[2:, 0], "b": X[2:, 1], "y": np.array(["é", "北", '"'])})
     found, y = _rows(path)
@@ -174,7 +174,7 @@ def _standard_input(path):
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".npz"])
 def test_standard_input_shows_its_kind(tmp_path, suffix):
     path = tmp_path / f"t{suffix}"
-    with writing(path) as out:
+    with closing(TableWriter(path)) as out:
         if suffix == ".npz":
             out.write({"X": np.eye(2), "y": np.array(["p", "q"])})
         else:

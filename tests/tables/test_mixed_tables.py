@@ -192,11 +192,11 @@ def test_columns_are_those_that_all_sources_allow():
     plain = [{"name": "a", "dtype": "float32"}]
     open_, shut = ([{**plain[0], "categories": None, "gaps": gaps}] for gaps in (True, False))
     parsed = [parse_manifest(manifest_with(features)) for features in (open_, shut, plain)]
-    assert not table_columns([parsed[2]]).mixed
+    assert not table_columns([parsed[2]]).gaps
     assert table_columns([parsed[0]]).gaps == (True,)
     for others in ([parsed[1]], [parsed[2]]):
         found = table_columns([parsed[0], *others])
-        assert (found.mixed, found.gaps, found.categories) == (True, (False,), (None,))
+        assert (found.gaps, found.categories) == ((False,), (None,))
     assert parsed[2].features == (Feature("a", "float32"),)
     assert parsed[0].features == (MixedFeature("a", "float32", None, True),)
     with pytest.raises(AuditError, match="lacks"):

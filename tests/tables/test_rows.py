@@ -2,6 +2,7 @@
 
 import copy
 import tracemalloc
+from contextlib import closing
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 
 from anymix.exceptions import InputError
 from anymix.storage import replacing
-from anymix.tables import TableColumns, read_chunks, read_rows, writing
+from anymix.tables import TableColumns, TableWriter, read_chunks, read_rows
 
 AB = TableColumns(("a", "b"), "y")
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -24,7 +25,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 @given(arrays(float, st.tuples(st.integers(1, 12), st.just(3)), elements=finite), st.integers(1, 5))
 def test_numbers_come_back_whole_whatever_the_chunks(tmp_path_factory, suffix, table, size):
     path = tmp_path_factory.mktemp("t") / f"t{suffix}"
-    with writing(path) as out:
+    with closing(TableWriter(path)) as out:
         for start in range(0, len(table), 2):
             part = table[start : start + 2]
             out.write({"y": part[:, 2], "a": part[:, 0], "b": part[:, 1]})
@@ -43,7 +44,7 @@ def test_npz(tmp_path):
     )
     np.testing.assert_array_equal(found, X)
     assert labels.tolist() == ["u", "v", "u"]
-    with writing(tmp_path / "out.npz") as out:
+    with closing(TableWriter(tmp_path / "out.npz")) as out:
         out.write({"p": X[:, 0]})
         out.write({"p": X[:, 1]})
     with np.load(tmp_path / "out.npz") as stored:
@@ -124,7 +125,7 @@ def test_faults_of_other_tables(tmp_path):
 def test_a_failed_write_leaves_the_old_table(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("old")
-    with pytest.raises(ZeroDivisionError), replacing(path) as new, writing(new) as out:
+    with pytest.raises(ZeroDivisionError), replacing(path) as new, closing(TableWriter(new)) as out:
         out.write({"a": np.ones(3) / (1 // 0)})
     assert path.read_text() == "old"
     assert len(list(tmp_path.iterdir())) == 1
@@ -143,7 +144,7 @@ def test_errors_of_tables_say_where_and_why(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".CSV", ".Parquet", ".NPZ"])
 def test_suffixes_may_be_written_large(tmp_path, suffix):
-    with writing(tmp_path / f"t{suffix}") as out:
+    with closing(TableWriter(tmp_path / f"t{suffix}")) as out:
         out.write({"X": np.ones((3, 1))} if suffix == ".NPZ" else {"a": np.ones(3)})
     assert [path.name for path in tmp_path.iterdir()] == [f"t{suffix}"]
     assert read_rows(tmp_path / f"t{suffix}", TableColumns(("a",)))[0].tolist() == [[1.0]] * 3

@@ -9,9 +9,11 @@ if sys.argv[:1] == ["-m"] and "anymix.cli" in sys.orig_argv and not sys.flags.sa
     del sys.path[0]
 
 import argparse
+import os
 import traceback
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -28,7 +30,6 @@ from anymix.cli.exit_codes import (
 from anymix.cli.streams import (
     complain,
     debugging,
-    hold_standard_files,
     legible,
     say,
     show_warning,
@@ -63,11 +64,6 @@ COMMON = (
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Help of one width everywhere, so that the pages can show it."""
-
-    def __init__(self, prog: str, **options: Any) -> None:
-        super().__init__(prog, **{**options, "width": 80})
-
     def _get_help_string(self, action: argparse.Action) -> str | None:
         """Add the default of an option that has one; a flag and an option without have none."""
         text = action.help
@@ -94,7 +90,7 @@ def build_parser(command: str) -> argparse.ArgumentParser:
     """Return the parser of one command, such as "fit" or "source pack"."""
     what = COMMANDS[command]
     parser = _Parser(
-        formatter_class=_Formatter,
+        formatter_class=partial(_Formatter, width=80),  # everywhere, so that pages can show it
         prog=f"anymix {command}",
         description=f"{what[0].upper()}{what[1:]}.",
         allow_abbrev=False,
@@ -114,13 +110,7 @@ def _part(command: str, name: str) -> Any:
 
 
 def overview() -> str:
-    """Return what `anymix --help` prints.
-
-    Examples
-    --------
-    >>> print(overview().splitlines()[0])
-    usage: anymix COMMAND ...
-    """
+    """Return what `anymix --help` prints."""
     lines = ["usage: anymix COMMAND ...", ""]
     lines += ["One model from several sources, good on any mix of them, with a certificate.", ""]
     lines += [f"  {command:<17} {what}" for command, what in COMMANDS.items()]
@@ -131,7 +121,13 @@ def overview() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command, say in one sentence what went wrong, and return the exit code."""
-    hold_standard_files()
+    # A closed standard file becomes the null device: else the next file that is opened would take
+    # its number, and what a library prints there would get into that file.
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
     words = list(sys.argv[1:] if arguments is None else arguments)
     with warnings.catch_warnings(), ending_tidily():
         warnings.showwarning = show_warning

@@ -39,10 +39,6 @@ class Console:
         elif not self.quiet:
             tell(legible(text() if callable(text) else text) + "\n")
 
-    def progress(self, task: str) -> Progress:
-        """Start reporting how far a task is."""
-        return Progress(task, silent=self.quiet)
-
     @contextmanager
     def working(self, task: str) -> Iterator[None]:
         """Report a task of which nobody knows how far it is, until the block ends."""
@@ -60,7 +56,7 @@ class Console:
 class Progress:
     """Time left: one moving line on a terminal, a plain line now and then elsewhere.
 
-    Nothing is said in the first two seconds, so that short tasks stay silent.
+    Nothing is printed in the first two seconds, so that short tasks stay silent.
     """
 
     def __init__(self, task: str, silent: bool = False):
@@ -76,7 +72,7 @@ class Progress:
         if self.silent or now < self.next_word or share <= 0:
             return
         left = (now - self.started) * (1 - share) / share
-        self._tell(f"{self.task}: {100 * share:.0f} %, {_duration(left)} left", now)
+        self._tell(f"{self.task}: {100 * share:.0f} %, {{}} left", left, now)
 
     def again(self, task: str) -> None:
         """Begin the next of several tasks; it is not spoken of sooner than the last would be."""
@@ -88,9 +84,11 @@ class Progress:
             if self.silent:
                 return
             now = time.monotonic()
-            self._tell(f"{self.task}: for {_duration(now - self.started)} by now", now)
+            self._tell(f"{self.task}: for {{}} by now", now - self.started, now)
 
-    def _tell(self, text: str, now: float) -> None:
+    def _tell(self, text: str, seconds: float, now: float) -> None:
+        duration = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+        text = text.format(duration)
         moving = sys.stderr is not None and sys.stderr.isatty()
         whisper(f"\r{text:<78}" if moving else text + "\n")
         self.spoken = self.spoken or moving
@@ -101,12 +99,3 @@ class Progress:
         if self.spoken:
             whisper("\r" + " " * 78 + "\r")
         return time.monotonic() - self.started
-
-
-def _duration(seconds: float) -> str:
-    """Write a time for a reader.
-
-    >>> _duration(42.2), _duration(600)
-    ('42 s', '10 min')
-    """
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

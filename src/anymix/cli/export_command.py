@@ -10,7 +10,6 @@ from anymix.cli.argument_types import name
 from anymix.cli.chosen_columns import table_columns
 from anymix.cli.console import Console
 from anymix.cli.outputs import (
-    add_force,
     check_apart,
     check_folder,
     check_suffix,
@@ -46,7 +45,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--card", type=name, metavar="CARD.md", help="write a model card in Markdown"
     )
-    add_force(parser, "a graph, a folder or a card")
+    parser.add_argument(
+        "--force", action="store_true", help="replace a graph, a folder or a card that exists"
+    )
 
 
 def run(args: Namespace, console: Console) -> int:

@@ -16,7 +16,7 @@ from anymix.cli.held_out import (
     in_chunks,
     tables_of,
 )
-from anymix.cli.outputs import add_force, check_apart, tidying
+from anymix.cli.outputs import check_apart, tidying
 from anymix.core import plain
 from anymix.engines import Store
 from anymix.exceptions import InputError
@@ -60,7 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--no-consulting", action="store_true", help="let no source hear the models of the others"
     )
     add_engine(parser, ROWS_ENGINES)
-    add_force(parser, "a model folder")
+    parser.add_argument("--force", action="store_true", help="replace a model folder that exists")
 
 
 def settings_of(args: Namespace) -> dict[str, Any]:

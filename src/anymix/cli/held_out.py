@@ -13,8 +13,8 @@ from sklearn.utils import _safe_indexing
 
 from anymix.cli.argument_types import source_name, table
 from anymix.cli.chosen_columns import add_choice, columns_for
-from anymix.cli.console import Console
-from anymix.cli.engine_option import DASK, asked
+from anymix.cli.console import Console, Progress
+from anymix.cli.engine_option import DASK, map_by
 from anymix.engines import ChunkedTrainingRows, RowSplit, Store, ThreadMap
 from anymix.exceptions import InputError, UsageError
 from anymix.exchange import (
@@ -50,13 +50,7 @@ def add_held_out(parser: ArgumentParser) -> None:
 
 
 def pairs(given: Sequence[str]) -> dict[str, str]:
-    """Read NAME=TABLE.
-
-    Examples
-    --------
-    >>> pairs(["north=north.csv"])
-    {'north': 'north.csv'}
-    """
+    """Read NAME=TABLE."""
     found: dict[str, str] = {}
     for entry in given:
         named, equals, path = entry.partition("=")
@@ -95,18 +89,14 @@ def held_out_sites(
         return [read_site(path) for path in args.from_sites]
     columns = columns_for(args, received)
     given = pairs(args.held_out)
-    progress, sites = console.progress("asking the sources"), []
-    tables = ((name, path, read_rows(path, columns)) for name, path in given.items())
-    with asked(getattr(args, "engine", None), list(received)) as ask:
-        for i, site in enumerate(ask(_ask_at_home, tables), 1):
+    progress, sites = Progress("asking the sources", console.quiet), []
+    tables = ((name, path, read_rows(path, columns), 2) for name, path in given.items())
+    with map_by(getattr(args, "engine", "memory"), list(received)) as ask:
+        for i, (*_, site) in enumerate(ask(_ask_chunk, tables), 1):
             sites.append(site)
             progress.update(i / len(given))
     progress.done()
     return sites
-
-
-def _ask_at_home(received: Sequence[ReceivedSource], table: tuple[str, str, Any]) -> SiteTable:
-    return ask_sources(received, *table, min_rows=2)
 
 
 def ask_sources(
@@ -135,7 +125,7 @@ ROOM = 0.95
 
 def in_chunks(args: Namespace, received: Sequence[ReceivedSource]) -> bool:
     """Whether rows are to be held on disk: as is asked for, or because they are many."""
-    name = args.engine.name
+    name = args.engine.partition("=")[0]
     if name in ("memory", "chunks") or not args.held_out:
         return bool(name == "chunks" and args.held_out)
     n = sum(count_rows(path) for path in pairs(args.held_out).values())
@@ -152,7 +142,7 @@ class HeldOutInChunks:
 
     def __init__(self, args: Namespace, received: Sequence[ReceivedSource], console: Console):
         self.received, self.console = received, console
-        self.engine = getattr(args, "engine", None)
+        self.engine = args.engine
         self.given = pairs(args.held_out)
         self.columns = columns_for(args, received)
         self.names = [one.manifest.name for one in received]
@@ -194,15 +184,16 @@ class HeldOutInChunks:
 
         They are asked about all of them, or about those that are drawn.
         """
-        progress, total = self.console.progress("asking the sources"), sum(self.counts.values())
-        with asked(self.engine, list(self.received)) as ask:
-            for name, first, site, done in ask(_ask_chunk, self._chunks(drawn)):
+        progress = Progress("asking the sources", self.console.quiet)
+        total = sum(self.counts.values())
+        with map_by(self.engine, list(self.received)) as ask:
+            for name, first, done, site in ask(_ask_chunk, self._chunks(drawn)):
                 yield name, first, site
                 progress.update(min(1.0, done / total))
         progress.done()
 
     def _chunks(self, drawn: Drawn | None) -> Iterator[tuple[Any, ...]]:
-        """Yield the site, how many rows came before, where they stand, rows, and what is done."""
+        """Yield the site, its table, rows, how few will do, how many came before, and are done."""
         done = 0
         size = max(1, min(CHUNK_ROWS, MOST_NUMBERS // len(self.names) // _n_told(self.received)))
         for name, path in self.given.items():
@@ -214,13 +205,13 @@ class HeldOutInChunks:
                     X, y = _safe_indexing(X, some), None if y is None else y[some]
                 where = f"{path}, rows after {first}" if first else path
                 if len(X):
-                    yield name, first, where, (X, y), done + first + n
+                    yield name, where, (X, y), 1, first, done + first + n
                 first += n
             done += first
 
     def _passes(self) -> Callable[[int, float], None]:
         """Tell of every pass over the rows how long it will take."""
-        progress, last = self.console.progress("learning z"), 0
+        progress, last = Progress("learning z", self.console.quiet), 0
 
         def tell(number: int, share: float) -> None:
             nonlocal last
@@ -232,8 +223,7 @@ class HeldOutInChunks:
         return tell
 
 
-def _ask_chunk(
-    received: Sequence[ReceivedSource], chunk: tuple[Any, ...]
-) -> tuple[str, int, SiteTable, int]:
-    name, first, where, rows, done = chunk
-    return name, first, ask_sources(received, name, where, rows, min_rows=1), done
+def _ask_chunk(received: Sequence[ReceivedSource], chunk: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Evaluate rows of a site, of which `min_rows` are needed; what else is told is returned."""
+    name, where, rows, min_rows, *rest = chunk
+    return name, *rest, ask_sources(received, name, where, rows, min_rows=min_rows)

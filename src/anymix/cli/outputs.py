@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -15,22 +14,11 @@ from anymix.models import held
 from anymix.storage import is_stream, replacing
 from anymix.tables import STANDARD_INPUT
 
-
-def add_force(parser: ArgumentParser, what: str) -> None:
-    """Add the option without which nothing is replaced."""
-    parser.add_argument("--force", action="store_true", help=f"replace {what} that exists")
+EXISTS = "exists already; choose another name, or replace it by --force"
 
 
 def check_suffix(out: str, what: str, suffixes: tuple[str, ...]) -> None:
-    """Refuse a name that promises another kind of file; one without a suffix promises none.
-
-    Examples
-    --------
-    >>> check_suffix("report.pdf", "an HTML page", (".html", ".htm"))
-    Traceback (most recent call last):
-    ...
-    anymix.exceptions.InputError: report.pdf would hold an HTML page; name it .html.
-    """
+    """Refuse a name that promises another kind of file; one without a suffix promises none."""
     suffix = Path(out).suffix.lower()
     if suffix and suffix not in suffixes and not is_stream(out):
         raise InputError(out, f"would hold {what}; name it {suffixes[0]}")
@@ -44,24 +32,15 @@ def check_apart(out: str | Path, inputs: Iterable[str | Path]) -> None:
         source = Path(os.path.realpath(given))
         if Path(given) == STANDARD_INPUT and not source.is_file():
             continue  # a pipe or a terminal, which may well be standard output too
-        if target == source or _same(target, source):
+        there = os.path.exists(target) and os.path.exists(source)
+        if target == source or (there and os.path.samefile(target, source)):
             raise InputError(out, "is read by this command; choose another name for what it writes")
-        if any(_same(above, source) for above in target.parents):
-            raise InputError(
-                out, f"lies in {given}, which is read by this command; choose another place"
-            )
-        if any(_same(above, target) for above in source.parents):
-            raise InputError(
-                out, f"holds {given}, which is read by this command; choose another place"
-            )
-
-
-def _same(one: Path, other: Path) -> bool:
-    """Whether two names are of one file or folder, whichever way they lead there."""
-    try:
-        return os.path.samefile(one, other)
-    except OSError:
-        return False
+        for inner, outer, verb in ((target, source, "lies in"), (source, target, "holds")):
+            # samefile, as a folder may have several names, on a disk that ignores case.
+            above = filter(os.path.exists, inner.parents if os.path.exists(outer) else ())
+            if any(os.path.samefile(folder, outer) for folder in above):
+                cause = f"{verb} {given}, which is read by this command; choose another place"
+                raise InputError(out, cause)
 
 
 @contextmanager
@@ -74,13 +53,9 @@ def output(
     there = path.is_file() and not is_stream(path)
     # An empty file is a name that was made to be written to, as mktemp does.
     if there and not force and not path.is_symlink() and path.stat().st_size:
-        raise _exists(path)
+        raise InputError(path, EXISTS)
     with tidying(path), replacing(path, new=not there, suffix=suffix) as temporary:
         yield temporary
-
-
-def _exists(path: Path) -> InputError:
-    return InputError(path, "exists already; choose another name, or replace it by --force")
 
 
 def check_folder(out: str | Path, inputs: Iterable[str | Path], force: bool) -> bool:
@@ -90,7 +65,7 @@ def check_folder(out: str | Path, inputs: Iterable[str | Path], force: bool) -> 
     if not os.path.lexists(path):
         return False
     if not force:
-        raise _exists(path)
+        raise InputError(path, EXISTS)
     # A whole folder is removed, so it must hold the files of export and nothing else.
     if path.is_symlink() or not path.is_dir() or set(os.listdir(path)) != {*MLFLOW_FILES}:
         raise InputError(

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import warnings
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anymix.cli.argument_types import count, name, share, table
 from anymix.cli.chosen_columns import add_choice, columns_for
-from anymix.cli.console import Console
-from anymix.cli.engine_option import DASK, add_engine, asked
-from anymix.cli.outputs import add_force, output
+from anymix.cli.console import Console, Progress
+from anymix.cli.engine_option import DASK, add_engine, map_by
+from anymix.cli.outputs import output
 from anymix.exceptions import InputError
 from anymix.models import read_model
-from anymix.tables import (
-    CHUNK_ROWS,
-    NO_ROWS,
-    Chunk,
-    TableWriter,
-    kind_to_write,
-    read_chunks,
-    writing,
-)
+from anymix.tables import CHUNK_ROWS, NO_ROWS, Chunk, TableWriter, kind_of, read_chunks
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -66,56 +59,47 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--chunk-rows", type=count, default=CHUNK_ROWS, help="rows held in memory at a time"
     )
     add_engine(parser, {"chunks": "here, chunk by chunk", "dask": DASK})
-    add_force(parser, "a table")
+    parser.add_argument("--force", action="store_true", help="replace a table that exists")
 
 
 def run(args: Namespace, console: Console) -> int:
-    """Run the command; whether the output may be written is said first."""
-    kind = kind_to_write(args.out)
-    inputs = [args.model, args.table]
+    """Run the command; whether the output may be written is checked first."""
+    kind = kind_of(args.out, to_write=True)
     with (
-        output(args.out, inputs, args.force, suffix=".csv") as temporary,
-        writing(temporary, kind) as out,
+        output(args.out, [args.model, args.table], args.force, suffix=".csv") as temporary,
+        closing(TableWriter(temporary, kind)) as out,
     ):
-        n, seconds = predict(args, console, out)
-    speed = n / max(seconds, 1e-9)
+        saved = read_model(args.model, members=True)
+        check_columns(args, saved.model, saved.model.result_.members)
+        columns = replace(columns_for(args, saved.received), id=args.id)
+        progress, n = Progress("predicting", console.quiet), 0
+        chunks = read_chunks(args.table, columns, args.chunk_rows)
+        with warnings.catch_warnings(), map_by(args.engine, saved.model) as ask:
+            for columns_to_write, size, share in ask(partial(_predicted, args=args), chunks):
+                out.write(columns_to_write)
+                # What the first chunk has said of few rows, all others would say again.
+                warnings.filterwarnings("ignore", "with alpha=")
+                n += size
+                progress.update(share)
+        if n == 0:
+            raise InputError(args.table, NO_ROWS)
+        speed = n / max(progress.done(), 1e-9)
     text = f"predicted {n} rows ({speed:.0f} a second); wrote {args.out}"
     console.result(text, {"rows": n, "rows_per_second": speed, "out": args.out}, args.out)
     return 0
 
 
-def predict(args: Namespace, console: Console, out: TableWriter) -> tuple[int, float]:
-    """Write the predictions; return how many rows there were, and how long they took."""
-    saved = read_model(args.model, members=True)
-    if args.novelty and len(saved.received) == 1:
+def check_columns(args: Namespace, model: Any, members: Sequence[Any] = ()) -> None:
+    """Refuse sets of numbers, intervals of labels, and what a model cannot predict."""
+    labels = getattr(model, "classes_", None)
+    if args.novelty and len(model.sources_) == 1:
         raise InputError(args.model, "is of one source, so it has no novelty; leave --novelty out")
-    first = (*saved.model.result_.members, saved.model)[0]
-    if args.novelty and getattr(first, "novelty_", None) is None:
+    if args.novelty and getattr((*members, model)[0], "novelty_", None) is None:
         raise ValueError(
             f"{args.model} was fitted from responsibilities alone, so it has no novelty; leave "
             "--novelty out."
         )
-    if args.interval or args.set:
-        check_sets(args, saved.model)
-    columns = replace(columns_for(args, saved.received), id=args.id)
-    progress, n = console.progress("predicting"), 0
-    chunks = read_chunks(args.table, columns, args.chunk_rows)
-    with warnings.catch_warnings(), asked(args.engine, saved.model) as ask:
-        for columns_to_write, size, share in ask(partial(_predicted, args=args), chunks):
-            out.write(columns_to_write)
-            # What the first chunk has said of few rows, all others would say again.
-            warnings.filterwarnings("ignore", "with alpha=")
-            n += size
-            progress.update(share)
-        if n == 0:
-            raise InputError(args.table, NO_ROWS)
-    return n, progress.done()
-
-
-def check_sets(args: Namespace, model: Any) -> None:
-    """Refuse sets of numbers, intervals of labels, and what a model cannot say."""
-    labels = getattr(model, "classes_", None)
-    if len(model.sources_) == 1:
+    if (args.interval or args.set) and len(model.sources_) == 1:
         option = "--interval" if args.interval else "--set"
         raise InputError(
             args.model, f"is of one source, so there are no mixtures to cover; leave {option} out"
@@ -146,7 +130,9 @@ def _predicted(model: Any, chunk: Chunk, args: Namespace) -> tuple[dict[str, Any
     if args.interval:
         columns["lower"], columns["upper"] = model.predict_interval(X, 1 - args.interval).T
     if args.set:
-        columns["set"] = _joined(model.predict_set(X, 1 - args.set), model.classes_)
+        sets, which = np.unique(model.predict_set(X, 1 - args.set), axis=0, return_inverse=True)
+        words = ["|".join(map(str, model.classes_[labels])) for labels in sets]
+        columns["set"] = np.array(words)[which.ravel()]
     if args.weights:
         weights = model.source_weights(X)
         for k, name in enumerate(model.source_names_):
@@ -161,11 +147,3 @@ def _predicted(model: Any, chunk: Chunk, args: Namespace) -> tuple[dict[str, Any
     ids = {} if args.id is None else {args.id: chunk.ids}
     named = {name: np.ascontiguousarray(column) for name, column in columns.items()}
     return ids | named, len(X), chunk.share
-
-
-def _joined(sets: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[Any]:
-    """Write each set of labels as one word, its labels separated by |."""
-    names = [str(label) for label in classes]
-    kinds, which = np.unique(sets, axis=0, return_inverse=True)
-    words = ["|".join(names[c] for c in np.flatnonzero(kind)) for kind in kinds]
-    return np.array(words)[which.ravel()]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from anymix.cli.argument_types import count, name, natural, source_name, table
-from anymix.cli.chosen_columns import Choice, add_choice
+from anymix.cli.chosen_columns import add_choice
 from anymix.cli.console import Console
-from anymix.cli.outputs import add_force, output
+from anymix.cli.outputs import output
 from anymix.cli.training_table import read_training_table
 from anymix.densities import Reference, Summary
 from anymix.exceptions import AuditError, InputError, MissingError
@@ -19,8 +18,8 @@ from anymix.exchange import check_different, check_name, parse_json
 from anymix.storage import read_file
 from anymix.tables import FEWEST_ROWS
 
-T = TypeVar("T")
 SUMMARY, REFERENCE = "anymix summary", "anymix reference"
+PARTS: dict[str, Any] = {SUMMARY: Summary, REFERENCE: Reference}
 SCHEMA = 1
 GIVE = {
     SUMMARY: "give what anymix reference summary wrote",
@@ -37,19 +36,10 @@ def write_part(path: Path, kind: str, part: Summary | Reference) -> None:
     path.write_text(json.dumps(whole, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def read_summary(path: str | Path) -> Summary:
-    """Read what `anymix reference summary` wrote, as if a stranger had."""
-    return _read(Path(path), SUMMARY, Summary.from_dict)
-
-
-def read_reference(path: str | Path) -> Reference:
-    """Read what `anymix reference join` wrote, as if a stranger had."""
-    return _read(Path(path), REFERENCE, Reference.from_dict)
-
-
-def _read(path: Path, kind: str, build: Callable[[Any], T]) -> T:
+def read_part(path: str | Path, kind: str) -> Any:
+    """Read a summary or a reference, which untrusted people may have written."""
     try:
-        data = parse_json(read_file(path, LIMITS[kind]), str(path), MARKS[kind])
+        data = parse_json(read_file(Path(path), LIMITS[kind]), str(path), MARKS[kind])
     except FileNotFoundError as error:
         raise MissingError(path, f"does not exist; {GIVE[kind]}") from error
     except AuditError as error:
@@ -62,7 +52,7 @@ def _read(path: Path, kind: str, build: Callable[[Any], T]) -> T:
     if data["schema"] != SCHEMA or isinstance(data["schema"], bool):
         raise AuditError(path, f"has schema {data['schema']!r:.20}; this version reads {SCHEMA}")
     try:
-        return build(data["content"])
+        return PARTS[kind].from_dict(data["content"])
     except ValueError as error:
         raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error
 
@@ -91,17 +81,14 @@ def add_summary_arguments(parser: ArgumentParser) -> None:
         "of rows too, for many columns of numbers; or both",
     )
     parser.add_argument("--seed", type=natural, default=0, help="seed of the centres")
-    add_force(parser, "a summary")
+    parser.add_argument("--force", action="store_true", help="replace a summary that exists")
 
 
 def run_summary(args: Namespace, console: Console) -> int:
     """Run `reference summary`."""
     check_name(args.name)
-    choice = Choice.of(args)
     with output(args.out, [args.rows], args.force) as temporary:
-        rows = read_training_table(
-            args.rows, args.target, None, least=args.min_count, choice=choice
-        )
+        rows = read_training_table(args, None, least=args.min_count)
         if len(rows.X) < args.min_count:
             raise InputError(
                 args.rows,
@@ -131,13 +118,13 @@ def add_join_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=name, required=True, metavar="FILE", help="reference to send to all sites"
     )
-    add_force(parser, "a reference")
+    parser.add_argument("--force", action="store_true", help="replace a reference that exists")
 
 
 def run_join(args: Namespace, console: Console) -> int:
     """Run `reference join`."""
     with output(args.out, args.summaries, args.force) as temporary:
-        summaries = [read_summary(path) for path in args.summaries]
+        summaries = [read_part(path, SUMMARY) for path in args.summaries]
         names = [summary.name for summary in summaries]
         check_different(names, "summaries", "give one of each site")
         reference = Reference.from_summaries(summaries)

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from anymix.cli.argument_types import add_measure, name
 from anymix.cli.console import Console
-from anymix.cli.outputs import add_force, check_apart, check_suffix, output
+from anymix.cli.outputs import check_apart, check_suffix, output
 from anymix.models import summarise_folder
 from anymix.report import render
 
@@ -19,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--title", help="title of the page (default: the name of the folder)")
     add_measure(parser, "measure that verdict and comparison are by")
-    add_force(parser, "a page")
+    parser.add_argument("--force", action="store_true", help="replace a page that exists")
 
 
 def run(args: Namespace, console: Console) -> int:

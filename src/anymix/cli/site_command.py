@@ -12,7 +12,7 @@ from anymix.cli.argument_types import count, name, source_name, table
 from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.held_out import ask_sources
-from anymix.cli.outputs import add_force, output
+from anymix.cli.outputs import output
 from anymix.exchange import MIN_ROWS, SiteTable, bits_for_a_spy, read_alike
 from anymix.sources import warn_of_training_rows
 from anymix.tables import read_rows
@@ -44,7 +44,7 @@ def add_evaluate_arguments(parser: ArgumentParser) -> None:
         help="do not round, and write how likely each row is, which novelty and "
         "monitoring need: the receiver can then compute features and labels",
     )
-    add_force(parser, "a site's file")
+    parser.add_argument("--force", action="store_true", help="replace a site's file that exists")
 
 
 def run_evaluate(args: Namespace, console: Console) -> int:

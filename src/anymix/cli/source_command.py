@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from anymix.cli.argument_types import folder, natural, source_name, table
-from anymix.cli.chosen_columns import Choice, add_choice
+from anymix.cli.chosen_columns import add_choice
 from anymix.cli.console import Console
 from anymix.cli.exit_codes import SUCCESS, code_of, sentence_of
 from anymix.cli.packing import (
@@ -25,7 +25,7 @@ from anymix.cli.packing import (
     read_held_out,
     read_others,
 )
-from anymix.cli.reference_command import read_reference
+from anymix.cli.reference_command import REFERENCE, read_part
 from anymix.cli.streams import complain
 from anymix.cli.training_table import TrainingTable, read_training_table
 from anymix.exceptions import InputError, UsageError, visible
@@ -145,10 +145,9 @@ def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
         raise UsageError(
             "--onnx takes a predictor that is trained, and --estimator trains one; leave one out."
         )
-    reference = None if args.reference is None else read_reference(args.reference)
+    reference = None if args.reference is None else read_part(args.reference, REFERENCE)
     agreed = None if reference is None else reference.columns
-    choice = Choice.of(args)
-    rows = read_training_table(args.rows, args.target, args.task, agreed, choice=choice)
+    rows = read_training_table(args, args.task, agreed)
     X, y = rows.X, rows.y
     check_labels(args, y)
     classes = classes_of(args, y)

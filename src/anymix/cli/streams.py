@@ -66,27 +66,8 @@ def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> N
 
 
 def legible(text: str) -> str:
-    r"""Keep the lines of a text, and write all else that cannot be seen as its escape.
-
-    Examples
-    --------
-    >>> legible("one\ntwo\x1b")
-    'one\ntwo\\x1b'
-    """
+    """Keep the lines of a text, and write all else that cannot be seen as its escape."""
     return "\n".join(map(visible, text.split("\n")))
-
-
-def hold_standard_files() -> None:
-    """Put the null device where a standard file is closed.
-
-    Else the next file that is opened would take its number, and what a library prints there would
-    get into that file.
-    """
-    for number in (0, 1, 2):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
 
 
 def _write(stream: TextIO, text: str) -> None:

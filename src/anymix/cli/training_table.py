@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from anymix.cli.chosen_columns import Choice, look_like_ids, said_of_id
+from anymix.cli.chosen_columns import check_choice, look_like_ids
 from anymix.cli.streams import caution
 from anymix.exceptions import InputError, quoted
 from anymix.exchange import is_label
@@ -20,6 +21,7 @@ from anymix.tables import (
     Encoder,
     TableColumns,
     check_once,
+    check_there,
     is_text,
     kind_of,
     names_in,
@@ -29,24 +31,27 @@ from anymix.tables import (
 )
 from anymix.tables import Columns as Coding
 
-ALL = Choice()
 
-
-def column_names(path: str, target: str, choice: Choice = ALL) -> list[str]:
+def column_names(args: Namespace) -> list[str]:
     """Return the names of the features: all columns but the target, unless others are chosen.
 
     They must be such as a manifest may hold.
     """
-    names = names_in(Path(path))
+    path, target = Path(args.rows), args.target
+    check_choice(args)
+    names = names_in(path)
+    ids = [] if args.id is None else [args.id]
+    chosen = [*(args.features or ()), *(args.drop or ()), *ids]
     if kind_of(path) == ".npz":
-        if choice.named:
+        if chosen:
             raise InputError(
                 path,
                 "has no names of columns, so --features, --drop and --id can name none; write it "
                 "as CSV or Parquet",
             )
         return [name for name in names if name != target]
-    features = choice.among(Path(path), names, target)
+    check_there(path, [target, *chosen], names, target)
+    features = args.features or [name for name in names if name not in (target, *chosen)]
     for i, name in enumerate(names, 1):
         if name not in features:
             continue
@@ -102,23 +107,23 @@ class TrainingTable:
 
 
 def read_training_table(
-    path: str,
-    target: str,
+    args: Namespace,
     task: str | None,
     reference: Coding | None = None,
     least: int = FEWEST_ROWS,
-    choice: Choice = ALL,
 ) -> TrainingTable:
     """Read a table as it is, with words and gaps; with the columns of the reference, if any.
 
     Without a task, targets are not read; of words those are categories that `least` rows have.
     A column that seems to name the rows is warned of, unless the features were chosen by name.
     """
-    names = column_names(path, target, choice)
-    table = _read(path, names, target, task, reference, least)
-    if choice.features is None:
-        for name in (*look_like_ids(table.names, table.X), *table.ids):
-            caution(said_of_id(path, name))
+    table = _read(args.rows, column_names(args), args.target, task, reference, least)
+    for name in (*look_like_ids(table.names, table.X), *table.ids) if not args.features else ():
+        caution(
+            f"{args.rows}: column {quoted(name)} is another in every row, as an id is, and is "
+            "learned from as a feature; name it by --id, leave it out by --drop, or name those to "
+            "learn from by --features."
+        )
     return table
 
 

@@ -3,12 +3,7 @@
 from anymix.tables.cells import NO_ROWS, check_once, is_missing, is_text, whole_labels
 from anymix.tables.column_types import FEW, FEWEST_ROWS, survey_columns
 from anymix.tables.columns import MOST_CATEGORIES, Column, Columns, numbers_of, words_of
-from anymix.tables.table_columns import (
-    CategoryWarning,
-    Encoder,
-    TableColumns,
-    check_there,
-)
+from anymix.tables.table_columns import CategoryWarning, Encoder, TableColumns, check_there
 from anymix.tables.table_files import STANDARD_INPUT, holding_input, kind_of
 from anymix.tables.table_reader import (
     CHUNK_ROWS,
@@ -18,7 +13,7 @@ from anymix.tables.table_reader import (
     read_chunks,
     read_rows,
 )
-from anymix.tables.table_writer import TableWriter, kind_to_write, writing
+from anymix.tables.table_writer import TableWriter
 
 __all__ = [
     "CHUNK_ROWS",
@@ -41,7 +36,6 @@ __all__ = [
     "is_missing",
     "is_text",
     "kind_of",
-    "kind_to_write",
     "names_in",
     "numbers_of",
     "read_chunks",
@@ -49,5 +43,4 @@ __all__ = [
     "survey_columns",
     "whole_labels",
     "words_of",
-    "writing",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,7 +16,6 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._arrays import FloatArray
 from anymix.exceptions import InputError, quoted
 from anymix.storage import need
 
@@ -95,15 +95,10 @@ def number_in(value: Any, booleans: bool = True) -> float:
     """
     if is_missing(value, number=True):
         return np.nan
-    number = np.nan
-    if isinstance(value, str):
-        word = value.strip().lower()
-        if booleans and word in BOOLEANS:
-            return BOOLEANS[word]
-        value_is_plain = value.isascii() and "_" not in value and "\0" not in value
-    else:
-        value_is_plain = True
-    if value_is_plain:
+    number, is_word = np.nan, isinstance(value, str)
+    if is_word and booleans and value.strip().lower() in BOOLEANS:
+        return BOOLEANS[value.strip().lower()]
+    if not is_word or (value.isascii() and "_" not in value and "\0" not in value):
         try:
             number = float(value)
         except (TypeError, ValueError):
@@ -114,18 +109,12 @@ def number_in(value: Any, booleans: bool = True) -> float:
         raise ValueError(f"holds {quoted(value)}, {NOT_A_NUMBER}")
     if np.isinf(number):
         raise ValueError(INFINITE)
-    if abs(number) >= EXACT and _whole(value) not in (None, int(number)):
+    # What was written as a fraction may be rounded, a whole number may not.
+    whole = isinstance(value, int) or (isinstance(value, str) and WHOLE.fullmatch(value.strip()))
+    whole = whole or (isinstance(value, Decimal) and value == value.to_integral_value())
+    if abs(number) >= EXACT and whole and int(value) != int(number):
         raise ValueError(f"holds {quoted(value)}, {INEXACT}")
     return number
-
-
-def _whole(value: Any) -> int | None:
-    """Return the whole number that was meant; None for one that was written as a fraction."""
-    if isinstance(value, str):
-        return int(value) if WHOLE.fullmatch(value.strip()) else None
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else None
-    return int(value) if isinstance(value, int) else None
 
 
 def numbers_in(
@@ -135,9 +124,21 @@ def numbers_in(
 
     Those that are written oddly or could be rounded are looked at one by one.
     """
-    numbers = _quick_numbers(column)
-    if numbers is not None:
-        return numbers
+    pyarrow, compute = need("pyarrow"), need("pyarrow.compute")
+    exact, quick = pyarrow.types.is_floating(column.type), column
+    if pyarrow.types.is_string(column.type):
+        try:
+            quick = compute.cast(column, pyarrow.float64())
+        except pyarrow.ArrowInvalid:
+            trimmed = compute.ascii_trim_whitespace(column)
+            missing = compute.is_in(compute.utf8_lower(trimmed), pyarrow.array(MISSING_WORDS))
+            kept = compute.if_else(missing, pyarrow.scalar(None, pyarrow.string()), trimmed)
+            with suppress(pyarrow.ArrowInvalid):
+                quick = compute.cast(kept, pyarrow.float64())
+    if pyarrow.types.is_floating(quick.type) or pyarrow.types.is_integer(quick.type):
+        numbers = np.asarray(quick.to_numpy(zero_copy_only=False), dtype=np.float64)
+        if not (np.isinf(numbers) if exact else np.abs(numbers) >= EXACT).any():
+            return numbers
     known: dict[Any, float] = {}
     for i, value in enumerate(values := column.to_pylist()):
         if value not in known:
@@ -146,28 +147,6 @@ def numbers_in(
             except ValueError as error:
                 fail(path, row + i, name, str(error))
     return np.array([known[value] for value in values], dtype=np.float64)
-
-
-def _quick_numbers(column: Any) -> FloatArray | None:
-    """Return what pyarrow reads as numbers without loss; None if a cell must be looked at."""
-    pyarrow, compute = need("pyarrow"), need("pyarrow.compute")
-    exact = pyarrow.types.is_floating(column.type)
-    if pyarrow.types.is_string(column.type):
-        try:
-            column = compute.cast(column, pyarrow.float64())
-        except pyarrow.ArrowInvalid:
-            trimmed = compute.ascii_trim_whitespace(column)
-            missing = compute.is_in(compute.utf8_lower(trimmed), pyarrow.array(MISSING_WORDS))
-            try:
-                kept = compute.if_else(missing, pyarrow.scalar(None, pyarrow.string()), trimmed)
-                column = compute.cast(kept, pyarrow.float64())
-            except pyarrow.ArrowInvalid:
-                return None
-    elif not exact and not pyarrow.types.is_integer(column.type):
-        return None
-    numbers = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-    too_large = np.isinf(numbers) if exact else np.abs(numbers) >= EXACT
-    return None if too_large.any() else numbers
 
 
 def words_in(values: Any, where: str = "a column") -> list[str | None]:

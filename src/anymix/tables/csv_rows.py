@@ -37,14 +37,25 @@ def read_csv(
         # In a table of one column an empty line may be meant as a row.
         text.blank = b"\r\n\x1a" if len(header) > 1 else b"\x1a"
         lines, row = iter(text), 1
-        while taken := _take(lines, size):
+        while True:
+            taken: list[str] = []
+            left = CHUNK_BYTES
+            while len(taken) < size and left > 0 and (line := next(lines, None)) is not None:
+                taken.append(line)
+                left -= len(line)
+            if not taken:
+                return
             cells = _cut_quickly("".join(taken), len(header), list(places.values()), mark)
             if cells is None:
                 rows = list(islice(_cut(path, chain(taken, lines), header, row, mark), len(taken)))
                 cut = list(zip(*rows, strict=True))
                 cells = [need("pyarrow").array(cut[place]) for place in places.values()]
             named = dict(zip(places, cells, strict=True))
-            named |= {name: _with_points(named[name]) for name in with_commas}
+            for name in with_commas:
+                compute, column = need("pyarrow.compute"), named[name]
+                found = compute.match_substring_regex(column, DECIMAL_COMMA)
+                points = compute.replace_substring(column, ",", ".")
+                named[name] = compute.if_else(found, points, column)
             yield named, share()
             row += len(cells[0])
             text.row = row
@@ -75,16 +86,6 @@ def read_header(text: TextLines) -> tuple[list[str], str]:
     if not header:
         raise InputError(text.path, "has no header; its first line must name the columns")
     return header, text.mark or ","
-
-
-def _take(lines: Iterator[str], size: int) -> list[str]:
-    """Take up to `size` lines, and fewer if they are long."""
-    taken: list[str] = []
-    left = CHUNK_BYTES
-    while len(taken) < size and left > 0 and (line := next(lines, None)) is not None:
-        taken.append(line)
-        left -= len(line)
-    return taken
 
 
 def _cut_quickly(text: str, n_columns: int, places: list[int], mark: str) -> list[Any] | None:
@@ -138,10 +139,3 @@ def _not_cut(where: str, error: csv.Error) -> InputError:
     if "field larger" in str(error):
         return InputError(where, f"{UNCLOSED} within {LINE_BYTES >> 20} MB; close it")
     return InputError(where, f"cannot be cut into fields ({error}); quote a field as a whole")
-
-
-def _with_points(cells: Any) -> Any:
-    """Write decimal commas as points."""
-    compute = need("pyarrow.compute")
-    numbers = compute.match_substring_regex(cells, DECIMAL_COMMA)
-    return compute.if_else(numbers, compute.replace_substring(cells, ",", "."), cells)

@@ -45,7 +45,7 @@ def read_npz(
     if columns.id is not None:
         raise InputError(path, "has no names of columns, so --id can name none; leave it out")
     allowed: tuple[str, ...] = ("text",) if columns.text else ("numbers",)
-    X = _array(path, NPZ_ROWS, ("numbers", "text") if columns.mixed else allowed)
+    X = _array(path, NPZ_ROWS, ("numbers", "text") if columns.gaps else allowed)
     y = None if columns.target is None else _array(path, NPZ_TARGET, ("numbers", "text"))
     n = len(X) if X.ndim else 0
     expected = (n,) if columns.text else (n, len(columns.features))
@@ -57,17 +57,16 @@ def read_npz(
     coded = set() if X.dtype.kind == "U" else set(columns.categorical)
     for start in range(0, n, size):
         part = slice(start, start + size)
-        cells: dict[str, Any] = {
-            name: column.astype(float) if name in coded else _arrow(column)
-            for name, column in zip(columns.features, X[part].T, strict=True)
-        }
-        cells |= {} if y is None else {str(columns.target): y[part]}
+        cells: dict[str, Any] = {} if y is None else {str(columns.target): y[part]}
+        for name, column in zip(columns.features, X[part].T, strict=True):
+            if name in coded:
+                cells[name] = column.astype(float)
+            else:
+                plain = (
+                    column.tolist() if column.dtype.kind == "U" else np.ascontiguousarray(column)
+                )
+                cells[name] = need("pyarrow").array(plain)
         yield cells, min(1.0, (start + size) / n)
-
-
-def _arrow(column: NDArray[Any]) -> Any:
-    is_text = column.dtype.kind == "U"
-    return need("pyarrow").array(column.tolist() if is_text else np.ascontiguousarray(column))
 
 
 def npz_shape(path: Path) -> tuple[int, ...]:

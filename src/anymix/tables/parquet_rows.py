@@ -56,12 +56,6 @@ def open_parquet(path: Path, texts: Sequence[str] = ()) -> Iterator[Any]:
         yield opened
 
 
-def count_parquet(path: Path) -> int:
-    """Return how many rows a file says it has."""
-    with open_parquet(path) as file:
-        return int(file.metadata.num_rows)
-
-
 def read_parquet(
     path: Path, columns: TableColumns, size: int
 ) -> Iterator[tuple[dict[str, Any], float]]:

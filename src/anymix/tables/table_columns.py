@@ -33,8 +33,9 @@ class TableColumns:
     """Which columns hold the features and, if any, the target.
 
     `text` if the features hold documents; the target holds numbers, or labels that are whole
-    numbers, or else words.  A table that is `mixed` has for each feature its categories, None for
-    numbers, and whether a cell may be empty.  The column `id` is read as it is written.
+    numbers, or else words.  Where categories or missing values are allowed, each feature has its
+    `categories`, None for numbers, and `gaps` says whether its cells may be empty.  The column `id`
+    is read as it is written.
     """
 
     features: tuple[str, ...]
@@ -47,14 +48,9 @@ class TableColumns:
     id: str | None = None
 
     @property
-    def mixed(self) -> bool:
-        """Whether categories or missing values are to be met."""
-        return bool(self.gaps)
-
-    @property
     def categorical(self) -> list[str]:
         """The features that hold words."""
-        named = zip(self.features, self.categories, strict=self.mixed)
+        named = zip(self.features, self.categories, strict=bool(self.gaps))
         return [name for name, words in named if words is not None]
 
     @property
@@ -101,20 +97,30 @@ class Encoder:
         """Return (n, d) of columns by name, the first cell of which stands in row `row`."""
         encoded = []
         for j, name in enumerate(self.columns.features):
-            words = self.columns.categories[j] if self.columns.mixed else None
+            words = self.columns.categories[j] if self.columns.gaps else None
             column = cells[name]
             if words is not None:
                 numbers = self._codes(name, column, words, row)
             else:
-                numbers = numbers_in(self.path, name, column, row, self.columns.mixed)
-            if not self.columns.mixed or not self.columns.gaps[j]:
-                self._check_complete(name, numbers, column, words is not None, row)
+                numbers = numbers_in(self.path, name, column, row, bool(self.columns.gaps))
+            complete = not self.columns.gaps or not self.columns.gaps[j]
+            for i in np.flatnonzero(np.isnan(numbers)).tolist() if complete else ():
+                # Among words, one that was never seen is not missing.
+                if words is None or is_missing(column[i : i + 1].tolist()[0]):
+                    what = "number" if words is None else "word"
+                    fail(self.path, row + i, name, f"has no {what}; {FILL_IN}")
             encoded.append(numbers)
         return np.stack(encoded, axis=1)
 
     def _codes(self, name: str, column: Any, words: tuple[str, ...], row: int) -> FloatArray:
-        if isinstance(column, np.ndarray):
-            return self._stated_codes(name, column, len(words), row)
+        if isinstance(column, np.ndarray):  # of numbers, which must be the codes themselves
+            n = len(words)
+            sound = np.isnan(column) | ((column >= 0) & (column < n) & (column % 1 == 0))
+            for i in np.flatnonzero(~sound).tolist():
+                what = f"holds {column[i]:g}, which is not the code of one of its {n} categories"
+                what += f"; give 0 to {n - 1}, or a table with names"
+                fail(self.path, row + i, name, what)
+            return np.asarray(column, dtype=np.float64)
         coded = as_dictionary(column)
         code: dict[str | None, float] = {word: float(i) for i, word in enumerate(words)}
         distinct = words_in(coded.dictionary.to_pylist())
@@ -127,23 +133,6 @@ class Encoder:
                 self.unseen[name] += int(n)
                 self.example.setdefault(name, word)
         return np.array([*codes, np.nan])[at]
-
-    def _stated_codes(self, name: str, values: Any, n: int, row: int) -> FloatArray:
-        """Check an array of numbers, which holds the codes themselves."""
-        sound = np.isnan(values) | ((values >= 0) & (values < n) & (values % 1 == 0))
-        for i in np.flatnonzero(~sound):
-            what = f"holds {values[i]:g}, which is not the code of one of its {n} categories"
-            fail(self.path, row + int(i), name, f"{what}; give 0 to {n - 1}, or a table with names")
-        return np.asarray(values, dtype=np.float64)
-
-    def _check_complete(
-        self, name: str, numbers: FloatArray, cells: Any, words: bool, row: int
-    ) -> None:
-        """Refuse a missing value; among words, one that was never seen is none."""
-        for i in np.flatnonzero(np.isnan(numbers)):
-            if not words or is_missing(cells[int(i) : int(i) + 1].tolist()[0]):
-                what = "word" if words else "number"
-                fail(self.path, row + int(i), name, f"has no {what}; {FILL_IN}")
 
     def warn(self) -> None:
         """Warn of each column how many of its words are new."""

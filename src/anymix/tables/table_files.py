@@ -12,12 +12,13 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from anymix.exceptions import AuditError, InputError, MissingError
+from anymix.storage import is_stream
 
 # Lines cut at commas or at tabs, the same compressed, and two kinds that hold columns.
 TEXTS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
@@ -42,20 +43,29 @@ MOST_SWELLING = 100  # of what gzip and zip pack
 LINE_BYTES = 2**24
 
 
-def kind_of(path: str | Path) -> str:
-    """Return the kind of a table by its name, "" if it has none; standard input shows its own.
+def kind_of(path: str | Path, to_write: bool = False) -> str:
+    """Return the kind of a table by its name; standard input shows its own.
+
+    To pipes and devices CSV is written.
 
     Examples
     --------
-    >>> kind_of("rows.CSV.gz"), kind_of("rows.parquet"), kind_of("rows.txt")
-    ('.csv.gz', '.parquet', '')
+    >>> kind_of("rows.CSV.gz"), kind_of("rows.parquet")
+    ('.csv.gz', '.parquet')
     """
-    if Path(path) == STANDARD_INPUT:
+    if Path(path) == STANDARD_INPUT and not to_write:
         with open_table(STANDARD_INPUT) as file:
             head = file.read(4)
         return next((kind for start, kind in BEGINNINGS.items() if head.startswith(start)), ".csv")
     name = Path(path).name.lower()
-    return next((kind for kind in KINDS if name.endswith(kind)), "")
+    kind = next((kind for kind in KINDS if name.endswith(kind)), "")
+    if not kind and to_write and is_stream(path):
+        return ".csv"
+    if not kind:
+        what = "is a folder" if Path(path).is_dir() else "is not a table that can be read"
+        what = "is not a table that can be written" if to_write else what
+        raise InputError(path, f"{what}; {GIVE}")
+    return kind
 
 
 def open_table(path: Path) -> BinaryIO:
@@ -132,23 +142,19 @@ class TextLines:
                 if not any(part.strip(self.blank) for part in rest):
                     return
             self.row += 1
-            yield self._decode(where, line)
-
-    def _decode(self, where: str, line: bytes) -> str:
-        try:
-            text = line.decode(self.encoding or "utf-8")
-        except UnicodeDecodeError as error:
-            if self.encoding is None and b"\0" not in line:
+            if self.encoding is None and not line.isascii() and b"\0" not in line:
                 self.encoding = "cp1252"
-                return self._decode(where, line)
-            raise InputError(
-                where, "is not UTF-8, nor Latin-1 as a whole; save the table as UTF-8"
-            ) from error
-        if "\0" in text:
-            raise InputError(where, "holds a NUL byte; save the table as UTF-8")
-        if self.encoding is None and not line.isascii():
-            self.encoding = "utf-8"
-        return text
+                with suppress(UnicodeDecodeError):
+                    line.decode()
+                    self.encoding = "utf-8"
+            try:
+                text = line.decode(self.encoding or "utf-8")
+            except UnicodeDecodeError as error:
+                cause = "is not UTF-8, nor Latin-1 as a whole; save the table as UTF-8"
+                raise InputError(where, cause) from error
+            if "\0" in text:
+                raise InputError(where, "holds a NUL byte; save the table as UTF-8")
+            yield text
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from anymix.exceptions import InputError
 from anymix.tables.cells import FILL_IN, NO_ROWS, fail, target_numbers, target_words
 from anymix.tables.csv_rows import count_csv, read_csv, read_header
 from anymix.tables.npz_rows import npz_shape, read_npz
-from anymix.tables.parquet_rows import count_parquet, open_parquet, read_parquet
+from anymix.tables.parquet_rows import open_parquet, read_parquet
 from anymix.tables.table_columns import Encoder, TableColumns
-from anymix.tables.table_files import GIVE, TEXTS, kind_of, open_text
+from anymix.tables.table_files import TEXTS, kind_of, open_text
 
 CHUNK_ROWS = 20_000
 # Each yields columns by name, for up to so many rows, and the share of the file that is read.
@@ -24,11 +25,6 @@ READERS: dict[str, Callable[[Path, TableColumns, int], Iterator[tuple[dict[str, 
     **dict.fromkeys(TEXTS, read_csv),
     ".parquet": read_parquet,
     ".npz": read_npz,
-}
-COUNTERS: dict[str, Callable[[Path], int]] = {
-    **dict.fromkeys(TEXTS, count_csv),
-    ".parquet": count_parquet,
-    ".npz": lambda path: next(iter(npz_shape(path)), 0),
 }
 
 
@@ -47,21 +43,18 @@ def count_rows(path: str | Path) -> int:
     path = Path(path)
     if path.is_dir():
         return sum(map(count_rows, _files_in(path)))
-    return COUNTERS[_kind(path)](path)
-
-
-def _kind(path: Path) -> str:
-    """Return the kind of a table, and refuse a file that has not the name of one."""
     kind = kind_of(path)
-    if not kind:
-        what = "is a folder" if path.is_dir() else "is not a table that can be read"
-        raise InputError(path, f"{what}; {GIVE}")
-    return kind
+    if kind in TEXTS:
+        return count_csv(path)
+    if kind == ".parquet":
+        with open_parquet(path) as file:
+            return int(file.metadata.num_rows)
+    return next(iter(npz_shape(path)), 0)
 
 
 def names_in(path: Path) -> list[str]:
     """Return the names of the columns; those of an NPZ file are x0, x1, ..."""
-    kind = _kind(path)
+    kind = kind_of(path)
     if kind in TEXTS:
         with open_text(path) as (text, _):
             return read_header(text)[0]
@@ -92,8 +85,11 @@ def read_chunks(
                 yield replace(chunk, share=(i + chunk.share) / len(files))
         return
     row, mine = 1, encoder or Encoder(path, columns)
-    for cells, share in READERS[_kind(path)](path, columns, size):
-        X = _documents(path, columns, cells, row) if columns.text else mine.encode(cells, row)
+    for cells, share in READERS[kind_of(path)](path, columns, size):
+        X: Any = cells[columns.features[0]].tolist() if columns.text else mine.encode(cells, row)
+        for i, document in enumerate(X, row) if columns.text else ():
+            if not isinstance(document, str):
+                fail(path, i, columns.features[0], f"has no text; {FILL_IN}")
         y, target = None, columns.target
         if target is not None and columns.numeric_target:
             y = target_numbers(path, target, cells[target], row, columns.whole_target)
@@ -103,15 +99,6 @@ def read_chunks(
         row += len(X)
     if encoder is None:
         mine.warn()
-
-
-def _documents(path: Path, columns: TableColumns, cells: dict[str, Any], row: int) -> list[str]:
-    name = columns.features[0]
-    documents: list[str] = cells[name].tolist()
-    for i, document in enumerate(documents, row):
-        if not isinstance(document, str):
-            fail(path, i, name, f"has no text; {FILL_IN}")
-    return documents
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -129,9 +116,6 @@ def read_rows(
     chunks = list(read_chunks(path, columns, encoder=encoder))
     if not chunks:
         raise InputError(path, NO_ROWS)
-    X = (
-        [row for c in chunks for row in c.X]
-        if columns.text
-        else np.concatenate([c.X for c in chunks])
-    )
+    parts = [chunk.X for chunk in chunks]
+    X = list(chain.from_iterable(parts)) if columns.text else np.concatenate(parts)
     return X, None if columns.target is None else np.concatenate([c.y for c in chunks])

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anymix.exceptions import InputError
-from anymix.storage import is_stream, need
-from anymix.tables.table_files import GIVE, STANDARD_INPUT, TEXTS, kind_of
-
-
-def kind_to_write(out: str | Path) -> str:
-    """Return the kind of table that a name asks for; to pipes and devices CSV is written."""
-    kind = "" if Path(out) == STANDARD_INPUT else kind_of(out)
-    if not kind and not is_stream(out):
-        raise InputError(out, f"is not a table that can be written; {GIVE}")
-    return kind or ".csv"
+from anymix.storage import need
+from anymix.tables.table_files import TEXTS, kind_of
 
 
 class TableWriter:
@@ -32,13 +21,13 @@ class TableWriter:
     group for each chunk; the columns of an NPZ file are kept until the end.
     """
 
-    def __init__(self, path: str | Path, kind: str):
-        self.path, self.kind = Path(path), kind
+    def __init__(self, path: str | Path, kind: str = ""):
+        self.path, self.kind = Path(path), kind or kind_of(path, to_write=True)
         self.chunks: list[Mapping[str, Any]] = []
         self.file: Any = None
         self.writer: Any = None
-        if kind in TEXTS:
-            opener: Any = gzip.open if kind.endswith(".gz") else open
+        if self.kind in TEXTS:
+            opener: Any = gzip.open if self.kind.endswith(".gz") else open
             self.file = opener(path, "wt", newline="", encoding="utf-8")
 
     def write(self, columns: Mapping[str, Any]) -> None:
@@ -67,26 +56,12 @@ class TableWriter:
         if self.file is not None:
             self.file.close()
         if self.kind == ".npz":
-            names = list(self.chunks[0]) if self.chunks else []
-            whole = {name: _joined([chunk[name] for chunk in self.chunks]) for name in names}
+            whole = {}
+            for name in self.chunks[0] if self.chunks else ():
+                column = np.concatenate([np.asarray(chunk[name]) for chunk in self.chunks])
+                if column.dtype == object:  # an array of objects would need pickle
+                    column = np.array(["" if v is None else str(v) for v in column], dtype=str)
+                whole[name] = column
             # To a name, numpy would add .npz if it ends in .NPZ.
             with open(self.path, "wb") as file:
                 np.savez_compressed(file, **whole)  # type: ignore[arg-type]
-
-
-@contextmanager
-def writing(path: str | Path, kind: str | None = None) -> Iterator[TableWriter]:
-    """Open a table for writing under a temporary name, as `replacing` gives it."""
-    writer = TableWriter(path, kind or kind_to_write(path))
-    try:
-        yield writer
-    finally:
-        writer.close()
-
-
-def _joined(parts: list[Any]) -> NDArray[Any]:
-    """Join the parts of a column; of words an array is made that needs no pickle."""
-    column = np.concatenate([np.asarray(part) for part in parts])
-    if column.dtype != object:
-        return column
-    return np.array(["" if value is None else str(value) for value in column], dtype=str)
