@@ -152,18 +152,13 @@ def mixed(rows: NDArray[Any], salt: int = 0) -> NDArray[np.uint64]:
     """
     bits = as_bits(rows)
     found = np.full(len(bits), np.uint64(salt & (2**64 - 1)))
-    for column in bits.T:
-        found = _scrambled(found ^ column)
+    with np.errstate(over="ignore"):  # products are meant modulo 2**64
+        for column in bits.T:
+            values = (found ^ column) + np.uint64(_STEP)
+            values = (values ^ (values >> np.uint64(30))) * np.uint64(_FIRST)
+            values = (values ^ (values >> np.uint64(27))) * np.uint64(_SECOND)
+            found = values ^ (values >> np.uint64(31))
     return found
-
-
-def _scrambled(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    # Products are meant modulo 2**64.
-    with np.errstate(over="ignore"):
-        values = values + np.uint64(_STEP)
-        values = (values ^ (values >> np.uint64(30))) * np.uint64(_FIRST)
-        values = (values ^ (values >> np.uint64(27))) * np.uint64(_SECOND)
-    return np.asarray(values ^ (values >> np.uint64(31)))
 
 
 def content_of(X: Any) -> NDArray[np.uint64]:

@@ -6,7 +6,7 @@ returns nothing, or says in half a sentence what the value must be, and what to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -57,7 +57,6 @@ def either(words: Iterable[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-@dataclass(frozen=True)
 class Words:
     """One of a few words.
 
@@ -67,10 +66,8 @@ class Words:
     "must be 'regret' or 'robust', not 'regert'; did you mean 'regret'?"
     """
 
-    words: tuple[str, ...]
-
     def __init__(self, *words: str):
-        object.__setattr__(self, "words", words)
+        self.words = words
 
     def __call__(self, value: Any) -> str | None:
         if isinstance(value, str) and value in self.words:
@@ -99,23 +96,18 @@ class Number:
     def __call__(self, value: Any) -> str | None:
         kind = Integral if self.whole else Real
         fits = isinstance(value, kind) and not isinstance(value, bool | np.bool_)
-        if fits and np.isfinite(value) and self._holds(float(value)):
+        within = fits and self.least <= value <= self.most and self.above < value < self.below
+        if within and np.isfinite(value):
             return None
-        return f"must be {self._said()}, not {value!r:.60}"
-
-    def _holds(self, value: float) -> bool:
-        return self.least <= value <= self.most and self.above < value < self.below
-
-    def _said(self) -> str:
-        what = "a whole number" if self.whole else "a number"
         ends = {
             f"of {self.least:g} or more": self.least,
             f"above {self.above:g}": self.above,
             f"of {self.most:g} or less": self.most,
             f"below {self.below:g}": self.below,
         }
-        said = " and ".join(text for text, end in ends.items() if np.isfinite(end))
-        return f"{what} {said}".rstrip()
+        meant = " and ".join(text for text, end in ends.items() if np.isfinite(end))
+        what = f"a {'whole ' * self.whole}number {meant}".rstrip()
+        return f"must be {what}, not {value!r:.60}"
 
 
 def share_rule(value: Any) -> str | None:
@@ -144,7 +136,6 @@ def flag_rule(value: Any) -> str | None:
     return None if sound else f"must be True or False, not {value!r:.60}"
 
 
-@dataclass(frozen=True)
 class Either:
     """What one of several rules takes; words of all are named together.
 
@@ -153,10 +144,8 @@ class Either:
     >>> Either(None, Number(1, whole=True))(None)
     """
 
-    rules: tuple[Rule | None, ...]
-
     def __init__(self, *rules: Rule | None):
-        object.__setattr__(self, "rules", rules)
+        self.rules = rules
 
     def __call__(self, value: Any) -> str | None:
         if value is None and None in self.rules:
@@ -197,15 +186,10 @@ def check(value: Any, name: str, rule: Rule) -> None:
         raise ParameterError(f"{name} {said}" if said.endswith("?") else f"{name} {said}.")
 
 
-def rules_of(thing: Any) -> Mapping[str, Rule]:
-    """Gather the rules that a class and those above it state; the nearest counts."""
-    found: dict[str, Rule] = {}
-    for kind in reversed(type(thing).__mro__):
-        found |= vars(kind).get("_takes", {})
-    return found
-
-
 def check_parameters(thing: Any) -> None:
-    """Check all parameters of an object for which its class states a rule."""
-    for name, rule in rules_of(thing).items():
+    """Check all parameters of an object for which its class, or one above it, states a rule."""
+    rules: dict[str, Rule] = {}
+    for kind in reversed(type(thing).__mro__):
+        rules |= vars(kind).get("_takes", {})
+    for name, rule in rules.items():
         check(getattr(thing, name), name, rule)

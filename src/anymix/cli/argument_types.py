@@ -14,17 +14,7 @@ LARGEST = 1e100
 
 
 def share(text: str) -> float:
-    """Read a number strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> share("0.95")
-    0.95
-    >>> share("95%")
-    Traceback (most recent call last):
-    ...
-    argparse.ArgumentTypeError: it must be a number, but is '95%'; write 95 % as 0.95
-    """
+    """Read a number strictly between 0 and 1."""
     value = _number(text)
     if not 0 < value < 1:
         percent = f"; write {value:g} % as {value / 100:g}" if 1 <= value < 100 else ""
@@ -41,13 +31,7 @@ def positive(text: str) -> float:
 
 
 def whole_number(text: str, least: int) -> int:
-    """Read a whole number of `least` or more.
-
-    Examples
-    --------
-    >>> count("7"), natural("0")
-    (7, 0)
-    """
+    """Read a whole number of `least` or more."""
     try:
         value = int(text)
     except ValueError:
@@ -62,13 +46,7 @@ natural = partial(whole_number, least=0)
 
 
 def name(text: str) -> str:
-    """Read the name of a file to write; `-` is standard output.
-
-    Examples
-    --------
-    >>> name("report.html"), name("-")
-    ('report.html', '/dev/stdout')
-    """
+    """Read the name of a file to write; `-` is standard output."""
     if not text.strip():
         raise ArgumentTypeError("it must be the name of a place to write to, but is empty")
     return "/dev/stdout" if text == "-" else text
@@ -82,24 +60,12 @@ def folder(text: str) -> str:
 
 
 def table(text: str) -> str:
-    """Read the name of a table; `-` is standard input.
-
-    Examples
-    --------
-    >>> table("rows.csv"), table("-")
-    ('rows.csv', '/dev/stdin')
-    """
+    """Read the name of a table; `-` is standard input."""
     return "/dev/stdin" if text == "-" else text
 
 
 def source_name(text: str) -> str:
-    r"""Read the name of a source: one that is written in two ways becomes one.
-
-    Examples
-    --------
-    >>> len("Mu\N{COMBINING DIAERESIS}nchen"), len(source_name("Mu\N{COMBINING DIAERESIS}nchen"))
-    (8, 7)
-    """
+    """Read the name of a source: one that is written in two ways becomes one."""
     return normalize("NFC", text)
 
 
@@ -117,13 +83,7 @@ OTHERS = "auc, accuracy, log_loss, brier; mae, mse, rmse"
 
 
 def measure(text: str) -> str:
-    """Read the name of a measure or loss.
-
-    Examples
-    --------
-    >>> measure("roc_auc")
-    'roc_auc'
-    """
+    """Read the name of a measure or loss."""
     try:
         check_measure(text)
     except ValueError as error:

@@ -43,7 +43,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
     if not args.held_out and not args.from_sites:
-        _check_no_wishes(args)
+        for option in ("confidence", "loss_bound", "measure", "save"):
+            if getattr(args, option):
+                option = f"--{option.replace('_', '-')}"
+                raise UsageError(
+                    f"{option} needs new rows; give them with --held-out or --from-sites, or leave "
+                    f"{option} out to see what fit has certified."
+                )
         found = read_certificate(args.model)
         if found is None:
             raise ValueError(
@@ -56,8 +62,7 @@ def run(args: Namespace, console: Console) -> int:
     confidence = CONFIDENCE if args.confidence is None else args.confidence
     with saving(args.model, args.save):
         saved = read_model(args.model)
-        large = in_chunks(args, saved.received)
-        if large:
+        if large := in_chunks(args, saved.received):
             sites = HeldOutInChunks(args, saved.received, console).sampled()
         else:
             sites = held_out_sites(args, saved.received, console)
@@ -68,19 +73,3 @@ def run(args: Namespace, console: Console) -> int:
     note = f"\n{sum(site.n_rows for site in sites)} rows, drawn by chance, have judged." * large
     console.result(certificate.sentence + note, certificate)
     return 0
-
-
-def _check_no_wishes(args: Namespace) -> None:
-    """What fit has certified stands as it is: options that only new rows can obey are refused."""
-    wishes = {
-        "--confidence": args.confidence is not None,
-        "--loss-bound": args.loss_bound is not None,
-        "--measure": args.measure is not None,
-        "--save": args.save,
-    }
-    for option, given in wishes.items():
-        if given:
-            raise UsageError(
-                f"{option} needs new rows; give them with --held-out or --from-sites, or leave "
-                f"{option} out to see what fit has certified."
-            )

@@ -84,8 +84,18 @@ def make_room(folder: Path) -> bool:
                 f"{folder / name} exists and is not the demo's; choose another folder with --out."
             )
     for site in SITES:
-        if (folder / site).exists():
-            _remove_source(folder / site)
+        source = folder / site
+        if not source.exists():
+            continue
+        if source.is_symlink() or not source.is_dir():
+            raise ValueError(f"{source} is not the demo's; choose another folder with --out.")
+        strange = sorted({path.name for path in source.iterdir()} - set(LIMITS))
+        if strange:
+            raise ValueError(
+                f"{source / strange[0]} is not the demo's; move it, or choose another folder with "
+                "--out."
+            )
+        shutil.rmtree(source)
     # Written before the products, so that a demo that was stopped can be run again.
     with replacing(folder / NOTE) as temporary:
         temporary.write_text(json.dumps({"made": plain(products())}), "utf-8")
@@ -100,19 +110,6 @@ def _made(note: Path) -> list[str]:
     if not isinstance(made, list) or not set(map(str, made)) <= set(products()):
         raise ValueError(f"{note} is not the demo's note; choose another folder with --out.")
     return made
-
-
-def _remove_source(folder: Path) -> None:
-    """Remove a source folder, unless it holds anything else."""
-    if folder.is_symlink() or not folder.is_dir():
-        raise ValueError(f"{folder} is not the demo's; choose another folder with --out.")
-    strange = sorted({path.name for path in folder.iterdir()} - set(LIMITS))
-    if strange:
-        raise ValueError(
-            f"{folder / strange[0]} is not the demo's; move it, or choose another folder with "
-            "--out."
-        )
-    shutil.rmtree(folder)
 
 
 def commands(again: bool = False) -> Iterator[list[str]]:
@@ -157,16 +154,12 @@ def write_tables(folder: Path) -> None:
             out = csv.writer(text)
             out.writerow([*(f"pixel{i}" for i in range(64)), "y"])
             out.writerows([*images[i].ravel().tolist(), f"digit {y[i]}"] for i in rows)
-            _keep_or_write(folder / f"{name}-{part}.csv", text.getvalue().encode())
-
-
-def _keep_or_write(path: Path, content: bytes) -> None:
-    """Write a table, unless it is there; one that somebody has changed since is not the demo's."""
-    if not path.exists():
-        with replacing(path, new=True) as temporary:
-            temporary.write_bytes(content)
-    elif path.stat().st_size != len(content) or path.read_bytes() != content:
-        raise ValueError(
-            f"{path} was changed since a demo wrote it; move it, or choose another folder with "
-            "--out."
-        )
+            path, content = folder / f"{name}-{part}.csv", text.getvalue().encode()
+            if not path.exists():
+                with replacing(path, new=True) as temporary:
+                    temporary.write_bytes(content)
+            elif path.stat().st_size != len(content) or path.read_bytes() != content:
+                raise ValueError(
+                    f"{path} was changed since a demo wrote it; move it, or choose another folder "
+                    "with --out."
+                )

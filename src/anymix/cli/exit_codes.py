@@ -71,28 +71,12 @@ SYSTEM = {
 
 
 def code_of(error: BaseException) -> int:
-    """Return the exit code of a failure.
-
-    Examples
-    --------
-    >>> code_of(UsageError("what?")), code_of(AuditError("north", "lies")), code_of(OSError())
-    (2, 4, 3)
-    >>> code_of(TypeError())
-    5
-    """
+    """Return the exit code of a failure."""
     return next((code for kind, code in CODES if isinstance(error, kind)), INTERNAL)
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return what is said of a failure: one line, and a sentence.
-
-    Examples
-    --------
-    >>> sentence_of(OSError(errno.ENOENT, "No such file or directory", "rows.csv"))
-    'rows.csv does not exist.'
-    >>> sentence_of(KeyError("k"))
-    "this is a fault of anymix: KeyError: 'k'; set ANYMIX_DEBUG=1 to see where."
-    """
+    """Return what is said of a failure: one line, and a sentence."""
     if isinstance(error, KeyboardInterrupt | Terminated):
         return "stopped."
     if code_of(error) == INTERNAL:

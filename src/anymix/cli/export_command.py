@@ -22,6 +22,8 @@ from anymix.storage import write_folder
 from anymix.tables import Columns as Coding
 from anymix.tables import read_rows
 
+FORMS = (("out", "an ONNX file", (".onnx",)), ("card", "a card in Markdown", (".md", ".markdown")))
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
@@ -56,31 +58,29 @@ def run(args: Namespace, console: Console) -> int:
         raise UsageError("export needs the name of an ONNX FILE, or --mlflow or --card.")
     if args.rows is not None and not args.float32:
         raise UsageError("--rows are compared with --float32; leave them out, or add that.")
-    _check_names(args)
+    for form, what, suffixes in FORMS:
+        if (out := getattr(args, form)) is not None:
+            check_apart(out, [args.model])
+            check_suffix(out, what, suffixes)
+    places = [os.path.realpath(p) for p in (args.out, args.mlflow, args.card) if p is not None]
+    for place in places:
+        if places.count(place) > 1:
+            raise UsageError(f"{place} is to be written twice; give each form its own name.")
     record: dict[str, Any] = {}
     lines: list[str] = []
     if args.card is not None:
-        lines.append(_write_card(args, record))
+        with output(args.card, [args.model], args.force) as temporary:
+            facts = CardFacts(**card_facts(read_model(args.model).received))  # type: ignore[typeddict-item]
+            text = render_card(summarise_folder(args.model), facts)
+            temporary.write_text(text, encoding="utf-8", newline="\n")
+        record["card"] = args.card
+        lines.append(f"wrote {args.card}")
     if args.mlflow is not None:
         lines.append(_write_mlflow(args, record))
     if args.out is not None:
         lines.append(_write_graph(args, record))
     console.result("\n".join(lines), record, args.out or args.card)
     return 0
-
-
-def _check_names(args: Namespace) -> None:
-    """Refuse a name that promises another kind of file, and one name for two forms."""
-    if args.out is not None:
-        check_apart(args.out, [args.model])
-        check_suffix(args.out, "an ONNX file", (".onnx",))
-    if args.card is not None:
-        check_apart(args.card, [args.model])
-        check_suffix(args.card, "a card in Markdown", (".md", ".markdown"))
-    places = [os.path.realpath(p) for p in (args.out, args.mlflow, args.card) if p is not None]
-    for place in places:
-        if places.count(place) > 1:
-            raise UsageError(f"{place} is to be written twice; give each form its own name.")
 
 
 def _export(args: Namespace) -> Exported:
@@ -111,15 +111,6 @@ def _write_mlflow(args: Namespace, record: dict[str, Any]) -> str:
     return f"wrote {args.mlflow}: mlflow.pyfunc.load_model opens it{_apart(found, record)}"
 
 
-def _write_card(args: Namespace, record: dict[str, Any]) -> str:
-    with output(args.card, [args.model], args.force) as temporary:
-        facts = CardFacts(**card_facts(read_model(args.model).received))  # type: ignore[typeddict-item]
-        text = render_card(summarise_folder(args.model), facts)
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-    record["card"] = args.card
-    return f"wrote {args.card}"
-
-
 def _apart(found: Exported, record: dict[str, Any]) -> str:
     """Say how far float32 is from float64."""
     if found.difference is None:
@@ -129,21 +120,13 @@ def _apart(found: Exported, record: dict[str, Any]) -> str:
 
 
 def _coding(columns: Coding | None) -> str:
-    """Say how a table with words or gaps becomes numbers.
-
-    Examples
-    --------
-    >>> from anymix.tables import Column
-    >>> _coding(Coding((Column("age"), Column("sex", ("f", "m")))))
-    ': a gap is NaN, a word the place of its category in the metadata "columns" (sex: f is 0)'
-    """
+    """Say how a table with words or gaps becomes numbers."""
     if columns is None:
         return ""
-    worded = [column for column in columns if column.categories]
-    if not worded:
+    worded = next((column for column in columns if column.categories), None)
+    if worded is None or worded.categories is None:
         return ": a gap is NaN"
-    first = worded[0]
     return (
         ': a gap is NaN, a word the place of its category in the metadata "columns" '
-        f"({first.name}: {first.categories[0]} is 0)"
+        f"({worded.name}: {worded.categories[0]} is 0)"
     )

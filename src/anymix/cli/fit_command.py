@@ -14,14 +14,14 @@ from anymix.cli.held_out import (
     add_held_out,
     held_out_sites,
     in_chunks,
-    tables_of,
+    pairs,
 )
 from anymix.cli.outputs import check_apart, tidying
 from anymix.core import plain
 from anymix.engines import Store
 from anymix.exceptions import InputError
 from anymix.exchange import read_alike
-from anymix.models import ReservedFolder, fit_folder, reserved
+from anymix.models import fit_folder, reserved
 from anymix.sources import MOST_SOURCES
 
 
@@ -77,37 +77,35 @@ def settings_of(args: Namespace) -> dict[str, Any]:
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command; the place for the model is taken before the long work."""
-    check_apart(args.out, [*args.sources, *tables_of(args)])
+    check_apart(
+        args.out, [*args.sources, *pairs(args.held_out or ()).values(), *(args.from_sites or ())]
+    )
     with tidying(args.out), reserved(args.out) as place:
-        if place.record is not None and not args.force:
+        replaced = place.record is not None
+        if replaced and not args.force:
             raise InputError(
                 args.out, "holds a model; choose another name, or replace it by --force"
             )
-        model, record = _fit(args, console, place)
-    replaced = place.record is not None
+        received, settings = read_alike(args.sources), settings_of(args)
+        if in_chunks(args, received):
+            with Store() as store:
+                sites, teaching = HeldOutInChunks(args, received, console).split(store)
+                model, record = fit_folder(place, received, sites, teaching=teaching, **settings)
+        else:
+            sites = held_out_sites(args, received, console)
+            with console.working("learning z"):
+                model, record = fit_folder(place, received, sites, **settings)
     wrote = f"wrote {args.out}" + ", in place of the model that was there" * replaced
     if model.taught_:
         judged = model.tables_.n_points
         wrote = f"{judged} rows, drawn by chance, have judged what {model.taught_} taught\n{wrote}"
-    # The influence of each source takes as long as fit does, so it is found only if it is said.
-    console.result(lambda: f"{model.describe()}\n\n{wrote}", lambda: record | _influence_of(model))
+
+    def whole() -> dict[str, Any]:
+        """Add the influence of each source: it takes as long as fit, so only --json finds it."""
+        if not 1 < len(model.source_names_) <= MOST_SOURCES:
+            return record
+        found = model.influence_
+        return record | {"influence": {**plain(found), "sentences": found.sentences()}}
+
+    console.result(lambda: f"{model.describe()}\n\n{wrote}", whole)
     return 0
-
-
-def _fit(args: Namespace, console: Console, place: ReservedFolder) -> tuple[Any, dict[str, Any]]:
-    """Learn from all rows at once or in chunks on disk, and write the model."""
-    received, settings = read_alike(args.sources), settings_of(args)
-    if in_chunks(args, received):
-        with Store() as store:
-            sites, teaching = HeldOutInChunks(args, received, console).split(store)
-            return fit_folder(place, received, sites, teaching=teaching, **settings)
-    sites = held_out_sites(args, received, console)
-    with console.working("learning z"):
-        return fit_folder(place, received, sites, **settings)
-
-
-def _influence_of(model: Any) -> dict[str, Any]:
-    """What is said of influence, beside what the folder holds: it can be found there again."""
-    if not 1 < len(model.source_names_) <= MOST_SOURCES:
-        return {}
-    return {"influence": {**plain(model.influence_), "sentences": model.influence_.sentences()}}

@@ -71,11 +71,6 @@ def pairs(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def tables_of(args: Namespace) -> list[str]:
-    """Name the files that --held-out and --from-sites read."""
-    return [*pairs(args.held_out or ()).values(), *(args.from_sites or ())]
-
-
 def held_out_sites(
     args: Namespace, received: Sequence[ReceivedSource], console: Console
 ) -> list[SiteTable]:

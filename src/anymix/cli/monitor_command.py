@@ -10,7 +10,7 @@ from anymix.cli.console import Console
 from anymix.cli.outputs import saving
 from anymix.exceptions import InputError, UsageError
 from anymix.models import add_record, read_model
-from anymix.monitor import Monitor, TrafficReport
+from anymix.monitor import Monitor
 from anymix.tables import read_rows
 
 RESAMPLES = 500
@@ -31,35 +31,29 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command; 1 means that the alarm rings."""
-    with saving(args.model, args.save):
-        report = watch(args, console)
-    lost = report.expected_loss
-    console.result("\n".join([report.sentence, *([lost.sentence] if lost else [])]), report)
-    return int(report.alarm.rings)
-
-
-def watch(args: Namespace, console: Console) -> TrafficReport:
-    """Look at the rows, and keep what was found if that is asked for."""
     if args.level * (RESAMPLES + 1) < 1:
         raise UsageError(
             f"--level must be 1/{RESAMPLES + 1} or more, as the alarm compares the rows with "
             f"{RESAMPLES} resamples; got {args.level:g}."
         )
-    saved = read_model(args.model)
-    if len(saved.received) == 1:
-        raise InputError(
-            args.model,
-            "is of one source, so there is no mixture to estimate; fit two sources or more",
-        )
-    if getattr(saved.model, "novelty_", None) is None:
-        raise ValueError(
-            f"{args.model} was fitted from responsibilities alone, and monitoring needs densities; "
-            "fit it from rows, or from sites' files that were written with --exact."
-        )
-    X, _ = read_rows(args.table, columns_for(args, saved.received))
-    settings = {"confidence": args.confidence, "level": args.level, "n_bootstrap": RESAMPLES}
-    with console.working("estimating the mixture"):
-        report = Monitor.from_tables(saved.model, **settings).estimate(X, rng=args.seed)
-    if args.save:
-        add_record(args.model, "traffic", report, saved.sha256)
-    return report
+    with saving(args.model, args.save):
+        saved = read_model(args.model)
+        if len(saved.received) == 1:
+            raise InputError(
+                args.model,
+                "is of one source, so there is no mixture to estimate; fit two sources or more",
+            )
+        if getattr(saved.model, "novelty_", None) is None:
+            raise ValueError(
+                f"{args.model} was fitted from responsibilities alone, and monitoring needs "
+                "densities; fit it from rows, or from sites' files that were written with --exact."
+            )
+        X, _ = read_rows(args.table, columns_for(args, saved.received))
+        settings = {"confidence": args.confidence, "level": args.level, "n_bootstrap": RESAMPLES}
+        with console.working("estimating the mixture"):
+            report = Monitor.from_tables(saved.model, **settings).estimate(X, rng=args.seed)
+        if args.save:
+            add_record(args.model, "traffic", report, saved.sha256)
+    lost = report.expected_loss
+    console.result("\n".join([report.sentence, *([lost.sentence] if lost else [])]), report)
+    return int(report.alarm.rings)

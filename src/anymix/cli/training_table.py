@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -159,7 +158,7 @@ def _read(
     surveys = survey_columns(path, names, least)
     coding = Coding(tuple(survey.column for survey in surveys))
     # The notes tell of words that are not listed.
-    silent = Encoder(Path(path), _wanted(names, None, None, coding))
+    silent = Encoder(Path(path), with_coding(TableColumns(tuple(names)), coding))
     X, y = read_training_rows(path, names, target, task, coding, silent)
     booleans = any(survey.booleans for survey in surveys)
     plain = not (coding.categorical.any() or booleans or np.isnan(X).any())
@@ -170,7 +169,7 @@ def _read(
 
 def _in_columns_of(path: str, target: str, task: str | None, reference: Coding) -> TrainingTable:
     names = list(reference.names)
-    encoder = Encoder(Path(path), _wanted(names, None, None, reference))
+    encoder = Encoder(Path(path), with_coding(TableColumns(tuple(names)), reference))
     X, y = read_training_rows(path, names, target, task, reference, encoder)
     for column, values in zip(reference, X.T, strict=True):
         if column.categories and column.name in encoder.unseen and np.isnan(values).all():
@@ -189,13 +188,10 @@ def _in_columns_of(path: str, target: str, task: str | None, reference: Coding) 
     return TrainingTable(X, y, names, reference, empty)
 
 
-def _wanted(
-    names: Sequence[str], target: str | None, task: str | None, coding: Coding | None
-) -> TableColumns:
-    plain = TableColumns(tuple(names), target, numeric_target=task == "regression")
-    if coding is None:
-        return plain
-    return replace(plain, categories=tuple(c.categories for c in coding), gaps=(True,) * len(names))
+def with_coding(columns: TableColumns, coding: Coding) -> TableColumns:
+    """Allow the words of a coding, and gaps in all columns."""
+    categories = tuple(column.categories for column in coding)
+    return replace(columns, categories=categories, gaps=(True,) * len(categories))
 
 
 def read_training_rows(
@@ -210,7 +206,10 @@ def read_training_rows(
 
     With a coding there may be words and gaps.
     """
-    columns = _wanted(names, None if task is None else target, task, coding)
+    columns = TableColumns(
+        tuple(names), None if task is None else target, numeric_target=task == "regression"
+    )
+    columns = columns if coding is None else with_coding(columns, coding)
     X, y = read_rows(path, columns, encoder)
     if task != "classification":
         return X, y
