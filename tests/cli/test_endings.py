@@ -162,14 +162,14 @@ def test_json_is_whole_or_not_there(world, run, tmp_path):
 def test_a_signal_ends_tidily(tmp_path, number):
     code = (
         "import sys, time; from pathlib import Path\n"
-        "from anymix.cli import main, certify_command\n"
-        "def wait(parser):\n"
+        "from anymix import cli\n"
+        "def wait(word):\n"
         "    try:\n"
         "        Path('ready').touch(); time.sleep(60)\n"
         "    finally:\n"
         "        Path('tidy').touch()\n"
-        "certify_command.add_arguments = wait\n"
-        "sys.exit(main(['certify', 'm']))"
+        "cli.check_open = wait\n"
+        "sys.exit(cli.main(['certify', 'm']))"
     )
     child = subprocess.Popen(
         [sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, text=True

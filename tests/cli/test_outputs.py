@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -127,15 +125,6 @@ def test_pipes_and_devices_are_written_to(name, writes, run, tmp_path):
         assert found == [(tmp_path / f"out{suffix}").read_bytes()]
     assert pipe.is_fifo()
     assert Path("/dev/null").is_char_device()
-
-
-def test_predictions_go_to_standard_output(model, table):
-    words = ["predict", str(model), str(table), "--out", "/dev/stdout", "--quiet"]
-    done = subprocess.run([sys.executable, "-m", "anymix", *words], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[0].startswith("label,p(")
-    assert len(lines) == len(table.read_text().splitlines())
 
 
 def test_what_appears_or_changes_meanwhile_is_kept(tmp_path):

@@ -1,34 +1,34 @@
 """What goes to standard output or to a descriptor is the output alone, and arrives."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
-PYTHON = [sys.executable, "-m", "anymix"]
+from tests.cli.descriptors import APPEND, WRITE, descriptor
 
 
 @pytest.mark.parametrize(
-    ("way", "json"), [("/dev/stdout", []), ("/dev/fd/1", ["--json"]), ("/dev/fd/9", [])]
+    ("way", "json"), [("/dev/stdout", []), ("/dev/fd/1", ["--json"]), ("/dev/fd/99", [])]
 )
 def test_nothing_is_added_to_an_output_on_standard_output(world, run, tmp_path, way, json):
-    words = [*PYTHON, "export", world.model, way, *json]
-    line = f"{' '.join(words)} 9>&1 > g.onnx" if way != "/dev/fd/9" else f"{' '.join(words)} 9>&1"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    found = (tmp_path / "g.onnx").read_bytes() if way != "/dev/fd/9" else done.stdout
+    file = tmp_path / "g.onnx"
+    with descriptor(1, file, WRITE), descriptor(99, file, APPEND):
+        said = run("export", world.model, way, *json)
+    assert (said.status, said.out) == (0, ""), said.err
+    assert way in said.err
     assert run("export", world.model, tmp_path / "plain.onnx", "--quiet").status == 0
-    assert found == (tmp_path / "plain.onnx").read_bytes()
-    assert way.encode() in done.stderr
+    assert file.read_bytes() == (tmp_path / "plain.onnx").read_bytes()
 
 
-def test_a_table_ends_with_its_last_row(world, tmp_path):
+def test_a_table_ends_with_its_last_row(world, run, tmp_path):
     table = world.test[0].split("=")[1]
-    words = [*PYTHON, "predict", world.model, table, "--out", "/dev/stdout"]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert {line.count(",") for line in done.stdout.splitlines()} == {2}
-    assert "predicted 100 rows" in done.stderr
+    with descriptor(1, tmp_path / "p", WRITE):
+        said = run("predict", world.model, table, "--out", "/dev/stdout")
+    lines = (tmp_path / "p").read_text().splitlines()
+    assert {line.count(",") for line in lines} == {2}
+    assert len(lines) == 101
+    assert lines[0].startswith("label,p(")
+    assert "predicted 100 rows" in said.err
 
 
 def test_the_result_is_said_on_standard_output_otherwise(world, run, tmp_path):

@@ -4,7 +4,8 @@ import gzip
 import os
 import subprocess
 import sys
-from contextlib import closing, contextmanager
+import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,10 @@ from anymix.tables import (
     read_chunks,
     read_rows,
 )
+from tests.cli.descriptors import APPEND, descriptor, piped_in
 
 AB = TableColumns(("a", "b"), "y", numeric_target=False)
 TEXT = 'a,b,y\n1,2.5,"yes, sir"\n-3e2,4,no\n0,0,""\n'
-PYTHON = [sys.executable, "-m", "anymix"]
 ROOT = Path(__file__).parents[2]
 
 
@@ -133,9 +134,10 @@ def _bomb(path, line, n_megabytes):
     return path
 
 
-def test_a_small_file_that_swells_is_refused(tmp_path):
+def test_a_small_file_that_swells_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("anymix.tables.table_files.MODEST_BYTES", 2**23)
     with pytest.raises(AuditError, match="would unpack its"):
-        list(read_chunks(_bomb(tmp_path / "t.csv.gz", b"\n", 300), AB))
+        list(read_chunks(_bomb(tmp_path / "t.csv.gz", b"\n", 10), AB))
 
 
 def test_rows_and_long_lines_that_swell_are_refused(tmp_path, monkeypatch):
@@ -157,20 +159,6 @@ def test_many_parts_of_gzip_are_one_table(tmp_path):
 # --- standard input and standard output ----------------------------------------------------------
 
 
-@contextmanager
-def _standard_input(path):
-    """Let the file be standard input of this process."""
-    kept = os.dup(0)
-    number = os.open(path, os.O_RDONLY)
-    os.dup2(number, 0)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 0)
-        os.close(number)
-        os.close(kept)
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".npz"])
 def test_standard_input_shows_its_kind(tmp_path, suffix):
     path = tmp_path / f"t{suffix}"
@@ -179,69 +167,71 @@ def test_standard_input_shows_its_kind(tmp_path, suffix):
             out.write({"X": np.eye(2), "y": np.array(["p", "q"])})
         else:
             out.write({"a": np.eye(2)[0], "b": np.eye(2)[1], "y": np.array(["p", "q"])})
-    with _standard_input(path), holding_input():
+    with descriptor(0, path), holding_input():
         assert _rows(STANDARD_INPUT) == (np.eye(2).tolist(), ["p", "q"])
         assert _rows(STANDARD_INPUT) == (np.eye(2).tolist(), ["p", "q"])  # it is kept
         assert count_rows(STANDARD_INPUT) == 2
 
 
-def _shell(line, folder, **variables):
-    given = {**os.environ, "PYTHONPATH": str(ROOT / "src"), **variables}
+def _shell(line, folder):
+    given = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     return subprocess.run(["bash", "-c", line], capture_output=True, cwd=folder, env=given)
 
 
 def test_data_goes_through_and_words_to_standard_error(world, tmp_path, capfdbinary):
     table = world.test[0].split("=")[1]
-    anymix = " ".join(PYTHON)
-    done = _shell(f"cat {table} | {anymix} predict {world.model} - --out -", tmp_path)
-    assert done.returncode == 0, done.stderr
     assert main(["predict", world.model, table, "--out", str(tmp_path / "p.csv"), "--quiet"]) == 0
-    assert done.stdout == (tmp_path / "p.csv").read_bytes()
-    assert b"predicted 100 rows" in done.stderr
     predict = ["predict", world.model, "-", "--out", "-"]
-    capfdbinary.readouterr()
-    with _standard_input(table):
+    with piped_in(Path(table).read_bytes()):
+        assert main(predict) == 0
+    said = capfdbinary.readouterr()
+    assert said.out == (tmp_path / "p.csv").read_bytes()
+    assert b"predicted 100 rows" in said.err
+    with descriptor(0, table):
         assert main([*predict, "--json"]) == 0
     said = capfdbinary.readouterr()
     assert said.out == (tmp_path / "p.csv").read_bytes()
     assert b'"rows": 100' in said.err
-    with _standard_input(table):
+    with descriptor(0, table):
         assert main([*predict, "--quiet"]) == 0
     assert capfdbinary.readouterr().err == b""
 
 
-def test_a_table_that_is_piped_in_may_be_trained_on(tmp_path):
+def test_a_table_that_is_piped_in_may_be_trained_on(tmp_path, run, monkeypatch):
     """Training reads the table more than once; what was kept of it is gone in the end."""
     rng = np.random.default_rng(0)
     lines = [f"{x},{y},{'yes' if x > 0 else 'no'}" for x, y in rng.normal(size=(60, 2))]
-    (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
     (tmp_path / "room").mkdir()
-    pack = f"{' '.join(PYTHON)} source pack s --name s --task classification --rows -"
-    done = _shell(f"cat t.csv | {pack}", tmp_path, TMPDIR=str(tmp_path / "room"))
-    assert done.returncode == 0, done.stderr
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "room"))
+    pack = ["source", "pack", tmp_path / "s", "--name", "s", "--task", "classification"]
+    with piped_in("\n".join(["a,b,y", *lines, ""]).encode()):
+        said = run(*pack, "--rows", "-")
+    assert said.status == 0, said.err
     assert not list((tmp_path / "room").iterdir())
 
 
-def test_standard_input_is_never_written_over(world, tmp_path):
+def test_standard_input_is_never_written_over(world, run, tmp_path):
     """Neither by its name, nor where the shell sends standard output."""
     table = Path(world.test[0].split("=")[1]).read_bytes()
     mine = tmp_path / "t.csv"
     mine.write_bytes(table)
-    predict = f"{' '.join(PYTHON)} predict {world.model} -"
-    for line in (f"{predict} --out t.csv --force < t.csv", f"{predict} --out - < t.csv >> t.csv"):
-        done = _shell(line, tmp_path)
-        assert (done.returncode, mine.read_bytes()) == (3, table)
-        assert b"is read by this command" in done.stderr
-    done = _shell(f"{' '.join(PYTHON)} predict {world.model} t.csv --out - >> t.csv", tmp_path)
-    assert (done.returncode, mine.read_bytes()) == (3, table)
+    with descriptor(0, mine):
+        named = run("predict", world.model, "-", "--out", mine, "--force")
+    with descriptor(0, mine), descriptor(1, mine, APPEND):
+        piped = run("predict", world.model, "-", "--out", "-")
+    with descriptor(1, mine, APPEND):
+        appended = run("predict", world.model, mine, "--out", "-")
+    assert mine.read_bytes() == table
+    for said in (named, piped, appended):
+        assert (said.status, "is read by this command" in said.err) == (3, True), said
 
 
 def test_faults_of_standard_input(world, run, tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,old\n")
-    with _standard_input(tmp_path / "t.csv"):
+    with descriptor(0, tmp_path / "t.csv"):
         said = run("predict", world.model, "-", "--out", tmp_path / "p.csv")
     assert "/dev/stdin, row 1: column 'b' holds 'old'" in said.err
-    with _standard_input(os.devnull):
+    with descriptor(0, os.devnull):
         assert "has no header" in run("monitor", world.model, "-").err
     said = run("fit", *world.sources, "--held-out", "north=-", "south=-", "--out", tmp_path / "m")
     assert (said.status, "standard input is one table" in said.err) == (2, True)
@@ -253,7 +243,7 @@ def test_faults_of_standard_input(world, run, tmp_path):
 def test_held_out_rows_may_come_by_standard_input(world, run):
     (first, *rest) = world.test
     name, _, path = first.partition("=")
-    with _standard_input(path):
+    with descriptor(0, path):
         piped = run("compare", world.model, "--held-out", f"{name}=-", *rest)
     assert piped.status == 0, piped
     assert piped.out == run("compare", world.model, "--held-out", *world.test).out
