@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import brentq
+from scipy.optimize import OptimizeResult, brentq
 from scipy.sparse.linalg import eigsh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -79,8 +79,7 @@ class MeanMatching:
 
     def gradient(self, b: Array) -> Array:
         """Return Kb - kappa."""
-        slope: Array = self.K @ b.astype(np.float32) - self.kappa
-        return slope
+        return np.asarray(self.K @ b.astype(np.float32) - self.kappa)
 
     def objective(self, b: Array) -> float:
         """Return 1/2 b'Kb - kappa'b."""
@@ -96,22 +95,13 @@ class MeanMatching:
         return MeanMatching(self.K[np.ix_(working, working)], self.kappa[working], self.bounds)
 
 
-@dataclass(frozen=True)
-class QPAnswer:
-    """Weights with their objective value, optimality residual (relative) and iteration count."""
-
-    weights: Array
-    objective: float
-    residual: float
-    n_iter: int
-
-
 def mean_matching_weights(
     X: Any, X_target: Any, kernel: Kernel, gamma: float | None, bounds: BoxAndBand, tol: float
-) -> QPAnswer:
+) -> OptimizeResult:
     """Weigh the rows of X so that their kernel mean meets that of X_target (Huang et al. 2006).
 
-    K_ij = k(x_i, x_j) and kappa_i = n mean_j k(x_i, t_j).
+    K_ij = k(x_i, x_j) and kappa_i = n mean_j k(x_i, t_j).  The result has `weights`, `objective`,
+    `residual` (relative) and `n_iter`.
 
     Examples
     --------
@@ -136,18 +126,15 @@ def kernel_blocks(
 ) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Yield k(X[rows], Y) for blocks of rows, so that at most one block is held at once."""
     fast = kernel == "rbf" and not (sparse.issparse(X) or sparse.issparse(Y))
-    block = _rbf_of(X, Y, gamma) if fast else _pairwise_of(X, Y, kernel, gamma)
-    for start in range(0, X.shape[0], BLOCK_ROWS):
-        rows = slice(start, start + BLOCK_ROWS)
-        yield rows, block(rows)
-
-
-def _pairwise_of(
-    X: Any, Y: Any, kernel: Kernel, gamma: float | None
-) -> Callable[[slice], NDArray[Any]]:
+    block = _rbf_of(X, Y, gamma) if fast else None
     # A callable kernel takes two rows and knows its own width.
     options = {} if callable(kernel) else {"gamma": gamma, "filter_params": True}
-    return lambda rows: pairwise_kernels(X[rows], Y, metric=kernel, **options)
+    for start in range(0, X.shape[0], BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        if block is None:
+            yield rows, pairwise_kernels(X[rows], Y, metric=kernel, **options)
+        else:
+            yield rows, block(rows)
 
 
 def _rbf_of(X: Array, Y: Array, gamma: float | None) -> Callable[[slice], NDArray[Any]]:
@@ -167,7 +154,7 @@ def _rbf_of(X: Array, Y: Array, gamma: float | None) -> Callable[[slice], NDArra
     return block
 
 
-def solve_qp(problem: MeanMatching, tol: float, max_rounds: int = 30) -> QPAnswer:
+def solve_qp(problem: MeanMatching, tol: float, max_rounds: int = 30) -> OptimizeResult:
     """Minimise 1/2 b'Kb - kappa'b over the bounds, K positive semi-definite.
 
     The residual is max |b - P(b - g / L)| L / max |kappa| with g = Kb - kappa and L the largest
@@ -200,7 +187,8 @@ def solve_qp(problem: MeanMatching, tol: float, max_rounds: int = 30) -> QPAnswe
             ConvergenceWarning,
             stacklevel=2,
         )
-    return QPAnswer(b, problem.objective(b), residual, n_iter)
+    value = problem.objective(b)
+    return OptimizeResult(weights=b, objective=value, residual=residual, n_iter=n_iter)
 
 
 def accelerate(problem: MeanMatching, b: Array, tol: float, budget: int) -> tuple[Array, int]:
@@ -221,13 +209,7 @@ def accelerate(problem: MeanMatching, b: Array, tol: float, budget: int) -> tupl
 
 
 def largest_eigenvalue(K: NDArray[np.float32]) -> float:
-    """Return the largest eigenvalue of K, at most a few percent too large: a safe inverse step.
-
-    Examples
-    --------
-    >>> 2.0 <= largest_eigenvalue(np.diag([2.0, 1.0]).astype(np.float32)) <= 2.1
-    True
-    """
+    """Return the largest eigenvalue of K, at most a few percent too large: a safe inverse step."""
     if len(K) < 30:
         return 1.01 * float(np.linalg.norm(K, 2))
     # A start without symmetry, so that it is orthogonal to no eigenvector by accident.

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.optimize import brentq
-from scipy.stats import norm
 from sklearn.pipeline import Pipeline
 
 from anymix._arrays import FloatArray
@@ -22,131 +20,74 @@ from anymix.exceptions import ParameterError
 from anymix.sources import Measure
 
 
-@dataclass(frozen=True)
-class Mixtures:
-    """Mixtures of named domains: weights (t, p), which need not include each domain alone."""
+def check_mixtures(
+    mixtures: Mapping[str, ArrayLike] | None, domains: list[str]
+) -> tuple[tuple[str, ...], FloatArray]:
+    """Return names and weights (t, p) of mixtures; by default each domain alone, and all equally."""
+    p = len(domains)
+    if mixtures is None:
+        return (*domains, "all"), np.vstack([np.eye(p), np.full(p, 1.0 / p)])
+    if not isinstance(mixtures, Mapping) or not mixtures:
+        raise TypeError(
+            "mixtures must be a mapping of names to shares, as {'half': [0.5, 0.5]} or "
+            f"{{'half': {{{domains[0]!r}: 1.0}}}}; got {mixtures!r:.60}."
+        )
+    listed = [_shares(lam, domains) for lam in mixtures.values()]
+    weights = np.stack([simplex.check(lam, p, "mixture") for lam in listed])
+    return tuple(mixtures), weights
 
-    names: tuple[str, ...]
-    weights: FloatArray
-    domains: tuple[str, ...]
 
-    @classmethod
-    def of(cls, mixtures: Mapping[str, ArrayLike] | None, domains: list[str]) -> Mixtures:
-        """Check mixtures; by default each domain alone, and all in equal parts."""
-        p = len(domains)
-        if mixtures is None:
-            each_and_all = np.vstack([np.eye(p), np.full(p, 1.0 / p)])
-            return cls((*domains, "all"), each_and_all, tuple(domains))
-        if not isinstance(mixtures, Mapping) or not mixtures:
-            raise TypeError(
-                "mixtures must be a mapping of names to shares, as {'half': [0.5, 0.5]} or "
-                f"{{'half': {{{domains[0]!r}: 1.0}}}}; got {mixtures!r:.60}."
-            )
-        listed = [_shares(lam, domains) for lam in mixtures.values()]
-        weights = np.stack([simplex.check(lam, p, "mixture") for lam in listed])
-        return cls(tuple(mixtures), weights, tuple(domains))
+def losses_on_mixtures(
+    said: Sequence[Sequence[FloatArray]],
+    rows: Rows,
+    judge: Measure,
+    confidence: float,
+    weights: FloatArray,
+) -> tuple[Interval, FloatArray]:
+    """Judge what each version of each method says: its losses (m,), or probabilities (m, c).
 
-    @property
-    def _all(self) -> FloatArray:
-        """Each domain alone, and then the mixtures."""
-        return np.concatenate([np.eye(len(self.domains)), self.weights])
-
-    def versions(self, model: Any) -> list[Any]:
-        """Return the model, or its versions for each domain alone and each mixture."""
-        if not knows_mixture(model):
-            return [model]
-        return [for_mixture(model, lam) for lam in self._all]
-
-    def check(self, rows: Rows, judge: Measure) -> None:
-        """Refuse domains without rows and, of areas, those with rows of one label alone."""
-        for k, name in enumerate(self.domains):
-            y = rows.y[rows.domain == k]
-            if not y.size:
-                raise ValueError(f"there are no rows of the source {name!r} to compare on.")
-            if judge.kind == "auc" and np.unique(y).size < 2:
-                raise ValueError(
-                    f"the rows of {name!r} are of one label alone, so that there is no area under "
-                    "the ROC curve; add rows of another label, or choose another measure."
-                )
-
-    def found(
-        self,
-        said: Sequence[Sequence[FloatArray]],
-        rows: Rows,
-        judge: Measure,
-        confidence: float,
-    ) -> tuple[Interval, FloatArray]:
-        """Judge what each version of each method says: its losses (m,), or probabilities (m, c).
-
-        Returns what each comes to on the mixtures (a, t), and on each domain alone (a, p).
-        """
-        self.check(rows, judge)
-        if judge.kind == "auc":
-            return self._areas(said, rows, confidence)
-        p, lam = len(self.domains), self.weights
-        each = Interval(*np.empty((3, len(said), p + len(lam), p)))
-        for a, versions in enumerate(said):
-            for table, ends in zip(
-                each, self._means(versions, rows, judge, confidence), strict=True
-            ):
-                table[a] = ends
-        alone = np.diagonal(each.mean[:, :p], axis1=1, axis2=2)
-        mixed = Interval(*(table[:, p:] for table in each)).mixed(lam)
-        if judge.kind == "root":
-            mixed, alone = Interval(*map(np.sqrt, mixed)), np.sqrt(alone)
-        return mixed, alone
-
-    def _means(
-        self, versions: Sequence[FloatArray], rows: Rows, judge: Measure, confidence: float
-    ) -> Interval:
-        """Return the mean loss of each version on each domain, with its interval: (v, p) each."""
-        p = len(self.domains)
-        kind: Kind = "share" if judge.binary else "number"
-        found = np.empty((3, len(versions), p))
-        for k, share in enumerate(rows.shares(p)):
-            own = rows.domain == k
-            for v, losses in enumerate(versions):
-                found[:, v, k] = mean_interval(losses[own], share[own], 1 - confidence, kind)
-        least, most = min(0.0, *(float(one.min()) for one in versions)), judge.bound
-        mean, lower, upper = found
-        # Losses are not below zero, nor above what bounds them: no more are their means.
-        lower = np.minimum(mean, np.maximum(lower, 0.0)) if least >= 0 else lower
-        upper = upper if most is None else np.maximum(mean, np.minimum(upper, most))
-        return Interval(mean, lower, upper)
-
-    def _areas(
-        self, said: Sequence[Sequence[FloatArray]], rows: Rows, confidence: float
-    ) -> tuple[Interval, FloatArray]:
-        """Rank all rows of a mixture against each other, each counting as it does there."""
-        p, z = len(self.domains), float(norm.isf((1 - confidence) / 2))
-        weights = self._all @ rows.shares(p)
-        each = [areas(list(versions), rows.y, weights, z) for versions in said]
+    A method has one version, or one for each domain alone and each mixture.  Returns what each
+    comes to on the mixtures (a, t), and on each domain alone (a, p).
+    """
+    p = weights.shape[1]
+    if judge.kind == "auc":
+        # All rows of a mixture are ranked against each other, each counting as it does there.
+        z = float(stats.norm.isf((1 - confidence) / 2))
+        of_rows = np.concatenate([np.eye(p), weights]) @ rows.shares(p)
+        each = [areas(list(versions), rows.y, of_rows, z) for versions in said]
         mean, lower, upper = (np.stack(table) for table in zip(*each, strict=True))
         return Interval(mean[:, p:], lower[:, p:], upper[:, p:]), mean[:, :p]
+    found = np.empty((3, len(said), p + len(weights), p))
+    for a, versions in enumerate(said):
+        found[:, a] = _means(versions, rows, judge, confidence, p)
+    alone = np.diagonal(found[0][:, :p], axis1=1, axis2=2)
+    mixed = Interval(*found[:, :, p:]).mixed(weights)
+    if judge.kind == "root":
+        return Interval(*map(np.sqrt, mixed)), np.sqrt(alone)
+    return mixed, alone
 
-    def worst(
-        self, mixed: Interval, alone: FloatArray, judge: Measure
-    ) -> tuple[FloatArray, tuple[str, ...]]:
-        """Return where each method is worst: on a domain alone, if what is measured is a mean.
 
-        An area can be smaller on a mixture than on each domain, so of those all that are shown.
-        """
-        if not judge.unit.higher:
-            return alone.max(axis=1), self._named(alone.argmax(axis=1))
-        every = np.concatenate([alone, mixed.mean], axis=1)
-        return every.min(axis=1), self._named(every.argmin(axis=1))
-
-    def _named(self, places: NDArray[np.intp]) -> tuple[str, ...]:
-        names = (*self.domains, *self.names)
-        return tuple(names[k] for k in places)
+def _means(
+    versions: Sequence[FloatArray], rows: Rows, judge: Measure, confidence: float, p: int
+) -> FloatArray:
+    """Return mean, lower and upper loss of each version on each domain: (3, v, p)."""
+    kind: Kind = "share" if judge.binary else "number"
+    found = np.empty((3, len(versions), p))
+    for k, share in enumerate(rows.shares(p)):
+        own = rows.domain == k
+        for v, losses in enumerate(versions):
+            found[:, v, k] = mean_interval(losses[own], share[own], 1 - confidence, kind)
+    mean, lower, upper = found
+    # Losses are not below zero, nor above what bounds them: no more are their means.
+    if min(float(losses.min()) for losses in versions) >= 0:
+        lower[:] = np.minimum(mean, np.maximum(lower, 0.0))
+    if judge.bound is not None:
+        upper[:] = np.maximum(mean, np.minimum(upper, judge.bound))
+    return found
 
 
 def _shares(mixture: ArrayLike | Mapping[str, float], domains: list[str]) -> ArrayLike:
-    """Put shares that go by the names of domains in order; who is not named has none.
-
-    >>> _shares({"b": 1.0}, ["a", "b"])
-    [0.0, 1.0]
-    """
+    """Put shares that go by the names of domains in order; who is not named has none."""
     if not isinstance(mixture, Mapping):
         return mixture
     for name in mixture:
@@ -242,14 +183,7 @@ def area(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray) ->
 
 
 def area_ends(value: float, m: float, n: float, z: float) -> tuple[float, float]:
-    """Return the ends of the interval for m rows with the label and n without.
-
-    Examples
-    --------
-    >>> low, high = area_ends(1.0, 20, 20, 1.96)
-    >>> round(low, 3), high
-    (0.899, 1.0)
-    """
+    """Return the ends of Newcombe's interval for m rows with the label and n without."""
     more = max((m + n) / 2 - 1.0, 0.0)
 
     def beyond(A: float) -> float:
@@ -323,13 +257,15 @@ def _parts(model: Any) -> list[Any]:
     return [p for p in given if hasattr(p, "get_params") and not isinstance(p, type)]
 
 
-def knows_mixture(model: Any) -> bool:
-    """Whether a model, or the last step of a pipeline, has a version for each mixture."""
+def versions_of(model: Any, weights: FloatArray) -> list[Any]:
+    """Return the model, or its versions for each domain alone and each mixture."""
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    return hasattr(last, "for_mixture")
+    if not hasattr(last, "for_mixture"):
+        return [model]
+    return [_for_mixture(model, lam) for lam in (*np.eye(weights.shape[1]), *weights)]
 
 
-def for_mixture(model: Any, mixture: ArrayLike) -> Any:
+def _for_mixture(model: Any, mixture: FloatArray) -> Any:
     """Return the version of a fitted model for a mixture; earlier steps stay as they are."""
     if not isinstance(model, Pipeline):
         return model.for_mixture(mixture)

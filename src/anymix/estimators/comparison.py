@@ -18,7 +18,12 @@ from sklearn.base import is_classifier, is_regressor
 from anymix._arrays import FloatArray, positions
 from anymix._parameters import check, share_rule
 from anymix.core import Combination, CrossFittedCombination, Loss, Record, mix, unit_of
-from anymix.estimators._mixture_losses import Mixtures, is_privileged
+from anymix.estimators._mixture_losses import (
+    check_mixtures,
+    is_privileged,
+    losses_on_mixtures,
+    versions_of,
+)
 from anymix.estimators._row_checks import Rows, check_complete_y, check_domains, check_order
 from anymix.estimators._views import ComparisonViews
 from anymix.estimators.rival_verdicts import Verdict
@@ -165,16 +170,20 @@ def compare(
     check_complete_y(target)
     names, domain = check_domains(sample_domain, target.size, None)
     warn_of_seen(models, X, names[domain])
-    asked = Mixtures.of(mixtures, [str(name) for name in names])
-    classes = all_labels(models, target) if judge.kind == "auc" else target[:0]
+    domains = [str(name) for name in names]
+    asked = check_mixtures(mixtures, domains)
+    classes = target[:0]
+    if judge.kind == "auc":
+        known = [np.asarray(m.classes_) for m in models.values() if hasattr(m, "classes_")]
+        classes = np.unique(np.concatenate([*known, target]))
     said = {
-        name: [said_of(one, X, target, judge, classes) for one in asked.versions(model)]
+        name: [said_of(one, X, target, judge, classes) for one in versions_of(model, asked[1])]
         for name, model in models.items()
     }
     privileged = [is_privileged(model) for model in models.values()]
     labels = np.searchsorted(classes, target) if classes.size else target
     rows = Rows(None, labels, domain)
-    return _compared(asked, said, privileged, rows, judge, confidence)
+    return _compared((domains, *asked), said, privileged, rows, judge, confidence)
 
 
 def compare_tables(
@@ -226,7 +235,8 @@ def compare_tables(
     said = {
         name: [judge.value(_predicted(method, tables), targets)] for name, method in methods.items()
     }
-    asked = Mixtures.of(mixtures, list(names))
+    domains = list(names)
+    asked = domains, *check_mixtures(mixtures, domains)
     rows = Rows(None, targets, tables.domain, tables.sample_weight)
     return _compared(asked, said, [False] * len(said), rows, judge, confidence)
 
@@ -252,27 +262,42 @@ def _predicted(method: Method, tables: Tables) -> FloatArray:
 
 
 def _compared(
-    asked: Mixtures,
+    asked: tuple[list[str], tuple[str, ...], FloatArray],
     said: Mapping[str, list[FloatArray]],
     privileged: list[bool],
     rows: Rows,
     judge: Measure,
     confidence: float,
 ) -> Comparison:
-    """Judge what each version of each method has said, and lay it out."""
-    mixed, alone = asked.found(list(said.values()), rows, judge, confidence)
-    worst, where = asked.worst(mixed, alone, judge)
+    """Judge what each version of each method has said on domains and mixtures, and lay it out."""
+    domains, mixtures, weights = asked
+    for k, name in enumerate(domains):
+        y = rows.y[rows.domain == k]
+        if not y.size:
+            raise ValueError(f"there are no rows of the source {name!r} to compare on.")
+        if judge.kind == "auc" and np.unique(y).size < 2:
+            raise ValueError(
+                f"the rows of {name!r} are of one label alone, so that there is no area under "
+                "the ROC curve; add rows of another label, or choose another measure."
+            )
+    mixed, alone = losses_on_mixtures(list(said.values()), rows, judge, confidence, weights)
+    # A mean is worst on a domain alone; an area can be smaller on a mixture than on each domain.
+    places, every = [*domains, *mixtures], alone
+    where = alone.argmax(axis=1)
+    if judge.unit.higher:
+        every = np.concatenate([alone, mixed.mean], axis=1)
+        where = every.argmin(axis=1)
     return Comparison(
         methods=tuple(said),
         privileged=tuple(privileged),
-        sources=asked.domains,
-        mixtures=asked.names,
-        mixture_weights=asked.weights,
+        sources=tuple(domains),
+        mixtures=mixtures,
+        mixture_weights=weights,
         loss=mixed.mean,
         lower=mixed.lower,
         upper=mixed.upper,
-        worst=worst,
-        worst_mixture=where,
+        worst=every[np.arange(len(every)), where],
+        worst_mixture=tuple(places[k] for k in where),
         measure=judge.key,
         confidence=confidence,
     )
@@ -326,12 +351,6 @@ def _numbers(values: Any, judge: Measure) -> FloatArray:
             f"{judge.key!r} measures numbers, but {held.tolist()[0]!r:.60} is a label; compare "
             "classifiers alone, by 'accuracy', 'auc', 'log_loss' or 'brier'."
         ) from None
-
-
-def all_labels(models: Mapping[str, Any], y: NDArray[Any]) -> NDArray[Any]:
-    """Return the labels that a model knows or a row has, in order."""
-    known = [np.asarray(model.classes_) for model in models.values() if hasattr(model, "classes_")]
-    return np.unique(np.concatenate([*known, y]))
 
 
 def warn_of_seen(models: Mapping[str, Any], X: Any, domain: NDArray[Any]) -> None:

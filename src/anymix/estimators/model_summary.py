@@ -22,7 +22,7 @@ from anymix.core import (
 from anymix.densities import CalibrationReport, balanced_weights
 from anymix.estimators._weighting import DistributionWeighting
 from anymix.estimators.comparison import Comparison
-from anymix.estimators.rival_verdicts import Verdict, verdicts
+from anymix.estimators.rival_verdicts import verdicts
 from anymix.sources import MOST_SOURCES, Tables
 
 N_BINS = 10
@@ -66,39 +66,6 @@ def summarise(
     """
     if isinstance(model, Pipeline):
         model = model[-1]  # the report is on held-out tables, which earlier steps have seen
-    _check_kinds(model, comparison)
-    check_is_fitted(model, "z_")
-    if not hasattr(model, "tables_"):
-        raise ValueError("a report compares sources: fit the model with at least two of them.")
-    certificate = model.certificate_
-    if comparison is None and measure is not None:
-        comparison = model.compared(measure)
-    return plain(
-        {
-            "name": name,
-            "sources": [str(source) for source in model.source_names_],
-            "loss": model.loss if isinstance(model.loss, str) else type(model.loss).__name__,
-            "objective": model.objective,
-            "anymix": __version__,
-            "z": model.z_,
-            "certificate": certificate,
-            "adapted": True if certificate is None else None,
-            "verdict": _verdict(model, measure),
-            "cross_loss": model.cross_loss_,
-            "comparison": comparison,
-            "solution": model.solution_,
-            "traffic": traffic,
-            "influence": _influence(model),
-            "consulting": _consulting(model),
-            "sets": model.coverage(),
-            "density": _density(model),
-            "set_aside": list(model.set_aside_) or None,
-            **summarise_tables(model.tables_, model.combination_, model.calibration_report_),
-        }
-    )
-
-
-def _check_kinds(model: Any, comparison: Any) -> None:
     if not isinstance(model, DistributionWeighting):
         raise TypeError(
             "a report is of a DistributionWeightedRegressor or -Classifier; got "
@@ -108,39 +75,46 @@ def _check_kinds(model: Any, comparison: Any) -> None:
         raise TypeError(
             f"comparison must be what anymix.compare returns; got {type(comparison).__name__}."
         )
-
-
-def _verdict(model: Any, measure: str | Loss | None) -> tuple[Verdict, ...] | None:
-    """How the model stands on its held-out rows; z that was adapted since was not judged there."""
-    if model.certificate_ is None:
-        return None
-    held = model.held_out_
-    given = model.tables_, held.predictions, model.loss, model.confidence, held.crossed
-    return verdicts(*given, measure=measure)
-
-
-def _consulting(model: Any) -> dict[str, Any] | None:
-    """Who hears whom, in numbers and sentences; None where nobody does."""
-    used, told = model.combination_, model.advice_
-    if not used.consults:
-        return None
-    names = [str(name) for name in model.source_names_]
-    return {
-        "weights": used.pool_weights,
-        "sentences": [] if told is None else told.sentences(names),
-    }
-
-
-def _density(model: Any) -> str | None:
+    check_is_fitted(model, "z_")
+    if not hasattr(model, "tables_"):
+        raise ValueError("a report compares sources: fit the model with at least two of them.")
+    if comparison is None and measure is not None:
+        comparison = model.compared(measure)
+    names = [str(source) for source in model.source_names_]
+    certificate, held, gain = model.certificate_, model.held_out_, model.advice_
+    verdict = consulting = influence = None
+    if certificate is not None:  # z that was adapted since was not judged on these rows
+        given = model.tables_, held.predictions, model.loss, model.confidence, held.crossed
+        verdict = verdicts(*given, measure=measure)
+    if model.combination_.consults:
+        sentences = [] if gain is None else gain.sentences(names)
+        consulting = {"weights": model.combination_.pool_weights, "sentences": sentences}
+    if len(names) <= MOST_SOURCES:
+        influence = {**plain(model.influence_), "sentences": model.influence_.sentences()}
     choice = getattr(model, "density_choice_", None)
-    return None if choice is None else str(choice)
-
-
-def _influence(model: Any) -> dict[str, Any] | None:
-    """Who moves whom, in numbers and sentences; it is not looked for among many sources."""
-    if len(model.source_names_) > MOST_SOURCES:
-        return None
-    return {**plain(model.influence_), "sentences": model.influence_.sentences()}
+    return plain(
+        {
+            "name": name,
+            "sources": names,
+            "loss": model.loss if isinstance(model.loss, str) else type(model.loss).__name__,
+            "objective": model.objective,
+            "anymix": __version__,
+            "z": model.z_,
+            "certificate": certificate,
+            "adapted": True if certificate is None else None,
+            "verdict": verdict,
+            "cross_loss": model.cross_loss_,
+            "comparison": comparison,
+            "solution": model.solution_,
+            "traffic": traffic,
+            "influence": influence,
+            "consulting": consulting,
+            "sets": model.coverage(),
+            "density": None if choice is None else str(choice),
+            "set_aside": list(model.set_aside_) or None,
+            **summarise_tables(model.tables_, model.combination_, model.calibration_report_),
+        }
+    )
 
 
 def summarise_tables(

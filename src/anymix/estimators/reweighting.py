@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 from anymix._arrays import n_rows
 from anymix._parameters import Either, Number, Rule, check_parameters
 from anymix.estimators._ensemble import store_parameters
-from anymix.estimators._kmm_qp import BoxAndBand, Kernel, QPAnswer, mean_matching_weights
+from anymix.estimators._kmm_qp import BoxAndBand, Kernel, mean_matching_weights
 from anymix.estimators._row_checks import check_order, is_text, no_column, not_numbers
 from anymix.estimators._running import step
 from anymix.estimators._source_training import (
@@ -85,14 +85,12 @@ class ReweightedEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict with the fitted estimator."""
-        rows = self._rows(X)
-        return np.asarray(self.estimator_.predict(rows))
+        return np.asarray(self.estimator_.predict(self._rows(X)))
 
     @available_if(_inner_has("predict_proba"))
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return class probabilities (n, c) of the fitted estimator."""
-        rows = self._rows(X)
-        return np.asarray(self.estimator_.predict_proba(rows))
+        return np.asarray(self.estimator_.predict_proba(self._rows(X)))
 
     @available_if(_inner_has("decision_function"))
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -341,23 +339,21 @@ class KernelMeanMatching(ReweightedEstimator):
             self.weights_: NDArray[np.float64] = np.ones(rows.shape[0])
             return self
         check_consistent_length(rows, y)
-        answer = self._match(rows, X_target)
+        numbers, target = self._numbers(rows, X_target)
+        n = rows.shape[0]
+        eps = (np.sqrt(n) - 1.0) / np.sqrt(n) if self.eps is None else self.eps
+        if 1 - eps > self.B:
+            raise ValueError(
+                f"No weights fit B = {self.B} and eps = {eps}: B must be at least 1 - eps, the "
+                "least allowed mean weight."
+            )
+        bounds = BoxAndBand(float(self.B), n * (1.0 - eps), n * (1.0 + eps))
+        known = numbers, target, self.kernel, self.gamma, bounds, self.tol
+        answer = mean_matching_weights(*known)
         self.weights_, self.objective_ = answer.weights, answer.objective
         self.residual_ = answer.residual
         self.estimator_ = self._fit_weighted(rows, y, self.weights_)
         return self
-
-    def _match(self, X: Any, X_target: ArrayLike) -> QPAnswer:
-        rows, target = self._numbers(X, X_target)
-        n = rows.shape[0]
-        eps = (np.sqrt(n) - 1.0) / np.sqrt(n) if self.eps is None else self.eps
-        if not (eps >= 0 and 1 - eps <= self.B and self.B > 0):
-            raise ValueError(
-                f"No weights fit B = {self.B} and eps = {eps}: eps must be at least 0 and B "
-                "positive and at least 1 - eps, the least allowed mean weight."
-            )
-        bounds = BoxAndBand(float(self.B), n * (1.0 - eps), n * (1.0 + eps))
-        return mean_matching_weights(rows, target, self.kernel, self.gamma, bounds, self.tol)
 
     def _numbers(self, X: Any, X_target: Any) -> tuple[Any, Any]:
         """Return the rows of both as numbers, or say which column holds something else."""
