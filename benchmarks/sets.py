@@ -22,8 +22,15 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from anymix.core import Calibration, Combination, CrossFittedCombination, ErrorScale, simplex
-from anymix.estimators._conformal import Judges, cross_fitted, split
+from anymix.core import (
+    Calibration,
+    Combination,
+    CrossFittedCombination,
+    ErrorScale,
+    errors_at,
+    simplex,
+)
+from anymix.estimators._conformal import Judges, cross_fitted, error_scale_of, split
 from anymix.sources import Tables, assign_folds, combined_predictions
 
 Array = NDArray[np.float64]
@@ -130,10 +137,10 @@ def sets_of(judges: Judges, said: Any, test: Tables) -> tuple[Array, Array]:
 
 def oracle(judges: Judges, test: Tables) -> tuple[Array, Array]:
     """Take the quantile of source k's fresh errors for the rows of source k."""
-    h, rows = combined_predictions(test, judges.parts[0]), judges.rows
+    h, errors = combined_predictions(test, judges.parts[0]), errors_at(judges.h, judges.y)
     limit = np.empty(test.n_points)
     for k in range(len(test.log_masses)):
-        known = np.sort(rows.errors[rows.domain == k])
+        known = np.sort(errors[judges.domain == k])
         limit[test.sample_domain == k] = known[-int(ALPHA * (known.size + 1) + 1e-9)]
     y = np.asarray(test.targets)
     if test.classes is None:
@@ -149,7 +156,7 @@ def one_run(cell: Cell, seed: int) -> dict[str, Any]:
     held, fresh, test = (place.tables(n, rng) for n in (cell.n, cell.n, 300 // cell.p))
     used = learn(held, cell.kind)
     crossed = cross_fitted(held, used, ALPHA)
-    new = split(fresh, used, crossed.rows.yardstick(ALPHA))
+    new = split(fresh, used, (error_scale_of(crossed, ALPHA),))
     found = {"oracle": oracle(new, test)}
     for name, judges in (("fresh", new), ("crossed", crossed)):
         said = judges.said(test)

@@ -10,6 +10,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
 
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.densities import DomainClassifier, GaussianKDE
@@ -21,11 +22,15 @@ from tests.estimators.several_sources import classification, regression
 KDE = GaussianKDE(bandwidth=0.8)
 # Every exported estimator is checked in test_every_baseline.py; these are further settings.
 CHECKED = [
-    DistributionWeightedRegressor(),
-    DistributionWeightedClassifier(),
     DistributionWeightedRegressor(LinearRegression(), DomainClassifier(), loss="absolute"),
     DistributionWeightedClassifier(LogisticRegression(C=0.1), rule="normalised"),
 ]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", [DistributionWeightedRegressor, DistributionWeightedClassifier])
+def test_scikit_learn_accepts_the_defaults_with_no_expected_failure(kind):
+    check_estimator(kind(), expected_failed_checks=None)
 
 
 @pytest.mark.filterwarnings("ignore")

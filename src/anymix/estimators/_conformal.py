@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,9 +47,15 @@ ROUTES = "pass calibration=(X, y, sample_domain), rows that neither sources nor 
 Said = tuple[list[FloatArray], list[FloatArray]]
 
 
-class Judged(NamedTuple):
-    """Rows with their labels, and what is said at each by what has not seen it."""
+@dataclass(frozen=True)
+class Judges:
+    """What predicts at a new point, the error scale of each part, and the rows to compare with.
 
+    The rows are labelled: h and log_r come from the part that was learned without fold's rows.
+    """
+
+    parts: tuple[CrossFittedCombination, ...]
+    error_scales: tuple[ErrorScale, ...]
     h: FloatArray
     log_r: FloatArray
     y: NDArray[Any]
@@ -57,42 +63,18 @@ class Judged(NamedTuple):
     fold: IntArray
 
     @property
-    def errors(self) -> FloatArray:
-        return errors_at(self.h, self.y)
-
-    def taken(self, rows: NDArray[Any]) -> Judged:
-        """Return some of the rows."""
-        h, log_r, y, domain, fold = self
-        return Judged(h[rows], log_r[:, rows], y[rows], domain[rows], fold[rows])
-
-    def yardstick(self, alpha: float) -> ErrorScale:
-        """Learn what errors are measured by from these rows."""
-        labels = None if self.h.ndim == 1 else 1.0 - self.h
-        return learn_error_scale(self.errors, self.log_r, self.domain, alpha, labels)
-
-
-@dataclass(frozen=True)
-class Judges:
-    """Speakers at a new point, the yardstick of each, and the rows that they are compared with."""
-
-    parts: tuple[CrossFittedCombination, ...]
-    error_scales: tuple[ErrorScale, ...]
-    rows: Judged
-
-    @property
     def scores(self) -> FloatArray:
         """s of each row for its own source, (m,)."""
-        found = np.empty(self.rows.domain.size)
+        found, errors = np.empty(self.domain.size), errors_at(self.h, self.y)
         for t, by in enumerate(self.error_scales):
-            some = self.rows.fold == t
-            given = self.rows.taken(some)
-            found[some] = by.scores(given.errors, given.log_r, given.domain)
+            some = self.fold == t
+            found[some] = by.scores(errors[some], self.log_r[:, some], self.domain[some])
         return found
 
     def conformal(self, rows: NDArray[Any] | None = None) -> Conformal:
         """Sort the scores, of all rows or of some."""
         some = slice(None) if rows is None else rows
-        known = self.rows.fold[some], self.rows.domain[some]
+        known = self.fold[some], self.domain[some]
         return Conformal.of(self.error_scales, self.scores[some], *known)
 
     def said(self, tables: Tables) -> Said:
@@ -106,57 +88,58 @@ def cross_fitted(
 ) -> Judges:
     """Let each part of the model judge the rows that it was learned without.
 
-    Its yardstick is learned from the other rows, those that have taught it.  A sole part has seen
-    all rows; `said` is then what it says of each by pools that were learned without it, if known.
+    Its error scale is learned from the other rows, its training rows.  A sole part has seen all
+    rows; `said` is then what it predicts for each by pools that were learned without it, if known.
     """
     K, m = len(used.parts), tables.n_points
     fold = assign_folds(tables, K) if K > 1 else np.zeros(m, dtype=np.intp)
-    y, domain = np.asarray(tables.targets), tables.domain
     h = said if K == 1 and said is not None else held_out_predictions(tables, used, fold)
     log_r = np.empty_like(tables.log_masses)
-    parts, error_scales = [CrossFittedCombination((part,)) for part in used.parts], []
+    parts = tuple(CrossFittedCombination((part,)) for part in used.parts)
+    scales = []
     for t, part in enumerate(parts):
         log_r[:, fold == t] = part.log_responsibilities(tables.log_masses[:, fold == t])
         taught = tables if K == 1 else tables.taken(np.flatnonzero(fold != t))
-        error_scales.append(_judged(taught, part).yardstick(alpha))
-    return Judges(tuple(parts), tuple(error_scales), Judged(h, log_r, y, domain, fold))
+        scales.append(error_scale_of(split(taught, part, ()), alpha))
+    return Judges(parts, tuple(scales), h, log_r, np.asarray(tables.targets), tables.domain, fold)
 
 
-def split(fresh: Tables, used: CrossFittedCombination, yardstick: ErrorScale) -> Judges:
-    """Let the deployed average be judged by new rows; the yardstick has not seen them either."""
-    return Judges((used,), (yardstick,), _judged(fresh, used))
+def split(fresh: Tables, used: CrossFittedCombination, scales: tuple[ErrorScale, ...]) -> Judges:
+    """Let the deployed average be judged by new rows; the error scale has not seen them either."""
+    y, domain = np.asarray(fresh.targets), fresh.domain
+    h, log_r = combined_predictions(fresh, used), used.log_responsibilities(fresh.log_masses)
+    return Judges((used,), scales, h, log_r, y, domain, np.zeros(y.size, dtype=np.intp))
+
+
+def error_scale_of(judges: Judges, alpha: float) -> ErrorScale:
+    """Learn what errors are measured by from these rows."""
+    errors, labels = errors_at(judges.h, judges.y), None if judges.h.ndim == 1 else 1.0 - judges.h
+    return learn_error_scale(errors, judges.log_r, judges.domain, alpha, labels)
 
 
 def plain_judges(h: FloatArray, tables: Tables, fold: IntArray) -> Judges:
     """Take errors as they are, where nobody knows which source a row is like."""
     p, m = tables.log_masses.shape
-    y, domain = np.asarray(tables.targets), tables.domain
-    rows = Judged(h, np.full((p, m), -np.log(p)), y, domain, fold)
-    return Judges((), (ErrorScale(np.ones(p)),) * (int(fold.max()) + 1), rows)
-
-
-def _judged(tables: Tables, used: CrossFittedCombination) -> Judged:
-    y, domain = np.asarray(tables.targets), tables.domain
-    log_r = used.log_responsibilities(tables.log_masses)
-    return Judged(
-        combined_predictions(tables, used), log_r, y, domain, np.zeros(y.size, dtype=np.intp)
-    )
+    scales = (ErrorScale(np.ones(p)),) * (int(fold.max()) + 1)
+    alike = np.full((p, m), -np.log(p))
+    return Judges((), scales, h, alike, np.asarray(tables.targets), tables.domain, fold)
 
 
 def coverage(model: Any, alpha: float, calibration: Any) -> Coverage:
     """Return what sets or intervals of a model promise, on what ground, and what rows show."""
     judges = judges_of(model, alpha, calibration, warn=False)
-    rows, p = judges.rows, len(model.source_names_)
-    limits = limits_without(judges.scores, rows.domain, p, alpha)
-    covered, sizes = np.empty((2, rows.domain.size))
+    domain, p = judges.domain, len(model.source_names_)
+    limits = limits_without(judges.scores, domain, p, alpha)
+    covered, sizes = np.empty((2, domain.size))
     for t, by in enumerate(judges.error_scales):
-        some = rows.fold == t
-        given = rows.taken(some)
-        limit = (limits[:, some] + by.pull(given.log_r)).max(axis=0) * by.scale(given.log_r)
-        covered[some], sizes[some] = _covered(given, np.maximum(limit, 0.0))
-    n = np.bincount(rows.domain, minlength=p)
+        some = judges.fold == t
+        log_r = judges.log_r[:, some]
+        limit = (limits[:, some] + by.pull(log_r)).max(axis=0) * by.scale(log_r)
+        given = judges.h[some], judges.y[some]
+        covered[some], sizes[some] = _covered(*given, np.maximum(limit, 0.0))
+    n = np.bincount(domain, minlength=p)
     with np.errstate(invalid="ignore"):
-        share, size = (np.bincount(rows.domain, value, p) / n for value in (covered, sizes))
+        share, size = (np.bincount(domain, value, p) / n for value in (covered, sizes))
     ground, most, reason = _ground(model, alpha, calibration, n)
     of = "numbers" if model._labels is None else "labels"
     return Coverage(alpha, n.astype(float), share, size, ground, most, reason, of)
@@ -209,7 +192,7 @@ def judges_of(model: Any, alpha: float, calibration: Any, warn: bool = True) -> 
                 f"the rows of {', '.join(seen)} in calibration have taught the model, so nothing "
                 "is promised; give rows that neither sources nor z have seen."
             )
-        n = np.bincount(judges.rows.domain, minlength=p)
+        n = np.bincount(judges.domain, minlength=p)
         few = [f"{model.source_names_[k]} ({n[k]})" for k in np.flatnonzero(n < fewest(alpha))]
         if few:
             _warn(
@@ -238,7 +221,7 @@ def _judged_by_parts(model: Any, alpha: float, calibration: Any) -> Judges:
     fresh = calibration if is_tables else model.evaluate(*_rows(calibration))
     if fresh.targets is None or fresh.sample_domain is None:
         raise ValueError("calibration tables need targets and domains: evaluate(X, y, d).")
-    return split(fresh, model.combination_, judges.rows.yardstick(alpha))
+    return split(fresh, model.combination_, (error_scale_of(judges, alpha),))
 
 
 def _judged_by_members(model: Any, alpha: float, calibration: Any) -> Judges:
@@ -304,12 +287,12 @@ def predict_set(
     judges, n_classes = judges_of(model, alpha, calibration), len(model.classes_)
     known = [judges.conformal()]
     if by_label:
-        if n_classes != judges.rows.h.shape[1] or not judges.rows.y.any():
+        if n_classes != judges.h.shape[1] or not judges.y.any():
             raise ValueError(
                 "by_label needs the label of each held-out row, but these tables hold what was "
                 f"said at the label alone; {ROUTES}."
             )
-        known += [judges.conformal(judges.rows.y == c) for c in range(n_classes)]
+        known += [judges.conformal(judges.y == c) for c in range(n_classes)]
     width = (len(model.sources_) + len(judges.error_scales)) * (1 + n_classes)
     parts = _predictions_of_parts(model, X, judges, width)
     return np.concatenate([_sets(known, *said, alpha) for said in parts])
@@ -323,15 +306,15 @@ def _rows(calibration: Any) -> tuple[Any, Any, Any]:
     return calibration
 
 
-def _covered(given: Judged, limit: FloatArray) -> tuple[NDArray[Any], FloatArray]:
+def _covered(h: FloatArray, y: NDArray[Any], limit: FloatArray) -> tuple[NDArray[Any], FloatArray]:
     """Whether rows lie in their sets, and how large these are, from the largest errors in them."""
-    inside, h = given.errors <= limit, given.h
+    inside = errors_at(h, y) <= limit
     if h.ndim == 1:
         return inside, 2.0 * limit
     if h.shape[1] == 1:
         return inside, np.full(len(h), np.nan)
     whole = _never_empty(1.0 - h <= limit[:, None], h)
-    return whole[np.arange(len(h)), given.y.astype(np.intp)], whole.sum(axis=1).astype(float)
+    return whole[np.arange(len(h)), y.astype(np.intp)], whole.sum(axis=1).astype(float)
 
 
 def _never_empty(inside: NDArray[np.bool_], h: FloatArray) -> NDArray[np.bool_]:

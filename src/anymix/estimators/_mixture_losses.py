@@ -10,20 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.optimize import brentq
+from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
-from anymix._arrays import FloatArray
+from anymix._arrays import FloatArray, positions
 from anymix._parameters import either
-from anymix.core import mean_and_error, simplex
+from anymix.core import Loss, mean_and_error, simplex
 from anymix.estimators._row_checks import Rows
 from anymix.exceptions import ParameterError
-from anymix.sources import Measure
+from anymix.sources import Measure, is_of_labels, judge_of
 
 
 def check_mixtures(
     mixtures: Mapping[str, ArrayLike] | None, domains: list[str]
 ) -> tuple[tuple[str, ...], FloatArray]:
-    """Return names and weights (t, p) of mixtures; by default each domain alone, and all equally."""
+    """Return names and weights (t, p) of mixtures; by default domains alone, and all equally."""
     p = len(domains)
     if mixtures is None:
         return (*domains, "all"), np.vstack([np.eye(p), np.full(p, 1.0 / p)])
@@ -273,3 +274,53 @@ def _for_mixture(model: Any, mixture: FloatArray) -> Any:
     name, last = model.steps[-1]
     other.steps = [*model.steps[:-1], (name, last.for_mixture(mixture))]
     return other
+
+
+def judge_for(models: Mapping[str, Any], measure: str | Loss | None) -> Measure:
+    """Return what is asked for, else the usual loss; what is for labels must have labels."""
+    if not models:
+        raise ValueError("there are no models to compare.")
+    if measure is None:
+        measure = "cross_entropy" if all(map(is_classifier, models.values())) else "squared"
+    found = judge_of(measure, "squared", 2 if is_of_labels(measure) else None)
+    for name, model in models.items():
+        if found.of_labels and hasattr(model, "__sklearn_tags__") and is_regressor(model):
+            raise ParameterError(
+                f"measure {measure!r} is for labels, and {name!r} predicts numbers, which have "
+                "'mae', 'mse' or 'rmse'."
+            )
+    return found
+
+
+def said_of(
+    model: Any, X: Any, y: NDArray[Any], judge: Measure, classes: NDArray[Any]
+) -> FloatArray:
+    """Ask a fitted model about rows: its loss at each, or the probabilities of all classes."""
+    if judge.binary:
+        return np.asarray(model.predict(X) != y, dtype=float)
+    if not judge.of_labels:
+        return judge.value(_numbers(model.predict(X), judge), _numbers(y, judge))
+    if not hasattr(model, "predict_proba"):
+        raise TypeError(
+            f"{type(model).__name__} gives no probabilities, which {judge.key} needs; choose the "
+            "measure 'accuracy', or wrap the model in CalibratedClassifierCV."
+        )
+    proba = np.maximum(np.asarray(model.predict_proba(X)), judge.floor)
+    labels = np.asarray(model.classes_)
+    if judge.kind == "mean":
+        return judge.value(proba, positions(y, labels))
+    aligned = np.zeros((len(proba), classes.size))
+    aligned[:, np.searchsorted(classes, labels)] = proba
+    return aligned
+
+
+def _numbers(values: Any, judge: Measure) -> FloatArray:
+    """Return numbers as such; labels that are words cannot be judged as numbers are."""
+    held = np.asarray(values)
+    try:
+        return held.astype(float)
+    except ValueError:
+        raise ParameterError(
+            f"{judge.key!r} measures numbers, but {held.tolist()[0]!r:.60} is a label; compare "
+            "classifiers alone, by 'accuracy', 'auc', 'log_loss' or 'brier'."
+        ) from None

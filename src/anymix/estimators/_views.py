@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, n_rows
-from anymix._cards import bars, card, grid, paragraph
+from anymix._cards import bars, card, paragraph
 from anymix.core import unit_of
 from anymix.estimators._row_checks import check_domains, index_of
 from anymix.exceptions import InputError, not_installed
-from anymix.sources import number
 
 
 def load_pandas() -> Any:
@@ -33,46 +32,6 @@ def labelled(weights: FloatArray, X: Any, sources: Iterable[Any]) -> Any:
     pandas = load_pandas()
     columns = pandas.Index(list(sources), name="source")
     return pandas.DataFrame(weights, index=index_of(X), columns=columns)
-
-
-def comparison_frame(comparison: Any, intervals: bool) -> Any:
-    """Return the table of a comparison, methods by mixtures; see `Comparison.to_frame`."""
-    pandas = load_pandas()
-    parts = {"estimate": comparison.loss}
-    if intervals:
-        parts |= {"lower": comparison.lower, "upper": comparison.upper}
-    columns = [(mixture, part) for mixture in comparison.mixtures for part in parts]
-    # By mixture, then by part, as the columns are.
-    values = np.stack(list(parts.values()), axis=2).reshape(len(comparison.methods), -1)
-    columns, values = [*columns, ("worst", "estimate")], np.column_stack([values, comparison.worst])
-    levels = ["mixture", "value"]
-    frame = pandas.DataFrame(
-        values,
-        index=pandas.Index(list(comparison.methods), name="method"),
-        columns=pandas.MultiIndex.from_tuples(columns, names=levels),
-    )
-    if not intervals:
-        frame = frame.droplevel("value", axis=1)
-    frame.attrs.update(about(comparison))
-    return frame
-
-
-def about(comparison: Any) -> dict[str, Any]:
-    """What the numbers of a comparison are: their unit, which are better, who is privileged."""
-    named = zip(comparison.methods, comparison.privileged, strict=True)
-    return {
-        "measure": comparison.measure,
-        "unit": unit_of(comparison.measure).head,
-        "better": "higher" if comparison.higher_is_better else "smaller",
-        "privileged": [method for method, starred in named if starred],
-        "worst_mixture": dict(zip(comparison.methods, comparison.worst_mixture, strict=True)),
-    }
-
-
-def caption(comparison: Any) -> str:
-    """Name the unit, and which numbers are better."""
-    unit = unit_of(comparison.measure)
-    return f"{unit.head}, {unit.direction}"
 
 
 # Height of a row of a picture, and room for the axis and what is above, in inches.
@@ -141,7 +100,8 @@ def _name_methods(ax: Any, comparison: Any) -> None:
     for between in range(1, n):
         ax.axhline(between - 0.5, color="0.85", linewidth=0.8, zorder=0)
     star = f"\n{STARRED}" if any(comparison.privileged) else ""
-    ax.set_xlabel(f"{caption(comparison)}{star}")
+    unit = unit_of(comparison.measure)
+    ax.set_xlabel(f"{unit.head}, {unit.direction}{star}")
     ax.grid(axis="x", color="0.9", linewidth=0.8)
     _tidy(ax)
 
@@ -191,72 +151,6 @@ def binned(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatAr
     parts = np.array_split(order, min(N_BINS, len(order)))
     means = [(values[part].mean(), weights[part].mean(axis=0)) for part in parts]
     return np.array([one for one, _ in means]), np.stack([one for _, one in means])
-
-
-class ComparisonViews:
-    """A comparison as a DataFrame, as a picture, and in a notebook."""
-
-    def to_frame(self, intervals: bool = False) -> Any:
-        """Return a DataFrame with a row for each method and a column for each mixture and "worst".
-
-        Parameters
-        ----------
-        intervals : bool
-            With True the columns have two levels, (mixture, "estimate" | "lower" | "upper");
-            `frame.stack("mixture")` then has a row for each method and mixture.
-
-        Returns
-        -------
-        DataFrame
-            `attrs` tell the measure, its unit, the privileged methods and where each is worst.
-
-        Examples
-        --------
-        >>> from anymix.estimators import Comparison
-        >>> loss = np.array([[0.25, 0.5]])
-        >>> found = Comparison(("mean",), (False,), ("a", "b"), ("a", "b"), np.eye(2), loss,
-        ...                    loss - 0.1, loss + 0.1, np.array([0.5]), ("b",), "squared")
-        >>> found.to_frame()
-        mixture     a    b  worst
-        method
-        mean     0.25  0.5    0.5
-        >>> found.to_frame(intervals=True)["a"]
-        value   estimate  lower  upper
-        method
-        mean        0.25   0.15   0.35
-        """
-        return comparison_frame(self, intervals)
-
-    def plot(self, ax: Any = None, mixtures: Sequence[str] | None = None) -> Any:
-        """Draw a dot with its interval for each method on each mixture, privileged ones hollow.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            New ones by default.
-        mixtures : list of str, optional
-            Which to draw; all by default.
-
-        Returns
-        -------
-        matplotlib Axes
-        """
-        return plot_comparison(self, ax, mixtures)
-
-    def _repr_html_(self) -> str:
-        told: Any = self
-        values = np.column_stack([told.loss, told.worst])
-        best = values == (values.max(axis=0) if told.higher_is_better else values.min(axis=0))
-        written = [[number(value, 4) for value in row] for row in values]
-        cells = [
-            [f"<b>{v}</b>" if bold else v for v, bold in zip(*row, strict=True)]
-            for row in zip(written, best, strict=True)
-        ]
-        names = [m + "*" * p for m, p in zip(told.methods, told.privileged, strict=True)]
-        star = f"; {STARRED}" if any(told.privileged) else ""
-        rows = zip(names, cells, strict=True)
-        said = paragraph(f"{caption(told)}{star}")
-        return card("Comparison", grid([*told.mixtures, "worst"], rows), said)
 
 
 class ModelViews:

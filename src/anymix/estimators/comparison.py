@@ -7,25 +7,27 @@ asks fitted models for it, `compare_tables` what the sources have said already.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import is_classifier, is_regressor
 
-from anymix._arrays import FloatArray, positions
+from anymix._arrays import FloatArray
+from anymix._cards import card, grid, paragraph
 from anymix._parameters import check, share_rule
 from anymix.core import Combination, CrossFittedCombination, Loss, Record, mix, unit_of
 from anymix.estimators._mixture_losses import (
     check_mixtures,
     is_privileged,
+    judge_for,
     losses_on_mixtures,
+    said_of,
     versions_of,
 )
 from anymix.estimators._row_checks import Rows, check_complete_y, check_domains, check_order
-from anymix.estimators._views import ComparisonViews
+from anymix.estimators._views import STARRED, load_pandas, plot_comparison
 from anymix.estimators.rival_verdicts import Verdict
 from anymix.exceptions import ParameterError
 from anymix.sources import (
@@ -34,7 +36,6 @@ from anymix.sources import (
     Measure,
     Tables,
     combined_predictions,
-    is_of_labels,
     judge_of,
     lay_out,
     number,
@@ -44,7 +45,7 @@ Method = Combination | CrossFittedCombination | HeldOut | int | FloatArray
 
 
 @dataclass(frozen=True)
-class Comparison(ComparisonViews, Record):
+class Comparison(Record):
     """loss[a, t] of method a on mixture t, with an interval; worst[a] is over all mixtures.
 
     verdicts are there if the rows are new to the model and its sources have been asked about them.
@@ -80,7 +81,8 @@ class Comparison(ComparisonViews, Record):
         if intervals:
             ends = np.stack([self.lower, self.upper], axis=2)
             for row, told in zip(cells, ends, strict=True):
-                row[:] = [f"{c} [{_ends(e, digits - 1)}]" for c, e in zip(row, told, strict=True)]
+                for t, (low, high) in enumerate(told.tolist()):
+                    row[t] += f" [{number(low, digits - 1)}, {number(high, digits - 1)}]"
         cells = [[*row, number(v, digits)] for row, v in zip(cells, self.worst, strict=True)]
         return lay_out(names, [*self.mixtures, "worst"], cells)
 
@@ -90,21 +92,102 @@ class Comparison(ComparisonViews, Record):
     def said(self, intervals: bool = True) -> str:
         """Lay the numbers out with what they are, which is better and how sure they are."""
         unit = unit_of(self.measure)
-        star = "; * uses what the others must do without" if any(self.privileged) else ""
+        star = f"; {STARRED}" if any(self.privileged) else ""
         sure = "" if self.confidence is None else f"; [ ]: {100 * self.confidence:g} % intervals"
         told = f"({unit.head}, {unit.direction}{sure * intervals}{star})"
         note = "" if unit.mean or not unit.higher else f"\n{NO_MEAN}"
         return f"{self.table(intervals=intervals)}\n{told}{note}"
+
+    def to_frame(self, intervals: bool = False) -> Any:
+        """Return a DataFrame with a row for each method and a column for each mixture and "worst".
+
+        Parameters
+        ----------
+        intervals : bool
+            With True the columns have two levels, (mixture, "estimate" | "lower" | "upper");
+            `frame.stack("mixture")` then has a row for each method and mixture.
+
+        Returns
+        -------
+        DataFrame
+            `attrs` tell the measure, its unit, the privileged methods and where each is worst.
+
+        Examples
+        --------
+        >>> loss = np.array([[0.25, 0.5]])
+        >>> found = Comparison(("mean",), (False,), ("a", "b"), ("a", "b"), np.eye(2), loss,
+        ...                    loss - 0.1, loss + 0.1, np.array([0.5]), ("b",), "squared")
+        >>> found.to_frame()
+        mixture     a    b  worst
+        method
+        mean     0.25  0.5    0.5
+        >>> found.to_frame(intervals=True)["a"]
+        value   estimate  lower  upper
+        method
+        mean        0.25   0.15   0.35
+        """
+        pandas = load_pandas()
+        parts = {"estimate": self.loss}
+        if intervals:
+            parts |= {"lower": self.lower, "upper": self.upper}
+        columns = [(mixture, part) for mixture in self.mixtures for part in parts]
+        # By mixture, then by part, as the columns are.
+        values = np.stack(list(parts.values()), axis=2).reshape(len(self.methods), -1)
+        columns, values = [*columns, ("worst", "estimate")], np.column_stack([values, self.worst])
+        levels = ["mixture", "value"]
+        frame = pandas.DataFrame(
+            values,
+            index=pandas.Index(list(self.methods), name="method"),
+            columns=pandas.MultiIndex.from_tuples(columns, names=levels),
+        )
+        if not intervals:
+            frame = frame.droplevel("value", axis=1)
+        unit, told = unit_of(self.measure), zip(self.methods, self.privileged, strict=True)
+        frame.attrs.update(
+            measure=self.measure,
+            unit=unit.head,
+            better="higher" if unit.higher else "smaller",
+            privileged=[method for method, starred in told if starred],
+            worst_mixture=dict(zip(self.methods, self.worst_mixture, strict=True)),
+        )
+        return frame
+
+    def plot(self, ax: Any = None, mixtures: Sequence[str] | None = None) -> Any:
+        """Draw a dot with its interval for each method on each mixture, privileged ones hollow.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            New ones by default.
+        mixtures : list of str, optional
+            Which to draw; all by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        return plot_comparison(self, ax, mixtures)
+
+    def _repr_html_(self) -> str:
+        values = np.column_stack([self.loss, self.worst])
+        best = values == (values.max(axis=0) if self.higher_is_better else values.min(axis=0))
+        written = [[number(value, 4) for value in row] for row in values]
+        cells = [
+            [f"<b>{v}</b>" if bold else v for v, bold in zip(*row, strict=True)]
+            for row in zip(written, best, strict=True)
+        ]
+        names = [m + "*" * p for m, p in zip(self.methods, self.privileged, strict=True)]
+        star = f"; {STARRED}" if any(self.privileged) else ""
+        rows = zip(names, cells, strict=True)
+        unit = unit_of(self.measure)
+        said = paragraph(f"{unit.head}, {unit.direction}{star}")
+        return card("Comparison", grid([*self.mixtures, "worst"], rows), said)
 
 
 NO_MEAN = (
     "An area under the ROC curve is no mean over rows: on other mixtures it may be below all of "
     "these, so that nothing is guaranteed of it."
 )
-
-
-def _ends(ends: FloatArray, digits: int) -> str:
-    return ", ".join(number(float(end), digits) for end in ends)
 
 
 def compare(
@@ -301,56 +384,6 @@ def _compared(
         measure=judge.key,
         confidence=confidence,
     )
-
-
-def judge_for(models: Mapping[str, Any], measure: str | Loss | None) -> Measure:
-    """Return what is asked for, else the usual loss; what is for labels must have labels."""
-    if not models:
-        raise ValueError("there are no models to compare.")
-    if measure is None:
-        measure = "cross_entropy" if all(map(is_classifier, models.values())) else "squared"
-    found = judge_of(measure, "squared", 2 if is_of_labels(measure) else None)
-    for name, model in models.items():
-        if found.of_labels and hasattr(model, "__sklearn_tags__") and is_regressor(model):
-            raise ParameterError(
-                f"measure {measure!r} is for labels, and {name!r} predicts numbers, which have "
-                "'mae', 'mse' or 'rmse'."
-            )
-    return found
-
-
-def said_of(
-    model: Any, X: Any, y: NDArray[Any], judge: Measure, classes: NDArray[Any]
-) -> FloatArray:
-    """Ask a fitted model about rows: its loss at each, or the probabilities of all classes."""
-    if judge.binary:
-        return np.asarray(model.predict(X) != y, dtype=float)
-    if not judge.of_labels:
-        return judge.value(_numbers(model.predict(X), judge), _numbers(y, judge))
-    if not hasattr(model, "predict_proba"):
-        raise TypeError(
-            f"{type(model).__name__} gives no probabilities, which {judge.key} needs; choose the "
-            "measure 'accuracy', or wrap the model in CalibratedClassifierCV."
-        )
-    proba = np.maximum(np.asarray(model.predict_proba(X)), judge.floor)
-    labels = np.asarray(model.classes_)
-    if judge.kind == "mean":
-        return judge.value(proba, positions(y, labels))
-    aligned = np.zeros((len(proba), classes.size))
-    aligned[:, np.searchsorted(classes, labels)] = proba
-    return aligned
-
-
-def _numbers(values: Any, judge: Measure) -> FloatArray:
-    """Return numbers as such; labels that are words cannot be judged as numbers are."""
-    held = np.asarray(values)
-    try:
-        return held.astype(float)
-    except ValueError:
-        raise ParameterError(
-            f"{judge.key!r} measures numbers, but {held.tolist()[0]!r:.60} is a label; compare "
-            "classifiers alone, by 'accuracy', 'auc', 'log_loss' or 'brier'."
-        ) from None
 
 
 def warn_of_seen(models: Mapping[str, Any], X: Any, domain: NDArray[Any]) -> None:
