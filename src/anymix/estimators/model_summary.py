@@ -81,16 +81,7 @@ def summarise(
     if comparison is None and measure is not None:
         comparison = model.compared(measure)
     names = [str(source) for source in model.source_names_]
-    certificate, held, gain = model.certificate_, model.held_out_, model.advice_
-    verdict = consulting = influence = None
-    if certificate is not None:  # z that was adapted since was not judged on these rows
-        given = model.tables_, held.predictions, model.loss, model.confidence, held.crossed
-        verdict = verdicts(*given, measure=measure)
-    if model.combination_.consults:
-        sentences = [] if gain is None else gain.sentences(names)
-        consulting = {"weights": model.combination_.pool_weights, "sentences": sentences}
-    if len(names) <= MOST_SOURCES:
-        influence = {**plain(model.influence_), "sentences": model.influence_.sentences()}
+    certificate, found = model.certificate_, _found_by_rows(model, names, measure)
     choice = getattr(model, "density_choice_", None)
     return plain(
         {
@@ -102,19 +93,34 @@ def summarise(
             "z": model.z_,
             "certificate": certificate,
             "adapted": True if certificate is None else None,
-            "verdict": verdict,
+            "verdict": found["verdict"],
             "cross_loss": model.cross_loss_,
             "comparison": comparison,
             "solution": model.solution_,
             "traffic": traffic,
-            "influence": influence,
-            "consulting": consulting,
+            "influence": found["influence"],
+            "consulting": found["consulting"],
             "sets": model.coverage(),
             "density": None if choice is None else str(choice),
             "set_aside": list(model.set_aside_) or None,
             **summarise_tables(model.tables_, model.combination_, model.calibration_report_),
         }
     )
+
+
+def _found_by_rows(model: Any, names: list[str], measure: str | Loss | None) -> dict[str, Any]:
+    """Return verdicts, who consults whom and who moves whom; None where there is none of it."""
+    held, gain = model.held_out_, model.advice_
+    verdict = consulting = influence = None
+    if model.certificate_ is not None:  # z that was adapted since was not judged on these rows
+        given = model.tables_, held.predictions, model.loss, model.confidence, held.crossed
+        verdict = verdicts(*given, measure=measure)
+    if model.combination_.consults:
+        sentences = [] if gain is None else gain.sentences(names)
+        consulting = {"weights": model.combination_.pool_weights, "sentences": sentences}
+    if len(names) <= MOST_SOURCES:
+        influence = {**plain(model.influence_), "sentences": model.influence_.sentences()}
+    return {"verdict": verdict, "consulting": consulting, "influence": influence}
 
 
 def summarise_tables(

@@ -85,12 +85,14 @@ class ReweightedEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict with the fitted estimator."""
-        return np.asarray(self.estimator_.predict(self._rows(X)))
+        rows = self._rows(X)  # says first if nothing was fitted
+        return np.asarray(self.estimator_.predict(rows))
 
     @available_if(_inner_has("predict_proba"))
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return class probabilities (n, c) of the fitted estimator."""
-        return np.asarray(self.estimator_.predict_proba(self._rows(X)))
+        rows = self._rows(X)  # says first if nothing was fitted
+        return np.asarray(self.estimator_.predict_proba(rows))
 
     @available_if(_inner_has("decision_function"))
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
