@@ -80,19 +80,17 @@ def summarise(
         raise ValueError("a report compares sources: fit the model with at least two of them.")
     if comparison is None and measure is not None:
         comparison = model.compared(measure)
-    names = [str(source) for source in model.source_names_]
-    certificate, found = model.certificate_, _found_by_rows(model, names, measure)
-    choice = getattr(model, "density_choice_", None)
+    found = _found_by_rows(model, measure)
     return plain(
         {
             "name": name,
-            "sources": names,
+            "sources": [str(source) for source in model.source_names_],
             "loss": model.loss if isinstance(model.loss, str) else type(model.loss).__name__,
             "objective": model.objective,
             "anymix": __version__,
             "z": model.z_,
-            "certificate": certificate,
-            "adapted": True if certificate is None else None,
+            "certificate": model.certificate_,
+            "adapted": True if model.certificate_ is None else None,
             "verdict": found["verdict"],
             "cross_loss": model.cross_loss_,
             "comparison": comparison,
@@ -101,15 +99,17 @@ def summarise(
             "influence": found["influence"],
             "consulting": found["consulting"],
             "sets": model.coverage(),
-            "density": None if choice is None else str(choice),
+            "density": found["density"],
             "set_aside": list(model.set_aside_) or None,
             **summarise_tables(model.tables_, model.combination_, model.calibration_report_),
         }
     )
 
 
-def _found_by_rows(model: Any, names: list[str], measure: str | Loss | None) -> dict[str, Any]:
-    """Return verdicts, who consults whom and who moves whom; None where there is none of it."""
+def _found_by_rows(model: Any, measure: str | Loss | None) -> dict[str, Any]:
+    """Return verdicts, who consults whom, who moves whom, the density; None where there is none."""
+    names = [str(source) for source in model.source_names_]
+    choice = getattr(model, "density_choice_", None)
     held, gain = model.held_out_, model.advice_
     verdict = consulting = influence = None
     if model.certificate_ is not None:  # z that was adapted since was not judged on these rows
@@ -120,7 +120,12 @@ def _found_by_rows(model: Any, names: list[str], measure: str | Loss | None) -> 
         consulting = {"weights": model.combination_.pool_weights, "sentences": sentences}
     if len(names) <= MOST_SOURCES:
         influence = {**plain(model.influence_), "sentences": model.influence_.sentences()}
-    return {"verdict": verdict, "consulting": consulting, "influence": influence}
+    return {
+        "verdict": verdict,
+        "consulting": consulting,
+        "influence": influence,
+        "density": None if choice is None else str(choice),
+    }
 
 
 def summarise_tables(
