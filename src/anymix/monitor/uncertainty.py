@@ -60,8 +60,8 @@ def spread(
     `traffic` (p, n) and `reference` (p, m) are responsibilities, `domain` (m,) the sources of the
     held-out rows, and `mixture` is λ̂.
 
-    Variance = Var(a's)/n + Σ_k λ̃_k² Var_k(f − a's)/n_k, each with what few rows hide (`_unseen`,
-    `_doubtful`); degrees of freedom as Welch has them; skewness is that of θ̃.
+    Variance = Var(a's)/n + Σ_k λ̃_k² Var_k(f − a's)/n_k, each with what few rows hide (`_unseen`);
+    degrees of freedom as Welch has them; skewness is that of θ̃.
     """
     t, r = posterior(traffic, mixture), posterior(reference, mixture)
     C, F = confusion_matrix(r, domain), confusion_matrix(values, domain)
@@ -72,7 +72,11 @@ def spread(
     A, free = np.linalg.solve(C.T, F.T).T, np.linalg.solve(C, t.mean(axis=1))
     told, here = A @ r, mean_moments(A @ t)
     homes = [mean_moments((values - told)[:, domain == k]) for k in range(len(C))]
-    ours = np.maximum(np.diag(here[0]), _doubtful(told, domain, mixture, n))
+    # Var(a's)/n of traffic with four more rows, one part from each source: a few rows that all look
+    # alike have no variance, and prove nothing.
+    doubted = (n * mixture + DOUBT / mixture.size) / (n + DOUBT)
+    mean, square = confusion_matrix(told, domain) @ doubted, confusion_matrix(told**2, domain)
+    ours = np.maximum(np.diag(here[0]), (square @ doubted - mean**2) / (n + DOUBT))
     own = np.stack([np.diag(home[0]) for home in homes], axis=1)
     parts = free**2 * (own + _unseen(told, reference, domain) / sizes)
     variance = ours + parts.sum(axis=1)
@@ -131,18 +135,6 @@ def less_sure(r: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
             break
         best, found = told, flat
     return found
-
-
-def _doubtful(
-    told: FloatArray, domain: NDArray[np.intp], mixture: FloatArray, n: int
-) -> FloatArray:
-    """Var(a's)/n of traffic with four more rows, one part from each source: (d,).
-
-    A few rows that all look alike have no variance, and prove nothing.
-    """
-    doubted = (n * mixture + DOUBT / mixture.size) / (n + DOUBT)
-    mean, square = confusion_matrix(told, domain) @ doubted, confusion_matrix(told**2, domain)
-    return np.asarray((square @ doubted - mean**2) / (n + DOUBT))
 
 
 # Part of a row that counts as none: the beta distribution has no parameter zero.

@@ -201,11 +201,7 @@ N_LEVELS = 51
 
 
 def rounded(z: FloatArray) -> FloatArray:
-    """Round log(z / max z) to multiples of 0.2 and set z to zero from 51 steps below on.
-
-    >>> rounded(np.array([0.6, 0.4, 1e-9])).round(4)
-    array([0.5987, 0.4013, 0.    ])
-    """
+    """Round log(z / max z) to multiples of 0.2 and set z to zero from 51 steps below on."""
     with np.errstate(divide="ignore"):
         steps = np.rint(-np.log(z / z.max()) / LOG_STEP)
     return simplex.clean(np.where(steps < N_LEVELS, np.exp(-LOG_STEP * steps), 0.0))
@@ -216,14 +212,7 @@ MOST_SOURCES = 150
 
 
 def check_n_sources(p: int) -> None:
-    """Refuse more sources than a z can be certified for on the points that it is fitted on.
-
-    >>> check_n_sources(200)
-    Traceback (most recent call last):
-    ...
-    ValueError: 200 sources are too many: z can be certified on the points it is learned from for
-    150 at most; leave some out, pool those that are alike, or certify on held-out points.
-    """
+    """Refuse more sources than a z can be certified for on the points that it is fitted on."""
     if p > MOST_SOURCES:
         raise ValueError(
             f"{p} sources are too many: z can be certified on the points it is learned from for "
@@ -382,7 +371,7 @@ def certify_rows(
 
 
 def _is_held_out(problem: EvaluatedPoints, z: ArrayLike | Solution, held_out: bool | None) -> bool:
-    """Unless told, look whether a Solution was found on some of these points.
+    """Unless stated, look whether a Solution was found on some of these points.
 
     Of points that repeat each other only the losses tell, where all of them are the same.
     """

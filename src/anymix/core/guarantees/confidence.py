@@ -29,13 +29,6 @@ class Moments(NamedTuple):
     """Of values x with weights w: Σw, Σw², and moments about the mean x̄ = Σwx/Σw.
 
     second and third are Σw(x − x̄)² and Σw(x − x̄)³, noise is Σw²(x − x̄)² and lean Σw²(x − x̄).
-
-    Examples
-    --------
-    >>> x, w = np.array([0.0, 1.0, 5.0, 2.0]), np.array([1.0, 2.0, 1.0, 1.0])
-    >>> whole = Moments.of(x, w)
-    >>> np.allclose(Moments.of(x[:1], w[:1]).plus(Moments.of(x[1:], w[1:])), whole)
-    True
     """
 
     weight: float

@@ -249,15 +249,6 @@ def facts_of(
 
     upper is an upper confidence bound on max_k L_k, lower what max_k L_k and max_k (L_k − ε_k)
     exceed with the stated confidence, where they are known.
-
-    Examples
-    --------
-    >>> from anymix.core import Problem
-    >>> problem = Problem([[1, 0], [0, 1]], [[0, 0], [1, 1]], [0, 1], eta=0.1)
-    >>> z = np.array([0.5, 0.5])
-    >>> facts = facts_of(TheoremSums.of(problem, z), z, Assumptions())
-    >>> facts.slack, round(facts.cross_slack, 4)
-    (0.1, 0.0498)
     """
     L, own, eta = points.losses, points.own, points.eta
     M = points.largest if given.loss_bound is None else float(given.loss_bound)

@@ -201,20 +201,7 @@ class UpperBounds(NamedTuple):
 
 
 def upper_bounds(summary: LossSummary, options: BoundOptions) -> UpperBounds:
-    """Bound loss and regret, each with half of the error probability.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> losses, domain = rng.random((2, 1000)), np.repeat([0, 1], 500)
-    >>> rows = LossSummary.of_rows(*losses, domain)
-    >>> found = upper_bounds(rows, BoundOptions(0.05, loss_bound=1.0))
-    >>> found.loss_ground, found.regret_ground, found.clip
-    ('exact', 'exact', None)
-    >>> found = upper_bounds(rows, BoundOptions(0.05))
-    >>> found.loss_ground, found.regret_ground, round(found.clip, 2)
-    ('asymptotic', 'asymptotic', 0.98)
-    """
+    """Bound loss and regret, each with half of the error probability."""
     if not options.claims:
         return UpperBounds()
     delta, method, clip = options.delta / 2, options.method, options.clip
