@@ -87,7 +87,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def build_parser(command: str) -> argparse.ArgumentParser:
-    """Return the parser of one command, such as "fit" or "source pack"."""
+    """Return the parser of one command, such as "fit" or "source pack", with its `run`."""
     what = COMMANDS[command]
     parser = _Parser(
         formatter_class=partial(_Formatter, width=80),  # everywhere, so that pages can show it
@@ -95,18 +95,13 @@ def build_parser(command: str) -> argparse.ArgumentParser:
         description=f"{what[0].upper()}{what[1:]}.",
         allow_abbrev=False,
     )
-    _part(command, "add_arguments")(parser)
+    noun, _, verb = command.partition(" ")
+    module = import_module(f"anymix.cli.{noun}_command")
+    getattr(module, f"add_{verb}_arguments" if verb else "add_arguments")(parser)
+    parser.set_defaults(run=getattr(module, f"run_{verb}" if verb else "run"))
     for flag, meaning in COMMON:
         parser.add_argument(flag, action="store_true", help=meaning)
     return parser
-
-
-def _part(command: str, name: str) -> Any:
-    """Find `run` of "fit", `run_pack` of "source pack"; and so for `add_arguments`."""
-    noun, _, verb = command.partition(" ")
-    if verb:
-        name = f"run_{verb}" if name == "run" else f"add_{verb}_arguments"
-    return getattr(import_module(f"anymix.cli.{noun}_command"), name)
 
 
 def overview() -> str:
@@ -167,7 +162,7 @@ def _run(words: list[str]) -> int:
         raise UsageError("standard input is one table; give the others as files.")
     warnings.simplefilter("always", CategoryWarning)
     with holding_input():
-        status: int = _part(command, "run")(args, Console(args.json, args.quiet))
+        status: int = args.run(args, Console(args.json, args.quiet))
     return status
 
 

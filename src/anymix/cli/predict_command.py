@@ -70,7 +70,8 @@ def run(args: Namespace, console: Console) -> int:
         closing(TableWriter(temporary, kind)) as out,
     ):
         saved = read_model(args.model, members=True)
-        check_columns(args, saved.model, saved.model.result_.members)
+        if args.novelty or args.interval or args.set:
+            check_columns(args, saved.model, saved.model.result_.members)
         columns = replace(columns_for(args, saved.received), id=args.id)
         progress, n = Progress("predicting", console.quiet), 0
         chunks = read_chunks(args.table, columns, args.chunk_rows)
