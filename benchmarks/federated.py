@@ -37,6 +37,7 @@ from anymix.sources import Block, Tables
 
 WORDS = {"loss": "squared", "rule": "marginal"}
 FOLD = {"folds": np.array(1), "without": np.array(-1), "homes": np.ones(2)}
+PART = {"parts": np.array(1), "z.0": np.full(2, 0.5)}
 NEAR = 0.05
 
 
@@ -50,8 +51,8 @@ def site(m: int, seed: int) -> tuple[Block, Any]:
 
 def losses(part: Block, m: int, Z: Any, **arrays: Any) -> Any:
     """What the site answers, without its checks."""
-    given = {"eta": np.array(1e-9), "totals": np.full(2, float(m)), "Z": Z, **FOLD, **arrays}
-    found = part.answer("evaluate", WORDS, given)
+    given = {"eta": np.array(1e-9), "totals": np.full(2, float(m)), "Z": Z, **FOLD, **PART}
+    found = part.answer("evaluate", WORDS, given | arrays)
     return own_sums(found, int(part.tables.domain[0]))["losses"]
 
 
@@ -70,10 +71,10 @@ def poles(part: Block, m: int) -> Any:
 def calibrated(part: Block, m: int, width: float, offset: float) -> float:
     """What the site answers under one calibration."""
     given = {
-        "temperature": np.full(2, width),
-        "offset": np.array([-offset / width, 0.0]),
-        "floor": np.array(-700.0),
-        "sharpness": np.array(1.0),
+        "temperature.0": np.full(2, width),
+        "offset.0": np.array([-offset / width, 0.0]),
+        "floor.0": np.array(-700.0),
+        "sharpness.0": np.array(1.0),
     }
     return float(losses(part, m, np.full((1, 2), 0.5), **given)[0])
 

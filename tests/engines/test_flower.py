@@ -372,6 +372,7 @@ def test_sites_refuse_questions_that_are_not_sound(numbers):
     part = part_of_site(numbers.tables().taken(np.arange(40)))
     words = {"loss": "squared", "rule": "marginal"}
     fold = {"folds": np.array(1), "without": np.array(-1), "homes": np.ones(3)}
+    fold |= {"parts": np.array(1), "z.0": np.full(3, 1 / 3)}
     sound = {"eta": np.array(1e-3), "totals": np.full(3, 40.0), "Z": np.full((1, 3), 1 / 3), **fold}
     assert answer(Query("evaluate", words, sound), part)["slopes"].shape == (1, 3)
     wrong = {
