@@ -127,7 +127,7 @@ class CannotDraw(Lies):
 )
 def test_a_density_that_cannot_score_what_it_draws_is_refused(tmp_path, density, cause):
     with pytest.raises(AuditError, match=rf"density.safetensors .*{cause}"):
-        _typical_rows(density, (tmp_path, {}, None))
+        _typical_rows(tmp_path, None, density)
 
 
 def traced(call):

@@ -187,10 +187,10 @@ def test_leaves_of_few_rows_are_counted():
     few.fit(X[:30, [0]], Z[:30])
     sizes = [t.nodes["count"][t.nodes["is_leaf"] == 1] for (t,) in few._predictors]
     found = cells_of(make_pipeline(StandardScaler(), few))
-    assert found.leaves == sum(map(len, sizes))
-    assert found.few == sum((part < 5).sum() for part in sizes)
-    assert found.single == (sizes[0] == 1).sum() > 0
-    assert found.rest == sum((part == 1).sum() for part in sizes[1:]) > 0
+    assert found["leaves"] == sum(map(len, sizes))
+    assert found["few"] == sum((part < 5).sum() for part in sizes)
+    assert found["single"] == (sizes[0] == 1).sum() > 0
+    assert found["rest"] == sum((part == 1).sum() for part in sizes[1:]) > 0
 
 
 def test_a_graph_of_trees_has_one_parent_for_each_node_but_those_of_chains():

@@ -27,7 +27,7 @@ from anymix.exchange import (
     pack_source,
     read_sources,
 )
-from anymix.exchange.manifest import density_kinds
+from anymix.exchange.manifest import travelling
 from anymix.exchange.onnx_graph import Graph
 from tests.densities import density_checks
 from tests.densities.density_cases import cases, training_rows
@@ -161,7 +161,7 @@ def exported(monkeypatch):
 
 
 def test_a_new_density_takes_one_file_and_its_line(exported, tmp_path):
-    assert density_kinds()["laplace"] is Laplace
+    assert travelling(routers=False)["laplace"] is Laplace
     comes_back_from_a_folder(exported, tmp_path / "north")
     for check in (*density_checks.CHECKS, *density_checks.TRAVEL_CHECKS):
         check(exported)

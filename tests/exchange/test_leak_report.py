@@ -122,13 +122,13 @@ def test_usual_boosting_says_what_its_leaves_hold(tmp_path):
     y = rows[:, 0] + 0.3 * RNG.normal(size=400)
     model = GradientBoostingRegressor(n_estimators=30, random_state=0).fit(rows, y)
     cells = cells_of(model)
-    assert cells.single == 0
-    assert cells.rest > 0
+    assert cells["single"] == 0
+    assert cells["rest"] > 0
     source = Source("north", model, GaussianKDE(1.0).fit(rows))
     said = pack_source(source, tmp_path / "a", rows=rows, targets=y).reveals
-    assert f"{cells.rest} what the trees before left of the target of a single one." in said
-    assert cells_of(RandomForestRegressor(3).fit(X, Y)).single > 0
-    assert cells_of(lambda X: X).leaves == 0
+    assert f"{cells['rest']} what the trees before left of the target of a single one." in said
+    assert cells_of(RandomForestRegressor(3).fit(X, Y))["single"] > 0
+    assert cells_of(lambda X: X)["leaves"] == 0
 
 
 def test_the_first_trees_of_boosting_hold_targets():
@@ -138,7 +138,7 @@ def test_the_first_trees_of_boosting_hold_targets():
     tree = model.estimators_[0, 0].tree_
     alone = (tree.children_left < 0) & (tree.n_node_samples == 1)
     read = model.init_.constant_.ravel() + tree.value[alone].ravel()
-    assert cells_of(model).single == alone.sum() > 0
+    assert cells_of(model)["single"] == alone.sum() > 0
     assert np.isclose(read[:, None], income).any(axis=1).all()
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from anymix.cli.chosen_columns import table_columns
 from anymix.exceptions import AuditError
-from anymix.exchange.manifest import Feature, MixedFeature, parse_manifest
+from anymix.exchange.manifest import Feature, parse_manifest
 from anymix.tables import (
     CategoryWarning,
     Column,
@@ -198,6 +198,6 @@ def test_columns_are_those_that_all_sources_allow():
         found = table_columns([parsed[0], *others])
         assert (found.gaps, found.categories) == ((False,), (None,))
     assert parsed[2].features == (Feature("a", "float32"),)
-    assert parsed[0].features == (MixedFeature("a", "float32", None, True),)
+    assert parsed[0].features == (Feature("a", "float32", None, True),)
     with pytest.raises(AuditError, match="lacks"):
         parse_manifest(manifest_with([*open_, {"name": "b", "dtype": "float32"}]))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from anymix.exceptions import InputError, UsageError, quoted
-from anymix.exchange import Manifest, ReceivedSource, gaps_of
+from anymix.exchange import Manifest, ReceivedSource
 from anymix.tables import FEW, TableColumns
 
 NAMED = re.compile(r"(.*[^a-z])?(id|ids|uid|uuid|guid|index|rowid)")
@@ -76,10 +76,9 @@ def table_columns(manifests: Sequence[Manifest], target: str | None = None) -> T
     coded = next((m.columns for m in manifests if m.columns is not None), None)
     if coded is None:
         return columns
-    allowed = zip(*(gaps_of(manifest.features) for manifest in manifests), strict=True)
-    return replace(
-        columns, categories=tuple(c.categories for c in coded), gaps=tuple(map(all, allowed))
-    )
+    alike = zip(*(manifest.features for manifest in manifests), strict=True)
+    gaps = tuple(all(feature.gaps for feature in each) for each in alike)
+    return replace(columns, categories=tuple(c.categories for c in coded), gaps=gaps)
 
 
 def columns_for(args: Namespace, received: Sequence[ReceivedSource]) -> TableColumns:

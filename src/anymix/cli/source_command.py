@@ -35,7 +35,6 @@ from anymix.exchange import (
     NoSafeGraph,
     ReceivedSource,
     check_name,
-    gaps_of,
     pack_source,
     read_sources,
 )
@@ -241,7 +240,7 @@ def _features(manifest: Manifest) -> str:
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     of_words = sum(column.categories is not None for column in manifest.columns or ())
     words = f", {of_words} with words" if of_words else ""
-    gaps = ", gaps allowed" if any(gaps_of(manifest.features)) else ""
+    gaps = ", gaps allowed" if any(feature.gaps for feature in manifest.features) else ""
     return f"{len(names)} of {manifest.features[0].dtype}{words}{gaps}: {shown}"
 
 

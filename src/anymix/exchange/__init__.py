@@ -21,7 +21,6 @@ from anymix.exchange.manifest import (
     OwnLoss,
     check_facts,
     facts_of,
-    gaps_of,
     is_label,
     parse_json,
 )
@@ -93,7 +92,6 @@ __all__ = [
     "export_onnx",
     "facts_of",
     "float32_difference",
-    "gaps_of",
     "is_label",
     "is_rounded",
     "join_sites",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any
 
@@ -18,10 +17,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from anymix._arrays import FloatArray
-from anymix.exchange.manifest import parse_json
-from anymix.exchange.row_leaks import Rows
-from anymix.exchange.tensors import Tensors
 from anymix.storage import need
 
 FEW = 5  # rows of a leaf, documents of a word: with fewer, a single one can be made out
@@ -29,35 +24,12 @@ FEW = 5  # rows of a leaf, documents of a word: with fewer, a single one can be 
 NOT_WORDS = {"nodes_modes", "classlabels_strings", "class_labels", "separators", "tokenexp"}
 
 
-@dataclass(frozen=True)
-class Cells:
-    """Leaves of trees: all, those of fewer than five rows, those that are one row's target.
-
-    `rest` counts those of boosting that are what the trees before left of one row's target.
-    """
-
-    leaves: int = 0
-    few: int = 0
-    single: int = 0
-    rest: int = 0
-
-    def __str__(self) -> str:
-        if not self.leaves:
-            return ""
-        few, verb = self.few or "None", "hold" if self.few > 1 else "holds"
-        one = f", {self.single} the target of a single one" if self.single else ""
-        left = "what the trees before left of the target of a single one"
-        rest = f", {self.rest} {left}" if self.rest else ""
-        leaves = f"{few} of the {self.leaves} leaves of its trees"
-        return f" {leaves} {verb} fewer than {FEW} rows{one}{rest}."
-
-
 def numbers_in(content: bytes) -> list[NDArray[Any]]:
     """Return all arrays of floats in an ONNX graph: weights, and attributes of operators."""
     onnx = need("onnx")
     graph = onnx.load_model_from_string(content).graph
     tensors, arrays = list(graph.initializer), []
-    for attribute in _attributes(graph):
+    for attribute in chain.from_iterable(node.attribute for node in graph.node):
         tensors += [attribute.t] if attribute.HasField("t") else []
         tensors += list(attribute.tensors)
         if attribute.floats:
@@ -70,7 +42,8 @@ def words_in(content: bytes) -> set[str]:
     """Return the words that an ONNX graph lists, and the groups of words that it counts."""
     onnx = need("onnx")
     graph = onnx.load_model_from_string(content).graph
-    lists = [a.strings for a in _attributes(graph) if a.name not in NOT_WORDS]
+    attributes = chain.from_iterable(node.attribute for node in graph.node)
+    lists = [a.strings for a in attributes if a.name not in NOT_WORDS]
     texts = (t.string_data for t in graph.initializer if t.data_type == onnx.TensorProto.STRING)
     groups = chain.from_iterable(_groups(node) for node in graph.node)
     found = chain.from_iterable([*lists, *texts, groups])
@@ -91,45 +64,36 @@ def _groups(node: Any) -> Iterator[bytes]:
         yield from (between.join(listed[i : i + n]) for i in range(0, len(listed), n))
 
 
-def _attributes(graph: Any) -> Iterator[Any]:
-    for node in graph.node:
-        yield from node.attribute
-
-
 def has_operator(content: bytes, start: str) -> bool:
     """Whether an ONNX graph has an operator whose name starts so."""
     graph = need("onnx").load_model_from_string(content).graph
     return any(node.op_type.startswith(start) for node in graph.node)
 
 
-def words_of(arrays: Tensors) -> set[str]:
-    """Return the words that a density lists."""
-    if "words" not in arrays:
-        return set()
-    return set(parse_json(arrays["words"].tobytes(), "the density")["words"])
-
-
-def cells_of(model: Any) -> Cells:
+def cells_of(model: Any) -> Counter[str]:
     """Count the leaves of all trees of an estimator, however deep it holds them.
+
+    Those are "leaves"; "few" have fewer than five rows, "single" are the target of one row, and
+    "rest", of boosting, what the trees before left of one row's target.
 
     Examples
     --------
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> cells_of(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 5.0, 7.0]))
-    Cells(leaves=3, few=3, single=3, rest=0)
+    Counter({'leaves': 3, 'few': 3, 'single': 3})
     """
     found = Counter[str]()
     for sizes, holds in _trees(model, "single", set()):
         found["leaves"] += sizes.size
         found["few"] += int((sizes < FEW).sum())
         found[holds] += int((sizes == 1).sum())
-    return Cells(found["leaves"], found["few"], found["single"], found["rest"])
+    return found
 
 
 def _trees(model: Any, holds: str, seen: set[int]) -> Iterator[tuple[NDArray[Any], str]]:
     """Yield the rows of each tree's leaves, and what leaves of one row hold.
 
-    That is a target, the rest of one that other trees have left, or a label.
+    That is a target ("single"), the rest of one that other trees have left, or a label.
     """
     if id(model) in seen:
         return
@@ -137,7 +101,12 @@ def _trees(model: Any, holds: str, seen: set[int]) -> Iterator[tuple[NDArray[Any
     if hasattr(model, "tree_"):
         sizes = model.tree_.n_node_samples[model.tree_.children_left < 0]
         yield sizes, holds if is_regressor(model) else "label"
-    yield from _histogram_trees(model, holds)
+    for i, several in enumerate(getattr(model, "_predictors", ())):
+        # The first tree of histogram gradient boosting starts from a mean: a leaf of it is
+        # (target - mean) · learning rate; with a link, or for labels, it is less plain.
+        plain = i == 0 and is_regressor(model)
+        for tree in several:
+            yield tree.nodes["count"][tree.nodes["is_leaf"] != 0], holds if plain else "rest"
     boosted = hasattr(model, "init_")
     # A leaf of the first trees of boosting is (target - base value) · learning rate, and so a
     # target: base value and learning rate are constants, one in the graph, one a round number.
@@ -147,17 +116,6 @@ def _trees(model: Any, holds: str, seen: set[int]) -> Iterator[tuple[NDArray[Any
     first = set(map(id, parts))
     for part in parts_of(model):
         yield from _trees(part, "rest" if boosted and id(part) not in first else holds, seen)
-
-
-def _histogram_trees(model: Any, holds: str) -> Iterator[tuple[NDArray[Any], str]]:
-    """Yield the same of histogram gradient boosting; the first tree starts from a mean.
-
-    A leaf of it is (target - mean) · learning rate; with a link, or for labels, it is less plain.
-    """
-    for i, several in enumerate(getattr(model, "_predictors", ())):
-        for tree in several:
-            rest = "rest" if i or not is_regressor(model) else holds
-            yield tree.nodes["count"][tree.nodes["is_leaf"] != 0], rest
 
 
 def parts_of(model: Any) -> Iterator[Any]:
@@ -193,10 +151,7 @@ def all_parts(model: Any) -> Iterator[Any]:
 def inputs_of_steps(model: Any, rows: Any) -> Iterator[Any]:
     """Yield the rows as each step of the pipelines in an estimator, and each of a bag, gets them.
 
-    Parameters
-    ----------
-    model : estimator
-    rows : array (n, d), data frame, sparse matrix, or array (n,) of documents
+    Rows are an array (n, d), data frame, sparse matrix, or array (n,) of documents.
 
     Examples
     --------
@@ -216,22 +171,17 @@ def inputs_of_steps(model: Any, rows: Any) -> Iterator[Any]:
     if steps:
         yield from inputs_of_steps(steps[-1], rows)
     elif hasattr(model, "estimators_features_"):
-        yield from _of_bag(model, rows)
+        rows = np.asarray(rows) if hasattr(rows, "iloc") else rows
+        for part, columns in zip(model.estimators_, model.estimators_features_, strict=True):
+            given = rows
+            if not np.array_equal(columns, np.arange(rows.shape[1])):
+                given = rows[:, columns]
+                yield given
+            yield from inputs_of_steps(part, given)
     else:
         for part in parts_of(model):
             if _takes(part, rows):
                 yield from inputs_of_steps(part, rows)
-
-
-def _of_bag(model: Any, rows: Any) -> Iterator[Any]:
-    """Yield the columns that each estimator of a bag is given."""
-    rows = np.asarray(rows) if hasattr(rows, "iloc") else rows
-    for part, columns in zip(model.estimators_, model.estimators_features_, strict=True):
-        given = rows
-        if not np.array_equal(columns, np.arange(rows.shape[1])):
-            given = rows[:, columns]
-            yield given
-        yield from inputs_of_steps(part, given)
 
 
 def _takes(part: Any, rows: Any) -> bool:
@@ -269,21 +219,3 @@ def rare_entries(model: Any, documents: Any) -> int | None:
 def documents_of(rows: Any) -> Any:
     """Documents, in whatever they come, as one array (n,)."""
     return np.asarray(list(rows), dtype=object).ravel()
-
-
-def dense(rows: Any, most: int) -> FloatArray | None:
-    """Rows as plain numbers; None if they are sparse and have more cells than `most`."""
-    if hasattr(rows, "toarray"):
-        if np.prod(rows.shape) > most:
-            return None
-        rows = rows.toarray()
-    return np.asarray(rows, dtype=float)
-
-
-def searched_forms(rows: Any, most: int) -> Iterator[Rows]:
-    """Yield what rows are looked for as: sparse ones as they are, and dense unless too large."""
-    if hasattr(rows, "tocsr"):
-        yield rows.tocsr()
-    plain = dense(rows, most)
-    if plain is not None:
-        yield plain

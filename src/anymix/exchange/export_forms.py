@@ -21,7 +21,7 @@ import numpy as np
 from anymix._arrays import FloatArray
 from anymix.exceptions import InputError
 from anymix.exchange.conversion import COMPARED_ROWS
-from anymix.exchange.manifest import Feature, MixedFeature, gaps_of
+from anymix.exchange.manifest import Feature
 from anymix.exchange.read import ReceivedSource, all_classes
 from anymix.sandbox import open_session
 from anymix.storage import need, to_yaml
@@ -84,14 +84,14 @@ class _Parts:
         """Return one X of complete numbers, or a column for each feature."""
         value, n = self.graph.input[0], len(features)
         kind = self.kinds[value.name]
-        if not any(isinstance(feature, MixedFeature) for feature in features):
+        if features[0].gaps is None:
             self.before.append(self.make.make_node("Identity", ["X"], [value.name]))
             return [self.make.make_tensor_value_info("X", kind, ["n", n])]
         found, columns = [], []
         # Who has one input is given a table of one column.
         shape: list[Any] = ["n", 1] if n == 1 else ["n"]
         for j, feature in enumerate(features):
-            words = getattr(feature, "categories", None)
+            words = feature.categories
             own = kind if words is None else self.onnx.TensorProto.STRING
             found.append(self.make.make_tensor_value_info(feature.name, own, shape))
             columns.append(self._numbers(j, feature.name, words, kind))
@@ -272,11 +272,11 @@ def _signature(model: Any, features: Sequence[Feature]) -> dict[str, Any]:
     # MLflow takes NaN for a number; that a category may be missing has to be stated.
     inputs = [
         {
-            "type": "double" if getattr(feature, "categories", None) is None else "string",
+            "type": "double" if feature.categories is None else "string",
             "name": feature.name,
-            "required": not gaps,
+            "required": not feature.gaps,
         }
-        for feature, gaps in zip(features, gaps_of(features), strict=True)
+        for feature in features
     ]
     kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
     outputs = [
@@ -289,9 +289,8 @@ def _signature(model: Any, features: Sequence[Feature]) -> dict[str, Any]:
 def _example(features: Sequence[Feature], rows: FloatArray | None) -> dict[str, Any]:
     """One row as pandas splits it."""
     usual = np.zeros(len(features)) if rows is None else np.nan_to_num(rows).mean(axis=0)
-    words = [getattr(feature, "categories", None) for feature in features]
     cells = [
-        float(f"{number:.3g}") if listed is None else next(iter(listed), "")
-        for listed, number in zip(words, usual, strict=True)
+        float(f"{number:.3g}") if feature.categories is None else next(iter(feature.categories), "")
+        for feature, number in zip(features, usual, strict=True)
     ]
     return {"columns": [feature.name for feature in features], "data": [cells]}

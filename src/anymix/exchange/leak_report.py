@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -21,19 +20,15 @@ from anymix._arrays import n_rows
 from anymix.exceptions import AuditError
 from anymix.exchange.contents import (
     FEW,
-    Cells,
     cells_of,
-    dense,
     documents_of,
     has_operator,
     inputs_of_steps,
     numbers_in,
     rare_entries,
-    searched_forms,
     words_in,
-    words_of,
 )
-from anymix.exchange.manifest import shortened
+from anymix.exchange.manifest import parse_json, shortened
 from anymix.exchange.predictor import OnnxPredictor
 from anymix.exchange.row_leaks import (
     answers_beyond_chance,
@@ -44,53 +39,6 @@ from anymix.exchange.tensors import TOKEN, Tensors
 from anymix.sources import Source
 from anymix.storage import need
 from anymix.tables import Columns
-
-
-def said_of_categories(source: Source, rows: Any, reveals_rows: bool) -> str:
-    """Say how many words are listed, and refuse those that tell of single rows.
-
-    Words of a reference are public, whoever has them.
-
-    Examples
-    --------
-    >>> from anymix.tables import Column
-    >>> source = Source("north", None, columns=Columns((Column("sex", ("f", "m")),)))
-    >>> said_of_categories(source, np.array([[0.0], [1.0]] * 5), False)
-    ' It lists 2 words as categories of 1 column, each met by 5 training rows or more.'
-    """
-    if source.columns is None:
-        return ""
-    listed = [len(column.categories or ()) for column in source.columns]
-    if not sum(listed):
-        return ""
-    columns = sum(column.categories is not None for column in source.columns)
-    said = f" It lists {sum(listed)} words as categories of {columns} column{'s' * (columns > 1)}"
-    if getattr(source.density, "reference_", None) is not None:
-        return f"{said}, those of the reference."
-    if rows is None:
-        return f"{said}."
-    rare = rare_categories(source.columns, np.asarray(rows, dtype=float))
-    if rare and not reveals_rows:
-        raise AuditError(
-            f"the manifest of {source.name!r}",
-            f"lists {rare} categories that fewer than {FEW} training rows have; list those of "
-            f"{FEW} rows or more with Columns.of(X, least={FEW}), or allow it with "
-            "reveals_rows=True (--reveals-rows)",
-        )
-    met = f"{rare} met by fewer" if rare else f"each met by {FEW} training rows or more"
-    return f"{said}, {met}{f' than {FEW} training rows' if rare else ''}."
-
-
-def rare_categories(columns: Columns, rows: Any) -> int:
-    """How many categories are listed that fewer than five rows (n, d) have?"""
-    found = 0
-    for column, codes in zip(columns, rows.T, strict=True):
-        if column.categories is not None:
-            codes = codes[~np.isnan(codes)].astype(int)
-            counts = np.bincount(codes, minlength=len(column.categories))
-            found += int((counts[: len(column.categories)] < FEW).sum())
-    return found
-
 
 WORD = re.compile(r"\w+")
 ALLOW = "or allow it with reveals_rows=True (--reveals-rows)"
@@ -104,129 +52,137 @@ REMEDIES = {
 }
 NOT_COMPARED = " Predictor and density were not compared with the training rows."
 UNKNOWN_VECTORS = " Its support vectors may be rows in a form that is not known here."
-MOST_CELLS = 10**7  # of sparse rows that are written out to be compared
-
-
-class Training(NamedTuple):
-    """The rows that a source was trained on, and their targets, if they are known."""
-
-    rows: Any
-    targets: Any = None
-    what: str = "training rows"
+MOST_CELLS = 10**7  # of sparse rows that are written out for a predictor
 
 
 class Packed(NamedTuple):
-    """What is handed over: the graph, the density and its arrays; `text` if rows are documents."""
+    """What is handed over: the predictor, the density and its arrays; are rows documents?"""
 
     predictor: OnnxPredictor
     density: Any
     arrays: Tensors
     text: bool
 
+
+class Training(NamedTuple):
+    """The rows that a source was trained on, and their targets, if they are known."""
+
+    rows: Any
+    targets: Any
+    what: str
+
     @property
-    def graph(self) -> bytes:
-        """The predictor's file."""
-        return self.predictor.content
+    def has_numbers(self) -> bool:
+        """Whether the targets are numbers that can be searched for."""
+        return self.targets is not None and np.asarray(self.targets).dtype.kind == "f"
 
 
-@dataclass(frozen=True)
-class LeakCounts:
-    """How much of the training rows one file holds."""
+def check_leaks(
+    source: Source,
+    packed: Packed,
+    rows: Any,
+    targets: Any,
+    *,
+    keep_rows: bool,
+    reveals_rows: bool,
+    measure: bool,
+) -> str:
+    """Say what the files reveal of the training rows, or refuse them if that is not allowed.
 
-    rows: int = 0
-    targets: int = 0
-    words: int = 0
-    compared: bool = True
+    Without rows those count that a kernel density still holds; without `measure` nothing is
+    compared, and nothing refused.
+    """
+    training = _training_of(source, rows, targets, packed.text) if measure else None
+    said = "no density." if packed.density is None else shortened(packed.density.reveals())
+    cells, content = cells_of(source.predictor), packed.predictor.content
+    predictor, density = Counter[str](), Counter[str]()
+    if training is not None:
+        predictor = _in_predictor(source, training, packed)
+        density = _in_density(source, training, packed)
+    if measure and not reveals_rows:
+        single = cells["single"]
+        _refuse(f"the predictor of {source.name!r}", "predictor", predictor, packed.text, single)
+        if not keep_rows:
+            _refuse(f"the density of {source.name!r}", "density", density, packed.text)
+    if cells["leaves"]:
+        said += _of_leaves(cells)
+    elif has_operator(content, "TreeEnsemble"):
+        said += " The leaves of its trees were not counted."
+    known = isinstance(source.predictor, BaseEstimator)
+    said += UNKNOWN_VECTORS if not known and has_operator(content, "SVM") else ""
+    if training is None:
+        words = len(words_in(content)) if packed.text else 0
+        rare = f" The predictor lists {words} words, some maybe of a single document." * bool(words)
+        said += NOT_COMPARED + rare
+    else:
+        say = _of_documents if packed.text else _of_rows
+        targets_said = f"; of their targets {predictor['targets'] or 'none'}" * training.has_numbers
+        said += f" {say(predictor, density, training, known)}{targets_said}."
+    return said + _of_categories(source, rows if measure else None, reveals_rows)
 
 
-def training_of(source: Source, rows: Any, targets: Any) -> Training | None:
-    """Return the training rows: those given, or else those that a kernel density still holds."""
+def _training_of(source: Source, rows: Any, targets: Any, text: bool) -> Training | None:
     if rows is not None:
-        return Training(rows, targets)
+        return Training(documents_of(rows) if text else rows, targets, "training rows")
     held = getattr(source.density, "centres_", None)
     if held is None or source.density.variances_.any():
         return None
     return Training(held, targets, "rows that the density was fitted on")
 
 
-def check_leaks(
-    source: Source,
-    packed: Packed,
-    training: Training | None,
-    *,
-    keep_rows: bool,
-    reveals_rows: bool,
-) -> str:
-    """Say what the files reveal, or refuse them if that is more than was allowed."""
-    said = "no density." if packed.density is None else shortened(packed.density.reveals())
-    cells = cells_of(source.predictor)
-    predictor, density = LeakCounts(), LeakCounts()
-    if training is not None and packed.text:
-        training = training._replace(rows=documents_of(training.rows))
-    if training is not None:
-        predictor = _in_predictor(source, training, packed)
-        density = _in_density(source, training, packed)
-    if not reveals_rows:
-        _refuse(f"the predictor of {source.name!r}", predictor, cells, packed.text)
-        if not keep_rows:
-            _refuse(f"the density of {source.name!r}", density, Cells(), packed.text)
-    uncounted = not cells.leaves and has_operator(packed.graph, "TreeEnsemble")
-    said += " The leaves of its trees were not counted." if uncounted else str(cells)
-    known = isinstance(source.predictor, BaseEstimator)
-    said += UNKNOWN_VECTORS if not known and has_operator(packed.graph, "SVM") else ""
-    if training is None:
-        words = len(words_in(packed.graph)) if packed.text else 0
-        rare = f" The predictor lists {words} words, some maybe of a single document." * bool(words)
-        return said + NOT_COMPARED + rare
-    say = _of_documents if packed.text else _of_rows
-    return f"{said} {say(predictor, density, training)}"
-
-
 # --- compared with the rows ---------------------------------------------------------------------
 
 
-def _rows_in(model: Any, rows: Any, arrays: list[NDArray[Any]], text: bool) -> int:
-    """How many training rows stand in the arrays, as they are or as parts of a model get them?"""
+def _in_predictor(source: Source, training: Training, packed: Packed) -> Counter[str]:
+    content, model = packed.predictor.content, source.predictor
+    arrays = numbers_in(content)
+    words = rare_entries(model, training.rows) if packed.text else 0
+    if words is None:
+        words = rare_in_texts(training.rows, words_in(content))
+    rows = training.rows
     rows = rows if hasattr(rows, "shape") else np.asarray(rows, dtype=float)
     if hasattr(model, "feature_names_in_") and not hasattr(rows, "columns"):
         rows = need("pandas").DataFrame(rows, columns=model.feature_names_in_)
-    forms = chain(() if text else (rows,), inputs_of_steps(model, rows))
-    numbers = (form for form in forms if len(form.shape) == 2)
-    found = (
-        rows_beyond_chance(r, arrays) for form in numbers for r in searched_forms(form, MOST_CELLS)
-    )
-    return max(found, default=0)
+    forms = chain(() if packed.text else (rows,), inputs_of_steps(model, rows))
+    found = max((_found(form, arrays) for form in forms if len(form.shape) == 2), default=0)
+    return Counter(rows=found, targets=_targets_in(training, packed, arrays), words=words)
+
+
+def _found(rows: Any, arrays: list[NDArray[Any]]) -> int:
+    rows = rows if hasattr(rows, "tocsr") else np.asarray(rows, dtype=float)
+    return rows_beyond_chance(rows, arrays)
 
 
 def _targets_in(training: Training, packed: Packed, arrays: list[NDArray[Any]]) -> int:
-    """How many targets stand in the arrays, or are what trees add up to at their rows?"""
-    if not _has_numbers(training):
+    """How many targets do the arrays contain, or trees add up to at their rows?"""
+    if not training.has_numbers:
         return 0
     targets = np.ravel(np.asarray(training.targets, dtype=float))
     found = numbers_beyond_chance(targets, arrays)
-    rows = training.rows if packed.text else dense(training.rows, MOST_CELLS)
-    if rows is None or not has_operator(packed.graph, "TreeEnsemble"):
+    rows, sparse = training.rows, hasattr(training.rows, "toarray")
+    large = sparse and np.prod(rows.shape) > MOST_CELLS
+    if large or not has_operator(packed.predictor.content, "TreeEnsemble"):
         return found
+    if not packed.text:
+        rows = np.asarray(rows.toarray() if sparse else rows, dtype=float)
     answers = packed.predictor(rows)
     if answers.size != targets.size:
         return found
     return max(found, answers_beyond_chance(targets, answers.ravel()))
 
 
-def _has_numbers(training: Training) -> bool:
-    return training.targets is not None and np.asarray(training.targets).dtype.kind == "f"
-
-
-def rare_words(documents: Iterable[Any], words: set[str]) -> int:
-    """How many of the words stand in at least one document, but in fewer than five?
-
-    Examples
-    --------
-    >>> rare_words(["the cat"] * 5 + ["the Mr. Quackenbush"], {"the", "cat", "quackenbush", "dog"})
-    1
-    """
-    texts = (str(document).lower() for document in documents)
-    return sum(count < FEW for count in _met(texts, words).values())
+def _in_density(source: Source, training: Training, packed: Packed) -> Counter[str]:
+    if not packed.text:
+        numbers = [array for array in packed.arrays.values() if array.dtype == float]
+        return Counter(rows=_found(training.rows, numbers))
+    listed: set[str] = set()
+    if "words" in packed.arrays:
+        listed.update(parse_json(packed.arrays["words"].tobytes(), "the density")["words"])
+    # Of a vocabulary that all share, the form to hand over does not tell which words were met.
+    if getattr(packed.density, "_is_common", False):
+        listed -= set(getattr(source.density, "vocabulary", None) or ())
+    texts = [str(document).lower() for document in training.rows]
+    return Counter(words=sum(count < FEW for count in _met(texts, listed).values()))
 
 
 def rare_in_texts(documents: Iterable[Any], words: set[str]) -> int:
@@ -264,86 +220,89 @@ def _places(whole: str, word: str) -> int:
     return count
 
 
-def _in_predictor(source: Source, training: Training, packed: Packed) -> LeakCounts:
-    arrays, model = numbers_in(packed.graph), source.predictor
-    words = rare_entries(model, training.rows) if packed.text else 0
-    if words is None:
-        words = rare_in_texts(training.rows, words_in(packed.graph))
-    return LeakCounts(
-        rows=_rows_in(model, training.rows, arrays, packed.text),
-        targets=_targets_in(training, packed, arrays),
-        words=words,
-        compared=not packed.text or isinstance(model, BaseEstimator),
-    )
-
-
-def _in_density(source: Source, training: Training, packed: Packed) -> LeakCounts:
-    if packed.text:
-        # Of a vocabulary that all share, the form to hand over does not tell which words were met.
-        hidden = getattr(packed.density, "_is_common", False)
-        shared = set(getattr(source.density, "vocabulary", None) or ()) if hidden else set()
-        return LeakCounts(words=rare_words(training.rows, words_of(packed.arrays) - shared))
-    numbers = [array for array in packed.arrays.values() if array.dtype == float]
-    rows = searched_forms(training.rows, MOST_CELLS)
-    return LeakCounts(max((rows_beyond_chance(form, numbers) for form in rows), default=0))
+def rare_categories(columns: Columns, rows: Any) -> int:
+    """How many categories are listed that fewer than five rows (n, d) have?"""
+    found = 0
+    for column, codes in zip(columns, rows.T, strict=True):
+        if column.categories is not None:
+            codes = codes[~np.isnan(codes)].astype(int)
+            counts = np.bincount(codes, minlength=len(column.categories))
+            found += int((counts[: len(column.categories)] < FEW).sum())
+    return found
 
 
 # --- said, or refused ---------------------------------------------------------------------------
 
 
-def _refuse(where: str, found: LeakCounts, cells: Cells, text: bool) -> None:
+def _refuse(where: str, part: str, found: Counter[str], text: bool, single: int = 0) -> None:
     rows = "training documents as vectors of words" if text else "training rows as they are"
-    held = {
-        f"holds {found.rows} {rows}": found.rows,
-        f"holds {found.targets} training targets as they are": found.targets,
-        f"has {cells.single} leaves that are the target of a single row": cells.single,
-    }
-    part = "density" if where.startswith("the density") else "predictor"
-    for fault, count in held.items():
+    faults = (
+        (found["rows"], f"holds {found['rows']} {rows}", part),
+        (found["targets"], f"holds {found['targets']} training targets as they are", part),
+        (single, f"has {single} leaves that are the target of a single row", part),
+        (found["words"], f"lists {found['words']} words of fewer than {FEW} documents", "words"),
+    )
+    for count, fault, remedy in faults:
         if count:
-            raise AuditError(where, f"{fault}; {REMEDIES[part]}")
-    if found.words:
-        fault = f"lists {found.words} words of fewer than {FEW} documents"
-        raise AuditError(where, f"{fault}; {REMEDIES['words']}")
+            raise AuditError(where, f"{fault}; {REMEDIES[remedy]}")
 
 
-def _of_documents(predictor: LeakCounts, density: LeakCounts, training: Training) -> str:
-    """Say what was found when both files were compared with documents.
+def _of_leaves(cells: Counter[str]) -> str:
+    few, verb = cells["few"] or "None", "hold" if cells["few"] > 1 else "holds"
+    one = f", {cells['single']} the target of a single one" if cells["single"] else ""
+    left = "what the trees before left of the target of a single one"
+    rest = f", {cells['rest']} {left}" if cells["rest"] else ""
+    leaves = f"{few} of the {cells['leaves']} leaves of its trees"
+    return f" {leaves} {verb} fewer than {FEW} rows{one}{rest}."
 
-    Examples
-    --------
-    >>> _of_documents(LeakCounts(words=2), LeakCounts(), Training(["a b"] * 9))
-    'Compared with 9 training documents: none stands in the predictor as a vector of words; \
-2 words of fewer than 5 documents stand in the predictor, none in the density.'
-    """
-    rows = f"{_standing(predictor.rows)} as {'vectors' if predictor.rows else 'a vector'} of words"
-    if not predictor.compared:
+
+def _of_documents(
+    predictor: Counter[str], density: Counter[str], training: Training, known: bool
+) -> str:
+    standing = f"{predictor['rows'] or 'none'} {'stand' if predictor['rows'] else 'stands'}"
+    rows = (
+        f"{standing} in the predictor as {'vectors' if predictor['rows'] else 'a vector'} of words"
+    )
+    if not known:
         rows = "they were not looked for in the predictor as vectors of words"
-    words = f"{predictor.words or 'no'} words of fewer than {FEW} documents stand in the predictor"
+    words = (
+        f"{predictor['words'] or 'no'} words of fewer than {FEW} documents stand in the predictor"
+    )
     return (
         f"Compared with {n_rows(training.rows)} training documents: {rows}; {words}, "
-        f"{density.words or 'none'} in the density{_of_targets(predictor, training)}."
+        f"{density['words'] or 'none'} in the density"
     )
 
 
-def _of_rows(predictor: LeakCounts, density: LeakCounts, training: Training) -> str:
-    """Say what was found when both files were compared with rows.
-
-    Examples
-    --------
-    >>> _of_rows(LeakCounts(), LeakCounts(2), Training(np.eye(9)))
-    'Compared with 9 training rows: none stands in the predictor as it is, 2 in the density.'
-    """
-    standing = f"{_standing(predictor.rows)} as {'they are' if predictor.rows else 'it is'}"
-    rows = f"{standing}, {density.rows or 'none'} in the density"
+def _of_rows(
+    predictor: Counter[str], density: Counter[str], training: Training, known: bool
+) -> str:
+    standing = f"{predictor['rows'] or 'none'} {'stand' if predictor['rows'] else 'stands'}"
+    rows = f"{standing} in the predictor as {'they are' if predictor['rows'] else 'it is'}"
     compared = f"Compared with {n_rows(training.rows)} {training.what}"
-    return f"{compared}: {rows}{_of_targets(predictor, training)}."
+    return f"{compared}: {rows}, {density['rows'] or 'none'} in the density"
 
 
-def _standing(count: int) -> str:
-    return f"{count or 'none'} {'stand' if count else 'stands'} in the predictor"
+def _of_categories(source: Source, rows: Any, reveals_rows: bool) -> str:
+    """Say how many words are listed, and refuse those that tell of single rows.
 
-
-def _of_targets(predictor: LeakCounts, training: Training) -> str:
-    found = f"; of their targets {predictor.targets or 'none'}"
-    return found if _has_numbers(training) else ""
+    Words of a reference are public, whoever has them.
+    """
+    listed = [len(column.categories or ()) for column in source.columns or ()]
+    if source.columns is None or not sum(listed):
+        return ""
+    columns = sum(column.categories is not None for column in source.columns)
+    said = f" It lists {sum(listed)} words as categories of {columns} column{'s' * (columns > 1)}"
+    if getattr(source.density, "reference_", None) is not None:
+        return f"{said}, those of the reference."
+    if rows is None:
+        return f"{said}."
+    rare = rare_categories(source.columns, np.asarray(rows, dtype=float))
+    if rare and not reveals_rows:
+        raise AuditError(
+            f"the manifest of {source.name!r}",
+            f"lists {rare} categories that fewer than {FEW} training rows have; list those of "
+            f"{FEW} rows or more with Columns.of(X, least={FEW}), {ALLOW}",
+        )
+    met = f"{rare} met by fewer" if rare else f"each met by {FEW} training rows or more"
+    return f"{said}, {met}{f' than {FEW} training rows' if rare else ''}."

@@ -7,9 +7,8 @@ here has to be changed.
 from __future__ import annotations
 
 import hashlib
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,38 +27,17 @@ from anymix.tables import MOST_CATEGORIES, Column, Columns, is_text
 NONE = "none"
 
 
-def travelling() -> dict[str, Any]:
-    """Return the class of each kind, densities and routers.
+def travelling(routers: bool = True) -> dict[str, Any]:
+    """Return the class of each kind: densities, which can be a part of one source, and routers.
 
     Examples
     --------
-    >>> sorted(travelling())
-    ['bigram', 'contrastive', 'domain_classifier', 'gaussian_kernels', 'gaussian_mixture', 'text']
-    """
-    exported = [getattr(densities, name) for name in densities.__all__]
-    return {found.kind: found for found in exported if hasattr(found, "kind")}
-
-
-def density_kinds() -> dict[str, Any]:
-    """Return the classes that can be a part of one source: those with a density.
-
-    Examples
-    --------
-    >>> sorted(density_kinds())
+    >>> sorted(travelling(routers=False))
     ['bigram', 'contrastive', 'gaussian_kernels', 'gaussian_mixture', 'text']
     """
-    return {kind: found for kind, found in travelling().items() if hasattr(found, "score_samples")}
-
-
-def takes_words(kind: str) -> bool:
-    """Whether rows of this kind are documents.
-
-    Examples
-    --------
-    >>> takes_words("bigram"), takes_words("gaussian_mixture")
-    (True, False)
-    """
-    return bool(travelling()[kind].takes == "tokens")
+    kinds = (getattr(densities, name) for name in densities.__all__)
+    packed = [found for found in kinds if hasattr(found, "kind")]
+    return {found.kind: found for found in packed if routers or hasattr(found, "score_samples")}
 
 
 def names_of_densities() -> str:
@@ -70,12 +48,13 @@ def names_of_densities() -> str:
     >>> names_of_densities()
     'BigramModel, ContrastiveDensity, GaussianKDE, GaussianMixtureDensity or TextDensity'
     """
-    *first, last = sorted(found.__name__ for found in density_kinds().values())
-    return f"{', '.join(first)} or {last}" if first else last
+    *first, last = sorted(found.__name__ for found in travelling(routers=False).values())
+    return f"{', '.join(first)} or {last}"
 
 
 MANIFEST = "manifest.json"
 MOST_SAID = 500  # characters of what a density says of itself
+DIGEST = re.compile("[0-9a-f]{64}")
 HARMLESS = re.compile(r"[\w .,%/+=<>@-]*")
 
 
@@ -85,14 +64,11 @@ def check(condition: Any, complaint: str) -> None:
         raise AuditError(MANIFEST, complaint)
 
 
-def exact(data: Any, record: type) -> dict[str, Any]:
+def exact(data: Any, record: type, without: Collection[str] = ()) -> dict[str, Any]:
     """Return the fields if they are those of the record, no more and no fewer."""
-    names = set(record.__dataclass_fields__)  # type: ignore[attr-defined]
-    check(
-        isinstance(data, dict), f"has {quoted(data)} where an object of {sorted(names)} is expected"
-    )
-    if data.keys() == names:
-        return dict(data)
+    names = set(record.__dataclass_fields__) - set(without)  # type: ignore[attr-defined]
+    listed = sorted(names)
+    check(isinstance(data, dict), f"has {quoted(data)} where an object of {listed} is expected")
     check(not names - set(data), f"lacks {sorted(names - set(data))}")
     unknown = sorted(set(data) - names)
     check(not unknown, f"has the unknown entries {quoted(unknown)}")
@@ -117,12 +93,6 @@ def is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**62
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a number of a usual size."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and math.isfinite(value) and abs(value) < 1e100
-
-
 def shortened(text: str, most: int = MOST_SAID) -> str:
     """Keep the first sentences of a text: a manifest has room for 1000 characters in all.
 
@@ -137,7 +107,7 @@ def shortened(text: str, most: int = MOST_SAID) -> str:
 
 
 DTYPES = ("float32", "float64", "string")
-# Entries that only the columns of a table with words or gaps have; then all of them do.
+# Entries that only the columns of a table with words or missing values have; then all of them do.
 MARKS = {"categories", "gaps"}
 MOST_FEATURES = 100_000
 MOST_WORDS = 20_000  # of all columns: every reader holds them, and shows them
@@ -145,48 +115,17 @@ MOST_WORDS = 20_000  # of all columns: every reader holds them, and shows them
 
 @dataclass(frozen=True)
 class Feature(Record):
-    """A column that predictor and density take."""
+    """A column that predictor and density take.
+
+    In a table of complete numbers, and of documents, `gaps` is None.  Else it says whether a cell
+    may be empty, which is NaN.  With `categories` a column holds words, coded 0, 1, ... in their
+    order, and all other words are missing.
+    """
 
     name: str
     dtype: str
-
-
-@dataclass(frozen=True)
-class MixedFeature(Feature):
-    """A column of a table that has words, booleans or gaps.
-
-    With `categories` it holds words, coded 0, 1, ... in their order, and all other words are gaps;
-    `gaps` says whether a cell may be empty.  A gap is NaN.
-    """
-
-    categories: tuple[str, ...] | None
-    gaps: bool
-
-
-def columns_of(features: Sequence[Feature]) -> Columns | None:
-    """Return the coding of a table that has words or gaps; None if it is of complete numbers.
-
-    Examples
-    --------
-    >>> columns_of([Feature("age", "float32")])
-    >>> columns_of([MixedFeature("sex", "float32", ("f", "m"), True)]).columns
-    (Column(name='sex', categories=('f', 'm')),)
-    """
-    mixed = [feature for feature in features if isinstance(feature, MixedFeature)]
-    if not mixed:
-        return None
-    return Columns(tuple(Column(feature.name, feature.categories) for feature in mixed))
-
-
-def gaps_of(features: Sequence[Feature]) -> list[bool]:
-    """Tell of each column whether a cell of it may be empty.
-
-    Examples
-    --------
-    >>> gaps_of([Feature("age", "float32")])
-    [False]
-    """
-    return [isinstance(feature, MixedFeature) and feature.gaps for feature in features]
+    categories: tuple[str, ...] | None = None
+    gaps: bool | None = None
 
 
 def same_codes(columns: Columns, density: Any) -> bool:
@@ -228,37 +167,31 @@ def parse_features(entries: Any, density: str) -> tuple[Feature, ...]:
     listed = isinstance(entries, list) and 1 <= len(entries) <= MOST_FEATURES
     check(listed, "lists no features")
     mixed = any(isinstance(entry, dict) and MARKS & entry.keys() for entry in entries)
-    found = tuple(_feature(entry, MixedFeature if mixed else Feature) for entry in entries)
+    found = []
+    for entry in entries:
+        fields = exact(entry, Feature, () if mixed else MARKS)
+        if mixed:
+            gaps, words = fields["gaps"], fields["categories"]
+            check(isinstance(gaps, bool), "does not say of a feature whether it has gaps")
+            if words is not None:
+                listed = isinstance(words, list) and len(words) <= MOST_CATEGORIES
+                check(listed, f"must list at most {MOST_CATEGORIES} categories of a feature")
+                check(all(map(is_text, words)), "has an invalid category")
+                check(len(set(words)) == len(words), "has a category twice")
+                fields["categories"] = tuple(words)
+        found.append(Feature(**fields))
     check(all(is_text(f.name) and f.dtype in DTYPES for f in found), "has an invalid feature")
     check(len({f.name for f in found}) == len(found), "has a feature twice")
     dtypes = {f.dtype for f in found}
     check(len(dtypes) == 1, "must have features of one dtype")
     texts = dtypes == {"string"}
     check(not (texts and mixed), "has categories or gaps in a column of documents")
-    paired = density == NONE or texts == takes_words(density)
+    paired = density == NONE or texts == (travelling()[density].takes == "tokens")
     check(paired, f"must have features of dtype string if and only if {density} takes words")
     check(not texts or len(found) == 1, "must have one column where that holds text")
-    words = sum(len(f.categories or ()) for f in found if isinstance(f, MixedFeature))
-    check(words <= MOST_WORDS, f"lists {words} categories, where {MOST_WORDS} are allowed")
-    return found
-
-
-def _feature(entry: Any, kind: type[Feature]) -> Feature:
-    fields = exact(entry, kind)
-    if kind is MixedFeature:
-        check(isinstance(fields["gaps"], bool), "does not say of a feature whether it has gaps")
-        fields["categories"] = _categories(fields["categories"])
-    return kind(**fields)
-
-
-def _categories(words: Any) -> tuple[str, ...] | None:
-    if words is None:
-        return None
-    listed = isinstance(words, list) and len(words) <= MOST_CATEGORIES
-    check(listed, f"must list at most {MOST_CATEGORIES} categories of a feature")
-    check(all(map(is_text, words)), "has an invalid category")
-    check(len(set(words)) == len(words), "has a category twice")
-    return tuple(words)
+    n_words = sum(len(f.categories or ()) for f in found)
+    check(n_words <= MOST_WORDS, f"lists {n_words} categories, where {MOST_WORDS} are allowed")
+    return tuple(found)
 
 
 SCHEMA = 1
@@ -309,7 +242,16 @@ class Manifest(Record):
     @property
     def columns(self) -> Columns | None:
         """The coding of a table with words or gaps; None for complete numbers and documents."""
-        return columns_of(self.features)
+        if self.features[0].gaps is None:
+            return None
+        return Columns(tuple(Column(feature.name, feature.categories) for feature in self.features))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is written; only a table with words or gaps has entries about them."""
+        found = super().to_dict()
+        if self.columns is None:
+            found["features"] = [{"name": f.name, "dtype": f.dtype} for f in self.features]
+        return found
 
 
 def facts_of(content: bytes) -> FileFacts:
@@ -366,16 +308,29 @@ def parse_manifest(content: bytes) -> Manifest:
     except InputError as error:
         raise AuditError(MANIFEST, f"has no usable name: {error}".rstrip(".")) from error
     check(fields["task"] in TASKS, f"names the task {quoted(fields['task'])}; known are {TASKS}")
-    kind, known = fields["density"], (*sorted(density_kinds()), NONE)
+    kind, known = fields["density"], (*sorted(travelling(routers=False)), NONE)
     check(kind in known, f"names the density {quoted(kind)}; known are {known}")
     check(is_text(fields["reveals"], 1000), "does not say what the density reveals")
     fields["classes"] = _classes(fields["classes"], fields["task"])
     fields["features"] = parse_features(fields["features"], kind)
-    fields["own_loss"] = _own_loss(fields["own_loss"])
     rows = fields["n_rows"]
     check(rows is None or is_count(rows), f"has n_rows {quoted(rows)}")
-    fields["files"] = _files(fields["files"])
-    return Manifest(**fields)
+    if fields["own_loss"] is not None:
+        own = fields["own_loss"] = OwnLoss(**exact(fields["own_loss"], OwnLoss))
+        number = isinstance(own.value, int | float) and not isinstance(own.value, bool)
+        usual = number and abs(own.value) < 1e100  # which NaN is not
+        sound = usual and is_text(own.loss) and is_count(own.n_rows)
+        check(sound, "has an invalid own_loss")
+    check(isinstance(fields["files"], dict), "lists no files")
+    listed = set(fields["files"]) == {PREDICTOR, DENSITY}
+    check(listed, f"must list the files {PREDICTOR} and {DENSITY}")
+    files = {name: FileFacts(**exact(facts, FileFacts)) for name, facts in fields["files"].items()}
+    for name, stated in files.items():
+        sound = is_count(stated.size) and stated.size <= LIMITS[name]
+        check(sound, f"has an invalid size for {name}")
+        digest = isinstance(stated.sha256, str) and DIGEST.fullmatch(stated.sha256)
+        check(digest, f"has an invalid sha256 for {name}")
+    return Manifest(**fields | {"files": files})
 
 
 def _classes(classes: Any, task: str) -> tuple[str | int, ...] | None:
@@ -392,30 +347,3 @@ def _classes(classes: Any, task: str) -> tuple[str | int, ...] | None:
     )
     check(len(set(classes)) == len(classes), "has a class twice")
     return tuple(classes)
-
-
-def _own_loss(entry: Any) -> OwnLoss | None:
-    if entry is None:
-        return None
-    own = OwnLoss(**exact(entry, OwnLoss))
-    check(
-        is_text(own.loss) and is_number(own.value) and is_count(own.n_rows),
-        "has an invalid own_loss",
-    )
-    return own
-
-
-def _files(entry: Any) -> dict[str, FileFacts]:
-    check(isinstance(entry, dict), "lists no files")
-    check(set(entry) == {PREDICTOR, DENSITY}, f"must list the files {PREDICTOR} and {DENSITY}")
-    files = {name: FileFacts(**exact(facts, FileFacts)) for name, facts in entry.items()}
-    for name, facts in files.items():
-        check(
-            is_count(facts.size) and facts.size <= LIMITS[name], f"has an invalid size for {name}"
-        )
-        digest = facts.sha256
-        check(
-            isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest),
-            f"has an invalid sha256 for {name}",
-        )
-    return files

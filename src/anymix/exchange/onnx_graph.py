@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from anymix._version import __version__
 from anymix.core import Combination, Consulting, CrossFittedCombination
 from anymix.exceptions import InputError
-from anymix.exchange.manifest import Feature, gaps_of, parse_json
+from anymix.exchange.manifest import Feature, parse_json
 from anymix.exchange.read import ReceivedSource, all_classes
 from anymix.sources import PROBABILITY_FLOOR
 from anymix.storage import need
@@ -63,11 +63,11 @@ def described_features(features: Sequence[Feature]) -> list[dict[str, Any]]:
     [{'name': 'age', 'kind': 'number', 'gaps': False}]
     """
     found = []
-    for feature, gaps in zip(features, gaps_of(features), strict=True):
-        words = getattr(feature, "categories", None)
+    for feature in features:
+        words = feature.categories
         kind = "text" if feature.dtype == "string" else "number" if words is None else "category"
         listed = {} if words is None else {"categories": list(words)}
-        found.append({"name": feature.name, "kind": kind, "gaps": gaps, **listed})
+        found.append({"name": feature.name, "kind": kind, "gaps": bool(feature.gaps), **listed})
     return found
 
 

@@ -22,7 +22,7 @@ from anymix.exchange.conversion import (
     rows_to_compare,
     safe_graphs,
 )
-from anymix.exchange.leak_report import Packed, check_leaks, said_of_categories, training_of
+from anymix.exchange.leak_report import Packed, check_leaks
 from anymix.exchange.manifest import (
     DENSITY,
     MANIFEST,
@@ -31,7 +31,6 @@ from anymix.exchange.manifest import (
     SCHEMA,
     Feature,
     Manifest,
-    MixedFeature,
     OwnLoss,
     columns_taken,
     facts_of,
@@ -133,16 +132,29 @@ was fitted on: none stands in the predictor as it is, none in the density.
     if density is not None and not keep_rows:
         density = density.shareable()
     n_features, text = columns_taken(source, density, rows)
-    kind, arrays = _packed_density(density, n_features)
+    kind: str = NONE
+    arrays: Tensors = {}
+    if density is not None:
+        kind, arrays = density_to_arrays(density)
+        # What we write must pass what a reader will ask.
+        where = f"the density {type(density).__name__}"
+        density_from_arrays(kind, arrays, n_features, where)
     if isinstance(source.predictor, SecondRound):
         source = as_one_graph(source, density, rows, {})
-    graphs = graphs_of(source, n_features, text, dtype)
-    graphs = safe_graphs(source, graphs, n_features)
+    graphs = safe_graphs(source, graphs_of(source, n_features, text, dtype), n_features)
     compared = rows_to_compare(density, rows, text, graphs[0])
     graph = nearest_graph(source, graphs, compared)
     judge_own(source, graph, compared)
     packed = Packed(graph, density, arrays, text)
-    reveals = _said(source, packed, (rows, targets), keep_rows, reveals_rows, measure)
+    reveals = check_leaks(
+        source,
+        packed,
+        rows,
+        targets,
+        keep_rows=keep_rows,
+        reveals_rows=reveals_rows,
+        measure=measure,
+    )
     files = {PREDICTOR: graph.content, DENSITY: dump_arrays(arrays)}
     classes = classes_of(source)
     manifest = Manifest(
@@ -160,7 +172,6 @@ was fitted on: none stands in the predictor as it is, none in the density.
     if held_out is not None:
         manifest = replace(manifest, own_loss=_measured(manifest, graph, *held_out))
     written = json.dumps(manifest.to_dict(), indent=1, ensure_ascii=False).encode()
-    # What we write must pass what a reader will ask.
     manifest = parse_manifest(written)
     write_folder(folder, {MANIFEST: written, **files})
     return manifest
@@ -174,25 +185,6 @@ def _check_given(source: Any, held_out: Any) -> None:
         )
     if held_out is not None and (isinstance(held_out, str | Path) or len(held_out) != 2):
         raise InputError("held_out", "must be the pair (X, y) of rows and labels, and no file")
-
-
-def _said(
-    source: Source,
-    packed: Packed,
-    given: tuple[Any, Any],
-    keep_rows: bool,
-    reveals_rows: bool,
-    measure: bool,
-) -> str:
-    """Say what the folder reveals of rows and targets, or refuse it."""
-    said = check_leaks(
-        source,
-        packed,
-        training_of(source, *given) if measure else None,
-        keep_rows=keep_rows,
-        reveals_rows=reveals_rows or not measure,
-    )
-    return said + said_of_categories(source, given[0] if measure else None, reveals_rows)
 
 
 def _check_density(source: Source, without_density: bool) -> None:
@@ -209,16 +201,6 @@ def _check_density(source: Source, without_density: bool) -> None:
             f"{names_of_densities()}",
         )
     check_travels(source.density)
-
-
-def _packed_density(density: Any, n_features: int) -> tuple[str, Tensors]:
-    """Return the kind and the arrays."""
-    if density is None:
-        return NONE, {}
-    kind, arrays = density_to_arrays(density)
-    # What we write must pass what a reader will ask.
-    density_from_arrays(kind, arrays, n_features, f"the density {type(density).__name__}")
-    return kind, arrays
 
 
 def _measured(manifest: Manifest, packed: OnnxPredictor, X: Any, y: ArrayLike) -> OwnLoss:
@@ -255,7 +237,7 @@ def _features(source: Source, density: Any, graph: OnnxPredictor, n: int) -> tup
         )
     gaps = _takes_gaps(graph, density, n)
     return tuple(
-        MixedFeature(column.name, graph.dtype, column.categories, gap)
+        Feature(column.name, graph.dtype, column.categories, gap)
         for column, gap in zip(source.columns, gaps, strict=True)
     )
 

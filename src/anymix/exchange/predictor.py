@@ -70,9 +70,16 @@ class OnnxPredictor:
 
     def __call__(self, X: Any) -> FloatArray:
         """Return numbers (n, columns)."""
-        rows = _typed(X, self.dtype)
+        rows, parts = _typed(X, self.dtype), []
         try:
-            parts = [self._ask(rows[a:b]) for a, b in self._requests(rows)]
+            for start, end in self._requests(rows):
+                if self.in_process:
+                    self._session = self._session or open_session(self.content)
+                    parts.append(ask_in_blocks(self._session, rows[start:end], self.block))
+                    continue
+                described, content = rows_to_bytes(rows[start:end])
+                answer = self._send({"do": "ask", "rows": described}, content)
+                parts.append(rows_from_bytes(*answer))
         except Refused as refusal:
             raise AuditError("the predictor", f"cannot be used: {refusal}") from refusal
         return np.concatenate(parts).astype(float)
@@ -81,14 +88,6 @@ class OnnxPredictor:
         """Refuse a predictor whose answers at these rows depend on their company, or are none."""
         described, content = rows_to_bytes(_typed(X, self.dtype))
         self._send({"do": "judge", "rows": described, "classes": classes}, content)
-
-    def _ask(self, rows: Any) -> Any:
-        if self.in_process:
-            if self._session is None:
-                self._session = open_session(self.content)
-            return ask_in_blocks(self._session, rows, self.block)
-        described, content = rows_to_bytes(rows)
-        return rows_from_bytes(*self._send({"do": "ask", "rows": described}, content))
 
     def _send(self, message: dict[str, Any], content: Any) -> tuple[dict[str, Any], bytes]:
         """Ask the limited process; where it does not know the graph yet, send that first."""

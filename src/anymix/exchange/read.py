@@ -22,13 +22,12 @@ from anymix.exchange.manifest import (
     MOST_CLASSES,
     NONE,
     PREDICTOR,
+    Feature,
     Manifest,
-    MixedFeature,
     check_facts,
     facts_of,
     parse_manifest,
     same_codes,
-    takes_words,
 )
 from anymix.exchange.predictor import audit
 from anymix.exchange.source_names import check_different
@@ -88,7 +87,6 @@ def _some(classes: Sequence[Any]) -> str:
 OWN_ROWS, ALL_ROWS = 64, 512
 # Rows beyond are not tried for their answers: float32 does not hold what is made of them.
 FAR = 1e15
-Opened = tuple[Path, dict[str, bytes], Manifest]
 
 
 @dataclass(frozen=True)
@@ -121,13 +119,19 @@ def read_sources(
     AuditError
         With one sentence that names the folder and what is wrong with it.
     """
-    opened = [_open(Path(folder)) for folder in folders]
-    densities = [_density(*parts, without_density) for parts in opened]
-    rows = [_typical_rows(*pair) for pair in zip(densities, opened, strict=True)]
+    opened = [_open(Path(folder), without_density) for folder in folders]
+    rows = [_typical_rows(Path(at), *one[1:]) for at, one in zip(folders, opened, strict=True)]
     received = []
-    for k, (parts, density) in enumerate(zip(opened, densities, strict=True)):
-        received.append(_build(*parts, density, (rows[k], _others(rows, k))))
-        received[-1].source.predictor.in_process = in_process
+    for k, (folder, (content, manifest, density)) in enumerate(zip(folders, opened, strict=True)):
+        # Rows of the other sources, as far as they have the same columns.
+        shape = rows[k].shape[1:]
+        alike = [r for j, r in enumerate(rows) if j != k and r.shape[1:] == shape and len(r)]
+        some = max(ALL_ROWS // max(len(alike), 1), 1)
+        others = np.concatenate([rows[k][:0], *(r[:some] for r in alike)])[:ALL_ROWS]
+        source = _audited(Path(folder), content, manifest, density, (rows[k], others))
+        source.predictor.in_process = in_process
+        digest = facts_of(content[MANIFEST]).sha256
+        received.append(ReceivedSource(Path(folder), manifest, source, digest, content))
     return received
 
 
@@ -136,7 +140,8 @@ def read_source(folder: str | Path) -> Source:
     return read_sources([folder])[0].source
 
 
-def _open(folder: Path) -> Opened:
+def _open(folder: Path, may_lack: bool) -> tuple[dict[str, bytes], Manifest, Any]:
+    """Return files, manifest and density, if they agree."""
     content = read_folder(folder, LIMITS)
     try:
         manifest = parse_manifest(content[MANIFEST])
@@ -144,15 +149,25 @@ def _open(folder: Path) -> Opened:
         raise AuditError(folder / error.where, error.cause) from error
     for name in (PREDICTOR, DENSITY):
         check_facts(folder / name, content[name], manifest.files[name])
-    return folder, content, manifest
+    where, kind = str(folder / DENSITY), manifest.density
+    arrays = load_arrays(content[DENSITY], where)
+    if kind == NONE:
+        if not may_lack:
+            raise AuditError(where, "holds no density; ask for a folder with one")
+        if arrays:
+            raise AuditError(where, "holds arrays, though the manifest names no density")
+        return content, manifest, None
+    density = density_from_arrays(kind, arrays, len(manifest.features), where)
+    if manifest.columns is not None and not same_codes(manifest.columns, density):
+        raise AuditError(where, "is of other columns or categories than the manifest states")
+    return content, manifest, DocumentDensity(density) if manifest.is_text else density
 
 
-def _typical_rows(density: Any, opened: Opened) -> NDArray[Any]:
+def _typical_rows(folder: Path, manifest: Manifest, density: Any) -> NDArray[Any]:
     """Draw rows, or documents, as the density has them; none without a density.
 
     A density that cannot score what it draws is refused.
     """
-    folder, _, manifest = opened
     if density is None:
         return np.zeros((0, len(manifest.features)))
     try:
@@ -165,45 +180,14 @@ def _typical_rows(density: Any, opened: Opened) -> NDArray[Any]:
     if rows.dtype == object:
         return np.asarray(rows)
     # Missing values are allowed where a column says so, and of categories, which may be new.
-    may_lack = [
-        isinstance(f, MixedFeature) and (f.gaps or f.categories is not None)
-        for f in manifest.features
-    ]
-    unfit = (np.abs(rows) >= FAR) | (np.isnan(rows) & ~np.array(may_lack))
+    may_lack = [f.gaps or f.categories is not None for f in manifest.features]
+    unfit = (np.abs(rows) >= FAR) | (np.isnan(rows) & ~np.array(may_lack, dtype=bool))
     return np.asarray(rows[~unfit.any(axis=1)])
 
 
-def _others(rows: Sequence[NDArray[Any]], k: int) -> NDArray[Any]:
-    """Return some rows of the other sources, as far as they have the same columns."""
-    alike = [
-        r for j, r in enumerate(rows) if j != k and r.shape[1:] == rows[k].shape[1:] and len(r)
-    ]
-    some = max(ALL_ROWS // max(len(alike), 1), 1)
-    return np.concatenate([rows[k][:0], *(r[:some] for r in alike)])[:ALL_ROWS]
-
-
-def _density(folder: Path, content: dict[str, bytes], manifest: Manifest, may_lack: bool) -> Any:
-    where, kind = str(folder / DENSITY), manifest.density
-    arrays = load_arrays(content[DENSITY], where)
-    if kind == NONE:
-        if not may_lack:
-            raise AuditError(where, "holds no density; ask for a folder with one")
-        if arrays:
-            raise AuditError(where, "holds arrays, though the manifest names no density")
-        return None
-    density = density_from_arrays(kind, arrays, len(manifest.features), where)
-    if manifest.columns is not None and not same_codes(manifest.columns, density):
-        raise AuditError(where, "is of other columns or categories than the manifest states")
-    return DocumentDensity(density) if takes_words(kind) else density
-
-
-def _build(
-    folder: Path,
-    content: dict[str, bytes],
-    manifest: Manifest,
-    density: Any,
-    rows: tuple[Any, Any],
-) -> ReceivedSource:
+def _audited(
+    folder: Path, content: dict[str, bytes], manifest: Manifest, density: Any, rows: tuple[Any, Any]
+) -> Source:
     """Audit the predictor at its own rows and at those of others, and build the source."""
     own, dtype = manifest.own_loss, manifest.features[0].dtype
     n_classes = None if manifest.classes is None else len(manifest.classes)
@@ -211,7 +195,7 @@ def _build(
         predictor = audit(content[PREDICTOR], dtype, len(manifest.features), n_classes, *rows)
     except Refused as refusal:
         raise AuditError(folder / PREDICTOR, f"cannot be trusted: {refusal}") from refusal
-    source = Source(
+    return Source(
         manifest.name,
         predictor,
         density,
@@ -222,7 +206,6 @@ def _build(
         columns=manifest.columns,
         own_rows=None if own is None else own.n_rows,
     )
-    return ReceivedSource(folder, manifest, source, facts_of(content[MANIFEST]).sha256, content)
 
 
 def judge_at(received: Sequence[ReceivedSource], X: Any) -> None:
@@ -279,36 +262,29 @@ def check_alike(received: Sequence[ReceivedSource]) -> None:
                 f"takes the features {given}, the first source {wanted}; all sources must take the "
                 "same, in the same order; pack again with --features",
             )
-        _check_same_codes(one, received[0])
-        _check_same_reference(one, received[0])
+        for feature, due in zip(one.manifest.features, first.features, strict=True):
+            _check_same_codes(f"{one.folder}: column {quoted(feature.name)}", feature, due)
+        # log D_k/U can be compared between sources that share U, and with no plain density.
+        references = [getattr(r.source.density, "reference_", None) for r in (one, received[0])]
+        mine, other = (None if found is None else found.to_dict() for found in references)
+        if mine != other:
+            raise InputError(
+                one.folder,
+                "has a density against another reference than the first source, so that the two "
+                "cannot be compared; pack all sources with one reference file (anymix reference)",
+            )
 
 
-def _check_same_codes(one: ReceivedSource, first: ReceivedSource) -> None:
+def _check_same_codes(where: str, feature: Feature, due: Feature) -> None:
     """A table is coded once for all sources, so a word must have one code in all of them."""
-    for feature, due in zip(one.manifest.features, first.manifest.features, strict=True):
-        listed = [getattr(column, "categories", None) for column in (feature, due)]
-        if listed[0] == listed[1]:
-            continue
-        kinds = ["numbers" if categories is None else "words" for categories in listed]
-        differ = f"holds {kinds[0]}, in the first source {kinds[1]}"
-        if kinds[0] == kinds[1]:
-            differ = "has other categories than in the first source"
-        raise InputError(
-            f"{one.folder}: column {quoted(feature.name)}",
-            f"{differ}; pack all sources with one reference file (anymix reference)",
-        )
-
-
-def _check_same_reference(one: ReceivedSource, first: ReceivedSource) -> None:
-    """log D_k/U can be compared between sources that share U, and with no plain density."""
-    references = [getattr(r.source.density, "reference_", None) for r in (one, first)]
-    mine, other = (None if found is None else found.to_dict() for found in references)
-    if mine != other:
-        raise InputError(
-            one.folder,
-            "has a density against another reference than the first source, so that the two cannot "
-            "be compared; pack all sources with one reference file (anymix reference)",
-        )
+    if feature.categories == due.categories:
+        return
+    kinds = ["numbers" if f.categories is None else "words" for f in (feature, due)]
+    differ = f"holds {kinds[0]}, in the first source {kinds[1]}"
+    if kinds[0] == kinds[1]:
+        differ = "has other categories than in the first source"
+    remedy = "pack all sources with one reference file (anymix reference)"
+    raise InputError(where, f"{differ}; {remedy}")
 
 
 def _kind_of_labels(one: ReceivedSource) -> str:

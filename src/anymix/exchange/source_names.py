@@ -15,6 +15,8 @@ MOST_MARKS = 3  # on one letter: more would paint over the lines around
 UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+# Letters and digits, and marks, by the category of Unicode.
+KINDS = dict.fromkeys(("Lu", "Ll", "Lt", "Lm", "Lo"), "l") | {"Mn": "m", "Mc": "m", "Nd": "d"}
 # Names of rows and columns that stand beside those of the sources in comparisons and reports.
 RESERVED = ("all", "anymix", "likeliest source", "uniform", "worst")
 
@@ -33,16 +35,10 @@ def is_name(name: object) -> bool:
     """
     if not isinstance(name, str) or not 0 < len(name) <= MOST_LETTERS or UNSEEN.search(name):
         return False
-    kinds = "".join("." if c in " ._-" else _kind(c) for c in name)
+    kinds = "".join("." if c in " ._-" else KINDS.get(category(c), "x") for c in name)
     sound = re.fullmatch(rf"[ld](?:[ld.]|m{{1,{MOST_MARKS}}}(?!m))*", kinds)
     # Halves of characters have no kind of their own, so that all that is left can be encoded.
     return sound is not None and len(name.encode()) <= MOST_BYTES and is_normalized("NFC", name)
-
-
-def _kind(character: str) -> str:
-    """Return a letter for letters, marks and digits, and x for all else."""
-    kind = category(character)
-    return "l" if kind[0] == "L" else {"Mn": "m", "Mc": "m", "Nd": "d"}.get(kind, "x")
 
 
 def check_name(name: str) -> None:
