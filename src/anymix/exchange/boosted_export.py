@@ -16,15 +16,6 @@ BOOSTED = HistGradientBoostingClassifier, HistGradientBoostingRegressor
 INVERSES = {"IdentityLink": "Identity", "LogLink": "Exp"}
 
 
-def converters() -> dict[type, Any]:
-    """Return how skl2onnx is to convert these classes.
-
-    Its own way knows no categories, and no float64 where gaps are filled.
-    """
-    boosted = dict(zip(BOOSTED, (_convert_classifier, _convert_regressor), strict=True))
-    return {**boosted, SimpleImputer: _convert_imputer}
-
-
 class _Steps:
     """Nodes in a graph of skl2onnx's, as `BoostedTrees.add_to` adds them."""
 
@@ -108,3 +99,11 @@ def _convert_imputer(scope: Any, operator: Any, container: Any) -> None:
     filled = steps.constant(numbers.astype(np.float64))
     gap = steps.add("IsNaN", steps.rows)
     steps.add("Where", gap, filled, steps.rows, out=operator.outputs[0].full_name)
+
+
+# Its own way knows no categories, and no float64 where missing values are filled.
+CONVERTERS = {
+    HistGradientBoostingClassifier: _convert_classifier,
+    HistGradientBoostingRegressor: _convert_regressor,
+    SimpleImputer: _convert_imputer,
+}

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from anymix._arrays import FloatArray, some_rows
 from anymix.exceptions import AuditError, InputError
-from anymix.exchange.boosted_export import BOOSTED, converters
+from anymix.exchange.boosted_export import BOOSTED, CONVERTERS
 from anymix.exchange.contents import all_parts, documents_of, words_in
 from anymix.exchange.manifest import columns_taken
 from anymix.exchange.onnx_graph import Graph, embedded, finished
@@ -105,19 +105,15 @@ def _from_estimator(model: Any, n_features: int, dtypes: Sequence[str]) -> list[
 def _converted(model: Any, n_features: int, dtype: str) -> bytes:
     need("onnx")
     skl2onnx, types = need("skl2onnx"), need("skl2onnx.common.data_types")
-    kinds = {
-        "float32": types.FloatTensorType,
-        "float64": types.DoubleTensorType,
-        "string": types.StringTensorType,
-    }
+    kinds = {"float32": "FloatTensorType", "float64": "DoubleTensorType"}
+    kind = getattr(types, kinds.get(dtype, "StringTensorType"))
     last = _last_step(model)
-    options = {id(last): {"zipmap": False}} if hasattr(last, "predict_proba") else None
     try:
         graph = skl2onnx.convert_sklearn(
             model,
-            initial_types=[("X", kinds[dtype]([None, n_features]))],
-            options=options,
-            custom_conversion_functions=converters(),
+            initial_types=[("X", kind([None, n_features]))],
+            options={id(last): {"zipmap": False}} if hasattr(last, "predict_proba") else None,
+            custom_conversion_functions=dict(CONVERTERS),
             target_opset=OPSETS,
         )
     except Exception as error:
@@ -207,16 +203,10 @@ def rows_to_compare(density: Any, rows: Any, text: bool, graph: OnnxPredictor) -
 
 
 def made_up_documents(words: Sequence[str]) -> Any:
-    """Return documents, each of a few of the words, which are met again and again in it.
-
-    Examples
-    --------
-    >>> len(made_up_documents(["cat"])), set(made_up_documents(["cat"])[0].split())
-    (256, {'cat'})
-    """
-    rng = np.random.default_rng(0)
+    """Return documents, each of a few of the words, which are met again and again in it."""
     if not words:
         return None
+    rng = np.random.default_rng(0)
     few = (rng.integers(len(words), size=rng.integers(1, 8)) for _ in range(COMPARED_ROWS))
     drawn = [rng.choice(places, rng.integers(1, 20)) for places in few]
     return np.array([" ".join(words[i] for i in places) for places in drawn], dtype=object)
@@ -315,9 +305,7 @@ def _pooled(
         graph.add("Mul", embedded(graph, k, part, f"part {k + 1}"), graph.constant(np.array(a)))
         for k, (part, a) in enumerate(zip(parts, (*weights, 1.0), strict=True))
     ]
-    total = graph.constant(np.array([[offset]]))
-    for term in terms[:-1]:
-        total = graph.add("Add", term, total)
+    total = graph.total([graph.constant(np.array([[offset]])), *terms[:-1]])
     graph.add("Add", terms[-1], total, out="prediction")
     outputs = [("prediction", graph.onnx.TensorProto.DOUBLE, ["n", 1])]
     return finished(graph, n_features, outputs, text=text)

@@ -22,6 +22,7 @@ from anymix._arrays import FloatArray
 from anymix.exceptions import InputError
 from anymix.exchange.conversion import COMPARED_ROWS
 from anymix.exchange.manifest import Feature
+from anymix.exchange.onnx_graph import Graph
 from anymix.exchange.read import ReceivedSource, all_classes
 from anymix.sandbox import open_session
 from anymix.storage import need, to_yaml
@@ -33,104 +34,69 @@ def by_columns(content: bytes, received: Sequence[ReceivedSource]) -> bytes:
     """Return the graph of `export_onnx` with columns as its inputs and outputs."""
     onnx = need("onnx")
     model = onnx.compose.add_prefix(onnx.load_model_from_string(content), INNER)
-    features = received[0].manifest.features
-    parts = _Parts(onnx, model.graph)
-    given = parts.inputs(features)
-    names = [feature.name for feature in features]
-    outputs = parts.outputs(_named_outputs(received))
-    twice = sorted({value.name for value in outputs} & {*names, *(v.name for v in given)})
+    features, classes = received[0].manifest.features, all_classes(received)
+    graph = Graph(prefix=f"{INNER}columns/")
+    given = _inputs(graph, model.graph.input[0], features)
+    before = len(graph.nodes)
+    named = {"weights": [f"weight({one.manifest.name})" for one in received]}
+    if classes is not None:
+        named["probabilities"] = [f"p({label})" for label in classes.tolist()]
+    outputs = []
+    for value in model.graph.output:
+        output = value.name.removeprefix(INNER)
+        for j, name in enumerate(named.get(output, [output])):
+            if output in named:
+                graph.add("Gather", value.name, graph.constant(np.array(j)), axis=1, out=name)
+            else:
+                graph.add("Identity", value.name, out=name)
+            kind = value.type.tensor_type.elem_type
+            outputs.append(onnx.helper.make_tensor_value_info(name, kind, ["n"]))
+    taken = {feature.name for feature in features} | {value.name for value in given}
+    twice = sorted({value.name for value in outputs} & taken)
     if twice:
         raise InputError(
             f"the feature {twice[0]!r}",
             "has the name of a column that the model gives; rename it in the tables",
         )
-    nodes = [*parts.before, *model.graph.node, *parts.after]
+    nodes = [*graph.nodes[:before], *model.graph.node, *graph.nodes[before:]]
     for field, values in (("node", nodes), ("input", given), ("output", outputs)):
         model.graph.ClearField(field)
         getattr(model.graph, field).extend(values)
-    model.graph.initializer.extend(parts.weights)
+    model.graph.initializer.extend(graph.weights)
     onnx.checker.check_model(model)
     return bytes(model.SerializeToString())
 
 
-def _named_outputs(received: Sequence[ReceivedSource]) -> dict[str, list[str] | None]:
-    """Name the columns of each output of the graph; one that is a column keeps its name."""
-    classes = all_classes(received)
-    weights = [f"weight({one.manifest.name})" for one in received]
-    if classes is None:
-        return {"prediction": None, "weights": weights}
-    shares = [f"p({label})" for label in classes.tolist()]
-    return {"label": None, "probabilities": shares, "weights": weights}
-
-
-class _Parts:
-    """Nodes before and after a graph, with the constants that they need."""
-
-    def __init__(self, onnx: Any, graph: Any):
-        self.make, self.onnx, self.graph = onnx.helper, onnx, graph
-        self.before: list[Any] = []
-        self.after: list[Any] = []
-        self.weights: list[Any] = []
-        self.kinds = {
-            value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)
-        }
-
-    def constant(self, value: Any) -> str:
-        name = f"{INNER}column{len(self.weights)}"
-        self.weights.append(self.onnx.numpy_helper.from_array(np.asarray(value), name))
-        return name
-
-    def inputs(self, features: Sequence[Feature]) -> list[Any]:
-        """Return one X of complete numbers, or a column for each feature."""
-        value, n = self.graph.input[0], len(features)
-        kind = self.kinds[value.name]
-        if features[0].gaps is None:
-            self.before.append(self.make.make_node("Identity", ["X"], [value.name]))
-            return [self.make.make_tensor_value_info("X", kind, ["n", n])]
-        found, columns = [], []
-        # Who has one input is given a table of one column.
-        shape: list[Any] = ["n", 1] if n == 1 else ["n"]
-        for j, feature in enumerate(features):
-            words = feature.categories
-            own = kind if words is None else self.onnx.TensorProto.STRING
-            found.append(self.make.make_tensor_value_info(feature.name, own, shape))
-            columns.append(self._numbers(j, feature.name, words, kind))
-        self.before.append(self.make.make_node("Concat", columns, [value.name], axis=1))
-        return found
-
-    def _numbers(self, j: int, name: str, words: Sequence[str] | None, kind: int) -> str:
-        """A column as numbers (n, 1): the place of each word, NaN for a gap or another word."""
-        flat, out = f"{INNER}flat{j}", f"{INNER}given{j}"
-        shape = self.constant(np.array([-1, 1]))
-        self.before.append(self.make.make_node("Reshape", [name, shape], [flat]))
-        if words is None:
-            return flat
-        codes = f"{INNER}codes{j}"
-        # A list without words would be no list of texts; no cell holds this one.
-        keys = list(words) or ["\N{REPLACEMENT CHARACTER}"]
-        node = self.make.make_node(
-            "LabelEncoder",
-            [flat],
-            [codes],
-            domain="ai.onnx.ml",
-            keys_strings=keys,
-            values_floats=[float(code) if words else np.nan for code in range(len(keys))],
-            default_float=float("nan"),
-        )
-        self.before += [node, self.make.make_node("Cast", [codes], [out], to=kind)]
-        return out
-
-    def outputs(self, named: dict[str, list[str] | None]) -> list[Any]:
-        """Return one output for each column."""
-        found = []
-        for output, columns in named.items():
-            inner = INNER + output
-            for j, name in enumerate(columns or [output]):
-                at = [self.constant(np.array(j))] if columns else []
-                node = ("Gather", {"axis": 1}) if columns else ("Identity", {})
-                self.after.append(self.make.make_node(node[0], [inner, *at], [name], **node[1]))
-                found.append(self.make.make_tensor_value_info(name, self.kinds[inner], ["n"]))
-        return found
+def _inputs(graph: Graph, value: Any, features: Sequence[Feature]) -> list[Any]:
+    """Add one X of complete numbers, or a column for each feature; return the inputs."""
+    make, kind, n = graph.onnx.helper, value.type.tensor_type.elem_type, len(features)
+    if features[0].gaps is None:
+        graph.add("Identity", "X", out=value.name)
+        return [make.make_tensor_value_info("X", kind, ["n", n])]
+    found, columns = [], []
+    # Who has one input is given a table of one column.
+    shape: list[Any] = ["n", 1] if n == 1 else ["n"]
+    for feature in features:
+        words = feature.categories
+        own = kind if words is None else graph.onnx.TensorProto.STRING
+        found.append(make.make_tensor_value_info(feature.name, own, shape))
+        column = graph.add("Reshape", feature.name, graph.constant(np.array([-1, 1])))
+        if words is not None:
+            # A list without words would be no list of texts; no cell holds this one.
+            keys = list(words) or ["\N{REPLACEMENT CHARACTER}"]
+            # The place of each word, NaN for a missing or another one.
+            codes = graph.add(
+                "LabelEncoder",
+                column,
+                domain="ai.onnx.ml",
+                keys_strings=keys,
+                values_floats=[float(code) if words else np.nan for code in range(len(keys))],
+                default_float=float("nan"),
+            )
+            column = graph.add("Cast", codes, to=kind)
+        columns.append(column)
+    graph.add("Concat", *columns, axis=1, out=value.name)
+    return found
 
 
 # The largest difference that is taken: of a probability, or of a prediction beside their spread.
@@ -163,7 +129,12 @@ def float32_difference(wide: bytes, narrow: bytes, rows: FloatArray | None) -> F
     """Compare two graphs of one model, which take float64 and float32, at rows (n, d)."""
     if rows is None or not len(rows):
         return Float32Difference(0.0, 0.0, 0)
-    due, found = _answers(wide, rows), _answers(narrow, rows.astype(np.float32))
+    due: dict[str, Any] = {}
+    found: dict[str, Any] = {}
+    for content, given, answers in ((wide, rows, due), (narrow, rows.astype(np.float32), found)):
+        session = open_session(content)
+        names = [output.name for output in session.get_outputs()]
+        answers.update(zip(names, session.run(names, {"X": given}), strict=True))
     numbers = "probabilities" if "probabilities" in due else "prediction"
     scale = 1.0 if numbers == "probabilities" else float(due[numbers].std()) or 1.0
     # What is not finite compares as false, and so counts as far.
@@ -171,12 +142,6 @@ def float32_difference(wide: bytes, narrow: bytes, rows: FloatArray | None) -> F
     largest = float(apart.max()) if np.isfinite(apart).all() else np.inf
     other = float(np.mean(due["label"] != found["label"])) if "label" in due else 0.0
     return Float32Difference(largest, other, len(rows))
-
-
-def _answers(content: bytes, rows: Any) -> dict[str, Any]:
-    session = open_session(content)
-    names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, {"X": rows}), strict=True))
 
 
 def draws_of(received: Sequence[ReceivedSource]) -> FloatArray | None:
@@ -209,8 +174,13 @@ def mlflow_files(
     The example is the mean of `rows` (n, d), and of words the first; no row is handed on.
     """
     model = need("onnx").load_model_from_string(content)
-    notes = {one.key: one.value for one in model.metadata_props}
-    example = _example(features, rows)
+    usual = np.zeros(len(features)) if rows is None else np.nan_to_num(rows).mean(axis=0)
+    cells = [
+        float(f"{number:.3g}") if feature.categories is None else next(iter(feature.categories), "")
+        for feature, number in zip(features, usual, strict=True)
+    ]
+    # One row as pandas splits it.
+    example = {"columns": [feature.name for feature in features], "data": [cells]}
     needs = ["mlflow", f"onnx=={version('onnx')}", f"onnxruntime=={version('onnxruntime')}"]
     conda = {
         "channels": ["conda-forge"],
@@ -223,7 +193,7 @@ def mlflow_files(
         "dependencies": ["-r requirements.txt"],
     }
     files = {
-        "MLmodel": to_yaml(_described(model, features, notes, len(content))),
+        "MLmodel": to_yaml(_mlmodel(model, features, len(content))),
         "conda.yaml": to_yaml(conda),
         "input_example.json": json.dumps(example),
         "python_env.yaml": to_yaml(python_env),
@@ -233,10 +203,23 @@ def mlflow_files(
     return {GRAPH: content, **{name: text.encode() for name, text in files.items()}}
 
 
-def _described(
-    model: Any, features: Sequence[Feature], notes: dict[str, str], size: int
-) -> dict[str, Any]:
+def _mlmodel(model: Any, features: Sequence[Feature], size: int) -> dict[str, Any]:
     """Return what MLmodel says; its fields are those that MLflow writes."""
+    # MLflow takes NaN for a number; that a category may be missing has to be stated.
+    inputs = [
+        {
+            "type": "double" if feature.categories is None else "string",
+            "name": feature.name,
+            "required": not feature.gaps,
+        }
+        for feature in features
+    ]
+    kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
+    outputs = [
+        {"type": SIGNATURE_TYPES[kind], "name": name, "required": True}
+        for name, kind in kinds.items()
+    ]
+    notes = {one.key: one.value for one in model.metadata_props if one.key != "columns"}
     return {
         "flavors": {
             "onnx": {
@@ -253,7 +236,7 @@ def _described(
                 "python_version": platform.python_version(),
             },
         },
-        "metadata": {key: value for key, value in notes.items() if key != "columns"},
+        "metadata": notes,
         "model_size_bytes": size,
         "model_uuid": uuid.uuid4().hex,
         "saved_input_example_info": {
@@ -262,35 +245,10 @@ def _described(
             "serving_input_path": "serving_input_example.json",
             "type": "dataframe",
         },
-        "signature": _signature(model, features),
+        "signature": {
+            "inputs": json.dumps(inputs),
+            "outputs": json.dumps(outputs),
+            "params": None,
+        },
         "utc_time_created": str(datetime.now(UTC).replace(tzinfo=None)),
     }
-
-
-def _signature(model: Any, features: Sequence[Feature]) -> dict[str, Any]:
-    """Return the columns that go in and come out."""
-    # MLflow takes NaN for a number; that a category may be missing has to be stated.
-    inputs = [
-        {
-            "type": "double" if feature.categories is None else "string",
-            "name": feature.name,
-            "required": not feature.gaps,
-        }
-        for feature in features
-    ]
-    kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
-    outputs = [
-        {"type": SIGNATURE_TYPES[kind], "name": name, "required": True}
-        for name, kind in kinds.items()
-    ]
-    return {"inputs": json.dumps(inputs), "outputs": json.dumps(outputs), "params": None}
-
-
-def _example(features: Sequence[Feature], rows: FloatArray | None) -> dict[str, Any]:
-    """One row as pandas splits it."""
-    usual = np.zeros(len(features)) if rows is None else np.nan_to_num(rows).mean(axis=0)
-    cells = [
-        float(f"{number:.3g}") if feature.categories is None else next(iter(feature.categories), "")
-        for feature, number in zip(features, usual, strict=True)
-    ]
-    return {"columns": [feature.name for feature in features], "data": [cells]}

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,27 +32,6 @@ from anymix.storage import need
 
 PREFIX = "anymix."
 AS_JSON = ("features", "classes", "sources", "z", "eta", "certificate.grounds")
-
-
-def notes_of(
-    received: Sequence[ReceivedSource], classes: NDArray[Any] | None, float32: bool
-) -> dict[str, str]:
-    """Return what sources say of themselves: features, classes, names.
-
-    "columns" is the coding of a table with words or gaps, which older readers look for.
-    """
-    first = received[0].manifest
-    notes = noted(
-        version=__version__,
-        task=first.task,
-        dtype="float32" if float32 else "float64",
-        features=described_features(first.features),
-        classes=None if classes is None else classes.tolist(),
-        sources=[one.manifest.name for one in received],
-    )
-    if first.columns is not None:
-        notes["columns"] = json.dumps(first.columns.to_dict())
-    return notes
 
 
 def described_features(features: Sequence[Feature]) -> list[dict[str, Any]]:
@@ -142,8 +122,8 @@ class Graph:
     once the graph is narrowed.
     """
 
-    def __init__(self, float32: bool = False) -> None:
-        self.onnx = need("onnx")
+    def __init__(self, float32: bool = False, prefix: str = "") -> None:
+        self.onnx, self.prefix = need("onnx"), prefix
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
         self.versions = dict(OPSETS)
@@ -158,7 +138,7 @@ class Graph:
 
     def constant(self, value: Any) -> str:
         """Store an array, and return its name; numbers of float64 have the type of now."""
-        array, name = np.asarray(value), f"c{len(self.weights)}"
+        array, name = np.asarray(value), f"{self.prefix}c{len(self.weights)}"
         if array.dtype == np.float64 and self.now == self.onnx.TensorProto.FLOAT:
             array = array.astype(np.float32)
         self.weights.append(self.onnx.numpy_helper.from_array(array, name))
@@ -173,7 +153,10 @@ class Graph:
 
         Attributes that are arrays become tensors.
         """
-        name, as_tensor = out or f"v{len(self.nodes)}", self.onnx.numpy_helper.from_array
+        name, as_tensor = (
+            out or f"{self.prefix}v{len(self.nodes)}",
+            self.onnx.numpy_helper.from_array,
+        )
         for key, value in attributes.items():
             if isinstance(value, np.ndarray):
                 attributes[key] = as_tensor(value, key)
@@ -184,6 +167,13 @@ class Graph:
     def over(self, operator: str, value: str, axis: int, keep: bool = True) -> str:
         """Reduce along an axis."""
         return self.add(operator, value, self.constant(np.array([axis])), keepdims=int(keep))
+
+    def total(self, values: Sequence[str]) -> str:
+        """Add values one after the other."""
+        found = values[0]
+        for value in values[1:]:
+            found = self.add("Add", found, value)
+        return found
 
     def log_sum_exp(self, value: str) -> str:
         """log Σ exp over the last axis (n, k) -> (n, 1), with the largest taken out."""
@@ -208,9 +198,17 @@ def export_onnx(
     in the file's metadata, and further notes (docs/serving.md).
     """
     average = CrossFittedCombination.of(combination)
-    _check_writable(received, combination, router)
+    if combination.rule != "marginal":
+        raise InputError(
+            f"the rule {combination.rule!r}",
+            "cannot be written as ONNX; fit the model with rule='marginal' to export it",
+        )
     graph, classes = Graph(float32), all_classes(received)
-    logs = _log_masses(graph, received, router)
+    if router is not None:
+        logs = str(router.log_responsibilities_graph(graph))
+    else:
+        parts = [_log_density(graph, one) for one in received]
+        logs = graph.add("Concat", *parts, axis=1)
     log_r = graph.add("Sub", logs, graph.log_sum_exp(logs))
     weights = [_weights(graph, log_r, part) for part in average.parts]
     mean = _mean(graph, weights)
@@ -223,54 +221,43 @@ def export_onnx(
     ]
     outputs = _outputs(graph, _mean(graph, sums), classes)
     outputs.append(("weights", graph.answers, ["n", len(received)]))
-    told = notes_of(received, classes, float32) | dict(notes or {})
-    return finished(graph, len(received[0].manifest.features), outputs, notes=told)
+    first = received[0].manifest
+    told = noted(
+        version=__version__,
+        task=first.task,
+        dtype="float32" if float32 else "float64",
+        features=described_features(first.features),
+        classes=None if classes is None else classes.tolist(),
+        sources=[one.manifest.name for one in received],
+    )
+    if first.columns is not None:
+        # The coding of a table with words or gaps, which older readers look for.
+        told["columns"] = json.dumps(first.columns.to_dict())
+    return finished(graph, len(first.features), outputs, notes=told | dict(notes or {}))
 
 
-def _check_writable(
-    received: Sequence[ReceivedSource],
-    combination: Combination | CrossFittedCombination,
-    router: Any,
-) -> None:
-    if combination.rule != "marginal":
+def _log_density(graph: Graph, one: ReceivedSource) -> str:
+    if not hasattr(one.source.density, "log_density_graph"):
         raise InputError(
-            f"the rule {combination.rule!r}",
-            "cannot be written as ONNX; fit the model with rule='marginal' to export it",
+            f"source {one.manifest.name!r}",
+            f"has a density of the kind {one.manifest.density!r}, which cannot be written as "
+            "ONNX; export needs densities of numbers",
         )
-    for one in received:
-        if router is None and not hasattr(one.source.density, "log_density_graph"):
-            raise InputError(
-                f"source {one.manifest.name!r}",
-                f"has a density of the kind {one.manifest.density!r}, which cannot be written as "
-                "ONNX; export needs densities of numbers",
-            )
+    return str(one.source.density.log_density_graph(graph))
 
 
 def _combined(graph: Graph, w: str, answers: Sequence[str], consulting: Consulting | None) -> str:
     """Σ_k weight_k h'_k of one part, (n, 1) or (n, c)."""
-    heard = list(answers) if consulting is None else consulted(graph, answers, consulting)
-    total = ""
-    for k, answer in enumerate(heard):
-        share = graph.add("Gather", w, graph.constant(np.array([k])), axis=1)
-        part = graph.add("Mul", share, answer)
-        total = part if k == 0 else graph.add("Add", total, part)
-    return total
+    pooled = list(answers) if consulting is None else consulted(graph, answers, consulting)
+    shares = [
+        graph.add("Gather", w, graph.constant(np.array([k])), axis=1) for k in range(len(pooled))
+    ]
+    return graph.total([graph.add("Mul", *pair) for pair in zip(shares, pooled, strict=True)])
 
 
-def _mean(graph: Graph, values: Sequence[str], out: str | None = None) -> str:
-    """Average what the parts say."""
-    total = values[0]
-    for value in values[1:]:
-        total = graph.add("Add", total, value)
-    return graph.add("Div", total, graph.constant(np.array(float(len(values)))), out=out)
-
-
-def _log_masses(graph: Graph, received: Sequence[ReceivedSource], router: Any) -> str:
-    """log D_k or log r_k, (n, p)."""
-    if router is not None:
-        return str(router.log_responsibilities_graph(graph))
-    logs = [one.source.density.log_density_graph(graph) for one in received]
-    return graph.add("Concat", *logs, axis=1)
+def _mean(graph: Graph, values: Sequence[str]) -> str:
+    """Average over the parts that were learned."""
+    return graph.add("Div", graph.total(values), graph.constant(np.array(float(len(values)))))
 
 
 def consulted(graph: Graph, answers: Sequence[str], consulting: Consulting) -> list[str]:
@@ -311,7 +298,10 @@ def _answer(graph: Graph, k: int, one: ReceivedSource, classes: NDArray[Any] | N
     """h_k(x) as (n, 1), or (n, c) in the order of all classes."""
     columns = 1 if classes is None else len(one.manifest.classes or ())
     out = embedded(graph, k, one.source.predictor, one.manifest.name, columns)
-    return out if classes is None else _aligned(graph, out, one.source.labels, classes)
+    if classes is None:
+        return out
+    place = graph.constant((one.source.labels[:, None] == classes).astype(float))
+    return _floored(graph, graph.add("MatMul", out, place))
 
 
 def embedded(graph: Graph, k: int, predictor: Any, name: str, columns: int = 1) -> str:
@@ -321,11 +311,17 @@ def embedded(graph: Graph, k: int, predictor: Any, name: str, columns: int = 1) 
     rows = graph.rows
     if predictor.dtype != "string":
         rows = graph.add("Cast", rows, to=types[predictor.dtype])
-    model = _same_opset(onnx, predictor.content, name)
+    try:
+        model = onnx.load_model_from_string(predictor.content)
+        model = onnx.version_converter.convert_version(model, OPSETS[""])
+    except (RuntimeError, onnx.version_converter.ConvertError) as error:
+        raise InputError(
+            f"the predictor of {name!r}",
+            f"cannot be brought to opset {OPSETS['']}; pack it again from a file of that opset",
+        ) from error
     for used in model.opset_import:
         if used.domain:
-            version = max(graph.versions.get(used.domain, 0), used.version)
-            graph.versions[used.domain] = version
+            graph.versions[used.domain] = max(graph.versions.get(used.domain, 0), used.version)
     inner = onnx.compose.add_prefix_graph(model.graph, f"s{k}_")
     weights = {tensor.name for tensor in inner.initializer}
     given = next(value.name for value in inner.input if value.name not in weights)
@@ -336,27 +332,10 @@ def embedded(graph: Graph, k: int, predictor: Any, name: str, columns: int = 1) 
     return graph.add("Reshape", out, graph.constant(np.array([-1, columns])))
 
 
-def _aligned(graph: Graph, proba: str, labels: NDArray[Any], classes: NDArray[Any]) -> str:
-    """Put columns in the order of all classes; none below the floor; rows of sum 1."""
-    place = graph.constant((labels[:, None] == classes).astype(float))
-    return _floored(graph, graph.add("MatMul", proba, place))
-
-
 def _floored(graph: Graph, proba: str) -> str:
+    """None below the floor; rows of sum 1."""
     floored = graph.add("Max", proba, graph.constant(np.array(PROBABILITY_FLOOR)))
     return graph.add("Div", floored, graph.over("ReduceSum", floored, 1))
-
-
-def _same_opset(onnx: Any, content: bytes, name: str) -> Any:
-    """Bring a predictor to the version of the operators that the graph has."""
-    model = onnx.load_model_from_string(content)
-    try:
-        return onnx.version_converter.convert_version(model, OPSETS[""])
-    except (RuntimeError, onnx.version_converter.ConvertError) as error:
-        raise InputError(
-            f"the predictor of {name!r}",
-            f"cannot be brought to opset {OPSETS['']}; pack it again from a file of that opset",
-        ) from error
 
 
 def _outputs(graph: Graph, total: str, classes: NDArray[Any] | None) -> list[tuple[str, int, Any]]:
@@ -408,11 +387,11 @@ def round_thresholds(onnx: Any, nodes: Sequence[Any]) -> None:
     Boosted trees compare in float64, and often with a number that rows have: of these half would
     else fall on the other side.
     """
-    for node in nodes:
-        for attribute in node.attribute if node.op_type.startswith("TreeEnsemble") else ():
-            if attribute.name == "nodes_values_as_tensor":
-                exact = onnx.numpy_helper.to_array(attribute.t).astype(np.float64)
-                with np.errstate(over="ignore"):
-                    near = exact.astype(np.float32).astype(np.float64)
-                kept = np.where(np.isfinite(near), near, exact)
-                attribute.t.CopyFrom(onnx.numpy_helper.from_array(kept, attribute.t.name))
+    trees = (node for node in nodes if node.op_type.startswith("TreeEnsemble"))
+    for attribute in chain.from_iterable(node.attribute for node in trees):
+        if attribute.name == "nodes_values_as_tensor":
+            exact = onnx.numpy_helper.to_array(attribute.t).astype(np.float64)
+            with np.errstate(over="ignore"):
+                near = exact.astype(np.float32).astype(np.float64)
+            kept = np.where(np.isfinite(near), near, exact)
+            attribute.t.CopyFrom(onnx.numpy_helper.from_array(kept, attribute.t.name))

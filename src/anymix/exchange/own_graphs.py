@@ -32,8 +32,6 @@ def read_own(path: str | Path) -> bytes:
     content = read_file(place, LIMITS[PREDICTOR])
     model = _parsed(content, path)
     outside = [tensor for tensor in model.graph.initializer if tensor.external_data]
-    if not outside:
-        return content
     left = LIMITS[PREDICTOR] - len(content)
     files: dict[str, bytes] = {}
     for tensor in outside:
@@ -42,17 +40,32 @@ def read_own(path: str | Path) -> bytes:
         if name not in files:
             files[name] = _beside(place, name, left)
             left -= len(files[name])
-        _take_in(tensor, files[name], told, name)
-    return bytes(model.SerializeToString())
+        where, weights = f"the file {name!r:.60}", files[name]
+        try:
+            start = int(told.get("offset", "0"))
+            length = int(told.get("length", str(len(weights) - start)))
+        except ValueError as error:
+            raise InputError(where, "is not described by whole numbers") from error
+        if start < 0 or length < 0 or start + length > len(weights):
+            raise InputError(
+                where,
+                "is shorter than the weights in it; copy it anew, or export with "
+                "external_data=False",
+            )
+        tensor.raw_data = weights[start : start + length]
+        tensor.ClearField("external_data")
+        tensor.data_location = need("onnx").TensorProto.DEFAULT
+    return bytes(model.SerializeToString()) if outside else content
 
 
 def _beside(place: Path, name: str, limit: int) -> bytes:
     """Read a file of weights, which must lie in the folder of the graph and be no link."""
     if not name or Path(name).name != name or name in (".", ".."):
         raise InputError(
-            place, f"has weights in {name!r:.60}, which is not beside it; export it with "
+            place,
+            f"has weights in {name!r:.60}, which is not beside it; export it with "
             "external_data=False",
-        )  # fmt: skip
+        )
     try:
         return read_file(place.parent / name, max(limit, 0))
     except FileNotFoundError as error:
@@ -63,28 +76,10 @@ def _beside(place: Path, name: str, limit: int) -> bytes:
         ) from error
 
 
-def _take_in(tensor: Any, content: bytes, told: dict[str, str], name: str) -> None:
-    """Put the bytes of some weights into the graph."""
-    try:
-        start = int(told.get("offset", "0"))
-        length = int(told.get("length", str(len(content) - start)))
-    except ValueError as error:
-        raise InputError(f"the file {name!r:.60}", "is not described by whole numbers") from error
-    if start < 0 or length < 0 or start + length > len(content):
-        raise InputError(
-            f"the file {name!r:.60}",
-            "is shorter than the weights in it; copy it anew, or export with external_data=False",
-        )
-    tensor.raw_data = content[start : start + length]
-    tensor.ClearField("external_data")
-    tensor.data_location = need("onnx").TensorProto.DEFAULT
-
-
 def _parsed(content: bytes, where: str | Path = "the predictor") -> Any:
+    onnx = need("onnx")
     try:
-        return need("onnx").load_model_from_string(content)
-    except ImportError:
-        raise
+        return onnx.load_model_from_string(content)
     except Exception as error:
         raise InputError(
             where,
@@ -107,7 +102,12 @@ def one_output(content: bytes, classes: Classes) -> OnnxPredictor:
         part.ClearField("metadata_props")
     model.graph.output.append(kept)
     model.doc_string = model.graph.doc_string = ""
-    _use_plain_locale(model.graph)
+    # Text is put in lower case by the locale C: a reader need not have the one that was written.
+    for node in model.graph.node:
+        if node.op_type == "StringNormalizer":
+            others = [a for a in node.attribute if a.name != "locale"]
+            del node.attribute[:]
+            node.attribute.extend([*others, onnx.helper.make_attribute("locale", "C")])
     remedy = _free_rows(model.graph)
     dtypes = {
         onnx.TensorProto.FLOAT: "float32",
@@ -125,7 +125,8 @@ def _without_maps(onnx: Any, graph: Any, classes: Classes) -> None:
     maps = {node.output[0]: node for node in graph.node if node.op_type == "ZipMap"}
     for value in [value for value in graph.output if value.name in maps]:
         node = maps[value.name]
-        labels = _labels(onnx, node)
+        named = [label.decode(errors="replace") for a in node.attribute for label in a.strings]
+        labels = named or [label for a in node.attribute for label in a.ints]
         if classes is not None and labels and list(classes) != labels:
             raise InputError(
                 "the ONNX file",
@@ -136,16 +137,6 @@ def _without_maps(onnx: Any, graph: Any, classes: Classes) -> None:
         graph.output.remove(value)
         graph.output.append(table)
         graph.node.remove(node)
-
-
-def _labels(onnx: Any, node: Any) -> list[Any]:
-    for attribute in node.attribute:
-        found = onnx.helper.get_attribute_value(attribute)
-        if attribute.name == "classlabels_strings":
-            return [label.decode(errors="replace") for label in found]
-        if attribute.name == "classlabels_int64s":
-            return list(found)
-    return []
 
 
 def _free_rows(graph: Any) -> str:
@@ -164,13 +155,3 @@ def _free_rows(graph: Any) -> str:
     del graph.value_info[:]
     rows = "1 row" if n == 1 else f"{n} rows"
     return f"it was exported for {rows} at a time; type {EXPORT.format(d=d)}"
-
-
-def _use_plain_locale(graph: Any) -> None:
-    """Lower-case text by the locale C: a reader need not have the one that was written."""
-    plain = need("onnx").helper.make_attribute("locale", "C")
-    for node in graph.node:
-        if node.op_type == "StringNormalizer":
-            others = [a for a in node.attribute if a.name != "locale"]
-            del node.attribute[:]
-            node.attribute.extend([*others, plain])

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,27 +54,24 @@ Head = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 
 
 def site_head(content: NDArray[Any], path: Path) -> Head:
-    """Return site, loss, sources and fingerprints of a header that a stranger wrote."""
+    """Return site, loss, sources and fingerprints of an untrusted header."""
     text = content.dtype == np.uint8 and content.ndim == 1 and content.size <= HEADER_BYTES
     head = parse_json(content.tobytes(), str(path), HEADER_MARKS) if text else None
     if not isinstance(head, dict) or type(head.get("schema")) is not int or head["schema"] != 1:
         raise AuditError(path, "has no sound header")
     if head.get("loss") not in TASK_LOSSES.values():
         raise AuditError(path, f"has a header with the loss {quoted(head.get('loss'))}")
-    names = _texts(head.get("sources"), is_name, path)
-    prints = _texts(head.get("fingerprints"), FINGERPRINT.fullmatch, path)
+    names: Any = head.get("sources")
+    prints: Any = head.get("fingerprints")
+    for texts, sound in ((names, is_name), (prints, FINGERPRINT.fullmatch)):
+        listed = isinstance(texts, list) and 0 < len(texts) <= MOST_SITES
+        if not listed or not all(isinstance(one, str) and sound(one) for one in texts):
+            raise AuditError(path, "has no sound header: its sources or fingerprints are none")
     if len(set(names)) < len(names) or len(prints) != len(names):
         raise AuditError(path, "has a header that does not name each source once")
     if head.get("site") not in names:
         raise AuditError(path, "is from a site that is not one of its sources")
-    return head["site"], head["loss"], names, prints
-
-
-def _texts(given: Any, sound: Callable[[str], Any], path: Path) -> tuple[str, ...]:
-    listed = isinstance(given, list) and 0 < len(given) <= MOST_SITES
-    if not listed or not all(isinstance(one, str) and sound(one) for one in given):
-        raise AuditError(path, "has no sound header: its sources or fingerprints are none")
-    return tuple(given)
+    return head["site"], head["loss"], tuple(names), tuple(prints)
 
 
 def check_site(arrays: dict[str, NDArray[Any]], p: int, loss: str, path: Path) -> None:
@@ -95,20 +92,12 @@ def check_site(arrays: dict[str, NDArray[Any]], p: int, loss: str, path: Path) -
         raise AuditError(path, "has numbers that cannot be responsibilities or outcomes")
     if not (np.abs(total[total != -np.inf]) <= LARGEST_LOG).all():
         raise AuditError(path, "has a log_total that is no logarithm of a density")
-    _check_outcomes(outcomes, loss, path)
-
-
-def _check_outcomes(outcomes: NDArray[Any], loss: str, path: Path) -> None:
     low, high = BOUNDS[loss]
     wrong = ~((outcomes >= low) & (outcomes <= high))
     if wrong.any():
         k, i = np.argwhere(wrong)[0, :2]
-        found = float(outcomes[wrong][0])
-        raise AuditError(
-            path,
-            f"has the outcome {found:.3g} of source {k} at row {i}, where {low:g} to "
-            f"{high:g} are possible",
-        )
+        found = f"the outcome {float(outcomes[wrong][0]):.3g} of source {k} at row {i}"
+        raise AuditError(path, f"has {found}, where {low:g} to {high:g} are possible")
     if outcomes.ndim == 3 and np.abs(outcomes.sum(axis=2) - 1).max() > SUM_TOLERANCE:
         raise AuditError(path, "has probabilities of classes that do not sum to 1")
 
@@ -168,37 +157,22 @@ class SiteTable:
         return int(self.log_responsibilities.shape[1])
 
     def at_label(self) -> SiteTable:
-        """Leave the label's probability alone, as older files do."""
+        """Leave only the probability of the true label, as older files do."""
         return replace(self, outcomes=self.outcomes[:, :, 0]) if self.n_told > 1 else self
 
     def tables(self) -> Tables:
         """Return the rows as tables, of the loss's own kind."""
-        log_masses = self.log_responsibilities
-        known = self.log_total is not None
+        log_masses, known = self.log_responsibilities, self.log_total is not None
         if self.log_total is not None:
             log_masses = log_masses + self.log_total
-        m, k = log_masses.shape[1], self.sources.index(self.site)
-        domain = np.full(m, k, dtype=np.intp)
-        if self.loss == "squared":
-            return Tables(log_masses, self.outcomes, np.zeros(m), domain, None, None, known, True)
-        # The label that occurred stands first, whichever it is.
-        labels = np.zeros(m, dtype=np.intp)
-        outcomes = self.outcomes.reshape(*log_masses.shape, -1)
-        return Tables(log_masses, outcomes, labels, domain, None, None, known, True)
-
-    def arranged(self, names: tuple[str, ...]) -> SiteTable:
-        """Return the same table with its sources in this order."""
-        if self.sources == names:
-            return self
-        places = [self.sources.index(name) for name in names]
-        return replace(
-            self,
-            sources=names,
-            fingerprints=tuple(self.fingerprints[k] for k in places),
-            log_responsibilities=self.log_responsibilities[places],
-            outcomes=self.outcomes[places],
-            whole=None,
-        )
+        domain = np.full(self.n_rows, self.sources.index(self.site), dtype=np.intp)
+        targets: NDArray[Any] = np.zeros(self.n_rows)
+        outcomes = self.outcomes
+        if self.loss != "squared":
+            # The label that occurred stands first, whichever it is.
+            targets = targets.astype(np.intp)
+            outcomes = outcomes.reshape(*log_masses.shape, -1)
+        return Tables(log_masses, outcomes, targets, domain, None, None, known, True)
 
     def taken(self, rows: NDArray[np.intp]) -> SiteTable:
         """Return some of the rows."""
@@ -323,11 +297,9 @@ def _outcomes(
     if classes.size > MOST_TOLD or found.predictions.size > MOST_NUMBERS:
         return np.asarray(np.take_along_axis(found.predictions, label[None], axis=2)[:, :, 0])
     # By numbers drawn for each class, of which the label's is made the smallest.
-    drawn = (
-        np.tile(np.arange(classes.size), (y.size, 1))
-        if rng is None
-        else rng.random((y.size, classes.size))
-    )
+    drawn = np.tile(np.arange(float(classes.size)), (y.size, 1))
+    if rng is not None:
+        drawn = rng.random((y.size, classes.size))
     np.put_along_axis(drawn, label, -1, axis=1)
     columns = np.argsort(drawn, axis=1)
     return np.asarray(np.take_along_axis(found.predictions, columns[None], axis=2))
@@ -363,22 +335,30 @@ def join_sites(
         found = dict(zip(site.sources, site.fingerprints, strict=True))
         if found != given:
             raise InputError(f"the site {site.site!r}", evaluated_others(found, given))
-    sites = [site.arranged(names) for site in sites]
     homes = [site.site for site in sites]
     if sorted(homes) != sorted(names):
         raise InputError(
             f"held-out rows of {', '.join(names)}",
             f"are needed, once each; got {', '.join(homes)}",
         )
-    if len({site.log_total is None for site in sites}) > 1:
-        sites = [SiteTable(**{**vars(site), "log_total": None}) for site in sites]
     ordered = sorted(sites, key=lambda site: names.index(site.site))
-    at_hand = [site.whole for site in ordered if site.whole is not None]
+    at_hand = [site.whole for site in ordered if site.whole is not None and site.sources == names]
     if whole and len(at_hand) == len(sites):
         return Tables.concatenate(at_hand)
     classes = all_classes(received)
     told = {site.n_told for site in sites}
     if any(n > 1 and (classes is None or n != classes.size) for n in told):
         raise InputError("a site", "tells of other classes than the sources have; evaluate anew")
-    ordered = ordered if len(told) == 1 else [site.at_label() for site in ordered]
-    return replace(Tables.concatenate([site.tables() for site in ordered]), classes=classes)
+    some_lack_total = any(site.log_total is None for site in sites)
+    joined = []
+    for site in ordered if len(told) == 1 else [site.at_label() for site in ordered]:
+        places = [site.sources.index(name) for name in names]
+        arranged = replace(
+            site,
+            sources=names,
+            log_responsibilities=site.log_responsibilities[places],
+            outcomes=site.outcomes[places],
+            log_total=None if some_lack_total else site.log_total,
+        )
+        joined.append(arranged.tables())
+    return replace(Tables.concatenate(joined), classes=classes)
