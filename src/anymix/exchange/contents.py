@@ -75,12 +75,6 @@ def cells_of(model: Any) -> Counter[str]:
 
     Those are "leaves"; "few" have fewer than five rows, "single" are the target of one row, and
     "rest", of boosting, what the trees before left of one row's target.
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> cells_of(DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 5.0, 7.0]))
-    Counter({'leaves': 3, 'few': 3, 'single': 3})
     """
     found = Counter[str]()
     for sizes, holds in _trees(model, "single", set()):
@@ -130,15 +124,7 @@ def parts_of(model: Any) -> Iterator[Any]:
 
 
 def all_parts(model: Any) -> Iterator[Any]:
-    """Yield an estimator and all that it holds, however deep, each once.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.pipeline import make_pipeline
-    >>> [type(part).__name__ for part in all_parts(make_pipeline(Ridge()))]
-    ['Pipeline', 'Ridge']
-    """
+    """Yield an estimator and all that it holds, however deep, each once."""
     waiting, seen = [model], set()
     while waiting:
         part = waiting.pop()
@@ -152,15 +138,6 @@ def inputs_of_steps(model: Any, rows: Any) -> Iterator[Any]:
     """Yield the rows as each step of the pipelines in an estimator, and each of a bag, gets them.
 
     Rows are an array (n, d), data frame, sparse matrix, or array (n,) of documents.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import MaxAbsScaler
-    >>> model = make_pipeline(MaxAbsScaler(), Ridge()).fit([[2.0], [4.0]], [0.0, 1.0])
-    >>> [form.tolist() for form in inputs_of_steps(model, np.array([[2.0], [4.0]]))]
-    [[[0.5], [1.0]]]
     """
     steps = [step for _, step in getattr(model, "steps", ())]
     for step in steps[:-1]:
@@ -199,12 +176,6 @@ def rare_entries(model: Any, documents: Any) -> int | None:
     """How many words or groups of words of an estimator stand in one to four documents?
 
     Counted as the estimator itself takes documents apart; None if it has no vectoriser.
-
-    Examples
-    --------
-    >>> documents = ["a@b.de x"] + ["x y"] * 5
-    >>> rare_entries(CountVectorizer(token_pattern=r"[^ ]+").fit(documents), documents)
-    1
     """
     vectorisers = [
         part

@@ -61,9 +61,8 @@ def classes_of(source: Source) -> Classes:
 def graphs_of(source: Source, n_features: int, text: bool, dtype: str) -> list[OnnxPredictor]:
     """Return the graphs that a predictor can be written as, of the dtype asked for.
 
-    An ONNX file and a PyTorch module have one; an estimator on numbers has one of each dtype.  With
-    histogram gradient boosting float32 is not tried: it compares in float64, and a number that is
-    rounded may fall on the other side of a threshold.
+    With histogram gradient boosting float32 is not tried: it compares in float64, and a number that
+    is rounded may fall on the other side of a threshold.
     """
     if dtype not in DTYPES:
         raise InputError(f"dtype={dtype!r}", f"is not known; choose one of {tuple(DTYPES)}")
@@ -252,17 +251,9 @@ def _differences(model: Any, graph: OnnxPredictor, rows: Any) -> tuple[FloatArra
 def second_round_graph(
     others: Sequence[OnnxPredictor], weights: FloatArray, offset: float, rest: Any, rows: FloatArray
 ) -> bytes:
-    """Return the ONNX file of h', of predictors that were received and an estimator g of one's own.
+    """Return the ONNX file of h', of received regressions h_j, a (p,), b and one's own regressor g.
 
-    Parameters
-    ----------
-    others : sequence of OnnxPredictor
-        h_j, each a regression.
-    weights, offset : a (p,) and b
-    rest : estimator
-        g, a regressor of scikit-learn.
-    rows : ndarray of shape (n, d)
-        At some of them the graph of g is compared with the estimator.
+    At some of the rows (n, d) the graph of g is compared with the estimator.
     """
     own = _graph_of(rest, None, rows, (rows.shape[1], False))
     return _pooled((*others, own), weights, offset, (rows.shape[1], False))

@@ -28,13 +28,7 @@ NONE = "none"
 
 
 def travelling(routers: bool = True) -> dict[str, Any]:
-    """Return the class of each kind: densities, which can be a part of one source, and routers.
-
-    Examples
-    --------
-    >>> sorted(travelling(routers=False))
-    ['bigram', 'contrastive', 'gaussian_kernels', 'gaussian_mixture', 'text']
-    """
+    """Return the class of each kind: densities, which can be a part of one source, and routers."""
     kinds = (getattr(densities, name) for name in densities.__all__)
     packed = [found for found in kinds if hasattr(found, "kind")]
     return {found.kind: found for found in packed if routers or hasattr(found, "score_samples")}
@@ -79,11 +73,6 @@ def is_label(value: Any) -> bool:
     """Whether a text may be a label: one that a spreadsheet would run as a formula may not.
 
     Signs before words and numbers are harmless; it takes brackets, bars or quotes to do more.
-
-    Examples
-    --------
-    >>> is_label("+ve"), is_label("-1.5"), is_label("="), is_label('=HYPERLINK("http://x")')
-    (True, True, True, False)
     """
     return is_text(value) and (value[0] not in "=+-@" or bool(HARMLESS.fullmatch(value)))
 
@@ -94,13 +83,7 @@ def is_count(value: Any) -> bool:
 
 
 def shortened(text: str, most: int = MOST_SAID) -> str:
-    """Keep the first sentences of a text: a manifest has room for 1000 characters in all.
-
-    Examples
-    --------
-    >>> shortened("One. Two. Three.", 10)
-    'One. Two. And so on.'
-    """
+    """Keep the first sentences of a text: a manifest has room for 1000 characters in all."""
     if len(text) <= most:
         return text
     return f"{text[:most].rpartition('. ')[0] or text[:most]}. And so on."
@@ -129,20 +112,11 @@ class Feature(Record):
 
 
 def same_codes(columns: Columns, density: Any) -> bool:
-    """Tell whether a density that knows words has these; to others codes are numbers.
-
-    Examples
-    --------
-    >>> same_codes(Columns((Column("sex", ("f", "m")),)), None)
-    True
-    """
+    """Tell whether a density that knows words has these; to others codes are numbers."""
     own = getattr(density, "columns_", None) or columns
-    if len(own) != len(columns):
-        return False
-    return all(
-        mine.categories is None or mine.categories == due.categories
-        for mine, due in zip(own, columns, strict=True)
-    )
+    pairs = zip(own, columns, strict=False)
+    alike = all(mine.categories in (None, due.categories) for mine, due in pairs)
+    return alike and len(own) == len(columns)
 
 
 def columns_taken(source: Source, density: Any, rows: Any) -> tuple[int, bool]:
@@ -255,13 +229,7 @@ class Manifest(Record):
 
 
 def facts_of(content: bytes) -> FileFacts:
-    """Return size and SHA-256.
-
-    Examples
-    --------
-    >>> facts_of(b"").sha256[:8]
-    'e3b0c442'
-    """
+    """Return size and SHA-256."""
     return FileFacts(len(content), hashlib.sha256(content).hexdigest())
 
 
@@ -286,15 +254,7 @@ def parse_json(content: bytes, where: str, most_marks: int = MOST_MARKS) -> Any:
 
 
 def parse_manifest(content: bytes) -> Manifest:
-    """Check every field of a manifest; what is not known is refused.
-
-    Examples
-    --------
-    >>> parse_manifest(b'{"schema": 99}')
-    Traceback (most recent call last):
-    ...
-    anymix.exceptions.AuditError: manifest.json has schema 99; this version reads 1.
-    """
+    """Check every field of a manifest; what is not known is refused."""
     data = parse_json(content, MANIFEST)
     check(isinstance(data, dict), "is not a JSON object")
     check(

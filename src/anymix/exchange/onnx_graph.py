@@ -35,13 +35,7 @@ AS_JSON = ("features", "classes", "sources", "z", "eta", "certificate.grounds")
 
 
 def described_features(features: Sequence[Feature]) -> list[dict[str, Any]]:
-    """Name columns and say their kinds; the code of a category is its place in the list.
-
-    Examples
-    --------
-    >>> described_features([Feature("age", "float32")])
-    [{'name': 'age', 'kind': 'number', 'gaps': False}]
-    """
+    """Name columns and say their kinds; the code of a category is its place in the list."""
     found = []
     for feature in features:
         words = feature.categories
@@ -52,13 +46,7 @@ def described_features(features: Sequence[Feature]) -> list[dict[str, Any]]:
 
 
 def noted(**values: Any) -> dict[str, str]:
-    """Write values as texts under their keys; what is None is left out.
-
-    Examples
-    --------
-    >>> noted(loss="squared", z=[0.5, 0.5], certificate__date=None)
-    {'anymix.loss': 'squared', 'anymix.z': '[0.5, 0.5]'}
-    """
+    """Write values as texts under their keys; what is None is left out."""
     keys = {name: name.replace("__", ".") for name in values}
     return {
         PREFIX + keys[name]: json.dumps(value) if keys[name] in AS_JSON else str(value)

@@ -29,20 +29,11 @@ LARGE = 2**22
 
 
 class OnnxPredictor:
-    """An ONNX graph as a function of rows.
+    """An ONNX graph that `audit` has written, as a function of rows of one dtype.
 
     It is run in the limited process, which has little memory and time and no files; threads wait
-    for each other there.  `in_process` runs it here, for graphs of one's own.
-
-    Parameters
-    ----------
-    content : bytes
-        A graph that `audit` has written.
-    dtype : "float32", "float64" or "string"
-        Of the rows that it takes.
-    block, request : int
-        At most so many rows are run at once, and asked about in one message.
-    in_process : bool
+    for each other there.  `in_process` runs it here, for graphs of one's own.  At most `block` rows
+    are run at once, and `request` rows are sent in one message.
     """
 
     # What its owner can do where it is refused.
@@ -115,25 +106,11 @@ def audit(
     own: Any = (),
     others: Any = (),
 ) -> OnnxPredictor:
-    """Have a file checked, tried and written anew in the limited process.
+    """Have a file checked, tried and written anew in the limited process, or `Refused`.
 
-    Parameters
-    ----------
-    content : bytes
-        The file.
-    dtype, n_features : str and int
-        Of the rows that the predictor takes, as its manifest says.
-    n_classes : int, optional
-        How many probabilities it gives for a row; None for a regression, which gives one number.
-    own, others : rows, optional
-        Rows of the kind that the predictor is for, where its answers must be finite, and
-        probabilities if it is a classifier; and further ones.  At all of them an answer must not
-        depend on the other rows.
-
-    Raises
-    ------
-    Refused
-        With what is wrong.
+    It takes rows (n, n_features) and gives `n_classes` probabilities, or one number.  At its `own`
+    rows answers must be finite, and probabilities of a classifier; at these and at `others` an
+    answer must not depend on the other rows.
     """
     # They are loaded in the limited process alone.
     installed("onnx", "onnxruntime")

@@ -70,17 +70,17 @@ def warn_of_other_labels(received: Sequence[ReceivedSource], stacklevel: int = 2
         if mine is None or theirs is None or set(mine) & set(theirs):
             continue
         names = f"{one.manifest.name} and {other.manifest.name}"
+        some = [
+            ", ".join([*map(visible, classes[:3]), *["..."] * (len(classes) > 3)])
+            for classes in (mine, theirs)
+        ]
         warnings.warn(
-            f"{names} have no label in common: {_some(mine)} and {_some(theirs)}; if they mean the "
-            "same, write them alike in all tables, and pack again.",
+            f"{names} have no label in common: {' and '.join(some)}; if they mean the same, write "
+            "them alike in all tables, and pack again.",
             UserWarning,
             stacklevel=stacklevel + 1,
         )
         return
-
-
-def _some(classes: Sequence[Any]) -> str:
-    return ", ".join([*(visible(c) for c in classes[:3]), *["..."] * (len(classes) > 3)])
 
 
 # So many rows are drawn from each density to try predictors at, and so many in all.

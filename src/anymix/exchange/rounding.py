@@ -35,13 +35,7 @@ POWERS = 12  # of the size of an error
 
 
 def on_grid(a: FloatArray, least: FloatArray | float, largest: FloatArray | float) -> FloatArray:
-    """Round to powers of two within bounds that are such powers; what is far below them to zero.
-
-    Examples
-    --------
-    >>> on_grid(np.array([0.001, 0.1, 0.9, 1.5, 70.0]), 0.125, 16.0).tolist()
-    [0.0, 0.125, 1.0, 2.0, 16.0]
-    """
+    """Round to powers of two within bounds that are such powers; what is far below them to zero."""
     near = np.clip(a, least, largest)
     return np.where(a < np.asarray(least) / np.sqrt(2.0), 0.0, _power_of_two(near))
 
@@ -51,14 +45,7 @@ def _power_of_two(a: FloatArray) -> FloatArray:
 
 
 def round_responsibilities(log_r: FloatArray) -> FloatArray:
-    """Round log-responsibilities (p, m); they sum to one as before.
-
-    Examples
-    --------
-    >>> exact = np.log([[0.97], [0.03], [1e-30]])
-    >>> np.exp(round_responsibilities(exact)).round(3).ravel().tolist()
-    [0.981, 0.019, 0.0]
-    """
+    """Round log-responsibilities (p, m); they sum to one as before."""
     rounded = -on_grid(-np.minimum(log_r, 0.0), *BOUNDS_R)
     return np.asarray(rounded - logsumexp(rounded, axis=0))
 
@@ -93,11 +80,7 @@ def _round_probabilities(
 
 
 def _round_classes(h: FloatArray) -> FloatArray:
-    """Round the label as if it stood alone; the other classes share what it leaves.
-
-    >>> _round_classes(np.array([[[0.9, 0.08, 0.02], [0.999, 0.0008, 0.0002]]])).round(4).tolist()
-    [[[0.8825, 0.1035, 0.014], [0.9993, 0.0003, 0.0003]]]
-    """
+    """Round the label as if it stood alone; the other classes share what it leaves."""
     label = _round_probabilities(h[..., :1], BOUNDS_LOSS)
     others = _round_probabilities(h[..., 1:], BOUNDS_OTHERS, _power(h.shape[-1]))
     total = others.sum(axis=-1, keepdims=True)
@@ -136,13 +119,7 @@ def _n_levels(least: float, largest: float) -> int:
 
 
 def is_rounded(outcomes: FloatArray, loss: str) -> bool:
-    """Whether outcomes (p, m) lie on the grid already.
-
-    Examples
-    --------
-    >>> is_rounded(np.array([[0.5, 0.3]]), "squared"), is_rounded(np.array([[0.5]]), "squared")
-    (False, True)
-    """
+    """Whether outcomes (p, m) lie on the grid already."""
     found = round_outcomes(outcomes, loss)
     # Beside other classes a label that is next to certain leaves them something.
     near = (found == 1) if loss == "cross_entropy" else np.zeros_like(found, dtype=bool)

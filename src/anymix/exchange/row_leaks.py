@@ -33,21 +33,20 @@ def contained_rows(rows: Rows, arrays: Sequence[NDArray[Any]]) -> Flags:
 
     Arrays are read line by line, column by column, and as d lines.  A missing value of a dense row
     stands for any number: nobody knows what a file would hold in its place.
-
-    Examples
-    --------
-    >>> rows = np.array([[1.25, 7.5], [2.5, 3.75], [9.0, 9.5]])
-    >>> contained_rows(rows, [np.array([0, 2.5, 3.75]), np.array([[9.0, 1], [9.5, 2]])]).tolist()
-    [False, True, True]
     """
     found = np.zeros(rows.shape[0], dtype=bool)
     for members, known in _by_missing_values(rows):
         some = rows if len(members) == len(found) else rows[members]
         for kind in {_precision(array) for array in arrays}:
             due = _row_hashes(some, known, kind)
+            ordered = np.unique(due)
             for array in arrays:
                 for numbers in _layouts(array, known.size) if _precision(array) == kind else ():
-                    found[members] |= np.isin(due, _window_hashes(numbers, known, kind))
+                    hashes = _window_hashes(numbers, known, kind)
+                    # There are more places than rows, so those are looked up among the rows.
+                    hashes = hashes[hashes <= ordered[-1]]
+                    due_here = ordered[np.searchsorted(ordered, hashes)]
+                    found[members] |= np.isin(due, due_here[due_here == hashes])
     return found
 
 
@@ -231,14 +230,7 @@ def _among(values: FloatArray, arrays: Sequence[NDArray[Any]]) -> Flags:
 
 
 def answers_beyond_chance(values: FloatArray, answers: FloatArray) -> int:
-    """How many values of few rows are answered exactly, zero if it may be chance?
-
-    Examples
-    --------
-    >>> values = np.linspace(1.2345, 7.6543, 20)
-    >>> answers_beyond_chance(values, values), answers_beyond_chance(values, values + 0.01)
-    (20, 0)
-    """
+    """How many values of few rows are answered exactly, zero if it may be chance?"""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     asked = has_many_digits(values) & (counts[inverse.ravel()] < SHARED)
     room = NEAR * (np.abs(values) + values.std())
@@ -247,13 +239,7 @@ def answers_beyond_chance(values: FloatArray, answers: FloatArray) -> int:
 
 
 def has_many_digits(values: FloatArray) -> Flags:
-    """Which numbers have more than three significant digits?
-
-    Examples
-    --------
-    >>> has_many_digits(np.array([0.0, 120.0, 0.5, 3.25, 0.12345])).tolist()
-    [False, False, False, False, True]
-    """
+    """Which numbers have more than three significant digits?"""
     sizes = np.abs(values)
     unit = 10.0 ** (np.floor(np.log10(np.where(sizes > 0, sizes, 1.0))) - MANY_DIGITS + 1)
     return np.asarray(np.abs(sizes / unit - np.round(sizes / unit)) > 1e-6)

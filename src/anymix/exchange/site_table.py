@@ -103,13 +103,7 @@ def check_site(arrays: dict[str, NDArray[Any]], p: int, loss: str, path: Path) -
 
 
 def evaluated_others(found: Mapping[str, str], given: Mapping[str, str]) -> str:
-    """Say which sources a site has evaluated in place of those given: names and fingerprints.
-
-    Examples
-    --------
-    >>> evaluated_others({"north": "1f", "south": "2e"}, {"north": "1f", "south": "3d"})
-    'evaluated other sources than the given ones: south as packed another time; ask it to ...'
-    """
+    """Say which sources a site has evaluated in place of those given: names and fingerprints."""
     which = f"{', '.join(found)}, not {', '.join(given)}"
     if set(found) == set(given):
         anew = [name for name, one in given.items() if found[name] != one]

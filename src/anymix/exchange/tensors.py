@@ -46,18 +46,11 @@ class DocumentDensity:
         texts = [" ".join(words[rng.integers(words.size, size=n)]) for n in lengths]
         return np.array(texts, dtype=object)
 
-    @property
-    def kind(self) -> str:
-        """The kind of the density inside."""
-        return str(self.model.kind)
-
-    def to_arrays(self) -> Tensors:
-        """Return the arrays of the density inside."""
-        return dict(self.model.to_arrays())
-
-    def reveals(self) -> str:
-        """Say what the density inside reveals."""
-        return str(self.model.reveals())
+    def __getattr__(self, name: str) -> Any:
+        """Return the kind, the arrays and what is revealed of the density inside."""
+        if name not in ("kind", "to_arrays", "reveals"):
+            raise AttributeError(name)
+        return getattr(self.model, name)
 
     def shareable(self) -> DocumentDensity:
         """Return the form of the density inside that may be handed over."""
@@ -65,17 +58,7 @@ class DocumentDensity:
 
 
 def density_to_arrays(density: Any) -> tuple[str, Tensors]:
-    """Return the kind and the arrays of a fitted density or router that can travel.
-
-    Examples
-    --------
-    >>> from anymix.densities import GaussianKDE
-    >>> kind, arrays = density_to_arrays(GaussianKDE(1.0).fit([[0.0], [2.0]]))
-    >>> kind, sorted(arrays)
-    ('gaussian_kernels', ['bandwidth', 'centres', 'variances', 'weights'])
-    >>> density_from_arrays(kind, arrays, 1).score_samples([[1.0]]).round(3)
-    array([-1.419])
-    """
+    """Return the kind and the arrays of a fitted density or router that can travel."""
     check_travels(density)
     return density.kind, density.to_arrays()
 
@@ -92,13 +75,7 @@ def check_travels(density: Any) -> None:
 def density_from_arrays(
     kind: str, arrays: Mapping[str, NDArray[Any]], n_features: int, where: str = DENSITY
 ) -> Any:
-    """Build a density or router from arrays that a stranger wrote, or refuse them.
-
-    Raises
-    ------
-    AuditError
-        That names `where` the arrays stand and what is not sound in them.
-    """
+    """Build a density or router from untrusted arrays; an `AuditError` says what is wrong."""
     known = travelling()
     if kind not in known:
         raise AuditError(where, f"is of the kind {quoted(kind)}; known are {tuple(sorted(known))}")

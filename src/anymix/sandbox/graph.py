@@ -87,16 +87,14 @@ def _folded(model: Any, known: Known, opsets: dict[str, int]) -> Known:
     made = {name for node, _ in early for name in node.output if name}
     wanted = sorted(made.intersection(name for node, _ in late for name in node.input))
     first = Known(early, known.constants)
-    found = _run_constants(_written(model, first, None, opsets, wanted), wanted) if wanted else {}
-    return needed(Known(late, known.constants | found), model.graph.output[0].name)
-
-
-def _run_constants(content: bytes, wanted: list[str]) -> dict[str, Array]:
-    arrays = run(open_session(content), wanted)
-    whole = [np.asarray(array) for array in arrays]
+    whole: list[Array] = []
+    if wanted:
+        session = open_session(_written(model, first, None, opsets, wanted))
+        whole = [np.asarray(array) for array in run(session, wanted)]
     if sum(array.size for array in whole) > MAX_NUMBERS or not all(map(is_sound, whole)):
         raise Refused("its constants are too large or not finite numbers")
-    return dict(zip(wanted, whole, strict=True))
+    constants = known.constants | dict(zip(wanted, whole, strict=True))
+    return needed(Known(late, constants), model.graph.output[0].name)
 
 
 def _walk(
@@ -113,7 +111,11 @@ def _walk(
             raise Refused(f"it states no version of the operators {domain!r:.60}")
         inputs = tuple(values[name] if name else None for name in raw.input)
         node = Node(raw.op_type, attributes, inputs, len(raw.output), opsets[domain])
-        if _is_size(node):
+        # To shape rows by sizes is no computation with them.
+        shaping = node.operator in ("Reshape", "Expand")
+        used = node.inputs[:1] if shaping else node.inputs
+        of_sizes = any(value is not None and value.sizes is not None for value in used)
+        if node.operator == "Shape" or (of_sizes and node.operator != "ConstantOfShape"):
             sizes = sizes_after(node)
             values[raw.output[0]] = Value(sizes.shape, None, sizes)
             continue
@@ -125,14 +127,6 @@ def _walk(
             values[name], shapes[name] = Value(shape), shape
         products += _products(node, found[0])
     return shapes, products
-
-
-def _is_size(node: Node) -> bool:
-    """Whether a node computes with shapes; to shape rows by them is no computation."""
-    if node.operator == "ConstantOfShape":
-        return False
-    used = node.inputs[:1] if node.operator in ("Reshape", "Expand") else node.inputs
-    return node.operator == "Shape" or any(v is not None and v.sizes is not None for v in used)
 
 
 def _check_words(node: Node, filled: set[str]) -> set[str]:
@@ -185,7 +179,16 @@ def _written(
         new.input.extend(node.input)
         new.output.extend(node.output)
         for attribute in node.attribute:
-            _copy(attribute, new.attribute.add())
+            # Name, kind and value are copied, and nothing else.
+            field, copy = FIELDS[attribute.type], new.attribute.add()
+            copy.name, copy.type = attribute.name, attribute.type
+            if field == "t":
+                value = array_of(attribute.t, attribute.name)
+                copy.t.CopyFrom(numpy_helper.from_array(value))
+            elif field in ("ints", "floats", "strings"):
+                getattr(copy, field).extend(getattr(attribute, field))
+            else:
+                setattr(copy, field, getattr(attribute, field))
     for name, array in known.constants.items():
         graph.initializer.append(numpy_helper.from_array(array, name))
     if given is not None:
@@ -198,20 +201,6 @@ def _written(
     for name in outputs or ():
         graph.output.add(name=name)
     return bytes(whole.SerializeToString())
-
-
-def _copy(attribute: Any, new: Any) -> None:
-    """Copy name, kind and value of an attribute, and nothing else."""
-    from onnx import numpy_helper
-
-    field = FIELDS[attribute.type]
-    new.name, new.type = attribute.name, attribute.type
-    if field == "t":
-        new.t.CopyFrom(numpy_helper.from_array(array_of(attribute.t, attribute.name)))
-    elif field in ("ints", "floats", "strings"):
-        getattr(new, field).extend(getattr(attribute, field))
-    else:
-        setattr(new, field, getattr(attribute, field))
 
 
 def _kind(values: Any, name: str) -> int:

@@ -65,7 +65,11 @@ def trees(node: Node) -> list[Shape]:
     lists = ("nodes_treeids", "nodes_nodeids", "nodes_truenodeids", "nodes_falsenodeids")
     tree, name, yes, no = (np.asarray(get(one, ()), dtype=np.int64) for one in lists)
     feature, modes = np.asarray(get("nodes_featureids", ()), dtype=np.int64), get("nodes_modes", ())
-    _check_lengths(node)
+    # What is said of nodes is said of all of them, and so of leaves; an empty list says nothing.
+    for start in ("nodes_", "class_", "target_"):
+        sizes = {np.size(part) for name, part in node.attributes.items() if name.startswith(start)}
+        if len(sizes - {0}) > 1:
+            raise Refused(f"{node.operator} has lists of different lengths")
     if len({len(part) for part in (tree, name, yes, no, feature, modes)}) != 1 or not tree.size:
         raise Refused(f"{node.operator} has lists of different lengths")
     if any(part.min() < 0 or part.max() >= 2**31 for part in (tree, name, yes, no)):
@@ -82,8 +86,13 @@ def trees(node: Node) -> list[Shape]:
     reached = np.sort(np.concatenate([name[first], yes[needed], no[branch]]))
     if (reached[1:] == reached[:-1]).any():
         raise Refused(f"{node.operator} has a node with two parents")
-    _check_leaves(node)
-    return classifier(node) if "Classifier" in node.operator else regressor(node)
+    of_classes = "Classifier" in node.operator
+    kind = "class" if of_classes else "target"
+    ids = np.asarray(get(f"{kind}_ids", ()))
+    most = n_classes(node) if of_classes else get("n_targets", 1)
+    if not ids.size or ids.min() < 0 or ids.max() >= most:
+        raise Refused(f"{node.operator} adds to a {kind} that is not there")
+    return classifier(node) if of_classes else regressor(node)
 
 
 def _asks_again(node: Node, name: Whole, yes: Whole, no: Whole, equal: Flags) -> Flags:
@@ -93,25 +102,6 @@ def _asks_again(node: Node, name: Whole, yes: Whole, no: Whole, equal: Flags) ->
         raise Refused(f"{node.operator} has two nodes of one name")
     after = order[np.minimum(np.searchsorted(name, no, sorter=order), name.size - 1)]
     return equal & (name[after] == no) & equal[after] & (yes[after] == yes)
-
-
-def _check_lengths(node: Node) -> None:
-    """What is said of nodes is said of all of them, and so of leaves."""
-    for start in ("nodes_", "class_", "target_"):
-        given = [part for name, part in node.attributes.items() if name.startswith(start)]
-        # An empty list says nothing.
-        if len({np.size(part) for part in given} - {0}) > 1:
-            raise Refused(f"{node.operator} has lists of different lengths")
-
-
-def _check_leaves(node: Node) -> None:
-    """What a leaf adds to is there."""
-    get = node.attributes.get
-    kind = "class" if "Classifier" in node.operator else "target"
-    ids = np.asarray(get(f"{kind}_ids", ()))
-    most = n_classes(node) if kind == "class" else get("n_targets", 1)
-    if not ids.size or ids.min() < 0 or ids.max() >= most:
-        raise Refused(f"{node.operator} adds to a {kind} that is not there")
 
 
 def one_hot(node: Node) -> list[Shape]:

@@ -52,9 +52,13 @@ class LimitedProcess:
     def ask(self, message: dict[str, Any], content: Any = b"") -> tuple[dict[str, Any], bytes]:
         """Send a message and return the answer; `Refused` if the process refuses or dies."""
         with self._lock:
-            child, answer = self._running(), None
+            if self._child is not None and self._child.poll() is not None:
+                self._end()
+            if self._child is None:
+                self._child, self._shared = _start()
+            answer = None
             try:
-                answer = self._exchange(child, message, content)
+                answer = self._exchange(self._child, message, content)
             finally:
                 if answer is None:
                     self._end()
@@ -68,13 +72,6 @@ class LimitedProcess:
         """End the process."""
         with self._lock:
             self._end()
-
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._child is not None and self._child.poll() is not None:
-            self._end()
-        if self._child is None:
-            self._child, self._shared = _start()
-        return self._child
 
     def _end(self) -> None:
         if self._child is not None:
@@ -131,11 +128,6 @@ def limited_process(graph: str = "") -> LimitedProcess:
     """Return the limited process of this one; a fork has another than its parent.
 
     A large graph has a process of its own, by its name: memory is limited for each.
-
-    Examples
-    --------
-    >>> limited_process() is limited_process()
-    True
     """
     key = os.getpid(), graph
     with _REGISTRY:
@@ -171,17 +163,7 @@ SHARED, LEAST_SHARED = 2**23, 2**12
 def send(
     stream: BinaryIO, message: dict[str, Any], content: Any = b"", shared: mmap | None = None
 ) -> None:
-    """Write a message; many bytes are laid into memory that both sides see, if there is some.
-
-    Examples
-    --------
-    >>> from io import BytesIO
-    >>> pipe = BytesIO()
-    >>> send(pipe, {"do": "audit"}, b"bytes")
-    >>> _ = pipe.seek(0)
-    >>> receive(pipe)
-    ({'do': 'audit'}, b'bytes')
-    """
+    """Write a message; many bytes are laid into memory that both sides see, if there is some."""
     body = memoryview(content).cast("B")
     if shared is not None and LEAST_SHARED < len(body) <= len(shared):
         shared[: len(body)] = body
@@ -222,14 +204,7 @@ def rows_to_bytes(rows: Any) -> tuple[dict[str, Any], Any]:
 
 
 def rows_from_bytes(message: dict[str, Any], content: Any) -> NDArray[Any]:
-    """Return the rows.
-
-    Examples
-    --------
-    >>> described, content = rows_to_bytes(np.array([["a b"], ["c"]], dtype=object))
-    >>> rows_from_bytes(described, content).tolist()
-    [['a b'], ['c']]
-    """
+    """Return the rows that `rows_to_bytes` has described."""
     if message["dtype"] != "string":
         return np.frombuffer(content, dtype=message["dtype"]).reshape(message["shape"])
     ends = np.cumsum(message["lengths"], dtype=int)

@@ -17,9 +17,7 @@ from anymix.sandbox.shapes import (
     one_row_axis,
     place,
     reshaped,
-    rows_axis,
     sizes_of,
-    stacked,
 )
 
 # As onnx numbers its types: float, int32, int64, string, bool, double.
@@ -93,10 +91,10 @@ def top_k(node: Node) -> list[Shape]:
 
 
 def softmax(node: Node) -> list[Shape]:
-    """Shares along one axis; before opset 13 along all axes from there on."""
-    shape = node.first.shape
-    axis = node.axis(-1 if node.opset >= 13 else 1)
-    for i in (axis,) if node.opset >= 13 else range(axis, len(shape)):
+    """Shares, or a norm of 1, along one axis; shares before opset 13 along all from there on."""
+    shape, one = node.first.shape, node.opset >= 13 or node.operator == "LpNormalization"
+    axis = node.axis(-1 if one else 1)
+    for i in (axis,) if one else range(axis, len(shape)):
         along(shape, i)
     return [shape]
 
@@ -120,8 +118,10 @@ def image(node: Node) -> list[Shape]:
 
 
 def window(node: Node) -> list[Shape]:
-    """Sliding windows: convolution and pooling."""
+    """Sliding windows, convolution and pooling; global pooling gives one number a channel."""
     shape = image(node)[0]
+    if node.operator.startswith("Global"):
+        return [(*shape[:2], *(1,) * (len(shape) - 2))]
     if node.n_outputs > 1:
         raise Refused(f"{node.operator} tells at which row of the batch it stands")
     channels = shape[1]
@@ -145,12 +145,6 @@ def window(node: Node) -> list[Shape]:
     return [(N, channels, *out)]
 
 
-def whole_image(node: Node) -> list[Shape]:
-    """One number for each channel."""
-    shape = image(node)[0]
-    return [(*shape[:2], *(1,) * (len(shape) - 2))]
-
-
 def batch_norm(node: Node) -> list[Shape]:
     """Scaled by constants, never by the batch."""
     if node.attributes.get("training_mode", 0) or node.n_outputs > 1:
@@ -165,12 +159,6 @@ def cast(node: Node) -> list[Shape]:
     if node.attributes.get("to") not in CAST_TO:
         raise Refused("Cast to this type depends on where a row stands in its batch")
     return same(node)
-
-
-def normalise(node: Node) -> list[Shape]:
-    """Divided by its norm along one axis."""
-    along(node.first.shape, node.axis(-1))
-    return [node.first.shape]
 
 
 def running_sum(node: Node) -> list[Shape]:
@@ -203,7 +191,7 @@ ARITHMETIC: dict[str, Rule] = {
     **dict.fromkeys(("ArgMax", "ArgMin"), arg_reduce),
     **dict.fromkeys(("Softmax", "LogSoftmax"), softmax),
     **dict.fromkeys(("Conv", "MaxPool", "AveragePool"), window),
-    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), whole_image),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), window),
     "BatchNormalization": batch_norm,
     "Cast": cast,
     "CumSum": running_sum,
@@ -211,7 +199,7 @@ ARITHMETIC: dict[str, Rule] = {
     "Gemm": gemm,
     "InstanceNormalization": image,
     "LayerNormalization": layer_norm,
-    "LpNormalization": normalise,
+    "LpNormalization": softmax,
     "MatMul": matmul,
     "TopK": top_k,
 }
@@ -224,7 +212,8 @@ def concat(node: Node) -> list[Shape]:
     if len({(len(s), *s[:axis], N, *s[axis + 1 :]) for s in shapes}) > 1:
         raise Refused("Concat joins values of different sizes")
     if axis == 0 and {s[0] for s in shapes} == {N}:
-        return [stacked(shapes[0], len(shapes))]
+        # Values one below the other, which may only be put side by side again.
+        return [(f"{len(shapes)}*{N}", *shapes[0][1:])]
     return [
         (*shapes[0][:axis], sum(fixed(s[axis : axis + 1]) for s in shapes), *shapes[0][axis + 1 :])
     ]
@@ -298,15 +287,13 @@ def reshape(node: Node) -> list[Shape]:
 def flatten(node: Node) -> list[Shape]:
     """All but the rows as one axis."""
     shape = node.first.shape
-    if node.axis(1) != 1 or not node.first.has_rows or rows_axis(shape) != 0:
+    if node.axis(1) != 1 or shape[:1] != (N,):
         raise Refused("Flatten joins rows")
-    if W in shape:
-        return [(N, W)] if numbers(shape) == 1 else _refuse_words()
-    return [(N, fixed(shape[1:]))]
-
-
-def _refuse_words() -> list[Shape]:
-    raise Refused("an operator works on words that stand there only to fill up")
+    if W not in shape:
+        return [(N, fixed(shape[1:]))]
+    if numbers(shape) != 1:
+        raise Refused("an operator works on words that stand there only to fill up")
+    return [(N, W)]
 
 
 def squeeze(node: Node) -> list[Shape]:
@@ -339,13 +326,10 @@ def transpose(node: Node) -> list[Shape]:
 
 
 def expand(node: Node) -> list[Shape]:
-    """Repeated to sizes that are constants, or the number of rows."""
+    """Repeated to sizes that are constants, or the number of rows; so one constant."""
+    if node.operator == "ConstantOfShape":
+        return [one_row_axis(sizes_of(node.first))]
     return [broadcast(node.first.shape, sizes_of(node.given(1)))]
-
-
-def constant_of_shape(node: Node) -> list[Shape]:
-    """One constant everywhere, in sizes that are constants, or the number of rows."""
-    return [one_row_axis(sizes_of(node.first))]
 
 
 def pad(node: Node) -> list[Shape]:
@@ -365,7 +349,7 @@ def pad(node: Node) -> list[Shape]:
 
 LAYOUT: dict[str, Rule] = {
     "Concat": concat,
-    "ConstantOfShape": constant_of_shape,
+    "ConstantOfShape": expand,
     "Expand": expand,
     "Flatten": flatten,
     "Gather": gather,

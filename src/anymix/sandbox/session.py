@@ -78,13 +78,7 @@ def ask_in_blocks(session: Any, rows: Any, block: int) -> NDArray[Any]:
 
 
 def blocks_of(rows: Any, block: int) -> Iterator[tuple[int, int]]:
-    """Yield where blocks begin and end; documents are filled up to the longest of their block.
-
-    Examples
-    --------
-    >>> list(blocks_of(np.zeros((5, 1)), 2))
-    [(0, 2), (2, 4), (4, 5)]
-    """
+    """Yield where blocks begin and end; documents are filled up to the longest of their block."""
     if rows.dtype != object or not len(rows):
         yield from ((a, min(a + block, len(rows))) for a in range(0, max(len(rows), 1), block))
         return

@@ -45,11 +45,6 @@ class Value(NamedTuple):
         return N in self.shape
 
 
-def rows_axis(shape: Shape) -> int:
-    """Return which axis is rows."""
-    return shape.index(N)
-
-
 def one_row_axis(shape: Sequence[Size]) -> Shape:
     """Refuse a shape in which rows would meet rows."""
     if list(shape).count(N) > 1:
@@ -58,17 +53,7 @@ def one_row_axis(shape: Sequence[Size]) -> Shape:
 
 
 def broadcast(*shapes: Shape) -> Shape:
-    """Return the common shape, aligned at the right, as numpy does.
-
-    Examples
-    --------
-    >>> broadcast((N, 4), (4,), ())
-    ('n', 4)
-    >>> broadcast((N,), (N, 1))
-    Traceback (most recent call last):
-    ...
-    anymix.sandbox.shapes.Refused: an operator brings rows together
-    """
+    """Return the common shape, aligned at the right, as numpy does."""
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
     out: list[Size] = []
@@ -81,13 +66,7 @@ def broadcast(*shapes: Shape) -> Shape:
 
 
 def numbers(shape: Sequence[Size]) -> int:
-    """Return how many numbers a row has in a value; words are not counted here.
-
-    Examples
-    --------
-    >>> numbers((N, 3, 4))
-    12
-    """
+    """Return how many numbers a row has in a value; words are not counted here."""
     return math.prod(size for size in shape if isinstance(size, int))
 
 
@@ -99,57 +78,32 @@ def fixed(shape: Sequence[Size]) -> int:
 
 
 def reshaped(shape: Shape, wanted: Sequence[Size]) -> Shape:
-    """Return the shape after `Reshape`, in which rows must stay rows.
-
-    Examples
-    --------
-    >>> reshaped((N, 4), (-1, 1, 4))
-    ('n', 1, 4)
-    >>> reshaped((N, 4), (-1, 2))
-    Traceback (most recent call last):
-    ...
-    anymix.sandbox.shapes.Refused: an operator joins rows or splits them
-    """
+    """Return the shape after `Reshape`, in which rows must stay rows."""
     target = [shape[i] if size == 0 and i < len(shape) else size for i, size in enumerate(wanted)]
     if is_stacked(shape):
-        return _unstacked(shape, target)
-    axis = rows_axis(shape)
+        # (k*n, ...) as (k, -1, ...): the values side by side again.
+        k, rest = int(str(shape[0]).split("*")[0]), tuple(target[2:])
+        if target[:2] == [k, -1] and fixed(rest) == fixed(shape[1:]):
+            return (k, N, *rest)
+        raise Refused("an operator joins rows or splits them")
+    axis = shape.index(N)
     before, after = fixed(shape[:axis]), fixed(shape[axis + 1 :])
     if N not in target and -1 in target:
         target[target.index(-1)] = N
     if before == 1 and target.count(N) == 1:
-        place = target.index(N)
-        head, tail = target[:place], _filled(target[place + 1 :], after)
+        first = target.index(N)
+        head, tail = target[:first], target[first + 1 :]
+        if tail.count(-1) == 1:
+            others = fixed([size for size in tail if size != -1])
+            tail = [after // max(others, 1) if size == -1 else size for size in tail]
         if all(size == 1 for size in head) and fixed(tail) == after:
             return (*head, N, *tail)
     raise Refused("an operator joins rows or splits them")
 
 
-def stacked(shape: Shape, k: int) -> Shape:
-    """Return the shape of k values, each (N, ...), one below the other."""
-    return (f"{k}*{N}", *shape[1:])
-
-
 def is_stacked(shape: Shape) -> bool:
     """Whether several values stand one below the other."""
     return bool(shape) and isinstance(shape[0], str) and shape[0].endswith(f"*{N}")
-
-
-def _unstacked(shape: Shape, target: list[Size]) -> Shape:
-    """(k*n, ...) as (k, -1, ...): the values side by side again."""
-    if target[:2] == [int(str(shape[0]).split("*")[0]), -1]:
-        rest = tuple(target[2:])
-        if fixed(rest) == fixed(shape[1:]):
-            return (target[0], N, *rest)
-    raise Refused("an operator joins rows or splits them")
-
-
-def _filled(target: list[Size], total: int) -> Shape:
-    """Replace a single -1 by what is left of the total."""
-    if target.count(-1) == 1:
-        others = fixed([size for size in target if size != -1])
-        target = [total // max(others, 1) if size == -1 else size for size in target]
-    return tuple(target)
 
 
 @dataclass(frozen=True)
@@ -225,20 +179,17 @@ WHOLE = (6, 7)
 
 
 def sizes_after(node: Node) -> Sizes:
-    """Return the sizes that a node makes of sizes, or of the shape of a value.
-
-    Examples
-    --------
-    >>> whole = sizes_after(Node("Shape", {}, (Value(("n", 4)),), 1, 17))
-    >>> whole.tolist()
-    ['n', 4]
-    >>> one = Value((1,), np.array([0]))
-    >>> sizes_after(Node("Gather", {}, (Value((2,), None, whole), one), 1, 17)).tolist()
-    ['n']
-    """
+    """Return the sizes that a node makes of sizes, or of the shape of a value."""
     if node.operator == "Shape":
-        return _shape(node)
-    known = [_known(value) for value in node.there()]
+        shape = node.first.shape
+        if W in shape:
+            raise Refused("Shape of words depends on the rows")
+        start, end = node.attributes.get("start", 0), node.attributes.get("end", len(shape))
+        return np.array(shape, dtype=object)[start:end]
+    found = [value.array if value.sizes is None else value.sizes for value in node.there()]
+    known = [sizes.astype(object) for sizes in found if sizes is not None]
+    if len(known) < len(found):
+        raise Refused("a shape depends on the values of the rows")
     if node.operator == "Concat":
         return np.concatenate(known)
     if node.operator == "Gather" and node.given(1).sizes is None:
@@ -248,25 +199,6 @@ def sizes_after(node: Node) -> Sizes:
     if node.operator in ("Squeeze", "Unsqueeze", "Reshape") and known[0].size == 1:
         return known[0].reshape(()) if node.operator == "Squeeze" else known[0].reshape(1)
     if node.operator == "Slice":
-        return _slice(node, known[0])
+        (start,), (end,) = node.option("starts", 1), node.option("ends", 2)
+        return known[0][start : end : (node.option("steps", 4) or [1])[0]]
     raise Refused(f"{node.operator} computes with the number of rows")
-
-
-def _shape(node: Node) -> Sizes:
-    shape = node.first.shape
-    if W in shape:
-        raise Refused("Shape of words depends on the rows")
-    found = np.array(shape, dtype=object)
-    return found[node.attributes.get("start", 0) : node.attributes.get("end", len(shape))]
-
-
-def _known(value: Value) -> Sizes:
-    found = value.array if value.sizes is None else value.sizes
-    if found is None:
-        raise Refused("a shape depends on the values of the rows")
-    return found.astype(object)
-
-
-def _slice(node: Node, sizes: Sizes) -> Sizes:
-    (start,), (end,) = node.option("starts", 1), node.option("ends", 2)
-    return sizes[start : end : (node.option("steps", 4) or [1])[0]]

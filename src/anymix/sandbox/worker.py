@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from anymix.sandbox.graph import RewrittenGraph, rewritten
 from anymix.sandbox.process import SHARED, receive, rows_from_bytes, rows_to_bytes, send
 from anymix.sandbox.session import ask, ask_in_blocks, open_session, run
-from anymix.sandbox.shapes import N, Refused, Shape, W, is_stacked
+from anymix.sandbox.shapes import N, Refused, W, is_stacked
 
 try:
     import resource
@@ -32,67 +32,44 @@ SECONDS = 40
 OPEN = 2**25
 
 
-class Graphs:
-    """Sessions by the name of their graph; those that were not asked for long are closed."""
+class Desk:
+    """What is done with requests: graphs that are open, by name, and rows that were laid down."""
 
     def __init__(self) -> None:
         self.sessions: OrderedDict[str, tuple[Any, int]] = OrderedDict()
-
-    def add(self, name: str, content: bytes) -> None:
-        """Open a graph."""
-        self.sessions[name] = open_session(content), len(content)
-        while len(self.sessions) > 1 and sum(size for _, size in self.sessions.values()) > OPEN:
-            self.sessions.popitem(last=False)
-
-    def get(self, name: str) -> Any:
-        """Return a session, or None if it is not open."""
-        if name not in self.sessions:
-            return None
-        self.sessions.move_to_end(name)
-        return self.sessions[name][0]
-
-
-class Desk:
-    """What is done with requests: graphs that are open, and rows that were laid down."""
-
-    def __init__(self) -> None:
-        self.graphs = Graphs()
         self.rows: Any = None
 
     def answer(self, message: dict[str, Any], contents: list[Any]) -> tuple[dict[str, Any], Any]:
         """Do what a message asks; its content is taken out of the list, and freed when used."""
         if message["do"] == "audit":
-            return self.audit(contents, **message["expected"], own=message["own"])
+            rows, self.rows = self.rows, None
+            dtype, n_features, n_columns, classes = (
+                message["expected"][name]
+                for name in ("dtype", "n_features", "n_columns", "classes")
+            )
+            graph = rewritten(contents, dtype, n_features, n_columns)
+            try_out(graph, dtype, n_features, rows, message["own"], classes)
+            return {"block": graph.block, "request": graph.request}, graph.content
         if message["do"] == "open":
-            self.graphs.add(message["name"], bytes(contents.pop()))
+            content = bytes(contents.pop())
+            self.sessions[message["name"]] = open_session(content), len(content)
+            # Those that were not used for long are closed.
+            while len(self.sessions) > 1 and sum(n for _, n in self.sessions.values()) > OPEN:
+                self.sessions.popitem(last=False)
             return {}, b""
         if message["do"] == "lay":
             # Copied: the next message comes in the same memory.
             self.rows = rows_from_bytes(message["rows"], bytes(contents.pop()))
             return {}, b""
-        session = self.graphs.get(message["name"])
-        if session is None:
+        if message["name"] not in self.sessions:
             return {"unknown": message["name"]}, b""
+        self.sessions.move_to_end(message["name"])
+        session = self.sessions[message["name"]][0]
         rows = rows_from_bytes(message["rows"], contents.pop())
         if message["do"] == "judge":
             judge(session, rows, message["block"], len(rows), message["classes"])
             return {}, b""
         return rows_to_bytes(ask_in_blocks(session, rows, message["block"]))
-
-    def audit(
-        self,
-        contents: list[Any],
-        dtype: str,
-        n_features: int,
-        n_columns: int,
-        classes: bool,
-        own: int,
-    ) -> tuple[dict[str, Any], bytes]:
-        """Check a file, and try it at the rows that were laid down."""
-        rows, self.rows = self.rows, None
-        graph = rewritten(contents, dtype, n_features, n_columns)
-        try_out(graph, dtype, n_features, rows, own, classes)
-        return {"block": graph.block, "request": graph.request}, graph.content
 
 
 def serve(incoming: BinaryIO, outgoing: BinaryIO, shared: mmap | None = None) -> None:
@@ -101,7 +78,11 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO, shared: mmap | None = None) ->
     while (request := receive(incoming, shared)) is not None:
         message, contents = request[0], [request[1]]
         del request
-        _allow_seconds()
+        if resource is not None:
+            # At the end of its seconds of processor the process is killed.
+            used = resource.getrusage(resource.RUSAGE_SELF)
+            most = int(used.ru_utime + used.ru_stime) + SECONDS + 1
+            resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
         try:
             message, content = desk.answer(message, contents)
         except Refused as refusal:
@@ -111,15 +92,6 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO, shared: mmap | None = None) ->
         except Exception as error:  # noqa: BLE001  a graph that no rule has thought of is refused
             message, content = {"refused": f"it is not understood ({type(error).__name__})"}, b""
         send(outgoing, message, content, shared)
-
-
-def _allow_seconds() -> None:
-    """Give this request its seconds of processor; at the end of them the process is killed."""
-    if resource is None:
-        return
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    most = int(used.ru_utime + used.ru_stime) + SECONDS + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
 
 
 def _warm_up() -> None:
@@ -143,11 +115,9 @@ def _give_up() -> None:
     if resource is None:
         return
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    # Each open file or socket needs a number below this.
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+    # Each open file or socket needs a number below that of NOFILE.
+    for none in ("RLIMIT_CORE", "RLIMIT_FSIZE", "RLIMIT_NPROC", "RLIMIT_NOFILE"):
+        resource.setrlimit(getattr(resource, none), (0, 0))
 
 
 def main() -> None:
@@ -253,13 +223,8 @@ def check_shapes(graph: RewrittenGraph, dtype: str, n_features: int) -> None:
     for n in (1, 2, 3):
         found = run(whole, inner, _made_up(dtype, n_features)[:n])
         for name, value in zip(inner, found, strict=True):
-            if not _fits(np.shape(value), graph.shapes[name], n):
+            shape, stated = np.shape(value), graph.shapes[name]
+            sizes = zip(shape, stated, strict=False)
+            fits = is_stacked(stated) or all(b in (W, a) or (b == N and a == n) for a, b in sizes)
+            if len(shape) != len(stated) or not fits:
                 raise Refused(f"the value {name!r:.60} has another shape than its operators say")
-
-
-def _fits(found: tuple[int, ...], stated: Shape, n: int) -> bool:
-    if len(found) != len(stated):
-        return False
-    if is_stacked(stated):
-        return True
-    return all(b == W or a == (n if b == N else b) for a, b in zip(found, stated, strict=True))
