@@ -115,9 +115,7 @@ def check_leaks(
         rare = f" The predictor lists {words} words, some maybe of a single document." * bool(words)
         said += NOT_COMPARED + rare
     else:
-        say = _of_documents if packed.text else _of_rows
-        targets_said = f"; of their targets {predictor['targets'] or 'none'}" * training.has_numbers
-        said += f" {say(predictor, density, training, known)}{targets_said}."
+        said += _compared(predictor, density, training, packed.text, known)
     return said + _of_categories(source, rows if measure else None, reveals_rows)
 
 
@@ -251,31 +249,23 @@ def _of_leaves(cells: Counter[str]) -> str:
     return f" {leaves} {verb} fewer than {FEW} rows{one}{rest}."
 
 
-def _of_documents(
-    predictor: Counter[str], density: Counter[str], training: Training, known: bool
+def _compared(
+    predictor: Counter[str], density: Counter[str], training: Training, text: bool, known: bool
 ) -> str:
-    standing = f"{predictor['rows'] or 'none'} {'stand' if predictor['rows'] else 'stands'}"
-    rows = (
-        f"{standing} in the predictor as {'vectors' if predictor['rows'] else 'a vector'} of words"
-    )
-    if not known:
+    """Say what both files hold of the rows, or of documents if they are text."""
+    many, one = ("vectors of words", "a vector of words") if text else ("they are", "it is")
+    count = predictor["rows"]
+    rows = f"{count or 'none'} {'stand' if count else 'stands'} in the predictor as "
+    rows += many if count else one
+    if text and not known:
         rows = "they were not looked for in the predictor as vectors of words"
-    words = (
-        f"{predictor['words'] or 'no'} words of fewer than {FEW} documents stand in the predictor"
-    )
-    return (
-        f"Compared with {n_rows(training.rows)} training documents: {rows}; {words}, "
-        f"{density['words'] or 'none'} in the density"
-    )
-
-
-def _of_rows(
-    predictor: Counter[str], density: Counter[str], training: Training, known: bool
-) -> str:
-    standing = f"{predictor['rows'] or 'none'} {'stand' if predictor['rows'] else 'stands'}"
-    rows = f"{standing} in the predictor as {'they are' if predictor['rows'] else 'it is'}"
-    compared = f"Compared with {n_rows(training.rows)} {training.what}"
-    return f"{compared}: {rows}, {density['rows'] or 'none'} in the density"
+    held = f", {density['rows'] or 'none'} in the density"
+    if text:
+        words = f"{predictor['words'] or 'no'} words of fewer than {FEW} documents"
+        held = f"; {words} stand in the predictor, {density['words'] or 'none'} in the density"
+    targets = f"; of their targets {predictor['targets'] or 'none'}" * training.has_numbers
+    what = "training documents" if text else training.what
+    return f" Compared with {n_rows(training.rows)} {what}: {rows}{held}{targets}."
 
 
 def _of_categories(source: Source, rows: Any, reveals_rows: bool) -> str:

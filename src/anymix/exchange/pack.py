@@ -125,7 +125,12 @@ was fitted on: none stands in the predictor as it is, none in the density.
     _check_given(source, held_out)
     check_name(source.name)
     check_new(folder)
-    _check_density(source, without_density)
+    if source.density is not None:
+        _check_density(source.density)
+    elif not without_density:
+        raise InputError(
+            f"source {source.name!r}", f"has no density; give it a {names_of_densities()}"
+        )
     if source.columns is not None and rows is not None:
         rows = source.columns.encode(rows)
     density = source.density
@@ -187,20 +192,14 @@ def _check_given(source: Any, held_out: Any) -> None:
         raise InputError("held_out", "must be the pair (X, y) of rows and labels, and no file")
 
 
-def _check_density(source: Source, without_density: bool) -> None:
-    if source.density is None:
-        if without_density:
-            return
+def _check_density(density: Any) -> None:
+    if hasattr(density, "log_responsibilities"):
         raise InputError(
-            f"source {source.name!r}", f"has no density; give it a {names_of_densities()}"
-        )
-    if hasattr(source.density, "log_responsibilities"):
-        raise InputError(
-            f"a {type(source.density).__name__}",
+            f"a {type(density).__name__}",
             "has seen the rows of all sources, so it cannot be part of one source; pack a "
             f"{names_of_densities()}",
         )
-    check_travels(source.density)
+    check_travels(density)
 
 
 def _measured(manifest: Manifest, packed: OnnxPredictor, X: Any, y: ArrayLike) -> OwnLoss:
