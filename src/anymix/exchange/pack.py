@@ -122,7 +122,12 @@ def pack_source(
     10 centres, each the mean of 5 distinct rows or more. Compared with 100 rows that the density \
 was fitted on: none stands in the predictor as it is, none in the density.
     """
-    _check_given(source, held_out)
+    if not isinstance(source, Source):
+        raise InputError(
+            f"a {type(source).__name__}", "is no Source; give the source first, then the folder"
+        )
+    if held_out is not None and (isinstance(held_out, str | Path) or len(held_out) != 2):
+        raise InputError("held_out", "must be the pair (X, y) of rows and labels, and no file")
     check_name(source.name)
     check_new(folder)
     if source.density is not None:
@@ -182,16 +187,6 @@ was fitted on: none stands in the predictor as it is, none in the density.
     return manifest
 
 
-def _check_given(source: Any, held_out: Any) -> None:
-    """Refuse what is no source, and held-out rows that are no pair."""
-    if not isinstance(source, Source):
-        raise InputError(
-            f"a {type(source).__name__}", "is no Source; give the source first, then the folder"
-        )
-    if held_out is not None and (isinstance(held_out, str | Path) or len(held_out) != 2):
-        raise InputError("held_out", "must be the pair (X, y) of rows and labels, and no file")
-
-
 def _check_density(density: Any) -> None:
     if hasattr(density, "log_responsibilities"):
         raise InputError(
@@ -234,15 +229,7 @@ def _features(source: Source, density: Any, graph: OnnxPredictor, n: int) -> tup
         raise InputError(
             f"source {source.name!r}", "has a density of other categories; fit both on one coding"
         )
-    gaps = _takes_gaps(graph, density, n)
-    return tuple(
-        Feature(column.name, graph.dtype, column.categories, gap)
-        for column, gap in zip(source.columns, gaps, strict=True)
-    )
-
-
-def _takes_gaps(graph: OnnxPredictor, density: Any, n: int) -> list[bool]:
-    """Find out which columns may be empty: predictor and density have an answer all the same."""
+    # A column may be empty where predictor and density have an answer all the same.
     rows = np.zeros((n, n))
     np.fill_diagonal(rows, np.nan)
     answered = np.asarray(np.isfinite(graph(rows)).all(axis=1))
@@ -251,4 +238,7 @@ def _takes_gaps(graph: OnnxPredictor, density: Any, n: int) -> list[bool]:
             answered &= np.isfinite(density.score_samples(rows))
         except ValueError:  # a density of complete rows says so
             answered[:] = False
-    return [bool(each) for each in answered]
+    return tuple(
+        Feature(column.name, graph.dtype, column.categories, gaps)
+        for column, gaps in zip(source.columns, answered.tolist(), strict=True)
+    )

@@ -248,11 +248,15 @@ def check_alike(received: Sequence[ReceivedSource]) -> None:
                 one.folder,
                 f"is for {one.manifest.task}, the first for {first.task}; give sources of one task",
             )
-        if _kind_of_labels(one) != _kind_of_labels(received[0]):
+        kind, wanted_kind = (
+            "whole numbers" if isinstance((m.classes or ("",))[0], int) else "words"
+            for m in (one.manifest, first)
+        )
+        if kind != wanted_kind:
             raise InputError(
                 one.folder,
-                f"has labels that are {_kind_of_labels(one)}, the first source "
-                f"{_kind_of_labels(received[0])}; write them alike in all tables, and pack again",
+                f"has labels that are {kind}, the first source {wanted_kind}; write them alike in "
+                "all tables, and pack again",
             )
         given = [feature.name for feature in one.manifest.features]
         wanted = [feature.name for feature in first.features]
@@ -285,8 +289,3 @@ def _check_same_codes(where: str, feature: Feature, due: Feature) -> None:
         differ = "has other categories than in the first source"
     remedy = "pack all sources with one reference file (anymix reference)"
     raise InputError(where, f"{differ}; {remedy}")
-
-
-def _kind_of_labels(one: ReceivedSource) -> str:
-    classes = one.manifest.classes
-    return "whole numbers" if classes is not None and isinstance(classes[0], int) else "words"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -100,15 +100,6 @@ def check_site(arrays: dict[str, NDArray[Any]], p: int, loss: str, path: Path) -
         raise AuditError(path, f"has {found}, where {low:g} to {high:g} are possible")
     if outcomes.ndim == 3 and np.abs(outcomes.sum(axis=2) - 1).max() > SUM_TOLERANCE:
         raise AuditError(path, "has probabilities of classes that do not sum to 1")
-
-
-def evaluated_others(found: Mapping[str, str], given: Mapping[str, str]) -> str:
-    """Say which sources a site has evaluated in place of those given: names and fingerprints."""
-    which = f"{', '.join(found)}, not {', '.join(given)}"
-    if set(found) == set(given):
-        anew = [name for name, one in given.items() if found[name] != one]
-        which = f"{', '.join(anew)} as packed another time"
-    return f"evaluated other sources than the given ones: {which}; ask it to evaluate these"
 
 
 MIN_ROWS = 20
@@ -328,7 +319,14 @@ def join_sites(
     for site in sites:
         found = dict(zip(site.sources, site.fingerprints, strict=True))
         if found != given:
-            raise InputError(f"the site {site.site!r}", evaluated_others(found, given))
+            which = f"{', '.join(found)}, not {', '.join(given)}"
+            if set(found) == set(given):
+                anew = [name for name, one in given.items() if found[name] != one]
+                which = f"{', '.join(anew)} as packed another time"
+            raise InputError(
+                f"the site {site.site!r}",
+                f"evaluated other sources than the given ones: {which}; ask it to evaluate these",
+            )
     homes = [site.site for site in sites]
     if sorted(homes) != sorted(names):
         raise InputError(
