@@ -205,20 +205,6 @@ def mlflow_files(
 
 def _mlmodel(model: Any, features: Sequence[Feature], size: int) -> dict[str, Any]:
     """Return what MLmodel says; its fields are those that MLflow writes."""
-    # MLflow takes NaN for a number; that a category may be missing has to be stated.
-    inputs = [
-        {
-            "type": "double" if feature.categories is None else "string",
-            "name": feature.name,
-            "required": not feature.gaps,
-        }
-        for feature in features
-    ]
-    kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
-    outputs = [
-        {"type": SIGNATURE_TYPES[kind], "name": name, "required": True}
-        for name, kind in kinds.items()
-    ]
     notes = {one.key: one.value for one in model.metadata_props if one.key != "columns"}
     return {
         "flavors": {
@@ -245,10 +231,25 @@ def _mlmodel(model: Any, features: Sequence[Feature], size: int) -> dict[str, An
             "serving_input_path": "serving_input_example.json",
             "type": "dataframe",
         },
-        "signature": {
-            "inputs": json.dumps(inputs),
-            "outputs": json.dumps(outputs),
-            "params": None,
-        },
+        "signature": _signature(model, features),
         "utc_time_created": str(datetime.now(UTC).replace(tzinfo=None)),
     }
+
+
+def _signature(model: Any, features: Sequence[Feature]) -> dict[str, Any]:
+    """Return the columns that go in and come out."""
+    # MLflow takes NaN for a number; that a category may be missing has to be stated.
+    inputs = [
+        {
+            "type": "double" if feature.categories is None else "string",
+            "name": feature.name,
+            "required": not feature.gaps,
+        }
+        for feature in features
+    ]
+    kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
+    outputs = [
+        {"type": SIGNATURE_TYPES[kind], "name": name, "required": True}
+        for name, kind in kinds.items()
+    ]
+    return {"inputs": json.dumps(inputs), "outputs": json.dumps(outputs), "params": None}

@@ -192,14 +192,7 @@ def export_onnx(
     if router is not None:
         logs = str(router.log_responsibilities_graph(graph))
     else:
-        for one in received:
-            if not hasattr(one.source.density, "log_density_graph"):
-                raise InputError(
-                    f"source {one.manifest.name!r}",
-                    f"has a density of the kind {one.manifest.density!r}, which cannot be written "
-                    "as ONNX; export needs densities of numbers",
-                )
-        parts = [one.source.density.log_density_graph(graph) for one in received]
+        parts = [_log_density(graph, one) for one in received]
         logs = graph.add("Concat", *parts, axis=1)
     log_r = graph.add("Sub", logs, graph.log_sum_exp(logs))
     weights = [_weights(graph, log_r, part) for part in average.parts]
@@ -226,6 +219,16 @@ def export_onnx(
         # The coding of a table with words or gaps, which older readers look for.
         told["columns"] = json.dumps(first.columns.to_dict())
     return finished(graph, len(first.features), outputs, notes=told | dict(notes or {}))
+
+
+def _log_density(graph: Graph, one: ReceivedSource) -> str:
+    if not hasattr(one.source.density, "log_density_graph"):
+        raise InputError(
+            f"source {one.manifest.name!r}",
+            f"has a density of the kind {one.manifest.density!r}, which cannot be written as "
+            "ONNX; export needs densities of numbers",
+        )
+    return str(one.source.density.log_density_graph(graph))
 
 
 def _combined(graph: Graph, w: str, answers: Sequence[str], consulting: Consulting | None) -> str:

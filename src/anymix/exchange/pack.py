@@ -122,40 +122,17 @@ def pack_source(
     10 centres, each the mean of 5 distinct rows or more. Compared with 100 rows that the density \
 was fitted on: none stands in the predictor as it is, none in the density.
     """
-    if not isinstance(source, Source):
-        raise InputError(
-            f"a {type(source).__name__}", "is no Source; give the source first, then the folder"
-        )
-    if held_out is not None and (isinstance(held_out, str | Path) or len(held_out) != 2):
-        raise InputError("held_out", "must be the pair (X, y) of rows and labels, and no file")
-    check_name(source.name)
+    _check_given(source, held_out)
     check_new(folder)
-    if source.density is not None:
-        _check_density(source.density)
-    elif not without_density:
-        raise InputError(
-            f"source {source.name!r}", f"has no density; give it a {names_of_densities()}"
-        )
+    density = _shareable(source, keep_rows, without_density)
     if source.columns is not None and rows is not None:
         rows = source.columns.encode(rows)
-    density = source.density
-    if density is not None and not keep_rows:
-        density = density.shareable()
-    n_features, text = columns_taken(source, density, rows)
-    kind: str = NONE
-    arrays: Tensors = {}
-    if density is not None:
-        kind, arrays = density_to_arrays(density)
-        # What we write must pass what a reader will ask.
-        where = f"the density {type(density).__name__}"
-        density_from_arrays(kind, arrays, n_features, where)
+    columns = columns_taken(source, density, rows)
+    kind, arrays = _packed_density(density, columns[0])
     if isinstance(source.predictor, SecondRound):
         source = as_one_graph(source, density, rows, {})
-    graphs = safe_graphs(source, graphs_of(source, n_features, text, dtype), n_features)
-    compared = rows_to_compare(density, rows, text, graphs[0])
-    graph = nearest_graph(source, graphs, compared)
-    judge_own(source, graph, compared)
-    packed = Packed(graph, density, arrays, text)
+    graph = _graph(source, density, rows, columns, dtype)
+    packed = Packed(graph, density, arrays, columns[1])
     reveals = check_leaks(
         source,
         packed,
@@ -172,7 +149,7 @@ was fitted on: none stands in the predictor as it is, none in the density.
         name=source.name,
         task="regression" if classes is None else "classification",
         classes=classes,
-        features=_features(source, density, graph, n_features),
+        features=_features(source, density, graph, columns[0]),
         density=kind,
         reveals=reveals,
         own_loss=own_loss,
@@ -187,7 +164,48 @@ was fitted on: none stands in the predictor as it is, none in the density.
     return manifest
 
 
-def _check_density(density: Any) -> None:
+def _check_given(source: Any, held_out: Any) -> None:
+    """Refuse what is no source, its name, and held-out rows that are no pair."""
+    if not isinstance(source, Source):
+        raise InputError(
+            f"a {type(source).__name__}", "is no Source; give the source first, then the folder"
+        )
+    if held_out is not None and (isinstance(held_out, str | Path) or len(held_out) != 2):
+        raise InputError("held_out", "must be the pair (X, y) of rows and labels, and no file")
+    check_name(source.name)
+
+
+def _graph(
+    source: Source, density: Any, rows: Any, columns: tuple[int, bool], dtype: str
+) -> OnnxPredictor:
+    """Return the safe graph that is nearest to the predictor."""
+    n_features, text = columns
+    graphs = safe_graphs(source, graphs_of(source, n_features, text, dtype), n_features)
+    compared = rows_to_compare(density, rows, text, graphs[0])
+    graph = nearest_graph(source, graphs, compared)
+    judge_own(source, graph, compared)
+    return graph
+
+
+def _packed_density(density: Any, n_features: int) -> tuple[str, Tensors]:
+    """Return the kind and the arrays."""
+    if density is None:
+        return NONE, {}
+    kind, arrays = density_to_arrays(density)
+    # What we write must pass what a reader will ask.
+    density_from_arrays(kind, arrays, n_features, f"the density {type(density).__name__}")
+    return kind, arrays
+
+
+def _shareable(source: Source, keep_rows: bool, without_density: bool) -> Any:
+    """Return the density in the form that is handed over, if there is one that can travel."""
+    density = source.density
+    if density is None:
+        if without_density:
+            return None
+        raise InputError(
+            f"source {source.name!r}", f"has no density; give it a {names_of_densities()}"
+        )
     if hasattr(density, "log_responsibilities"):
         raise InputError(
             f"a {type(density).__name__}",
@@ -195,6 +213,7 @@ def _check_density(density: Any) -> None:
             f"{names_of_densities()}",
         )
     check_travels(density)
+    return density if keep_rows else density.shareable()
 
 
 def _measured(manifest: Manifest, packed: OnnxPredictor, X: Any, y: ArrayLike) -> OwnLoss:
