@@ -15,6 +15,7 @@ import numpy as np
 from anymix._arrays import FloatArray
 from anymix.core import Problem, Record, dca, simplex, solve
 from experiments.runner import Progress, Result, Setup
+from experiments.simplex_grid import simplex_grid
 from experiments.synthetic import paper_classification, paper_regression
 
 PASSES = (1, 2, 5, 10, 20, 50, 100, 200, 500)
@@ -49,7 +50,7 @@ def study(seeds: Sequence[int], progress: Progress, n_points: int = N_POINTS) ->
                 way = _protocol(curve.method)
                 for n, gamma in _after(curve):
                     yield cell(f"{figure}, passes", way, curve.method, n, "γ", value=gamma)
-            table = loss_table(problem, simplex.grid(problem.n_sources, 2))
+            table = loss_table(problem, simplex_grid(problem.n_sources, 2))
             for method, column, value in table.cells():
                 way = _protocol(method)
                 yield cell(f"App. E.1, {loss}", way, method, column, "loss", value=value)

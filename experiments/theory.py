@@ -147,7 +147,9 @@ def mixtures_bound(problem: Problem, rng: np.random.Generator) -> Iterator[Cell]
         found = solve(here, "gamma")
         yield "worst mixture", eta, found.robust_loss, None
         yield "bound ε + ηM + γ", eta, _within(here, found), None
-        spared = here.loss_bound - here.cross_losses()[0].mean() + found.source_losses.mean()
+        P = here.measure.rows()
+        crossed = [P @ here.loss.value(h, here.targets) for h in here.predictions]
+        spared = here.loss_bound - np.mean(crossed) + found.source_losses.mean()
         yield CROSS, eta, _within(here, found) - eta * float(spared), None
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from anymix.core import Problem, simplex, solve
 from anymix.core.records import Step, plain, restored
+from experiments.simplex_grid import simplex_grid
 
 
 @pytest.fixture
@@ -63,13 +64,19 @@ def test_plain_reaches_every_depth():
 @given(p=st.integers(1, 5), steps=st.integers(1, 6))
 @settings(max_examples=20, deadline=None)
 def test_the_grid_has_every_mixture_once(p, steps):
-    grid = simplex.grid(p, steps)
+    grid = simplex_grid(p, steps)
     np.testing.assert_allclose(grid.sum(axis=1), 1)
     assert grid.min() >= 0
     assert len({tuple(np.round(row * steps).astype(int)) for row in grid}) == len(grid)
     np.testing.assert_allclose(grid * steps, np.round(grid * steps), atol=1e-9)
     corners = {tuple(row) for row in grid if row.max() == 1}
     assert len(corners) == p
+
+
+def test_points_that_are_apart_come_in_their_order():
+    points = [np.array(z) for z in ([1.0, 0.0], [0.99, 0.01], [0.0, 1.0])]
+    np.testing.assert_array_equal(simplex.apart(points, 0.1, 5), np.eye(2))
+    np.testing.assert_array_equal(simplex.apart(points, 0.1, 1), np.eye(2)[:1])
 
 
 def test_random_points_are_inside_and_uniform_on_average():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from anymix.core import Problem, simplex, solve
 from anymix.core.solvers.methods import automatic_shrinkage, paired_standard_errors
 from anymix.core.solvers.oracle import Penalty
+from experiments.simplex_grid import simplex_grid
 from tests.core.loss_cases import CASES, central_difference, make_problem
 
 
@@ -69,7 +70,7 @@ def test_the_shrunk_answer_is_optimal_by_brute_force(objective):
         return (problem.source_losses(z) - baseline).max() + rho * kl
 
     solution = solve(problem, objective, shrinkage=rho, prior=prior)
-    inside = simplex.grid(3, 50)
+    inside = simplex_grid(3, 50)
     inside = inside[inside.min(axis=1) > 0]
     assert penalised(solution.z) <= min(map(penalised, inside)) + 1e-9
     assert solution.z.min() > 0

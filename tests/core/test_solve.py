@@ -13,6 +13,7 @@ from anymix.core.solvers import methods
 from anymix.core.solvers.equilibrium import brouwer_map, find_equilibrium
 from anymix.core.solvers.oracle import Oracle
 from experiments import synthetic
+from experiments.simplex_grid import simplex_grid
 from tests.core.loss_cases import CASES, every_loss, make_problem, smooth_loss
 
 FAMILIES = {
@@ -120,7 +121,7 @@ def test_every_loss_is_solved_and_its_numbers_are_recomputed(case, objective, ow
 @smooth_loss
 def test_minimax_beats_a_grid(case):
     problem = make_problem(case, seed=5, p=3, m=24)
-    grid = simplex.grid(3, 30)
+    grid = simplex_grid(3, 30)
     for objective, function in [("robust", problem.robust_loss), ("regret", problem.regret)]:
         assert function(solve(problem, objective).z) <= min(map(function, grid)) + 1e-9
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from anymix.core import simplex
 from experiments.artificial import convergence, loss_table
+from experiments.simplex_grid import simplex_grid
 from experiments.synthetic import paper_classification, paper_regression
 
 PROBLEMS = [paper_regression, paper_classification]
@@ -24,7 +24,7 @@ def test_the_objective_reaches_zero_from_the_uniform_start(make):
 @pytest.mark.parametrize("make", PROBLEMS)
 def test_dw_beats_every_source_and_the_average_on_the_worst_mixture(make):
     problem = make(1500, np.random.default_rng(0))
-    table = loss_table(problem, simplex.grid(problem.n_sources, 4))
+    table = loss_table(problem, simplex_grid(problem.n_sources, 4))
     worst = dict(zip(table.methods, table.worst, strict=True))
     dw = worst.pop("DW, anymix (regret)")
     assert dw < min(worst.values())

@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from anymix.core import Problem, combine, simplex
+from anymix.core import Problem, combine
 from anymix.monitor import Alarm, MixtureEstimate, adapt_labelled, adapt_z, estimate_mixture
 from anymix.monitor.adaptation import label_noise
+from experiments.simplex_grid import simplex_grid
 
 shares = st.lists(st.floats(0.01, 1), min_size=3, max_size=3).map(lambda v: np.array(v) / sum(v))
 
@@ -121,7 +122,7 @@ def test_without_shrinkage_labels_may_leave_a_source_out():
     """Against brute force: no mixture of a fine grid has a smaller loss."""
     log_r, h, y = target_rows(np.random.default_rng(0), 50)
     z = adapt_labelled(log_r, h, y, np.full(3, 1 / 3), shrinkage=0.0)
-    losses = [np.mean((combine(log_r, h, w, eta=1e-3) - y) ** 2) for w in (z, *simplex.grid(3, 40))]
+    losses = [np.mean((combine(log_r, h, w, eta=1e-3) - y) ** 2) for w in (z, *simplex_grid(3, 40))]
     assert losses[0] <= min(losses[1:]) + 1e-6
 
 

@@ -29,16 +29,9 @@ BLOCK_NUMBERS, STACK_NUMBERS, LEAST_BLOCK = 120_000, 20_000, 256
 def mean_and_error(
     values: FloatArray, share: FloatArray, n_rows: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Σ w x of values (..., n) by shares w of sum 1, and its standard error.
+    """Σ w x of values (..., n) by shares w of sum 1, and √(n/(n−1) Σ w² (x − x̄)²), its error.
 
-    √(n/(n−1) Σ w² (x − x̄)²), as of n rows of equal weight, n = 1/Σ w² unless it is given: with
-    equal weights the standard deviation over √n.
-
-    Examples
-    --------
-    >>> mean, error = mean_and_error(np.arange(4.0), np.full(4, 0.25))
-    >>> round(float(mean), 3), round(float(error), 3)
-    (1.5, 0.645)
+    n = 1/Σ w² rows of equal weight, unless it is given.
     """
     n = 1.0 / float(share @ share) if n_rows is None else n_rows
     mean = np.asarray(values @ share)
@@ -84,10 +77,7 @@ class DenseMeasure(_Blocked):
         tables: tuple[FloatArray, FloatArray],
         out: FloatArray,
     ) -> None:
-        """out_skj += Σ_{i in block} P_k(i) scale_s(i) (B_j(i) − h_s(i) D_j(i)), tables = (B, D).
-
-        B is (p, block), or (s, p, block) where it differs from z to z.
-        """
+        """out_skj += Σ_i P_k(i) scale_s(i) (B_j(i) − h_s(i) D_j(i)); B is ([s, ]p, block)."""
         B, D = tables
         a = h[:, None, :] * D
         np.subtract(B, a, out=a)
@@ -174,10 +164,7 @@ class OwnMeasure(_Blocked):
         return P
 
     def sample(self, n: float, rng: np.random.Generator | int) -> NDArray[np.intp]:
-        """Choose about n points, from each source its share and at least one with weight.
-
-        The choice of a source's points depends on them, the share and the seed alone.
-        """
+        """Choose about n points, from each source its share, by them and the seed alone."""
         seed = rng if isinstance(rng, int) else int(rng.integers(2**31))
         share, keep = n / self.weights.size, np.zeros(self.weights.size, dtype=bool)
         for k, (start, stop) in enumerate(pairwise(self.bounds.tolist())):

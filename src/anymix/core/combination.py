@@ -9,12 +9,11 @@ joint         D_k(x, y)        h_k(x, y)        eq. (2): not normalised over y
 normalised    D_k(x, y)        h_k(x, y)        Thm 3: eq. (2) divided by its sum over y
 
 `combine` takes log-densities of any magnitude; a `Combination` is what was learned, calibration
-included, and predicts by it; `mass_ratio` is the same sum at the fixed points of a problem, where
-the masses are known and solvers ask for many z.
+included; `mass_ratio` is the same sum at the fixed points of a problem, for many z.
 
 A `CrossFittedCombination` is the average h = (1/K) Σ_t h_t of combinations that were each learned
 without one fold.  The loss is convex, so that L(D, h) ≤ (1/K) Σ_t L(D, h_t) on every distribution,
-and the rows of fold t are new to h_t: all rows are used to learn and to certify one model.
+and the rows of fold t are new to h_t.
 """
 
 from __future__ import annotations
@@ -92,10 +91,7 @@ class Combination(Record):
         return log_responsibilities(log_masses, self.calibration)
 
     def model_weights(self, log_masses: FloatArray) -> FloatArray:
-        """Σ_k weight_k a_kj, (p, n): how much each *model* counts after pooling.
-
-        Of labels they are weights of logarithms, and need not sum to 1.
-        """
+        """Σ_k weight_k a_kj, (p, n): how much each *model* counts after pooling."""
         weights = self.weights(log_masses)
         return weights if self.consulting is None else self.consulting.weights.T @ weights
 
@@ -105,9 +101,9 @@ class Combination(Record):
         Paper: Eq. 1, Eq. 2.
         """
         log_q = log_responsibilities(log_masses, self.calibration)
-        # Where η keeps every weight above zero no logarithms are needed.
-        shares = self.eta > 0
-        return _shares(np.exp(log_q), self.z, self.eta) if shares else source_weights(log_q, self.z)
+        if self.eta > 0:  # no logarithms are needed
+            return _shares(np.exp(log_q), self.z, self.eta)
+        return source_weights(log_q, self.z)
 
     def predict(
         self, log_masses: FloatArray, predictions: FloatArray | Ask, skip_below: float = 0.0
@@ -135,9 +131,6 @@ def mix(weights: FloatArray, predictions: FloatArray | Ask, skip_below: float = 
     A weight below skip_below/p is dropped, and the others make up for it: a probability moves by
     less than skip_below, a number by less than that times the spread of the sources' predictions.
     Where predictions are a function, a source is not asked about points that dropped it.
-
-    >>> mix(np.array([[0.5, 1.0], [0.5, 0.0]]), np.array([[2.0, 3.0], [4.0, 9.0]]))
-    array([3., 3.])
     """
     p, n = weights.shape
     if not 0 <= skip_below < 1:
@@ -291,15 +284,6 @@ class CrossFittedCombination(Record):
     ----------
     parts : tuple of Combination
         One at least, of one rule and one η.
-
-    Examples
-    --------
-    >>> pair = [Combination(np.array(z), 0.0) for z in ([0.5, 0.5], [1.0, 0.0])]
-    >>> average = CrossFittedCombination(tuple(pair))
-    >>> average.predict(np.zeros((2, 1)), np.array([[0.0], [1.0]]))
-    array([0.25])
-    >>> average.z
-    array([0.75, 0.25])
     """
 
     parts: tuple[Combination, ...]

@@ -38,29 +38,17 @@ ROUNDING = 1e-9
 
 
 def fewest(alpha: float) -> int:
-    """How many rows a source needs, n ≥ 1/α − 1, so that its p-value can be α or less.
-
-    >>> fewest(0.1), fewest(0.05), fewest(1 - 0.9)
-    (9, 19, 9)
-    """
+    """How many rows a source needs, n ≥ 1/α − 1, so that its p-value can be α or less."""
     return int(np.ceil(1 / (alpha + ROUNDING / 2) - 1 - ROUNDING))
 
 
 def least_count(n: int, alpha: float) -> int:
-    """How many of n rows must be as strange as y, so that p > α: 1 + c > α (n + 1).
-
-    >>> least_count(19, 0.1), least_count(8, 0.1)
-    (2, 0)
-    """
+    """How many of n rows must be as strange as y, so that p > α: 1 + c > α (n + 1)."""
     return int(np.floor(alpha * (n + 1) + ROUNDING))
 
 
 def errors_at(h: FloatArray, y: FloatArray | IntArray) -> FloatArray:
-    """|y − h(x)| of numbers h (n,), 1 − h(x, y) of probabilities h (n, c): (n,).
-
-    >>> errors_at(np.array([1.0]), np.array([3.0])), errors_at(np.array([[0.5, 0.5]]), [1])
-    (array([2.]), array([0.5]))
-    """
+    """|y − h(x)| of numbers h (n,), 1 − h(x, y) of probabilities h (n, c): (n,)."""
     if h.ndim == 1:
         return np.abs(np.asarray(y, dtype=float) - h)
     return np.asarray(1.0 - h[np.arange(len(h)), np.asarray(y, dtype=np.intp)])
@@ -102,17 +90,9 @@ def learn_error_scale(
     alpha: float,
     labels: FloatArray | None = None,
 ) -> ErrorScale:
-    """Learn σ_k, the mean error that x tells of, and the tilt that makes sets smallest.
+    """Learn σ_k = (n₀ ē + Σ_i r_k(x_i) e_i) / (n₀ + Σ_i r_k(x_i)), and the tilt of smallest sets.
 
-    σ_k = (n₀ ē + Σ_i r_k(x_i) e_i) / (n₀ + Σ_i r_k(x_i)), ē being the mean error.  Errors of labels
-    lie between 0 and 1 already: there σ is ē for all, and `labels` (n, c) are those of all labels.
-
-    Examples
-    --------
-    >>> errors = np.array([1.0, 1.0, 3.0, 3.0])
-    >>> log_r = np.log([[0.99, 0.99, 0.01, 0.01], [0.01, 0.01, 0.99, 0.99]])
-    >>> learn_error_scale(errors, log_r, np.array([0, 0, 1, 1]), 0.1).spread.round(2)
-    array([1.84, 2.16])
+    Errors of labels lie in [0, 1] already: there σ is ē for all; `labels` (n, c) are all errors.
     """
     p, mean = len(log_r), float(errors.mean())
     spread = np.full(p, mean if mean > 0 else 1.0)
@@ -147,14 +127,7 @@ def check_alpha(alpha: float) -> float:
 
 
 def crossed_bound(n: FloatArray | IntArray, n_parts: int, alpha: float) -> FloatArray:
-    """The most that sets of cross-fitted scores can miss: 2α + 2(1 − α)(K − 1)/(n + K).
-
-    Fold by fold p-values are exact, and twice a mean of p-values is one (Vovk and Wang 2020); the
-    rest is what the K − 1 further ones in (K + c)/(n + K) add.  See docs/sets.md.
-
-    >>> crossed_bound(np.array([100]), 1, 0.1), crossed_bound(np.array([100]), 3, 0.1).round(3)
-    (array([0.1]), array([0.235]))
-    """
+    """The most that cross-fitted sets can miss, 2α + 2(1 − α)(K − 1)/(n + K); see docs/sets.md."""
     n = np.asarray(n, dtype=float)
     if n_parts == 1:
         return np.full(n.shape, alpha)
@@ -229,8 +202,8 @@ class Conformal:
         """An interval that holds {y: max_k p_k(x, y) > α}, (n, 2), from h_t(x) and log r_kt(x).
 
         Row i is as strange as y where |y − h_t(x)| ≤ R_i(x) = σ_t(x) (s_i + a_t log r_kt(x)).  If c
-        rows are needed, y is at least the c-th smallest h_t − R_i and at most the c-th largest
-        h_t + R_i; of one part these are the ends themselves.  Where no y is left it is [h, h].
+        rows are needed, the ends are the c-th smallest h_t − R_i and the c-th largest h_t + R_i;
+        where no y is left it is [h, h].
         """
         middle, needed = np.mean(h, axis=0), [least_count(int(n), alpha) for n in self.n]
         if not all(needed):
@@ -266,8 +239,7 @@ _Part = tuple[tuple[FloatArray, ...], FloatArray, FloatArray, FloatArray]
 def _bounds(parts: Sequence[_Part], needed: Sequence[int]) -> tuple[FloatArray, FloatArray]:
     """Ends within and beyond which those of each source cannot lie, both (2, p, n).
 
-    If c of all rows are needed, the c-th largest end of K parts lies between the smallest and
-    the largest of their ⌈c/K⌉-th largest ones.  No inner ends where they might cross.
+    The c-th largest end of K parts lies between the least and the largest ⌈c/K⌉-th largest one.
     """
     h = np.stack([one for _, one, _, _ in parts])
     inner, outer = np.empty((2, 2, len(needed), h.shape[1]))
@@ -291,12 +263,7 @@ def _reach(scores: FloatArray, scale: FloatArray, pull: FloatArray) -> FloatArra
 
 
 def limits_without(scores: FloatArray, domain: IntArray, p: int, alpha: float) -> FloatArray:
-    """The largest score that source k accepts at row i, if row i itself is left out: (p, m).
-
-    >>> limits_without(np.array([1.0, 2.0, 3.0, 9.0]), np.array([0, 0, 0, 1]), 2, 0.4)
-    array([[ 3.,  3.,  2.,  3.],
-           [inf, inf, inf, inf]])
-    """
+    """The largest score that source k accepts at row i, if row i itself is left out: (p, m)."""
     found = np.empty((p, scores.size))
     for k in range(p):
         own = np.flatnonzero(domain == k)
@@ -353,24 +320,21 @@ class Coverage(Record):
     sentence: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sentence", self._sentence())
-
-    def __str__(self) -> str:
-        return self.sentence
-
-    def _sentence(self) -> str:
         what = "Sets" if self.of == "labels" else "Intervals"
         share, p = f"{100 * self.alpha:.3g} %", self.rows.size
         where = f"the rows of each of the {p} sources, and so of every mixture of them"
-        if self.ground == "exact":
-            return f"{what} miss at most {share} of {where}."
-        if self.ground == "asymptotic":
-            few = f", and at most {100 * self.most:.3g} % at any number of rows"
-            said = few if self.most < 1 else ""
-            return (
-                f"{what} miss at most {share} of {where} as rows become many{said}: {self.reason}."
-            )
-        return (
+        sentence = (
             f"{what} are made to miss at most {share} of {where}; that is measured and not proven: "
             f"{self.reason}."
         )
+        if self.ground == "exact":
+            sentence = f"{what} miss at most {share} of {where}."
+        elif self.ground == "asymptotic":
+            few = f", and at most {100 * self.most:.3g} % at any number of rows"
+            few = few if self.most < 1 else ""
+            sentence = f"{what} miss at most {share} of {where} as rows become many{few}: "
+            sentence += f"{self.reason}."
+        object.__setattr__(self, "sentence", sentence)
+
+    def __str__(self) -> str:
+        return self.sentence

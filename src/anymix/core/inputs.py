@@ -121,11 +121,7 @@ def reference_measure(reference: ArrayLike | str | None, masses: FloatArray) -> 
 
 
 def responsibilities(log_densities: ArrayLike) -> FloatArray:
-    """r_k = D_k / Σ_j D_j at each point, from logarithms; −inf is allowed, but not in all sources.
-
-    Shares below 1e-100 are set to zero: they cannot be seen beside η U, and the denormal numbers
-    that they breed make a matrix product a hundred times slower.
-    """
+    """r_k = D_k / Σ_j D_j at each point, of logarithms; −inf is allowed, but not in all sources."""
     log_d = np.asarray(log_densities, dtype=float)
     if log_d.ndim != 2 or 0 in log_d.shape:
         raise ValueError(f"log_densities must have shape (sources, points); got {log_d.shape}.")
@@ -138,6 +134,7 @@ def responsibilities(log_densities: ArrayLike) -> FloatArray:
             "with full support (a Gaussian kernel, a smoothed model)."
         )
     r = np.asarray(softmax(log_d, axis=0))
+    # Not seen beside η U; denormal numbers make a matrix product a hundred times slower.
     r[r < 1e-100] = 0.0
     return r
 
@@ -157,10 +154,7 @@ def own_measure(
     order: IntArray,
     totals: ArrayLike | None = None,
 ) -> OwnMeasure:
-    """P_k(i) = w_i / T_k for points sorted by `order`; w = 1 where none is given.
-
-    T_k is the sum of w over the points of k, or, where these are but a part of all points, given.
-    """
+    """P_k(i) = w_i / T_k, sorted by `order`; T_k, Σ w of k, is given for a part of all points."""
     domain = domain[order]
     bounds = np.searchsorted(domain, np.arange(p + 1))
     m = domain.size

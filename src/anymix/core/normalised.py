@@ -75,8 +75,6 @@ class NormalisedRule(EvaluatedPoints):
     def largest_log_total(self) -> float:
         """log min(p, |Y|), which no Σ_y h_z(x, y) exceeds: the weights are ≤ 1 and Σ_y h_k = 1.
 
-        So the rule's own loss is at most this much above the sources' M.
-
         Paper: App. C.
         """
         return float(np.log(min(self.n_sources, self.proba.shape[2])))

@@ -4,9 +4,7 @@
     numbers    h'_k(x) = Σ_j a_kj h_j(x) + b_k
     positive   log h'_k(x) = Σ_j a_kj log h_j(x) + b_k
 
-Every theorem holds with the h'_k in place of the h_k.  Where Σ_j a_kj = 1, errors h_j − y of
-numbers are pooled just as the numbers are, so that errors are all that need be known.  Each source
-learns its pool on its own rows:
+Every theorem holds with the h'_k in place of the h_k.  Each source learns its pool on its own rows:
 
     min Σ_i w_i ℓ(h'_k(x_i), y_i) / s + ρ/2 ‖a_k − e_k‖²
 
@@ -108,11 +106,7 @@ class Consulting(Record):
 
 
 def pooled_labels(scores: FloatArray) -> FloatArray:
-    """Normalise Σ_j a_j log h_j + b over classes, none below the floor: (n, c).
-
-    >>> pooled_labels(2 * np.log([[0.8, 0.2]])).round(3)
-    array([[0.941, 0.059]])
-    """
+    """Normalise Σ_j a_j log h_j + b over classes, none below the floor: (n, c)."""
     pool = np.maximum(softmax(scores, axis=-1), FLOOR)
     return np.asarray(pool / pool.sum(axis=-1, keepdims=True))
 
@@ -129,10 +123,7 @@ class _Pools:
     products: FloatArray
 
     def taken(self, some: IntArray) -> Self:
-        """Return the pools of some of the rows, ready for Newton's steps.
-
-        With f_q f_r for each row a Hessian is one matrix product for all θ of a stack.
-        """
+        """Return the pools of some of the rows, with f_q f_r for each row, ready for Newton."""
         part = copy(self)
         for name in self.by_row:
             setattr(part, name, getattr(self, name)[some])
@@ -239,10 +230,7 @@ class LabelPools(_Pools):
         return np.asarray((mass * told).sum(axis=1))
 
     def slopes(self, theta: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient (B, q) and Hessian (B, q, q) = Σ_i mass_i [F'PF − (F'p)(F'p)'], F = (log h, I).
-
-        The parts of log h and of the offsets are found apart: those of the offsets are sparse.
-        """
+        """Gradient (B, q) and Hessian Σ_i mass_i [F'PF − (F'p)(F'p)'], F = (log h, I), by parts."""
         (n, c, p), B = self.features.shape, len(theta)
         proba = softmax(self._scores(theta), axis=2)
         weighed, missed = mass[:, :, None] * proba, mass[:, :, None] * (proba - self.hit)
@@ -287,10 +275,9 @@ MAX_STEPS, HALVINGS, TOL = 30, 12, 1e-9
 
 
 class Pool(NamedTuple):
-    """What one source learned: weights (p,) and offset, of labels (c,).
+    """Weights (p,) and offset of one source, and cross-fitted predictions of its own rows.
 
-    `crossed` (n,) or (n, c) are cross-fitted predictions of its own rows, `gain` is the mean loss
-    of the own model less theirs, `error` its standard error.
+    `gain` is the mean loss of the own model less theirs, `error` its standard error.
     """
 
     weights: FloatArray
@@ -308,11 +295,9 @@ def learn_pool(
     weight: FloatArray,
     errors: bool = False,
 ) -> Pool | None:
-    """Learn a_k and b_k from predictions (p, n[, c]) at the rows of source k, or keep its own.
+    """Learn a_k and b_k from predictions (p, n[, c]) at the rows of source k; None: keep its own.
 
-    With `errors` the numbers are errors h − y, with y = 0, and classes stand in no order but for
-    the label, which is the first: then they have no offsets.  None says that no pool beats the own
-    model on rows that the pool has not seen.
+    With `errors` the numbers are errors h − y, y = 0, and the first class is the label.
     """
     (p, n, *c), share = predictions.shape, weight / weight.sum()
     # As many rows of equal weight would tell as much.
@@ -352,10 +337,7 @@ def learn_pool(
 
 
 def _newton(pools: NumberPools | LabelPools, masses: FloatArray) -> FloatArray:
-    """Minimise for every strength and every row of masses (F, n) at once: θ (S, F, q).
-
-    Steps are halved, each for itself, until they lead down; who has arrived is left out.
-    """
+    """Minimise for every strength and row of masses (F, n) at once, halving steps: θ (S, F, q)."""
     S, F, q = STRENGTHS.size, len(masses), pools.centre.size
     which, ridge = np.tile(np.arange(F), S), np.repeat(STRENGTHS, F)[:, None] * pools.penalty
     theta = np.tile(pools.centre, (S * F, 1))

@@ -16,16 +16,13 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, IntArray, source_numbers
 from anymix.core import inputs, simplex
-from anymix.core.averaging import DenseMeasure, Measure, OwnMeasure, mean_and_error
+from anymix.core.averaging import DenseMeasure, Measure, OwnMeasure
 from anymix.core.combination import mass_ratio
 from anymix.core.losses import Loss, get_loss
 
 
 class Sums(NamedTuple):
-    """L_k, ∂L_k/∂z_j and, where multipliers were given, Σ_k λ_k ∇²L_k, for each z of a stack.
-
-    losses (s, p), jacobians (s, p, p), hessians (s, p, p) or None.
-    """
+    """L_k (s, p), ∂L_k/∂z_j (s, p, p) and, with multipliers, Σ_k λ_k ∇²L_k for a stack of z."""
 
     losses: FloatArray
     jacobians: FloatArray
@@ -33,13 +30,7 @@ class Sums(NamedTuple):
 
 
 def add_sums(parts: Iterable[Sums]) -> Sums:
-    """Add up the sums of all parts, in their order.
-
-    >>> import numpy as np
-    >>> part = Sums(np.ones((1, 2)), np.ones((1, 2, 2)))
-    >>> add_sums([part, part]).losses
-    array([[2., 2.]])
-    """
+    """Add up the sums of all parts, in their order."""
     losses, jacobians, hessians = zip(*parts, strict=True)
     bent = None if hessians[0] is None else sum(hessians)
     return Sums(np.asarray(sum(losses)), np.asarray(sum(jacobians)), bent)
@@ -200,15 +191,6 @@ class EvaluatedPoints:
         homes = map(self.measure.take, range(self.n_sources))
         pairs = zip(self.predictions, homes, strict=True)
         return np.array([w @ self.loss.value(h[i], self.targets[i]) for h, (i, w) in pairs])
-
-    def cross_losses(self) -> tuple[FloatArray, FloatArray]:
-        """L(D_j, h_k), source k's predictor on each source j, and its standard error: (p, p)."""
-        losses = np.stack([self.loss.value(h, self.targets) for h in self.predictions])
-        mean, error = np.empty((2, self.n_sources, self.n_sources))
-        for j in range(self.n_sources):
-            points, w = self.measure.take(j)
-            mean[:, j], error[:, j] = mean_and_error(losses[:, points], w)
-        return mean, error
 
     @cached_property
     def loss_bound(self) -> float:

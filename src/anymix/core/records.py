@@ -33,13 +33,7 @@ class Step(NamedTuple):
 
 
 def plain(value: Any, exact: bool = False) -> Any:
-    """Turn records and arrays into what JSON knows.
-
-    NaN and infinity become None or, where a record is to come back as it was, their names.
-
-    >>> plain(np.array([1.0, np.inf])), plain(np.array([1.0, np.inf]), exact=True)
-    ([1.0, None], [1.0, 'inf'])
-    """
+    """Turn records and arrays into what JSON knows; NaN and infinity become None or their names."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name), exact) for f in dataclasses.fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
@@ -56,12 +50,10 @@ def plain(value: Any, exact: bool = False) -> Any:
 
 
 def restored(kind: Any, value: Any) -> Any:
-    """Turn what JSON knows back into a value of the annotated kind; the inverse of `plain`.
-
-    >>> restored(FloatArray, [1.0, "inf"])
-    array([ 1., inf])
-    """
-    origin, inner = _origin(kind), get_args(kind)
+    """Turn what JSON knows back into a value of the annotated kind; the inverse of `plain`."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if hasattr(origin, "__value__"):  # an alias, as which newer numpy declares `NDArray`
+        origin = get_origin(origin.__value__)
     if origin in (Union, UnionType):
         known = [option for option in inner if option is not type(None)]
         if value is None:
@@ -85,12 +77,6 @@ def restored(kind: Any, value: Any) -> Any:
     if origin is Literal and value not in inner:
         raise ValueError(f"{value!r:.60} stands where one of {inner} is expected.")
     return value
-
-
-def _origin(kind: Any) -> Any:
-    """Look through an alias, as which newer numpy declares `NDArray`, to what it stands for."""
-    origin = get_origin(kind)
-    return get_origin(origin.__value__) if hasattr(origin, "__value__") else origin
 
 
 def _listed(value: Any) -> list[Any]:
@@ -193,10 +179,7 @@ class SeenRows(Record):
 
     @classmethod
     def of(cls, rows: NDArray[Any], group: NDArray[np.intp] | None = None) -> SeenRows:
-        """Remember rows (n, q) of numbers; the salt comes from all of them together.
-
-        group (n,) numbers what each row belongs to, such as its source.
-        """
+        """Remember rows (n, q) of numbers, each of a group (n,); the salt comes from them all."""
         sketch = SeenRowsSketch(most=None)
         sketch.add(rows, group)
         return sketch.seen_rows()
@@ -223,15 +206,6 @@ class SeenRowsSketch:
     It keeps `most` different rows (None: all).  Of more than it keeps, how many are different is
     estimated: k random numbers of which the largest is u come from about (k − 1)/u, u being a share
     of all numbers.
-
-    Examples
-    --------
-    >>> rows, sketch = np.random.default_rng(0).normal(size=(10_000, 2)), SeenRowsSketch()
-    >>> sketch.add(rows[:3000]), sketch.add(rows[3000:])
-    (None, None)
-    >>> seen = sketch.seen_rows()
-    >>> seen.have_seen(rows[5000:]), seen.have_seen(rows + 1.0), len(seen.digests)
-    (True, False, 4096)
     """
 
     def __init__(self, salt: str = "", most: int | None = MOST_DIGESTS) -> None:
@@ -243,9 +217,9 @@ class SeenRowsSketch:
         self._counts: Any = None
 
     def add(self, rows: NDArray[Any], group: NDArray[np.intp] | None = None) -> None:
-        """Remember rows (n, q) of numbers; without a salt it comes from the first ones.
+        """Remember rows (n, q) of numbers, each of a group (n,), such as its source.
 
-        group (n,) numbers what each row belongs to, such as its source.
+        Without a salt it comes from the first ones.
         """
         if not len(rows):
             return

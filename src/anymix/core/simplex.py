@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
-from math import comb
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,11 +11,7 @@ from anymix._arrays import FloatArray
 
 
 def uniform(p: int) -> FloatArray:
-    """z = (1/p, ..., 1/p).
-
-    >>> uniform(4)
-    array([0.25, 0.25, 0.25, 0.25])
-    """
+    """z = (1/p, ..., 1/p)."""
     return np.full(p, 1.0 / p)
 
 
@@ -43,29 +37,8 @@ def clean(z: FloatArray) -> FloatArray:
     return np.asarray(z / z.sum())
 
 
-def grid(p: int, steps: int) -> FloatArray:
-    """All mixtures whose entries are multiples of 1/steps: shape (n, p), corners included.
-
-    >>> grid(2, 2)
-    array([[0. , 1. ],
-           [0.5, 0.5],
-           [1. , 0. ]])
-    """
-    # A mixture is a way to put p - 1 bars between `steps` stars.
-    n_points = comb(steps + p - 1, p - 1)
-    bars = np.array(list(combinations(range(steps + p - 1), p - 1)), dtype=int)
-    bars = bars.reshape(n_points, p - 1)
-    edges = np.hstack([np.full((n_points, 1), -1), bars, np.full((n_points, 1), steps + p - 1)])
-    return np.asarray((np.diff(edges, axis=1) - 1) / steps, dtype=float)
-
-
 def apart(points: Sequence[FloatArray], distance: float, most: int) -> FloatArray:
-    """Return the first of some z, as many as asked for, that are so far from each other, (s, p).
-
-    >>> apart([np.array([1.0, 0.0]), np.array([0.99, 0.01]), np.array([0.0, 1.0])], 0.1, 5)
-    array([[1., 0.],
-           [0., 1.]])
-    """
+    """Return the first of some z, as many as asked for, that are so far from each other, (s, p)."""
     kept: list[FloatArray] = []
     for z in points:
         if len(kept) < most and all(np.abs(z - other).sum() > distance for other in kept):

@@ -72,19 +72,6 @@ class BoostedTrees:
     categories, n_categories : ndarrays
         The numbers that stand for categories, column after column, sorted, and how many each of
         the d columns has; 0 for a column of numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.ensemble import HistGradientBoostingRegressor
-    >>> X = np.arange(100.0)[:, None] % 7
-    >>> model = HistGradientBoostingRegressor(max_iter=5).fit(X, X[:, 0])
-    >>> trees = BoostedTrees.of(model)
-    >>> bool((trees.raw_predict(X)[:, 0] == model.predict(X)).all())
-    True
-    >>> again = BoostedTrees.from_arrays(trees.to_arrays(), n_features=1)
-    >>> again.n_trees, again.n_scores
-    (5, 1)
     """
 
     baseline: FloatArray

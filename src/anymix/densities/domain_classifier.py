@@ -127,13 +127,7 @@ class DomainClassifier(Travels, BaseEstimator):
 
     @classmethod
     def boosted(cls, random_state: RandomState = None) -> Self:
-        """Return one with boosted trees, set for tables of mixed columns with gaps.
-
-        Examples
-        --------
-        >>> DomainClassifier.boosted().estimator.max_iter
-        70
-        """
+        """Return one with boosted trees, set for tables of mixed columns with gaps."""
         # Chosen on held-out rows of tables of 4 to 9 sources, 600 to 14 000 rows.  Without early
         # stopping, whose own held-out rows are too few to be sure.
         return cls(

@@ -134,11 +134,6 @@ def balanced_weights(
 
     Where the points are but a part of all, totals (p,) are the sums of all weights of each source,
     and n_points is how many there are.
-
-    Examples
-    --------
-    >>> balanced_weights(np.array([0, 0, 0, 1]), np.ones(4), 2).round(2)
-    array([0.67, 0.67, 0.67, 2.  ])
     """
     here = np.bincount(sample_domain, weights=weight, minlength=n_sources)
     total = np.asarray(here if totals is None else totals, dtype=float)

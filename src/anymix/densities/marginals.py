@@ -30,14 +30,6 @@ class Marginal:
 
     The share `body` is spread evenly between neighbouring `quantiles`, but for the part `tail` of
     it that lies beyond each end.
-
-    Examples
-    --------
-    >>> codes = Marginal.of(np.repeat([1.0, 2.0, np.nan], [20, 10, 10]), 5)
-    >>> codes.values, codes.shares, codes.gaps
-    ((1.0, 2.0), (0.5, 0.25), 0.25)
-    >>> Marginal.of(np.arange(20.0), 5).quantiles
-    (2.0, 7.0, 12.0, 17.0)
     """
 
     gaps: float = 0.0

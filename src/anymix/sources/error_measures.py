@@ -104,7 +104,7 @@ def judge_of(measure: str | Loss | None, loss: str | Loss, n_classes: int | None
         return Measure(unit_of("auc").name, label_scores, 1.0, False, "auc", "auc", True)
     root = given == "rmse"
     kind = get_loss("squared" if root else given)
-    if kind.of_classes != (n_classes is not None):
+    if (kind.takes != "number") != (n_classes is not None):
         numbers = n_classes is None
         fit = f"numbers: {either(OF_NUMBERS)}" if numbers else f"labels: {either(OF_LABELS)}"
         raise ParameterError(f"measure {measure!r} does not fit {fit}, or another loss of these.")
@@ -114,7 +114,7 @@ def judge_of(measure: str | Loss | None, loss: str | Loss, n_classes: int | None
 
     floor = PROBABILITY_FLOOR * (kind.takes == "label")
     value, bound = partial(losses_at, loss=kind), kind.bound(n_classes, floor)
-    return Measure(name, value, bound, False, key, how, kind.of_classes, floor)
+    return Measure(name, value, bound, False, key, how, kind.takes != "number", floor)
 
 
 def check_measure(measure: str) -> str:
@@ -164,9 +164,9 @@ def check_learnable(loss: str | Loss, labels: bool) -> None:
         raise ParameterError(
             f"loss {Words(*known)(loss)}, or a Loss.".replace("?, or a Loss.", "?")
         )
-    if not isinstance(loss, str) and not hasattr(loss, "of_classes"):
+    if not isinstance(loss, str) and not hasattr(loss, "takes"):
         raise ParameterError(f"loss must be {either(known)}, or a Loss, not {loss!r:.60}.")
-    if get_loss(loss).of_classes != labels:
+    if (get_loss(loss).takes != "number") != labels:
         task = "a classification" if labels else "a regression"
         raise ParameterError(f"{task} needs {either(known)}, or a Loss of its kind; got {loss!r}.")
 
@@ -178,7 +178,7 @@ def is_of_labels(measure: str | Loss) -> bool:
     (True, False)
     """
     given = check_measure(measure) if isinstance(measure, str) else measure
-    return given in OF_LABELS or (given not in OF_NUMBERS and get_loss(given).of_classes)
+    return given in OF_LABELS or (given not in OF_NUMBERS and get_loss(given).takes != "number")
 
 
 def label_scores(h: FloatArray, y: Labels) -> FloatArray:

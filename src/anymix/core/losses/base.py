@@ -30,11 +30,10 @@ class DCTerms(NamedTuple):
 
 
 class MetricUnit(NamedTuple):
-    """A loss or metric in words, and its unit.
+    """A loss or metric in words, and its unit: `short` in sentences, `unit` in heads of tables.
 
-    `short` follows a number in a sentence, `unit` stands in the head of a table.  The values of a
-    `share` lie in [0, 1].  Smaller values are better unless `higher` is set.  What is no `mean`
-    over rows does not follow, on a mixture, from its values on the sources.
+    The values of a `share` lie in [0, 1].  What is no `mean` over rows does not follow, on a
+    mixture, from its values on the sources.
     """
 
     name: str
@@ -46,20 +45,12 @@ class MetricUnit(NamedTuple):
 
     @property
     def head(self) -> str:
-        """Return the name with the unit.
-
-        >>> MetricUnit("cross-entropy", "nats").head, MetricUnit("hinge loss").head
-        ('cross-entropy in nats', 'hinge loss')
-        """
+        """Return the name with the unit."""
         return f"{self.name} in {self.unit}" if self.unit else self.name
 
     @property
     def direction(self) -> str:
-        """Say which values are better.
-
-        >>> MetricUnit("accuracy", higher=True).direction, MetricUnit("hinge loss").direction
-        ('higher is better', 'smaller is better')
-        """
+        """Say which values are better."""
         return "higher is better" if self.higher else "smaller is better"
 
 
@@ -77,7 +68,6 @@ class Loss:
         By how much the slope jumps at h = y; 0 where the loss is smooth.
     unit : MetricUnit or None
         The loss in words, and its unit; None: the name of the class, without a unit.
-
     logarithmic : bool
         Whether it is −log h itself, for which some theorems say more.
 
@@ -106,11 +96,6 @@ class Loss:
     def bound(self, n_classes: int | None = None, floor: float = 0.0) -> float | None:
         """Return M, if no loss is above it; probabilities of labels are at least about `floor`."""
         return None
-
-    @property
-    def of_classes(self) -> bool:
-        """Whether it judges probabilities of classes, not numbers."""
-        return self.takes != "number"
 
     def value(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """Return ℓ(h, y) at each point."""

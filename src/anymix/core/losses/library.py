@@ -145,12 +145,16 @@ class Brier(_Plain):
         return np.asarray(2.0 * np.max(distances, axis=0))
 
 
-def _check_signs(name: str, targets: FloatArray) -> None:
-    if not np.all(np.abs(targets) == 1.0):
-        raise ValueError(f"the {name} loss needs targets of −1 and 1; map the labels first.")
+class _OfMargins(_Plain):
+    """A loss of margins h and labels y in {−1, 1}."""
+
+    def check(self, predictions: FloatArray, targets: FloatArray) -> None:
+        if not np.all(np.abs(targets) == 1.0):
+            name = type(self).__name__.lower()
+            raise ValueError(f"the {name} loss needs targets of −1 and 1; map the labels first.")
 
 
-class Logistic(_Plain):
+class Logistic(_OfMargins):
     """log(1 + exp(−y h)) on margins h, labels y in {−1, 1}."""
 
     unit = MetricUnit("logistic loss", *NATS)
@@ -174,10 +178,6 @@ class Logistic(_Plain):
         ratio = np.exp(np.minimum((-targets * _ends(predictions)).max(axis=0), 700.0))
         less = ratio <= flat.C
         return DCTerms(np.where(less, ratio, flat.C), np.where(less, 0.0, flat.bend), flat.centre)
-
-    def check(self, predictions: FloatArray, targets: FloatArray) -> None:
-        """Labels must be −1 or 1."""
-        _check_signs("logistic", targets)
 
 
 class Poisson(_Plain):
@@ -312,7 +312,7 @@ class Huber(Loss):
         return (np.abs(h - y) < self.delta).astype(float)
 
 
-class Hinge(_Plain):
+class Hinge(_OfMargins):
     """max(0, 1 − y h) on margins h, labels y in {−1, 1}."""
 
     unit = MetricUnit("hinge loss")
@@ -326,10 +326,6 @@ class Hinge(_Plain):
     def slope(self, h: FloatArray, y: FloatArray) -> FloatArray:
         """−y inside the margin, 0 outside."""
         return np.where(y * h < 1.0, -y, 0.0)
-
-    def check(self, predictions: FloatArray, targets: FloatArray) -> None:
-        """Labels must be −1 or 1."""
-        _check_signs("hinge", targets)
 
 
 LOSSES: dict[str, type[Loss]] = {

@@ -37,11 +37,7 @@ METRICS = {
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss of that name, or the object itself.
-
-    >>> get_loss("huber")
-    Huber(delta=1.0)
-    """
+    """Return the loss of that name, or the object itself."""
     if isinstance(loss, Loss):
         return loss
     if loss not in LOSSES:
@@ -50,23 +46,13 @@ def get_loss(loss: str | Loss) -> Loss:
 
 
 def loss_name(loss: Loss) -> str:
-    """Return a loss's name in words; that of its class if it is the user's own.
-
-    >>> loss_name(get_loss("cross_entropy"))
-    'cross-entropy'
-    """
+    """Return a loss's name in words; that of its class if it is the user's own."""
     known = (name for name, kind in LOSSES.items() if type(loss) is kind)
     return next(known, type(loss).__name__).replace("_", "-")
 
 
 def canonical_name(name: str) -> str:
-    """Return the key of `LOSSES` or `METRICS` that a name stands for; an unknown one as it is.
-
-    >>> canonical_name("cross-entropy"), canonical_name("log_loss"), canonical_name("MyLoss")
-    ('cross_entropy', 'cross_entropy', 'MyLoss')
-    >>> canonical_name("share of wrong labels")
-    'accuracy'
-    """
+    """Return the key of `LOSSES` or `METRICS` that a name stands for; an unknown one as it is."""
     for key, unit in METRICS.items():
         if name == unit.name:
             return key
@@ -76,13 +62,7 @@ def canonical_name(name: str) -> str:
 
 
 def unit_of(name: str | None) -> MetricUnit:
-    """Return the unit of a loss or metric by its name; a user's loss states its own, or has none.
-
-    >>> unit_of("cross-entropy").head, unit_of("accuracy").head, unit_of("mae").head
-    ('cross-entropy in nats', 'share of wrong labels', 'absolute error in units of the target')
-    >>> unit_of("MyLoss").head, unit_of(None).head
-    ('MyLoss', 'loss')
-    """
+    """Return the unit of a loss or metric by its name; that of a user's loss if it states one."""
     if name is None:
         return MetricUnit("loss")
     key = canonical_name(str(name))
@@ -91,11 +71,7 @@ def unit_of(name: str | None) -> MetricUnit:
 
 
 def losses_at(h: FloatArray, y: NDArray[Any], loss: str | Loss) -> FloatArray:
-    """ℓ(h, y) at each point of predictions (m,) or (m, c), y being numbers or labels 0..c−1.
-
-    >>> losses_at(np.array([[0.5, 0.5], [0.1, 0.9]]), np.array([0, 1]), "brier").round(2)
-    array([0.5 , 0.02])
-    """
+    """ℓ(h, y) at each point of predictions (m,) or (m, c), y being numbers or labels 0..c−1."""
     loss = get_loss(loss)
     if loss.takes == "label" and h.ndim == 2:
         h = h[np.arange(len(h)), y]
@@ -105,12 +81,7 @@ def losses_at(h: FloatArray, y: NDArray[Any], loss: str | Loss) -> FloatArray:
 
 
 def loss_to_dict(loss: str | Loss) -> dict[str, Any]:
-    """Write a loss of the library by its name and parameters; the user's own has no name here.
-
-    >>> from anymix.core.losses import Pinball
-    >>> loss_to_dict(Pinball(0.3))
-    {'name': 'pinball', 'quantile': 0.3}
-    """
+    """Write a loss of the library by its name and parameters; the user's own has no name here."""
     known = get_loss(loss)
     for name, kind in LOSSES.items():
         if type(known) is kind:
@@ -126,11 +97,7 @@ def loss_to_dict(loss: str | Loss) -> dict[str, Any]:
 
 
 def loss_from_dict(record: Mapping[str, Any]) -> Loss:
-    """Return the loss that `loss_to_dict` wrote.
-
-    >>> loss_from_dict({"name": "pinball", "quantile": 0.3})
-    Pinball(quantile=0.3)
-    """
+    """Return the loss that `loss_to_dict` wrote."""
     given = dict(record)
     name = given.pop("name", None)
     if name not in LOSSES:
