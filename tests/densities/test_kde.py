@@ -68,10 +68,6 @@ def test_leave_one_out_agrees_with_refits():
         for h in kde.bandwidths_[::7]
     ]
     np.testing.assert_allclose(kde.cv_scores_[::7], np.mean(refits, axis=1), atol=1e-4)
-    best = clone(kde).set_params(bandwidth=kde.bandwidth_).fit(X)
-    np.testing.assert_allclose(
-        best.score_training_samples().mean(), kde.cv_scores_.max(), atol=1e-4
-    )
 
 
 @pytest.mark.parametrize("d", [1, 2, 20, 300])
@@ -170,11 +166,6 @@ def test_equal_rows_need_a_number(bandwidth, n):
     assert GaussianKDE(1.0).fit(X).score_samples(X)[0] == pytest.approx(-np.log(2 * np.pi))
 
 
-def test_the_only_row_cannot_be_left_out():
-    with pytest.raises(ValueError, match="fit at least two rows"):
-        GaussianKDE(1.0).fit([[0.0]]).score_training_samples()
-
-
 @pytest.mark.parametrize("bandwidth", ["cv", "loo"])
 def test_two_rows_are_enough(bandwidth):
     kde = GaussianKDE(bandwidth, random_state=0).fit([[0.0], [1.0]])
@@ -241,7 +232,5 @@ def test_centres_cost_little_likelihood():
 def test_centres_do_not_keep_the_rows():
     kde = GaussianKDE(centres=4, random_state=0).fit(normal(100, 2))
     assert kde.centres_.shape == (4, 2)
-    with pytest.raises(ValueError, match="replaced by centres; pass rows to score_samples"):
-        kde.score_training_samples()
     with pytest.raises(ValueError, match="use 'cv' with centres"):
         GaussianKDE("loo", centres=4).fit(normal(100, 2))

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from anymix.densities import Reference, Summary
-from anymix.densities.centres import PooledKernels, cluster_columns
+from anymix.densities.centres import PooledKernels
 from anymix.densities.site_summary import standard
 from anymix.exceptions import InputError
 from anymix.tables import Columns
@@ -299,6 +299,6 @@ def test_strangers_are_not_trusted(change, cause):
 def test_many_rows_are_clustered_by_a_sample():
     rng = np.random.RandomState(0)
     rows = rng.normal(size=(5000, 2))
-    found = cluster_columns(rows, np.zeros(2), np.ones(2), rng)
+    found = Summary.of(rows, name="all", kind="centres", random_state=0).centres
     assert 80 < len(found.centres) <= 100
     assert found.weights.sum() == pytest.approx(1)

@@ -15,7 +15,7 @@ from anymix.densities.domain_likelihood import (
     CalibrationReport,
     DomainRows,
     balanced_weights,
-    lowest_responsibility,
+    floored_responsibilities,
     newton,
 )
 from anymix.densities.gaussian_mixture import GaussianMixtureDensity
@@ -42,6 +42,6 @@ __all__ = [
     "TemperatureScaling",
     "TextDensity",
     "balanced_weights",
-    "lowest_responsibility",
+    "floored_responsibilities",
     "newton",
 ]

@@ -2,13 +2,11 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray
-from anymix.densities.density import Arrays, check_arrays, check_shapes, refuse_unless
 from anymix.densities.kernel_sums import blocks, log_densities
 
 STEPS_PER_DOUBLING = 5  # of the precision 1/h^2: five chains of squares in place of exponentials
@@ -122,20 +120,6 @@ def checked_scale(scale: Scale, rows: FloatArray, weights: FloatArray) -> FloatA
     if not np.all((divisors >= LEAST_SCALE) & (divisors <= 1 / LEAST_SCALE)):
         raise ValueError("scale must hold positive, finite numbers, one for each column.")
     return divisors
-
-
-def packed_scale(arrays: Arrays, n_features: int) -> tuple[FloatArray, dict[str, NDArray[Any]]]:
-    """Return the scale of untrusted arrays, and the others with centres divided by it."""
-    scale = arrays["scale"]
-    check_arrays({"scale": scale}, {"scale"})
-    check_shapes(arrays, scale=(n_features,))
-    refuse_unless(not scale.size or scale.min() >= LEAST_SCALE, "has a scale of zero or less")
-    rest = {name: array for name, array in arrays.items() if name != "scale"}
-    if (centres := rest.get("centres")) is not None:
-        fits = centres.ndim == 2 and centres.shape[1] == n_features and centres.dtype == np.float64
-        refuse_unless(fits, f"has centres of shape {centres.shape}")
-        rest["centres"] = centres / scale
-    return scale, rest
 
 
 def column_variances(

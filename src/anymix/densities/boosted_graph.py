@@ -30,7 +30,11 @@ Floats = NDArray[np.float64]
 
 
 def add_trees(trees: Any, graph: Any, rows: str) -> str:
-    """Add `BoostedTrees` to an ONNX graph, and return the name of the scores, float64 (n, k)."""
+    """Add `BoostedTrees` to an ONNX graph, and return the name of the scores, float64 (n, k).
+
+    The operator sums in float64 but gives float32: the baseline, often the largest part, is added
+    afterwards.
+    """
     if (trees.kinds & GAPS_ALONE).any():
         # Infinity, too, goes where all numbers go.
         rows = graph.add("Min", rows, graph.constant(np.array([HIGHEST])))

@@ -203,10 +203,7 @@ class BoostedTrees:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> BoostedTrees:
-        """Build it from arrays of any origin; a ValueError says what is not sound in them.
-
-        What is built is safe to ask: every walk ends at a leaf, after few steps.
-        """
+        """Build it from arrays of any origin; a ValueError says what is not sound in them."""
         refuse_unless(set(arrays) == set(TYPES), f"must hold the arrays {sorted(TYPES)}")
         for name, kind in TYPES.items():
             array = arrays[name]
@@ -218,14 +215,7 @@ class BoostedTrees:
         _check_walks(trees)
         return trees
 
-    def add_to(self, graph: Any, rows: str) -> str:
-        """Add it to an ONNX graph, and return the name of the scores, float64 (n, k).
-
-        The operator sums in float64 but gives float32: the baseline, which is often the largest
-        part, is added afterwards.  What is left differs from `raw_predict` by less than one part
-        in ten million of what the trees add.
-        """
-        return add_trees(self, graph, rows)
+    add_to = add_trees
 
 
 def _sklearn_internals() -> tuple[Any, Any, Any]:

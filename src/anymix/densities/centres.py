@@ -91,11 +91,7 @@ class Kernels(NamedTuple):
 def cluster(
     rows: FloatArray, weights: FloatArray, n_centres: int, rng: np.random.RandomState
 ) -> Kernels:
-    """Cluster the rows with k-means and keep the centre, weight and variance of each cluster.
-
-    Clusters of fewer than five distinct rows are shared out among the others; if all are that
-    small, they become one.
-    """
+    """Cluster the rows with k-means; clusters of fewer than five distinct rows join others."""
     if n_centres < 1:
         raise ValueError(f"centres must be at least 1; got {n_centres}.")
     distinct = merge_repeats(rows, weights)[0]
@@ -134,27 +130,9 @@ def sound_kernels(arrays: Arrays, n_features: int) -> tuple[Kernels, float]:
     return Kernels(centres, weights, variances), bandwidth
 
 
-LEAST_VARIANCE = 1e-3  # in units of the columns' own
-MOST_ROWS = 4000  # of a domain that are clustered: more of them move a centre but little
-MOST_CENTRES = 100  # of a domain
 MOST_KERNELS = 50_000  # of an untrusted file
 KERNEL_FIELDS = {"means": "centres", "variances": "variances", "weights": "weights"}  # in JSON
 LOG_TINY = -700.0  # log of a normal mass that is zero in floating point
-
-
-def cluster_columns(
-    rows: FloatArray, medians: FloatArray, scales: FloatArray, rng: np.random.RandomState
-) -> Kernels:
-    """Cluster rows (n, d) of numbers, missing values filled by medians.
-
-    Centres are in the units of the columns, variances in those of columns divided by `scales`.
-    """
-    if len(rows) > MOST_ROWS:
-        rows = rows[rng.choice(len(rows), MOST_ROWS, replace=False)]
-    z = np.where(np.isnan(rows), 0.0, (rows - medians) / scales)
-    n_centres = min(MOST_CENTRES, max(1, len(np.unique(z, axis=0)) // 10))
-    centres, weights, variances = cluster(z, np.ones(len(z)), n_centres, rng)
-    return Kernels(centres * scales + medians, weights, np.maximum(variances, LEAST_VARIANCE))
 
 
 def kernels_to_dict(kernels: Kernels) -> dict[str, Any]:

@@ -196,8 +196,20 @@ class DomainClassifier(Travels, BaseEstimator):
             _check_n_features(self, X, reset=reset)
             return X
         if reset:
-            self.columns_ = self._described(X)
+            table = frame and all(X.shape)
+            if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OU":
+                table = any(isinstance(value, str) for value in X.ravel())
+            columns = Columns.of(X) if table else None
+            words = columns is not None and columns.categorical.any()
+            self.columns_ = columns if words else None
         if self.columns_ is not None:
+            if self.estimator is None:
+                name = self.columns_.names[int(np.argmax(self.columns_.categorical))]
+                raise InputError(
+                    f"column {name!r}",
+                    "holds words, which logistic regression does not take; use "
+                    "DomainClassifier(HistGradientBoostingClassifier())",
+                )
             if frame:
                 _check_feature_names(self, X, reset=reset)
             rows = self.columns_.encode(X)
@@ -207,25 +219,6 @@ class DomainClassifier(Travels, BaseEstimator):
         return validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=finite
         )
-
-    def _described(self, X: Any) -> Columns | None:
-        """Return the columns of a table with words, which has to be encoded; None for numbers."""
-        table = hasattr(X, "columns") and all(X.shape)
-        if not table and isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OU":
-            table = any(isinstance(value, str) for value in X.ravel())
-        if not table:
-            return None
-        columns = Columns.of(X)
-        if not columns.categorical.any():
-            return None
-        if self.estimator is None:
-            name = columns.names[int(np.argmax(columns.categorical))]
-            raise InputError(
-                f"column {name!r}",
-                "holds words, which logistic regression does not take; use "
-                "DomainClassifier(HistGradientBoostingClassifier())",
-            )
-        return columns
 
     def log_responsibilities(self, X: Any) -> FloatArray:
         """Return log r_k(x) as (p, n): source by point, each column summing to 1 after exp."""

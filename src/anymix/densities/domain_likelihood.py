@@ -25,8 +25,8 @@ def floored_responsibilities(
 ) -> tuple[FloatArray, float]:
     """Return log r_k = log D_k - logsumexp_j log D_j, never below a floor, and the floor.
 
-    The floor is the lowest finite value of the table, but not above LOG_TINY.  A point that every
-    source calls impossible says nothing: its responsibilities are equal.
+    It is the lowest finite value, but not above LOG_TINY.  A point that every source calls
+    impossible has equal responsibilities.
     """
     table = np.where(np.isneginf(table).all(axis=0), 0.0, table)
     log_r: FloatArray = log_softmax(table, axis=0)
@@ -35,18 +35,12 @@ def floored_responsibilities(
     return np.maximum(log_r, floor), floor
 
 
-def lowest_responsibility(table: FloatArray) -> float:
-    """Return the floor of these points: of several parts it is the least of theirs."""
-    return floored_responsibilities(table)[1]
-
-
 def likelihood(
     theta: FloatArray, log_r: FloatArray, targets: FloatArray, weight: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return value, gradient and Hessian of -Σ_i w_i Σ_k t_ki log q_ki in theta = (a, b).
+    """Return value, gradient and Hessian of -Σ_i w_i Σ_k t_ki log q_ki in theta = (a, b), convex.
 
-    log q_ki = a_k log r_ki + b_k - logsumexp_j [a_j log r_ji + b_j]; convex, as theta enters the
-    exponents linearly.  theta (2p,); log_r and targets (p, m), columns of targets sum to 1.
+    log q_ki = a_k log r_ki + b_k - logsumexp_j [a_j log r_ji + b_j].
     """
     a, b = np.split(theta, 2)
     log_q = log_softmax(a[:, None] * log_r + b[:, None], axis=0)
@@ -132,8 +126,7 @@ def balanced_weights(
 ) -> FloatArray:
     """Rescale positive weights so that each source has the same total and their mean is 1.
 
-    Where the points are but a part of all, totals (p,) are the sums of all weights of each source,
-    and n_points is how many there are.
+    For a part of all points, totals (p,) are the sums of all weights, n_points is how many.
     """
     here = np.bincount(sample_domain, weights=weight, minlength=n_sources)
     total = np.asarray(here if totals is None else totals, dtype=float)
@@ -149,11 +142,10 @@ def balanced_weights(
 
 
 class DomainRows:
-    """Points at hand: log-responsibilities, the source of each, weights; perhaps a part of all.
+    """Log-densities (p, m) of points, the source of each (m,), and its positive weight (m,).
 
-    table (p, m) holds log-densities, domain (m,) sources 0..p-1, weight (m,) is positive.  A part
-    is given `counts` and `totals` (p,) of the points and weights of each source in all parts, of
-    points with a positive weight, and the lowest `floor` of theirs.
+    A part of all points is given `counts` and `totals` (p,), the points and weights of each source
+    in all parts, and the lowest `floor` of theirs.
     """
 
     def __init__(

@@ -13,11 +13,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from anymix._arrays import FloatArray, IntArray
 from anymix._parameters import Either, Number, Words, check_parameters, seed_rule
 from anymix.densities.bandwidth import (
+    LEAST_SCALE,
     Scale,
     checked_scale,
     climb,
     merge_repeats,
-    packed_scale,
     pilot_grid,
     scott,
     silverman,
@@ -32,7 +32,16 @@ from anymix.densities.centres import (
     cluster,
     sound_kernels,
 )
-from anymix.densities.density import Arrays, Density, GraphBuilder, RandomState, Travels
+from anymix.densities.density import (
+    Arrays,
+    Density,
+    GraphBuilder,
+    RandomState,
+    Travels,
+    check_arrays,
+    check_shapes,
+    refuse_unless,
+)
 from anymix.densities.kernel_sums import held_out_log_densities
 
 RULES = {"scott": scott, "silverman": silverman}
@@ -218,14 +227,14 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
             warn_of_scales(rows, weights, getattr(self, "feature_names_in_", None), stacklevel=2)
         rng = check_random_state(self.random_state)
         self._least_distinct = min(MIN_ROWS, len(merge_repeats(rows, weights)[0]))
-        scaled = self._scaled(rows)
+        scaled = rows / self._units
         self.bandwidth_ = self._choose_bandwidth(scaled, weights, rng)
         if self.centres is None:
             # Rows to the last digit, which a division and a product may change.
             self.centres_, self.weights_, self.variances_ = rows, weights, np.zeros(len(rows))
         else:
             found = cluster(scaled, weights, self.centres, rng)
-            self.centres_ = self._unscaled(found.centres)
+            self.centres_ = found.centres * self._units
             self.weights_, self.variances_ = found.weights, found.variances
         return self
 
@@ -240,42 +249,20 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
             shared.scale = spreads(check_array(X, dtype=np.float64))
         return shared
 
-    def _scaled(self, rows: FloatArray) -> FloatArray:
-        return rows if self.scale_ is None else rows / self.scale_
-
-    def _unscaled(self, rows: FloatArray) -> FloatArray:
-        return rows if self.scale_ is None else rows * self.scale_
-
     @property
-    def _of_scaled(self) -> Kernels:
-        return Kernels(self._scaled(self.centres_), self.weights_, self.variances_)
+    def _units(self) -> FloatArray:
+        return np.ones(self.n_features_in_) if self.scale_ is None else self.scale_
 
-    @property
-    def _log_volume(self) -> float:
-        return 0.0 if self.scale_ is None else float(np.log(self.scale_).sum())
+    def _kernels(self, units: FloatArray) -> Kernels:
+        return Kernels(self.centres_ / units, self.weights_, self.variances_)
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Log-density of each row, (n_samples,)."""
         check_is_fitted(self)
         rows: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
-        logs = self._of_scaled.log_densities(self._scaled(rows), [self.bandwidth_])[0]
-        return np.asarray(logs - self._log_volume)
-
-    def score_training_samples(self) -> FloatArray:
-        """Log-density of each training row that was kept under all the other ones.
-
-        With its own kernel a row would look likelier than it is.
-        """
-        check_is_fitted(self)
-        if self.centres is not None:
-            raise ValueError(
-                "The training rows were replaced by centres; pass rows to score_samples instead."
-            )
-        if len(self.centres_) < 2:
-            raise ValueError("The only training row cannot be left out; fit at least two rows.")
-        kernels = self._of_scaled
-        logs = held_out_log_densities(kernels.centres, kernels.weights, [self.bandwidth_])
-        return np.asarray(logs[0] - self._log_volume)
+        units = self._units
+        logs = self._kernels(units).log_densities(rows / units, [self.bandwidth_])[0]
+        return np.asarray(logs - np.log(units).sum())
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> FloatArray:
         """Draw rows from the estimate, (n_samples, n_features): a centre, then its kernel."""
@@ -284,7 +271,7 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
         chosen = rng.choice(len(self.weights_), n_samples, p=self.weights_)
         width = np.sqrt(self.bandwidth_**2 + self.variances_[chosen])
         noise = width[:, None] * rng.standard_normal((n_samples, self.centres_.shape[1]))
-        return self.centres_[chosen] + self._unscaled(noise)
+        return self.centres_[chosen] + noise * self._units
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return centres (k, d), weights (k,), variances (k,), bandwidth (1,), maybe scale (d,)."""
@@ -302,7 +289,15 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
         """Build the estimate of these kernels, or say what is not sound."""
         if "scale" not in arrays:
             return cls._of(*sound_kernels(arrays, n_features))
-        scale, scaled = packed_scale(arrays, n_features)
+        scaled = dict(arrays)
+        scale, centres = scaled.pop("scale"), scaled.get("centres")
+        check_arrays({"scale": scale}, {"scale"})
+        check_shapes(arrays, scale=(n_features,))
+        refuse_unless(not scale.size or scale.min() >= LEAST_SCALE, "has a scale of zero or less")
+        if centres is not None:
+            fits = centres.dtype == np.float64 and centres.shape[1:] == (n_features,)
+            refuse_unless(fits, f"has centres of shape {centres.shape}")
+            scaled["centres"] = centres / scale
         kernels, bandwidth = sound_kernels(scaled, n_features)
         density = cls._of(kernels, bandwidth, scale=scale)
         if kernels.centres is scaled["centres"]:
@@ -319,11 +314,10 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
     ) -> Self:
         centres = len(kernels.weights) if kernels.variances.any() else None
         density = cls(bandwidth, centres=centres, scale=scale)
-        density.scale_ = scale
-        density.centres_ = density._unscaled(kernels.centres)
+        density.scale_, density.n_features_in_ = scale, kernels.centres.shape[1]
+        density.centres_ = kernels.centres if scale is None else kernels.centres * scale
         density.weights_, density.variances_ = kernels.weights, kernels.variances
-        density.bandwidth_, density.n_features_in_ = bandwidth, kernels.centres.shape[1]
-        density._least_distinct = least
+        density.bandwidth_, density._least_distinct = bandwidth, least
         return density
 
     def reveals(self) -> str:
@@ -335,7 +329,7 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
         check_is_fitted(self)
         if self.variances_.any():
             return self
-        rows, weights, _ = self._of_scaled
+        rows, weights, _ = self._kernels(self._units)
         n_centres = n_centres or min(500, max(1, len(merge_repeats(rows, weights)[0]) // 10))
         shared = cluster(rows, weights, n_centres, np.random.RandomState(seed))
         return self._of(shared, self.bandwidth_, self._least_distinct, self.scale_)
@@ -343,8 +337,9 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
     def log_density_graph(self, graph: GraphBuilder) -> str:
         """Write the estimate into an ONNX graph, (n, 1)."""
         check_is_fitted(self)
+        kernels = self._kernels(self._units)
         if self.scale_ is None:
-            return self._of_scaled.log_density_graph(graph, self.bandwidth_)
+            return kernels.log_density_graph(graph, self.bandwidth_)
         rows = graph.add("Div", graph.rows, graph.constant(self.scale_))
-        logs = self._of_scaled.log_density_graph(graph, self.bandwidth_, rows)
-        return graph.add("Sub", logs, graph.constant(np.array(self._log_volume)))
+        logs = kernels.log_density_graph(graph, self.bandwidth_, rows)
+        return graph.add("Sub", logs, graph.constant(np.array(np.log(self.scale_).sum())))

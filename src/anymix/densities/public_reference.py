@@ -159,11 +159,6 @@ class Reference:
         rows = np.array([summary.n_rows for summary in self.summaries], dtype=np.float64)
         return np.asarray(rows / rows.sum())
 
-    def _gaps(self, columns: Sequence[int]) -> FloatArray:
-        """Share of gaps in these columns."""
-        gaps = [[s.marginals[j].gaps for j in columns] for s in self.summaries]
-        return np.asarray(self.weights @ np.array(gaps))
-
     def sample(self, n: int = 1, random_state: RandomState = None) -> FloatArray:
         """Draw encoded rows, NaN for gaps, in random order, (n, d)."""
         rng = check_random_state(random_state)
@@ -189,7 +184,8 @@ class Reference:
         drawn = self._sample_columns(n, np.flatnonzero(self.columns.categorical).tolist(), rng)
         if numbers:
             rows = self._kernels.sample(n, rng)
-            rows[rng.random_sample(rows.shape) < self._gaps(numbers)] = np.nan
+            gaps = self.weights @ [[s.marginals[j].gaps for j in numbers] for s in self.summaries]
+            rows[rng.random_sample(rows.shape) < gaps] = np.nan
             drawn[:, numbers] = rows
         return drawn
 
@@ -219,7 +215,7 @@ class Reference:
         numbers = np.flatnonzero(~words).tolist()
         if not numbers:
             return logs
-        gaps = self._gaps(numbers)
+        gaps = self.weights @ [[s.marginals[j].gaps for j in numbers] for s in self.summaries]
         with np.errstate(divide="ignore"):
             found = np.where(np.isnan(rows[:, numbers]), np.log(gaps), np.log1p(-gaps))
         logs += np.maximum(found, np.log(LEAST_SHARE)).sum(axis=1)

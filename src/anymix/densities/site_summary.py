@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from anymix._arrays import FloatArray, n_rows
 from anymix.densities.centres import (
     Kernels,
-    cluster_columns,
+    cluster,
     kernels_from_dict,
     kernels_to_dict,
 )
@@ -24,6 +24,9 @@ from anymix.tables import MOST_CATEGORIES, Column, Columns
 KINDS = ("marginals", "centres", "both")
 PARTS = {"name", "n_rows", "min_count", "columns", "marginals", "centres"}
 MOST_COLUMNS, LONGEST_NAME, MOST_ROWS = 5000, 200, 10**12
+LEAST_VARIANCE = 1e-3  # in units of the columns' own
+MOST_CLUSTERED = 4000  # rows of a domain: more of them move a centre but little
+MOST_CENTRES = 100  # of a domain
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,9 +145,17 @@ class Summary:
         medians, scales = standard([self], np.ones(1))
         numbers = ~self.columns.categorical
         total, parts = sum(len(rows) for rows in groups), []
+        median, scale = medians[numbers], scales[numbers]
         for rows in groups:
-            kernels = cluster_columns(rows[:, numbers], medians[numbers], scales[numbers], rng)
-            parts.append(kernels._replace(weights=len(rows) / total * kernels.weights))
+            some = rows
+            if len(rows) > MOST_CLUSTERED:
+                some = rows[rng.choice(len(rows), MOST_CLUSTERED, replace=False)]
+            x = some[:, numbers]
+            z = np.where(np.isnan(x), 0.0, (x - median) / scale)  # missing values are medians
+            n_centres = min(MOST_CENTRES, max(1, len(np.unique(z, axis=0)) // 10))
+            centres, weights, variances = cluster(z, np.ones(len(z)), n_centres, rng)
+            share, variances = len(rows) / total, np.maximum(variances, LEAST_VARIANCE)
+            parts.append(Kernels(centres * scale + median, share * weights, variances))
         return replace(self, centres=Kernels(*map(np.concatenate, zip(*parts, strict=True))))
 
     def reveals(self) -> str:

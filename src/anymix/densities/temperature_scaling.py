@@ -7,6 +7,7 @@ or 1 even where the likeliest source is wrong.  A temperature and an offset for 
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +23,6 @@ from anymix._parameters import Number, Words, check_parameters
 from anymix.densities.domain_likelihood import (
     CalibrationReport,
     DomainRows,
-    Objective,
     floored_responsibilities,
     newton,
     penalty,
@@ -132,24 +132,16 @@ class TemperatureScaling(BaseEstimator):
         if weight.shape != (m,) or not np.isfinite(weight).all() or weight.min() < 0:
             raise ValueError(f"sample_weight must hold {m} finite numbers, none of them negative.")
         table, domain, weight = table[:, weight > 0], domain[weight > 0], weight[weight > 0]
-        points = DomainRows(table, domain, weight, self.doubt)
-        # The products of a Newton step are short: a second thread would mostly wait.  Of few points
-        # they are so short that nothing starts one, and to look for threads takes longer.
-        few = len(domain) < MANY_POINTS
-        with nullcontext() if few else threadpool_limits(limits=1, user_api="blas"):
-            return self.fit_sums(points)
+        return self.fit_sums(DomainRows(table, domain, weight, self.doubt))
 
     def fit_sums(self, points: Any) -> Self:
         """Fit by sums over points that may be anywhere, such as `DomainRows`."""
         check_parameters(self)
-        # The common temperature from the identity, then each source's own from the common one.
-        p, self.n_iter_ = points.n_sources, 0
-        theta = np.concatenate([[1.0], np.zeros(p)])
-        for n_scales in (1,) if self.temperature == "shared" else (1, p):
-            theta = np.concatenate([np.broadcast_to(theta[0], n_scales), theta[-p:]])
-            tol, objective = self.tol * points.n_points, self._objective(points, theta)
-            theta, taken = newton(objective, theta, n_scales, tol, self.max_iter)
-            self.n_iter_ += taken
+        # The products of a Newton step are short: a second thread would mostly wait.  Of few points
+        # they are so short that nothing starts one, and to look for threads takes longer.
+        here = isinstance(points, DomainRows) and points.n_points >= MANY_POINTS
+        with threadpool_limits(limits=1, user_api="blas") if here else nullcontext():
+            theta, p = self._minimise(points), points.n_sources
         self.offset_, self.floor_ = theta[-p:], points.floor
         self.temperature_ = 1.0 / np.broadcast_to(theta[:-p], p)
         tally = points.tally(self.temperature_, self.offset_)
@@ -158,22 +150,31 @@ class TemperatureScaling(BaseEstimator):
         self.report_ = CalibrationReport(points.n_points, float(loss), float(loss_after), *errors)
         return self
 
-    def _objective(self, points: Any, centre: FloatArray) -> Objective:
-        """Add the penalty to the likelihood, with the scales tied where there is only one."""
-        p = points.n_sources
-        n_scales = len(centre) - p
-        tie = block_diag(np.ones((p, 1)) if n_scales == 1 else np.eye(p), np.eye(p))
+    def _minimise(self, points: Any) -> FloatArray:
+        """The common temperature from the identity, then each source's own from the common one."""
+        p, self.n_iter_ = points.n_sources, 0
+        centre = np.concatenate([[1.0], np.zeros(p)])
+        for n_scales in (1,) if self.temperature == "shared" else (1, p):
+            centre = np.concatenate([np.broadcast_to(centre[0], n_scales), centre[-p:]])
+            # Scales are tied where there is only one.
+            tie = block_diag(np.ones((p, 1)) if n_scales == 1 else np.eye(p), np.eye(p))
+            objective = partial(self._objective, points, centre, tie)
+            tol = self.tol * points.n_points
+            centre, taken = newton(objective, centre, n_scales, tol, self.max_iter)
+            self.n_iter_ += taken
+        return centre
 
-        def objective(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-            value, gradient, hessian = points.likelihood(tie @ theta)
-            extra = penalty(theta, centre, n_scales)
-            return (
-                value + self.prior * extra[0],
-                tie.T @ gradient + self.prior * extra[1],
-                tie.T @ hessian @ tie + self.prior * extra[2],
-            )
-
-        return objective
+    def _objective(
+        self, points: Any, centre: FloatArray, tie: FloatArray, theta: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray]:
+        """The likelihood and its penalty: value, gradient and Hessian."""
+        value, gradient, hessian = points.likelihood(tie @ theta)
+        extra = penalty(theta, centre, len(centre) - points.n_sources)
+        return (
+            value + self.prior * extra[0],
+            tie.T @ gradient + self.prior * extra[1],
+            tie.T @ hessian @ tie + self.prior * extra[2],
+        )
 
     def transform(self, log_densities: ArrayLike) -> FloatArray:
         """Return calibrated log-responsibilities, (p, m), from raw log-densities, (p, m)."""

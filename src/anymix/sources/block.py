@@ -27,7 +27,7 @@ from anymix.core import (
     TheoremSums,
     get_loss,
 )
-from anymix.densities import DomainRows, lowest_responsibility
+from anymix.densities import DomainRows, floored_responsibilities
 from anymix.exceptions import InputError
 from anymix.sources.consultation import consulting_of, crossed, learn_pools
 from anymix.sources.cross_fitting import (
@@ -244,7 +244,7 @@ def _calibration_rows(block: Block, arrays: Arrays) -> Tables:
 def floor(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
     """The lowest log-responsibility of the training rows [1]."""
     tables = _calibration_rows(block, arrays)
-    return {"floor": lowest_responsibility(tables.log_masses) if tables.n_points else np.inf}
+    return {"floor": floored_responsibilities(tables.log_masses)[1] if tables.n_points else np.inf}
 
 
 def _domain_rows(block: Block, arrays: Arrays) -> DomainRows | None:

@@ -32,7 +32,7 @@ from anymix.core import (
     Sums,
     get_loss,
 )
-from anymix.densities import TemperatureScaling
+from anymix.densities import DomainRows, TemperatureScaling
 from anymix.sources.block import Block
 from anymix.sources.consultation import consulting_of, learn_pools
 from anymix.sources.cross_fitting import FEWEST_ROWS, N_FOLDS
@@ -228,11 +228,14 @@ class TrainingFold:
 
     def scalings(self, set_aside: Sequence[int]) -> list[TemperatureScaling]:
         """Fit own temperatures, and one that all share, by rows of all sources but some."""
+        sums: DomainRows | BlockDomainSums
         if self.blocks.in_memory is not None:
             rows = self.blocks.in_memory.training_rows(self.arrays).without(set_aside)
-            given = rows.log_masses, rows.domain, rows.sample_weight
-            return [TemperatureScaling(kind).fit(*given) for kind in TemperatureScaling.KINDS]
-        sums = BlockDomainSums(self, set_aside)
+            kept, table = rows.weights > 0, np.asarray(rows.log_masses, dtype=float)
+            given = table[:, kept], rows.domain[kept], rows.weights[kept]
+            sums = DomainRows(*given, TemperatureScaling().doubt)
+        else:
+            sums = BlockDomainSums(self, set_aside)
         return [TemperatureScaling(kind).fit_sums(sums) for kind in TemperatureScaling.KINDS]
 
     def consult(self, loss: str | Loss, set_aside: Sequence[int]) -> Consulting | None:
