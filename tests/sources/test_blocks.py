@@ -133,7 +133,7 @@ def test_chunks_teach_nearly_the_same(world, goal):
     chunks = Blocks(in_chunks(tables, 3))
     found = learn(chunks, goal)
     assert not chunks.whole.any()
-    np.testing.assert_allclose(found.combination.z, due.combination.z, atol=0.02)
+    np.testing.assert_allclose(found.combination.z, due.combination.z, atol=0.04)
     assert found.evidence.certificate.robust_loss == pytest.approx(
         due.evidence.certificate.robust_loss, rel=0.01
     )

@@ -41,12 +41,41 @@ def test_rows_are_dealt_out_evenly_whatever_their_order_and_last_digits():
     assert np.std(means) > 0
 
 
-def test_copies_stay_together_and_few_rows_are_not_torn():
+def test_groups_stay_together_and_few_are_not_torn():
     tables = numbers(60)
     twice = tables.taken(np.repeat(np.arange(tables.n_points), 2))
-    fold = assign_folds(twice)
+    grouped = replace(twice, groups=np.arange(tables.n_points).repeat(2))
+    fold = assign_folds(grouped)
     np.testing.assert_array_equal(fold[::2], fold[1::2])
+    for k in range(3):
+        assert np.ptp(np.bincount(fold[grouped.domain == k], minlength=N_FOLDS)) <= 2
+    # Equal answers alone are no group: rows of few values are equal by chance.
+    assert (assign_folds(twice)[::2] != assign_folds(twice)[1::2]).any()
     assert not assign_folds(numbers(FEWEST_ROWS - 1)).any()
+    assert not assign_folds(replace(tables, groups=np.arange(tables.n_points) // 6)).any()
+
+
+def test_no_place_in_the_order_goes_with_a_fold():
+    """The largest error is anywhere, folds have equal errors on average, whatever the labels."""
+    largest, means, shares = [], [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        tables = Tables(rng.normal(size=(2, 200)), 0.1 * rng.normal(size=(2, 200)))
+        tables = tables.labelled(rng.normal(size=200), np.repeat([0, 1], 100))
+        fold, errors = assign_folds(tables)[:100], tables.outcomes()[0, :100]
+        largest.append(fold[errors.argmax()])
+        means.append([errors[fold == t].mean() for t in range(5)])
+        # Rows of few values: folds are of one size, and not of one label.
+        x, y = rng.integers(2, size=(2, 200))
+        coins = Tables(np.zeros((2, 200)), np.tile(0.3 + 0.4 * x, (2, 1)))
+        coins = coins.labelled(1.0 * y, np.repeat([0, 1], 100))
+        fold = assign_folds(coins)[:100]
+        assert np.ptp(np.bincount(fold)) == 0
+        shares.append([y[:100][fold == t].mean() for t in range(5)])
+    assert np.bincount(largest, minlength=5).max() < 25
+    assert np.abs(np.mean(means, axis=0)).max() < 4 / np.sqrt(20 * 60)
+    # A share of 20 of 100 rows, drawn without replacement.
+    assert np.std(shares, axis=1).mean() < 0.13
 
 
 def test_each_row_is_judged_by_what_was_learned_without_it():

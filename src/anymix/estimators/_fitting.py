@@ -79,9 +79,11 @@ LEARNED = ("result_", "influence_", "comparison_")
 FEW = 5
 
 
-def fit(model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> None:
+def fit(
+    model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any, groups: Any = None
+) -> None:
     """Check the rows, train the sources, evaluate them on held-out rows, weigh them, learn z."""
-    rows = check_fit(model, X, y, sample_domain, sample_weight)
+    rows = check_fit(model, X, y, sample_domain, sample_weight, groups)
     with one_thread(rows):
         if not model.refit and not model.sources and len(model.source_names_) > 1:
             model.result_ = fit_members(model, (X, y, sample_domain, sample_weight), rows)
@@ -89,7 +91,9 @@ def fit(model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> N
             model.result_ = fit_rows(model, rows)
 
 
-def check_fit(model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> Rows:
+def check_fit(
+    model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any, groups: Any = None
+) -> Rows:
     """Check all that `fit` was given, before anything is trained; X is inspected once, here."""
     if sample_domain is None and not model.sources:
         warnings.warn(
@@ -109,7 +113,7 @@ def check_fit(model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any
     elif model.estimator is None:
         kind = kind_of(X)
         model.columns_ = Columns.of(X, least=FEW) if kind == "mixed" else None
-    rows = check_rows(model, X, y, sample_domain, sample_weight, kind)
+    rows = check_rows(model, X, y, sample_domain, sample_weight, kind, groups)
     names = [str(name) for name in model.source_names_]
     check_n_sources(len(names))
     if len(names) > 1:
@@ -288,7 +292,10 @@ def fit_members(model: Any, given: tuple[Any, Any, Any, Any], rows: Rows) -> Fit
         rest = np.flatnonzero(fold != t)
         weights = None if weight is None else np.asarray(weight)[rest]
         member = clone(model).set_params(refit=True)
-        member.fit(_safe_indexing(X, rest), y[rest], domain[rest], weights)
+        own = None if rows.groups is None else rows.groups[rest]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".* are copies of another row", UserWarning)
+            member.fit(_safe_indexing(X, rest), y[rest], domain[rest], weights, own)
         unseen = _safe_indexing(X, held)
         combined.append(aligned(model, member, member._combined(unseen)))
         each.append([aligned(model, member, h) for h in member.evaluate(unseen).predictions])
@@ -300,7 +307,7 @@ def fit_members(model: Any, given: tuple[Any, Any, Any, Any], rows: Rows) -> Fit
     # Members have densities of their own, so that in common all sources are equally likely.
     blank = np.full(predictions.shape[:2], -np.log(len(predictions)))
     known = targets, rows.domain, rows.weight, classes
-    tables = Tables(blank, predictions, *known, has_densities=False)
+    tables = Tables(blank, predictions, *known, has_densities=False, groups=rows.groups)
     held_out = HeldOut(np.concatenate(combined)[back], fold)
     model.sources_ = [source for member in members for source in member.sources_]
     names = tuple(str(name) for name in model.source_names_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,21 +22,27 @@ from anymix._arrays import FloatArray, n_rows, named_sources
 from anymix._parameters import Number, check
 from anymix.estimators._input_warnings import warn_of_strange_words
 from anymix.exceptions import InputError
-from anymix.sources import Source, Tables
+from anymix.sources import Source, Tables, copies, deal_groups, joined_groups
 from anymix.tables import is_missing
 
 FOLDS = Number(2, whole=True)
+# The share of copies from which on they are worth a warning.
+FEWEST_COPIES = 0.01
 
 
 @dataclass(frozen=True)
 class Rows:
-    """X that can be indexed by row, y (n,), domain 0..p−1 (n,), weight (n,) or None, kind of X."""
+    """X that can be indexed by row, y (n,), domain 0..p−1 (n,), weight (n,) or None, kind of X.
+
+    Rows of one of the groups (n,) are one draw, and never in two folds; None: each row is one.
+    """
 
     X: Any
     y: NDArray[Any]
     domain: NDArray[np.intp]
     weight: FloatArray | None = None
     kind: str = ""
+    groups: NDArray[np.intp] | None = None
 
     def take(self, rows: NDArray[np.intp]) -> Rows:
         """Return some of the rows."""
@@ -46,6 +52,7 @@ class Rows:
             self.domain[rows],
             None if self.weight is None else self.weight[rows],
             self.kind,
+            None if self.groups is None else self.groups[rows],
         )
 
     def shares(self, p: int) -> FloatArray:
@@ -236,18 +243,47 @@ def check_weight(sample_weight: ArrayLike | None, n: int) -> FloatArray | None:
     return np.asarray(_check_sample_weight(sample_weight, rows, ensure_non_negative=True))
 
 
+def check_groups(groups: ArrayLike, n: int) -> NDArray[np.intp]:
+    """Number the groups of n rows."""
+    if isinstance(groups, str):
+        raise InputError(
+            f"groups={groups!r:.60}", "is a word, and not the group of each row; give one for each"
+        )
+    known = column_or_1d(groups)
+    if known.shape[0] != n:
+        raise ValueError(f"groups has {known.shape[0]} entries for {n} rows.")
+    missing = [i for i, group in enumerate(known.tolist()) if is_missing(group)]
+    if missing:
+        raise ValueError(f"groups is empty at row {missing[0]}; name every row's group.")
+    try:
+        return np.unique(known, return_inverse=True)[1].astype(np.intp)
+    except TypeError as error:
+        raise InputError("groups", "mixes words and numbers; name all in one way") from error
+
+
 def check_sizes(rows: Rows, names: NDArray[Any], classification: bool) -> None:
-    """Each of several domains needs two rows, and two classes with two rows, to be judged by."""
+    """Each of several domains needs two rows, and two classes with two rows, to be judged by.
+
+    Rows of one group count as one, in each class.
+    """
     if classification and np.unique(rows.y).size == 1:
         raise ValueError(
             f"y has the one class {rows.y.tolist()[0]!r} in all rows; a classifier needs two: look "
             "at how the labels were made."
         )
+    words = "row(s)" if rows.groups is None else "row(s), copies and groups counting as one"
     for k, name in enumerate(names.tolist()):
-        y = rows.y[rows.domain == k]
+        own = np.flatnonzero(rows.domain == k)
+        if rows.groups is not None:
+            labels = (
+                np.unique(rows.y, return_inverse=True)[1] if classification else 0 * rows.domain
+            )
+            pairs = np.stack([rows.groups[own], labels[own]])
+            own = own[np.unique(pairs, axis=1, return_index=True)[1]]
+        y = rows.y[own]
         if y.size < 2:
             raise ValueError(
-                f"domain {name!r} has {y.size} row(s); each domain needs at least 2, one to learn "
+                f"domain {name!r} has {y.size} {words}; each domain needs at least 2, one to learn "
                 "from and one to be judged on: merge it with another or leave it out."
             )
         if classification and np.unique(y).size < 2:
@@ -265,17 +301,23 @@ def check_sizes(rows: Rows, names: NDArray[Any], classification: bool) -> None:
 def folds_of(rows: Rows, n_folds: int, classification: bool, seed: Any) -> NDArray[np.intp]:
     """Deal the rows of each domain out to the folds, class by class, in random order.
 
-    Each class of two rows or more is then in the training rows of every fold.
+    Each class of two rows or more is then in the training rows of every fold.  Groups stay whole.
     """
     check(n_folds, "cv", FOLDS)
-    rng = check_random_state(seed)
+    rng, groups = check_random_state(seed), rows.groups
     fold = np.empty(rows.domain.size, dtype=np.intp)
+    known = None if groups is None else np.full(int(groups.max()) + 1, -1)
     for k in np.unique(rows.domain):
         own = rng.permutation(np.flatnonzero(rows.domain == k))
+        if groups is not None and known is not None:
+            for label in np.unique(rows.y[own]) if classification else [None]:
+                some = own if label is None else own[rows.y[own] == label]
+                deal_groups(groups[some], n_folds, known)
+            continue
         if classification:
             own = own[np.argsort(rows.y[own], kind="stable")]
         fold[own] = np.arange(own.size) % n_folds
-    return fold
+    return fold if groups is None or known is None else known[groups]
 
 
 def check_tables(tables: Tables, sources: Sequence[Source] | None) -> None:
@@ -357,16 +399,43 @@ def check_order(X: Any, **others: Any) -> None:
             )
 
 
+def groups_of(rows: Rows, groups: Any) -> NDArray[np.intp] | None:
+    """Number the draws that the rows are of: the groups that were given, and copies; None: rows."""
+    given = None if groups is None else check_groups(groups, rows.y.size)
+    draws = copies(rows.X, rows.y, rows.domain)
+    if draws is not None:
+        # Where groups were given, copies within them are known.
+        news = given is None or joined_groups(given, draws).max() < given.max()
+        n = rows.y.size - np.unique(draws).size
+        if news and n >= FEWEST_COPIES * rows.y.size:
+            warnings.warn(
+                f"{n:,} of {rows.y.size:,} rows are copies of another row: copies count as one row "
+                "in folds and in the certificate.",
+                UserWarning,
+                stacklevel=6,
+            )
+    return draws if given is None else joined_groups(given, draws)
+
+
 def check_rows(
-    model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any, kind: str = ""
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_domain: Any,
+    sample_weight: Any,
+    kind: str = "",
+    groups: Any = None,
 ) -> Rows:
-    """Check what `fit` was given, before anything is trained; keep the names and the classes."""
+    """Check what `fit` was given, before anything is trained; keep the names and the classes.
+
+    Copies of a row count as one draw, where the model learns from folds.
+    """
     if y is None:
         raise ValueError(
             f"This {type(model).__name__} estimator requires y to be passed, but the target y "
             "is None."
         )
-    check_order(X, y=y, sample_domain=sample_domain, sample_weight=sample_weight)
+    check_order(X, y=y, sample_domain=sample_domain, sample_weight=sample_weight, groups=groups)
     X = check_X(model, X, reset=True)
     n, classification, sources = n_rows(X), model._classification, model.sources
     target = check_y(y, n, classification)
@@ -380,6 +449,8 @@ def check_rows(
         unknown = np.setdiff1d(target, model.classes_)
         if unknown.size:
             raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which no source knows.")
+    if len(model.source_names_) > 1 and hasattr(model, "cv"):
+        rows = replace(rows, groups=groups_of(rows, groups))
     if len(model.source_names_) > 1 and not sources:
         check_sizes(rows, model.source_names_, classification)
     return rows

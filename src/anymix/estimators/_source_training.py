@@ -204,7 +204,7 @@ class SourceTrainer:
         shape = (p, m) if classes is None else (p, m, len(classes))
         targets = rows.y if classes is None else positions(rows.y, classes)
         known = targets, rows.domain, rows.weight, classes
-        return Tables(np.zeros((p, m)), np.empty(shape), *known)
+        return Tables(np.zeros((p, m)), np.empty(shape), *known, groups=rows.groups)
 
 
 def folds_in_turn(

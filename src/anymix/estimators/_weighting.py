@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +19,7 @@ from anymix.estimators._conformal import coverage
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._inspection import FittedEvidence
 from anymix.estimators._row_checks import check_X
-from anymix.estimators._running import names_checked
+from anymix.estimators._running import names_checked, warnings_once
 from anymix.estimators._views import labelled
 from anymix.exceptions import ParameterError
 from anymix.sources import (
@@ -45,6 +46,38 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
     # -- fit ---------------------------------------------------------------------------------
 
     _fit = _fitting.fit
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_domain: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Train a source for each domain, unless sources were given, and learn z.
+
+        Copies of a row, be it with nearly the same numbers, are one draw without being asked.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame (n, d), or a list of documents
+        y : array (n,)
+        sample_domain : array (n,), optional
+            Which source each row belongs to, as any labels; None makes all rows one source, which
+            leaves nothing to combine.
+        sample_weight : array (n,), optional
+        groups : array (n,), optional
+            What rows that depend on each other have in common, such as the patient, as any labels.
+            Rows of one group are never in two folds, and count as one draw in the certificate.
+
+        Returns
+        -------
+        self
+        """
+        with warnings_once():
+            self._fit(X, y, sample_domain, sample_weight, groups)
+        return self
 
     def _check_parts(self) -> None:
         """Refuse a learner of the other task, and a loss or shrinkage that fits nothing else."""

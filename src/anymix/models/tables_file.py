@@ -28,7 +28,7 @@ SUM_TOLERANCE = 1e-6
 NEEDED = {"log_masses", "predictions", "sample_domain"}
 # Folders of format 1 lack targets, those of formats 1 to 3 what the model predicts at these rows.
 HELD_OUT = {"fold", "held_out"}
-OPTIONAL = {"targets", "sample_weight", *HELD_OUT}
+OPTIONAL = {"targets", "sample_weight", "groups", *HELD_OUT}
 # A file has at most so many numbers beside each that `rows_that_fit` counts.
 FILE_LIMIT = 5 * LIMIT // 2
 
@@ -48,6 +48,8 @@ def tables_to_arrays(tables: Tables, held_out: HeldOut | None = None) -> dict[st
     }
     if tables.sample_weight is not None:
         arrays["sample_weight"] = np.asarray(tables.sample_weight, dtype=np.float64)
+    if tables.groups is not None:
+        arrays["groups"] = np.unique(tables.groups, return_inverse=True)[1].astype(np.int64)
     if held_out is not None:
         arrays["fold"] = np.asarray(held_out.fold, dtype=np.int64)
         arrays["held_out"] = np.asarray(held_out.predictions, dtype=np.float64)
@@ -89,6 +91,7 @@ def read_tables(
         arrays["targets"],
         arrays["sample_domain"].astype(np.intp),
         arrays.get("sample_weight"),
+        groups=arrays.get("groups"),
         **known,
     )
     if crossed is None:
@@ -105,7 +108,7 @@ def _rules(
     """Yield what must hold of tables, in order, and the sentence that refuses them else."""
     log_masses, h, y = arrays["log_masses"], arrays["predictions"], arrays["targets"]
     domain = arrays["sample_domain"]
-    whole = {"sample_domain", "fold", *({"targets"} if h.ndim == 3 else ())}
+    whole = {"sample_domain", "fold", "groups", *({"targets"} if h.ndim == 3 else ())}
     for name, array in arrays.items():
         # Smaller numbers would grow when they are computed with.
         due = array.dtype == (np.int64 if name in whole else np.float64)
@@ -124,6 +127,9 @@ def _rules(
     every = np.array_equal(np.unique(domain), np.arange(len(log_masses)))
     yield every, "does not have rows of every source, and of no other"
     yield arrays.get("sample_weight", np.zeros(1)).min() >= 0, "has a negative weight"
+    groups = arrays.get("groups", np.zeros(1, dtype=np.int64))
+    numbered = np.array_equal(np.unique(groups), np.arange(int(groups.max()) + 1))
+    yield numbered, "has groups that are not numbered 0, 1, and so on"
     # Errors stand beside targets of zero; numbers whose targets are all zero are errors, too.
     possible = not (at_label and y.any())
     if classes is not None:

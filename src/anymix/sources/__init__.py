@@ -16,6 +16,7 @@ from anymix.sources.cross_fitting import (
     assign_folds,
     combined_predictions,
     consulting_gain,
+    deal_groups,
     held_out_predictions,
     own_losses,
     predictions_after,
@@ -48,7 +49,13 @@ from anymix.sources.model_source import PROBABILITY_FLOOR, SecondRound, Source, 
 from anymix.sources.partitioned import Map, PartitionedProblem, seen_through
 from anymix.sources.queries import Arrays, Options, Query, numbers_in
 from anymix.sources.source_influence import FEWEST_SITES, MOST_SOURCES, Influence, find_influence
-from anymix.sources.suspicious_rows import Seen, add_to_sketch, warn_of_training_rows
+from anymix.sources.suspicious_rows import (
+    Seen,
+    add_to_sketch,
+    copies,
+    joined_groups,
+    warn_of_training_rows,
+)
 from anymix.sources.tables import Novelty, Tables
 from anymix.sources.text_tables import lay_out, number
 from anymix.sources.torch_predictor import TorchPredictor, at_rest
@@ -100,12 +107,15 @@ __all__ = [
     "combined_predictions",
     "consult",
     "consulting_gain",
+    "copies",
+    "deal_groups",
     "evaluate",
     "find_influence",
     "find_z",
     "held_out_predictions",
     "in_threads",
     "is_of_labels",
+    "joined_groups",
     "judge_of",
     "lay_out",
     "learn",

@@ -37,6 +37,7 @@ from anymix.sources.cross_fitting import (
     gain_moments,
     held_out_predictions,
     moments_by_source,
+    n_draws,
     predictions_after,
 )
 from anymix.sources.error_measures import Measure, measure_of, own_values, reference_point_losses
@@ -215,16 +216,22 @@ def check(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def count(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Rows, rows with weight and weights by source and fold, and their kind [3Kp + 2p + 4]."""
+    """Rows, rows with weight and weights by source and fold, and their kind [3Kp + 3p + 4]."""
     tables, n_folds = block.tables, int(arrays["folds"])
     p, weight = tables.n_sources, tables.weights
     cell = block.fold(arrays) * p + tables.domain
     shape, size = (n_folds, p), n_folds * p
     homes = [weight[(tables.domain == k) & (weight > 0)] for k in range(p)]
+    if tables.groups is not None:
+        # Groups are what bounds count.
+        owns = [tables.groups[(tables.domain == k) & (weight > 0)] for k in range(p)]
+        pairs = zip(owns, homes, strict=True)
+        homes = [np.bincount(np.unique(own, return_inverse=True)[1], w) for own, w in pairs]
     return {
         "rows": np.bincount(cell, minlength=size).reshape(shape),
         "weighed": np.bincount(cell, weight > 0, size).reshape(shape),
         "weights": np.bincount(cell, weight, size).reshape(shape),
+        "draws": n_draws(tables),
         "lightest": [home.min(initial=np.inf) for home in homes],
         "heaviest": [home.max(initial=0.0) for home in homes],
         "classes": tables.n_classes or 0,

@@ -120,8 +120,9 @@ class Blocks:
         light = np.min([one["lightest"] for one in counts], axis=0)
         heavy = np.max([one["heaviest"] for one in counts], axis=0)
         self.alike = bool(self.whole.all() and (heavy - light <= 1e-9 * heavy).all())
-        # One fold where a source has too few rows.
-        self.n_folds = N_FOLDS if self.rows.sum(axis=0).min() >= FEWEST_ROWS else 1
+        # One fold where a source has too few rows, or groups of them.
+        draws = np.sum([one["draws"] for one in counts], axis=0)
+        self.n_folds = N_FOLDS if draws.min() >= FEWEST_ROWS else 1
         self.folds: Arrays = {"folds": np.array(self.n_folds), "spread": ~self.whole}
 
     @classmethod

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from anymix._arrays import FloatArray, IntArray
+from anymix._arrays import FloatArray, IntArray, mixed
 from anymix.core import (
     Certificate,
     Combination,
@@ -28,8 +28,10 @@ from anymix.sources.tables import Tables
 N_FOLDS = 5
 # With fewer rows of a source its fold would teach, or judge, next to nothing.
 FEWEST_ROWS = 15
-# Numbers that rows are put in order by: so many tell them apart.
-MOST_KEYS, SAME = 8, 1e-6
+# Log-responsibilities and errors that rows are put in order by, of so many sources, to so many
+# digits; and the quantiles of them that chance is seeded by, to fewer digits.
+MOST_KEYS, KEY_DIGITS, SEED_QUANTILES, SEED_DIGITS = 4, 6, 17, 3
+LEAST_LOG = -700.0
 # From the best to the worst.
 STATUSES = ("converged", "stationary", "stalled", "out of evaluations", "budget")
 
@@ -55,42 +57,74 @@ class HeldOut:
 def assign_folds(tables: Tables, n_folds: int = N_FOLDS) -> IntArray:
     """Assign the rows of each source to folds, by chance: (m,) of 0..K−1.
 
-    Rows are sorted by what the sources say of them, so that neither their order nor the last digit
-    of a number decides; then folds of equal size are drawn.  Rows that are the same stay together,
-    unless almost all are.  All are in fold 0 where a source has too few.
+    Folds have equally many rows, and rows of one of the tables' `groups` are in one fold.  Neither
+    labels nor errors decide, nor the order of the rows or the last digit of a number.  All are in
+    fold 0 where a source has too few groups.
 
     >>> tables = Tables(np.zeros((1, 6)), np.zeros((1, 6))).labelled(np.arange(6), 0)
     >>> np.bincount(assign_folds(tables, 2))
     array([6])
     """
-    counts = np.bincount(tables.domain, minlength=tables.n_sources)
-    if counts.min() < FEWEST_ROWS:
+    if n_draws(tables).min() < FEWEST_ROWS:
         return np.zeros(tables.n_points, dtype=np.intp)
     return draw_folds(tables, n_folds)
 
 
+def n_draws(tables: Tables) -> IntArray:
+    """How many draws each source has: rows, or groups of rows; (p,)."""
+    domain, p = tables.domain, tables.n_sources
+    if tables.groups is not None:
+        domain = np.unique(tables.groups * p + domain) % p
+    return np.bincount(domain, minlength=p)
+
+
 def draw_folds(tables: Tables, n_folds: int = N_FOLDS) -> IntArray:
-    """Draw the folds of each source's rows, however few there are; see `assign_folds`."""
-    fold = np.zeros(tables.n_points, dtype=np.intp)
+    """Draw the folds of each source's rows, however few there are; see `assign_folds`.
+
+    Rows are sorted by numbers that sites send, too, so that sites and memory draw the same folds.
+    A random permutation of the sorted rows is dealt out; its seed is a hash of these numbers, so
+    that no place in the order, be it that of the largest error, goes with a fold.
+    """
+    fold, groups = np.zeros(tables.n_points, dtype=np.intp), tables.groups
+    known = None if groups is None else np.full(int(groups.max(initial=-1)) + 1, -1)
     for k in np.unique(tables.domain).tolist():
         rows = tables.rows_of(k)
         some = tables.taken(rows)
-        # What sites tell of rows is enough, so that both ways draw the same folds.
-        said = some.outcomes()
-        keys = np.concatenate([said[k:], said[:k], some.log_responsibilities()])[:MOST_KEYS]
-        order = np.lexsort(keys[::-1])
-        new = np.ones(rows.size, dtype=bool)
-        # The same row, evaluated with others, may get another last digit.
-        least = SAME * (1.0 + np.abs(keys[:, order[1:]]))
-        with np.errstate(invalid="ignore"):
-            new[1:] = (np.abs(np.diff(keys[:, order], axis=1)) > least).any(axis=0)
-        # The same rows have one number; but rows of few values are alike by chance, and are draws
-        # of their own.
-        group = np.cumsum(new) - 1 if new.sum() >= FEWEST_ROWS else np.arange(new.size)
-        n = int(group[-1]) + 1
-        drawn = np.random.default_rng([n_folds, k, n]).permutation(n) % n_folds
-        fold[rows[order]] = drawn[group]
-    return fold
+        both = np.maximum(some.log_responsibilities(), LEAST_LOG), some.outcomes()
+        keys = np.concatenate([np.roll(one, -k, axis=0)[:MOST_KEYS] for one in both])
+        size = np.abs(keys).mean(axis=1, keepdims=True)
+        keys = np.round(keys / np.where(size > 0, size, 1.0), KEY_DIGITS)
+        # The same number, evaluated with others, may get another last digit: few are near a step.
+        coarse = np.quantile(keys, np.linspace(0, 1, SEED_QUANTILES), axis=1).round(SEED_DIGITS)
+        seed = mixed(coarse.reshape(1, -1), salt=rows.size)[0]
+        drawn = np.random.default_rng([n_folds, k, int(seed)]).permutation(rows.size)
+        order = rows[np.lexsort(keys[::-1])]
+        if groups is None or known is None:
+            fold[order] = drawn % n_folds
+        else:
+            deal_groups(groups[order[drawn]], n_folds, known)
+    return fold if groups is None or known is None else known[groups]
+
+
+def deal_groups(group: IntArray, n_folds: int, known: IntArray) -> None:
+    """Deal the groups of shuffled rows out to folds, in `known` (groups,), which has −1 elsewhere.
+
+    The largest come first, each to the fold of the fewest rows; those that have a fold keep it.
+
+    >>> known = np.full(3, -1)
+    >>> deal_groups(np.array([2, 0, 1, 0]), 2, known)
+    >>> known
+    array([0, 1, 1])
+    """
+    own, first, sizes = np.unique(group, return_index=True, return_counts=True)
+    there, dealt = known[group], known[known >= 0]
+    # Of folds of as many rows that which has the fewest groups.
+    few = np.bincount(dealt, minlength=n_folds) / (known.size + 1.0)
+    load = np.bincount(there[there >= 0], minlength=n_folds) + few
+    for g in np.lexsort((first, -sizes)).tolist():
+        if known[own[g]] < 0:
+            known[own[g]] = t = int(load.argmin())
+            load[t] += sizes[g]
 
 
 def combined_predictions(tables: Tables, combination: CrossFittedCombination) -> FloatArray:

@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 
-from anymix._arrays import FloatArray, content_of
+from anymix._arrays import FloatArray, IntArray, as_bits, content_of, mixed
 from anymix.core import Record, SeenRows, SeenRowsSketch
 from anymix.sources.error_measures import measure_of, own_values
 from anymix.sources.model_source import Source
@@ -102,6 +106,96 @@ def warn_of_training_rows(tables: Tables, sources: Sequence[Source], stacklevel:
     """Warn of rows that look like training rows, or like those of another source."""
     for sentence in (*training_rows(tables, sources), *rows_of_others(tables, sources)):
         warnings.warn(sentence, UserWarning, stacklevel=stacklevel + 1)
+
+
+# Numbers of one column are near if they differ by less than this part of its standard deviation.
+NEAR_NUMBERS = 1e-3
+# Rows are taken to be copies where fewer than this of another row's twins are there by chance.
+CHANCE_TWINS = 0.01
+# Directions in which near rows are looked for: more tell more rows apart, and take longer.
+DIRECTIONS = 6
+
+
+def copies(X: Any, y: NDArray[Any], domain: IntArray) -> IntArray | None:
+    """Number the draws of rows: copies of a row, be it of nearly the same numbers, have its number.
+
+    Copies are rows of one source that are alike in all columns and in y.  New rows of few values
+    are alike as well, so copies count only where a row has fewer than `CHANCE_TWINS` by chance:
+    n Π_j P_j, with P_j how often two different rows are alike in column j.  None: no copies.
+
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> draws = copies(np.r_[X, X[:10] + 1e-9], np.zeros(50), np.zeros(50, dtype=np.intp))
+    >>> np.unique(draws).size, copies(X, np.zeros(40), np.zeros(40, dtype=np.intp))
+    (40, None)
+    """
+    numbers = _as_numbers(X)
+    content = content_of(X) if numbers is None else as_bits(numbers)
+    target = np.unique(y, return_inverse=True)[1] if y.dtype.kind not in "fiub" else y
+    both = np.column_stack([content, as_bits(np.asarray(target, dtype=float)[:, None])])
+    _, first, draw = np.unique(mixed(np.column_stack([both, domain])), True, True)
+    table = np.column_stack([content if numbers is None else numbers, target])
+    alone, home = table[first], domain[first]
+    if first.size < domain.size and _chance_twins(alone, 0.0) > CHANCE_TWINS:
+        return None
+    if numbers is not None:
+        spread = np.nanstd(alone, axis=0)
+        # Gaps are alike, and far from every number.
+        scaled = np.nan_to_num(alone / np.where(spread > 0, spread, 1.0), nan=1e6)
+        if _chance_twins(scaled, NEAR_NUMBERS) <= CHANCE_TWINS:
+            pairs = _near_pairs(np.column_stack([scaled, home]))
+            if len(pairs):
+                ones = np.ones(len(pairs))
+                links = coo_array((ones, pairs.T), shape=(first.size, first.size))
+                draw = connected_components(links, directed=False)[1][draw]
+    return None if draw.max() + 1 == domain.size else np.asarray(draw, dtype=np.intp)
+
+
+def _as_numbers(X: Any) -> FloatArray | None:
+    """The rows as numbers (n, d) if that is what they are; NaN where some are missing."""
+    if hasattr(X, "tocsr") or not (hasattr(X, "columns") or isinstance(X, np.ndarray)):
+        return None
+    try:
+        return np.asarray(X, dtype=float).reshape(len(X), -1)
+    except (TypeError, ValueError):
+        return None
+
+
+def _chance_twins(rows: NDArray[Any], near: float) -> float:
+    """n Π_j P_j over rows that all differ, P_j the share of pairs that are alike in column j."""
+    n, chance = len(rows), float(len(rows))
+    for column in rows.T:
+        values = np.sort(column)
+        to = np.searchsorted(values, values + near if near else values, side="right")
+        # Pairs i < j of sorted values with x_j ≤ x_i + near.
+        chance *= float((to - np.arange(n) - 1).sum()) / max(n * (n - 1) / 2, 1)
+    return chance
+
+
+def _near_pairs(rows: FloatArray) -> IntArray:
+    """Pairs of rows (pairs, 2) that are near in every column.
+
+    Then they are near in every direction of which the coefficients' sizes have the sum 1.
+    """
+    turned = np.random.default_rng(0).normal(size=(rows.shape[1], min(DIRECTIONS, rows.shape[1])))
+    tree = cKDTree(rows @ (turned / np.abs(turned).sum(axis=0)))
+    pairs = tree.query_pairs(NEAR_NUMBERS, p=np.inf, output_type="ndarray")
+    near = (np.abs(rows[pairs[:, 0]] - rows[pairs[:, 1]]) <= NEAR_NUMBERS).all(axis=1)
+    return np.asarray(pairs[near], dtype=np.intp)
+
+
+def joined_groups(groups: IntArray, draws: IntArray | None) -> IntArray:
+    """Join groups that have copies of one row.
+
+    >>> joined_groups(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2]))
+    array([0, 0, 0, 1])
+    """
+    if draws is None:
+        return groups
+    n = int(groups.max()) + 1
+    links = coo_array(
+        (np.ones(groups.size), (groups, n + draws)), shape=(n + int(draws.max()) + 1,) * 2
+    )
+    return np.unique(connected_components(links, directed=False)[1][groups], return_inverse=True)[1]
 
 
 # Digits after the point: more than chance can match, fewer than two machines differ in.

@@ -31,8 +31,9 @@ class Tables:
     targets are numbers, or positions in `classes`; sample_domain (m,) says which source each point
     was drawn from.  Without `has_densities` the log-masses are responsibilities alone, which say
     nothing of how likely a point is.  With `at_label` the predictions are what sites tell: the
-    probability of the label that occurred, or the error h − y of a number.  Nothing in here is a
-    feature: tables may travel where rows may not.
+    probability of the label that occurred, or the error h − y of a number.  Points of one of the
+    `groups` (m,) are one draw: they stay in one fold, and count once in a certificate.  Nothing in
+    here is a feature: tables may travel where rows may not.
 
     Examples
     --------
@@ -52,6 +53,7 @@ class Tables:
     classes: NDArray[Any] | None = None
     has_densities: bool = True
     at_label: bool = False
+    groups: NDArray[np.intp] | None = None
 
     @property
     def n_points(self) -> int:
@@ -94,9 +96,13 @@ class Tables:
         return np.bincount(domain, weight * values, p) / np.bincount(domain, weight, p)
 
     def labelled(
-        self, y: ArrayLike, sample_domain: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        y: ArrayLike,
+        sample_domain: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Tables:
-        """Add what is known of the points: targets or labels, the source of each, weights.
+        """Add what is known of the points: targets or labels, the source of each, weights, groups.
 
         sample_domain is 0..p−1 for each point, or one number for all of them.
         """
@@ -107,7 +113,10 @@ class Tables:
         if self.classes is not None:
             target = positions(target, self.classes)
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        return replace(self, targets=target, sample_domain=domain, sample_weight=weight)
+        known = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+        return replace(
+            self, targets=target, sample_domain=domain, sample_weight=weight, groups=known
+        )
 
     def without(self, sources: Sequence[int]) -> Tables:
         """Leave some sources out, with the points that were drawn from them.
@@ -140,6 +149,7 @@ class Tables:
             targets=None if y is None else y[points],
             sample_domain=None if domain is None else domain[points],
             sample_weight=None if weight is None else weight[points],
+            groups=None if self.groups is None else self.groups[points],
         )
 
     def log_responsibilities(self) -> FloatArray:
@@ -268,9 +278,22 @@ class Tables:
             targets=joined("targets", 0),
             sample_domain=joined("sample_domain", 0),
             sample_weight=joined("sample_weight", 0),
+            groups=_joined_groups(parts),
             has_densities=all(part.has_densities for part in parts),
             at_label=any(part.at_label for part in parts),
         )
+
+
+def _joined_groups(parts: Sequence[Tables]) -> NDArray[np.intp] | None:
+    """Number the groups of several sites one after the other; where there are none rows are."""
+    if all(part.groups is None for part in parts):
+        return None
+    found, n = [], 0
+    for part in parts:
+        own = np.arange(part.n_points) if part.groups is None else part.groups
+        found.append(own + n)
+        n += int(own.max(initial=-1)) + 1
+    return np.concatenate(found)
 
 
 def tail_probabilities(scores: FloatArray, own: FloatArray) -> FloatArray:
