@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
-# From which share on, beyond chance, rows count as seen.
-SEEN_SHARE = 0.05
+# Rows count as seen where chance knows as many of them with less than this probability.
+SEEN_LEVEL = 1e-3
 # Steps of the generator SplitMix64 (Steele, Lea, Flood 2014), whose output passes for random.
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
@@ -130,17 +130,21 @@ class Twins(NamedTuple):
 
 
 def more_than_chance(share: float, n: int, twins: Twins) -> bool:
-    """Whether that share of n rows is known by more than chance.
+    """Whether that share of n rows is known by more than chance, by a binomial test.
 
     Rows of few values are known where they are new, too: by chance as large a share of them as has
-    a twin among those that were remembered, of which there may be few as well.
+    a twin among those that were remembered.  Of t twins there, t + 2√t and a third are assumed.
 
     >>> more_than_chance(0.5, 40, Twins(40, 0)), more_than_chance(0.6, 40, Twins(40, 20))
     (True, False)
+    >>> more_than_chance(0.02, 200, Twins(200, 0)), more_than_chance(0.01, 200, Twins(200, 0))
+    (True, False)
     """
-    chance = twins.share
-    spread = chance * (1.0 - chance) * (1.0 / max(n, 1) + 1.0 / max(twins.n_rows, 1))
-    return bool(share > chance + max(SEEN_SHARE, 3.0 * float(np.sqrt(spread))))
+    from scipy.special import bdtrc
+
+    t = twins.n_twins
+    chance = min(1.0, (t + 2.0 * t**0.5 + 1 / 3) / (twins.n_rows + 1))
+    return bool(bdtrc(round(share * n) - 1, n, chance) < SEEN_LEVEL)
 
 
 def mixed(rows: NDArray[Any], salt: int = 0) -> NDArray[np.uint64]:

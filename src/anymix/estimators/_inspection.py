@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from anymix._arrays import FloatArray, content_of, n_rows
+from anymix._arrays import FloatArray, n_rows
 from anymix._parameters import Either, Number, check, share_rule
 from anymix.core import Assumptions, Certificate, CrossFittedCombination, Loss
 from anymix.estimators._fitting import settings_of
@@ -274,12 +275,14 @@ class FittedEvidence:
         seen = getattr(self, "seen_", None)
         if seen is None or seen.rows is None:
             return []
-        content, domain = content_of(check_X(self, X)), np.asarray(sample_domain).astype(str)
+        rows, domain = check_X(self, X), np.asarray(sample_domain).astype(str)
         number = {str(name): k for k, name in enumerate(self.source_names_)}
         return [
             str(name)
             for name in np.unique(domain)
-            if seen.rows.have_seen(content[domain == name], number.get(name))
+            if seen.have_seen(
+                _safe_indexing(rows, np.flatnonzero(domain == name)), number.get(str(name))
+            )
         ]
 
 

@@ -128,7 +128,7 @@ def copies(X: Any, y: NDArray[Any], domain: IntArray) -> IntArray | None:
     >>> np.unique(draws).size, copies(X, np.zeros(40), np.zeros(40, dtype=np.intp))
     (40, None)
     """
-    numbers = _as_numbers(X)
+    numbers = as_numbers(X)
     content = content_of(X) if numbers is None else as_bits(numbers)
     target = np.unique(y, return_inverse=True)[1] if y.dtype.kind not in "fiub" else y
     both = np.column_stack([content, as_bits(np.asarray(target, dtype=float)[:, None])])
@@ -150,7 +150,7 @@ def copies(X: Any, y: NDArray[Any], domain: IntArray) -> IntArray | None:
     return None if draw.max() + 1 == domain.size else np.asarray(draw, dtype=np.intp)
 
 
-def _as_numbers(X: Any) -> FloatArray | None:
+def as_numbers(X: Any) -> FloatArray | None:
     """The rows as numbers (n, d) if that is what they are; NaN where some are missing."""
     if hasattr(X, "tocsr") or not (hasattr(X, "columns") or isinstance(X, np.ndarray)):
         return None
@@ -198,6 +198,8 @@ def joined_groups(groups: IntArray, draws: IntArray | None) -> IntArray:
     return np.unique(connected_components(links, directed=False)[1][groups], return_inverse=True)[1]
 
 
+# The step of a grid on which rows are known again, as a part of a column's standard deviation.
+GRID = 0.01
 # Digits after the point: more than chance can match, fewer than two machines differ in.
 DIGITS = 6
 
@@ -207,7 +209,8 @@ class Seen(Record):
     """Digests of the rows, where they were at hand, and of what the sources said of them.
 
     Models that are trained on folds of the rows answer otherwise once they are trained on all, so
-    that rows are known by themselves; where only tables travel, by what was said.
+    that rows are known by themselves; where only tables travel, by what was said.  Rows of numbers
+    are also known on two coarse grids, by steps (d,): rounding moves few of them on both.
 
     Examples
     --------
@@ -220,23 +223,50 @@ class Seen(Record):
 
     rows: SeenRows | None
     said: SeenRows
+    grids: tuple[SeenRows, ...] = ()
+    steps: FloatArray | None = None
 
     @classmethod
     def of(cls, tables: Tables, X: Any = None) -> Self:
         """Remember rows by what sources say of them and, where they are given, by themselves."""
-        domain = tables.domain
+        domain, steps = tables.domain, None
         rows = None if X is None else SeenRows.of(content_of(X), domain)
-        return cls(rows, SeenRows.of(_said(tables), domain))
+        numbers = None if X is None else as_numbers(X)
+        if numbers is not None:
+            spread = np.nanstd(numbers, axis=0)
+            steps = GRID * 2.0 ** np.round(np.log2(np.where(spread > 0, spread, 1.0)))
+        grids = tuple(SeenRows.of(some, domain) for some in _on_grids(numbers, steps))
+        return cls(rows, SeenRows.of(_said(tables), domain), grids, steps)
 
     def sources(self, tables: Tables, X: Any = None) -> list[int]:
         """Return the sources, by number, whose rows here have been seen."""
-        homes = [(int(k), tables.rows_of(int(k))) for k in np.unique(tables.domain)]
-        said, known = _said(tables), self.rows
-        found = {k for k, rows in homes if self.said.have_seen(said[rows], k)}
-        if X is not None and known is not None:
-            content = content_of(X)
-            found |= {k for k, rows in homes if known.have_seen(content[rows], k)}
-        return sorted(found)
+        known = [(self.said, _said(tables)), *self._contents(X)]
+        return [
+            k
+            for k in np.unique(tables.domain).tolist()
+            if any(one.have_seen(content[tables.rows_of(k)], k) for one, content in known)
+        ]
+
+    def have_seen(self, X: Any, source: int | None = None) -> bool:
+        """Whether rows, all of one source if it is given, have been seen by themselves."""
+        return any(one.have_seen(content, source) for one, content in self._contents(X))
+
+    def _contents(self, X: Any) -> list[tuple[SeenRows, NDArray[Any]]]:
+        """What is known of rows by themselves, with the same of these rows."""
+        if X is None or self.rows is None:
+            return []
+        numbers = None if self.steps is None else as_numbers(X)
+        if numbers is not None and numbers.shape[1] != np.size(self.steps):
+            numbers = None
+        grids = zip(self.grids, _on_grids(numbers, self.steps), strict=False)
+        return [(self.rows, content_of(X)), *grids]
+
+
+def _on_grids(numbers: FloatArray | None, steps: FloatArray | None) -> list[FloatArray]:
+    """Rows on two grids, of which one is half a step from the other."""
+    if numbers is None or steps is None:
+        return []
+    return [np.ascontiguousarray(np.floor(numbers / steps + half)) for half in (0.0, 0.5)]
 
 
 def add_to_sketch(sketch: SeenRowsSketch, tables: Tables) -> None:
