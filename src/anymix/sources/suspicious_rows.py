@@ -229,12 +229,14 @@ class Seen(Record):
     @classmethod
     def of(cls, tables: Tables, X: Any = None) -> Self:
         """Remember rows by what sources say of them and, where they are given, by themselves."""
-        domain, steps = tables.domain, None
+        domain = tables.domain
+        steps: FloatArray | None = None
         rows = None if X is None else SeenRows.of(content_of(X), domain)
         numbers = None if X is None else as_numbers(X)
         if numbers is not None:
             spread = np.nanstd(numbers, axis=0)
-            steps = GRID * 2.0 ** np.round(np.log2(np.where(spread > 0, spread, 1.0)))
+            powers = np.round(np.log2(np.where(spread > 0, spread, 1.0)))
+            steps = np.asarray(GRID * 2.0**powers, dtype=float)
         grids = tuple(SeenRows.of(some, domain) for some in _on_grids(numbers, steps))
         return cls(rows, SeenRows.of(_said(tables), domain), grids, steps)
 
@@ -255,10 +257,9 @@ class Seen(Record):
         """What is known of rows by themselves, with the same of these rows."""
         if X is None or self.rows is None:
             return []
-        numbers = None if self.steps is None else as_numbers(X)
-        if numbers is not None and numbers.shape[1] != np.size(self.steps):
-            numbers = None
-        grids = zip(self.grids, _on_grids(numbers, self.steps), strict=False)
+        steps, numbers = self.steps, as_numbers(X)
+        alike = steps is not None and numbers is not None and numbers.shape[1] == steps.size
+        grids = zip(self.grids, _on_grids(numbers if alike else None, steps), strict=False)
         return [(self.rows, content_of(X)), *grids]
 
 
