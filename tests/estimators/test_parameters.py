@@ -156,7 +156,7 @@ class Watched:
         ({"method": "inverse"}, "method must be 'inversion' or 'em'"),
         ({"level": 5}, "level is a share between 0 and 1: write 0.05"),
         ({"n_bootstrap": 3}, "n_bootstrap must be a whole number of 20 or more"),
-        ({"level": 1e-4}, "the alarm could never ring"),
+        ({"level": 1e-4}, "too few resamples show the tail"),
     ],
 )
 def test_a_monitor_asks_nothing_with_wrong_settings(given, sentence):

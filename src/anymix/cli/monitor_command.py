@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from anymix.cli.argument_types import natural, share, table
+from anymix.cli.argument_types import count, natural, share, table
 from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.outputs import saving
@@ -22,6 +22,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("table", type=table, help="rows of today's traffic, without labels")
     add_choice(parser)
     parser.add_argument("--level", type=share, default=0.01, help="rate of false alarms")
+    parser.add_argument(
+        "--look",
+        type=count,
+        help="which look at traffic it is, 1, 2, 3, …; all looks together keep the level",
+    )
     parser.add_argument(
         "--confidence", type=share, default=0.95, help="confidence of the intervals"
     )
@@ -51,7 +56,9 @@ def run(args: Namespace, console: Console) -> int:
         X, _ = read_rows(args.table, columns_for(args, saved.received))
         settings = {"confidence": args.confidence, "level": args.level, "n_bootstrap": RESAMPLES}
         with console.working("estimating the mixture"):
-            report = Monitor.from_tables(saved.model, **settings).estimate(X, rng=args.seed)
+            report = Monitor.from_tables(saved.model, **settings).estimate(
+                X, rng=args.seed, look=args.look
+            )
         if args.save:
             add_record(args.model, "traffic", report, saved.sha256)
     lost = report.expected_loss

@@ -6,8 +6,10 @@ own scores.  So fit λ̂ and compare, for the novelty and each responsibility, t
     T_s = mean over thresholds t of (F(t) − Σ_k λ̂_k F_k(t))² / (F̄(t) (1 − F̄(t)))
 
 (Anderson and Darling's weights: tails count), and take the largest T_s in units of its own mean
-under the null.  The null is drawn from held-out rows: traffic of n rows from their mixture λ̂,
-sources resampled, λ̂ fitted again.  It knows how few the rows are on both sides.
+under the null, or their sum in units of its own.  The null is drawn from held-out rows: traffic of n rows
+from their mixture λ̂, sources resampled, λ̂ fitted again.  It knows how few the rows are on both
+sides, but not what lies beyond them all.  So the rows of traffic that are stranger than (nearly)
+every held-out row are counted, too: `outlier_p_value`.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import nbinom
 
 from anymix._arrays import FloatArray, source_numbers
+from anymix._parameters import Number, check
 from anymix.core import Record
 from anymix.exceptions import ParameterError
 from anymix.monitor.mixture import invert, whitener
@@ -33,6 +37,11 @@ from anymix.monitor.uncertainty import (
 N_THRESHOLDS = 30
 # Held-out rows of a source beyond these add cost but no power that matters.
 MOST_ROWS = 4000
+# Shares of the held-out rows above the novelty that makes a row of traffic an outlier, and the part
+# of the level that is spent on each of them; the distributions have the rest.
+ABOVE, PART = (0.0, 0.01), 0.1
+# The p-value of the distributions beyond all resamples goes on from this share of the largest.
+TAIL = 0.1
 
 
 class Scores(NamedTuple):
@@ -49,20 +58,26 @@ class Alarm(Record):
     Attributes
     ----------
     rings : bool
-        Whether p_value ≤ level: the traffic is not a mixture of the sources.
+        Whether p_value ≤ level, or its part for this look: the traffic is no mixture of the sources.
     p_value : float
         How often traffic that is a mixture looks as strange.
     level : float
-        The rate of false alarms that was asked for.
+        The rate of false alarms that was asked for: of this look, or of all looks together.
     distance : float
         The largest gap between the distribution functions of traffic and mixture, over all scores:
         how much of the traffic, at least, the mixture does not explain.
+    look : int or None
+        Which look at traffic it is, 1, 2, …, of a monitor that looks again and again.
+    n_outliers : int
+        Rows of traffic that are stranger than every held-out row.
     """
 
     rings: bool
     p_value: float
     level: float
     distance: float
+    look: int | None = None
+    n_outliers: int = 0
 
 
 def mixture_alarm(
@@ -72,8 +87,15 @@ def mixture_alarm(
     level: float = 0.01,
     n_bootstrap: int = 500,
     rng: int | np.random.Generator = 0,
+    look: int | None = None,
 ) -> Alarm:
     """Test whether traffic is a mixture of the sources.
+
+    The p-value is the least of three, each divided by its part of the level: that of the
+    distributions, .8, and those of the outliers beyond all and beyond 99 % of the held-out rows, .1
+    each.  Look t = 1, 2, … of a monitor rings at p ≤ 6 level / (π² t²).  Σ_t 6/(π² t²) = 1, so the
+    chance that it ever rings falsely is at most the level, although all looks share the held-out
+    rows.
 
     Parameters
     ----------
@@ -84,8 +106,10 @@ def mixture_alarm(
     level : float
         The rate of false alarms.
     n_bootstrap : int
-        Draws from the null; p-values are multiples of 1/(n_bootstrap + 1).
+        Draws from the null.  Below 1/(n_bootstrap + 1) the p-value follows their exponential tail.
     rng : int or Generator
+    look : int, optional
+        Which look it is.  Without it, the only one.
 
     Examples
     --------
@@ -103,7 +127,7 @@ def mixture_alarm(
     >>> mixture_alarm(evidence(np.zeros(300)), sources, domain).rings
     True
     """
-    check_level(level, n_bootstrap)
+    check_level(level, n_bootstrap, look)
     rng = np.random.default_rng(rng)
     there = _scores(reference, "reference")
     p = len(there) - 1
@@ -112,23 +136,81 @@ def mixture_alarm(
     order = rng.permutation(len(domain))
     kept = np.concatenate([order[domain[order] == k][:MOST_ROWS] for k in range(p)])
     there, domain = there[:, kept], domain[kept]
-    gap, weight, null_gaps = _gaps(here, there, domain, n_bootstrap, rng)
+    gap, weight, null_gaps, mixture = _gaps(here, there, domain, n_bootstrap, rng)
     shape = (-1, p + 1, N_THRESHOLDS)
-    observed = (gap**2 * weight).reshape(shape).mean(axis=2)[0]
-    null = (null_gaps**2 * weight).reshape(shape).mean(axis=2)
-    unit = np.maximum(null.mean(axis=0), np.finfo(float).tiny)
-    stranger = np.max(null / unit, axis=1) >= np.max(observed / unit)
-    p_value = float((1 + stranger.sum()) / (n_bootstrap + 1))
-    return Alarm(p_value <= level, p_value, level, float(np.abs(gap).max()))
+    T = (np.vstack([gap, null_gaps]) ** 2 * weight).reshape(shape).mean(axis=2)
+    T = T / np.maximum(T[1:].mean(axis=0), np.finfo(float).tiny)
+    both = np.stack([T.max(axis=1), T.sum(axis=1)])
+    strange = np.max(both / both[:, 1:].mean(axis=1, keepdims=True), axis=0)
+    p_values = [tail_p_value(strange[0], strange[1:]) / (1 - PART * len(ABOVE))]
+    for share in ABOVE:
+        p_values.append(outlier_p_value(here[-1], there[-1], domain, mixture, share) / PART)
+    p_value = min(1.0, *p_values)
+    part = 1.0 if look is None else 6.0 / (np.pi * look) ** 2
+    outliers = int(np.sum(here[-1] > there[-1].max()))
+    distance = float(np.abs(gap).max())
+    return Alarm(bool(p_value <= part * level), p_value, level, distance, look, outliers)
 
 
-def check_level(level: float, n_bootstrap: int) -> None:
-    """Refuse a rate of false alarms that so many resamples cannot tell."""
+def tail_p_value(value: float, null: FloatArray) -> float:
+    """How often draws from the null are as large, by counting them or, beyond all, by their tail.
+
+    Beyond all draws p = TAIL exp(−(value − u) / e), u their upper quantile and e the mean by which
+    draws above it exceed it, raised by two standard errors: T is quadratic in Gaussian gaps, and
+    the tail of such a sum is exponential.
+    """
+    larger = int(np.sum(null >= value))
+    p_value = (1 + larger) / (null.size + 1)
+    if larger:
+        return p_value
+    u = np.quantile(null, 1 - TAIL)
+    above = null[null > u] - u
+    if not above.size or above.mean() <= 0.0:
+        return p_value
+    e = above.mean() * (1 + 2 / np.sqrt(above.size))
+    return float(min(p_value, TAIL * np.exp(-(value - u) / e)))
+
+
+def outlier_p_value(
+    novelty: ArrayLike,
+    reference: ArrayLike,
+    sample_domain: NDArray[np.intp],
+    mixture: FloatArray,
+    share: float,
+) -> float:
+    """How often would a mixture have as many rows above a novelty that few held-out rows exceed?
+
+    Of the n_k held-out rows of source k, a_k exceed it, so that with w_k = λ_k/n_k a row of traffic
+    does with the chance Σ_k w_k a_k, if they showed it exactly.  Fay and Feuer (1997) take for it
+    the gamma distribution of mean Σ_k w_k a_k + w and variance Σ_k w_k² a_k + w², w = max_k w_k;
+    the count is then negative binomial.  It is the same as for conformal p-values: of n and m rows
+    of one source, the j highest are all traffic with a chance of about (n/(n + m))^j.
+
+    Examples
+    --------
+    >>> mixture, domain = np.ones(1), np.zeros(100, dtype=int)
+    >>> outlier_p_value(np.r_[np.zeros(97), 9.0, 9.0, 9.0], np.arange(100) / 100, domain, mixture, 0)
+    0.125
+    """
+    here, there = np.asarray(novelty), np.asarray(reference)
+    threshold = np.sort(there)[there.size - 1 - int(share * there.size)]
+    sizes = np.bincount(sample_domain)
+    w, a = mixture / sizes, np.bincount(sample_domain[there > threshold], minlength=sizes.size)
+    mean, variance = w @ a + w.max(), w**2 @ a + w.max() ** 2
+    success = 1.0 / (1.0 + here.size * variance / mean)
+    count = int(np.sum(here > threshold))
+    return float(nbinom.sf(count - 1, mean**2 / variance, success))
+
+
+def check_level(level: float, n_bootstrap: int, look: int | None = None) -> None:
+    """Refuse a rate of false alarms that so many resamples cannot tell, and a look before 1."""
     if not 0.0 < level < 1.0 or (n_bootstrap + 1) * level < 1.0:
         raise ParameterError(
-            f"level must lie between 1/(n_bootstrap + 1) and 1, or the alarm could never ring; got "
-            f"level={level} with n_bootstrap={n_bootstrap}."
+            f"level must lie between 1/(n_bootstrap + 1) and 1, or too few resamples show the "
+            f"tail; got level={level} with n_bootstrap={n_bootstrap}."
         )
+    if look is not None:
+        check(look, "look", Number(1, whole=True))
 
 
 def _scores(evidence: Scores, name: str, n_sources: int | None = None) -> FloatArray:
@@ -149,8 +231,8 @@ def _gaps(
     domain: NDArray[np.intp],
     size: int,
     rng: np.random.Generator,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """F − Σ_k λ̂_k F_k on the data, the weights 1/(F̄(1 − F̄)), and the gaps under the null."""
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """F − Σ_k λ̂_k F_k on the data, weights 1/(F̄(1 − F̄)), the gaps under the null, and λ̂."""
     p, n = len(there) - 1, here.shape[1]
     # Quantiles of each score, half from the traffic and half from the sources: (p + 1, t).
     at = (np.arange(N_THRESHOLDS // 2) + 0.5) / (N_THRESHOLDS // 2)
@@ -166,7 +248,7 @@ def _gaps(
     share = mixture[domain] / np.bincount(domain)[domain]
     traffic = resampled_means(table, size, rng, share / share.sum(), n)
     null, _ = _gap(W, resampled_source_means(table, domain, size, rng), traffic)
-    return gap, 1 / (F * (1 - F)), null
+    return gap, 1 / (F * (1 - F)), null, mixture
 
 
 def _gap(W: FloatArray, sources: FloatArray, traffic: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -98,8 +98,10 @@ class Monitor:
     >>> monitor = Monitor(Model(), rows, domain, losses=np.where(domain == "left", 1.0, 2.0))
     >>> monitor.expected_loss(rng.normal(-1.0, 0.5, size=1000)).value < 1.1
     True
-    >>> print(monitor.estimate(rng.normal(5.0, size=1000)).sentence)
-    These 1000 rows are not a mixture of the sources (p = 0.002): do not trust λ̂ or the model here.
+    >>> print(monitor.estimate(rng.normal(5.0, size=1000), look=1).sentence)
+    These 1000 rows are not a mixture of the sources (p = ..., look 1; 1 % is the chance that any
+    look ever rings falsely; 9... are stranger than every held-out row): do not trust λ̂ or the
+    model here.
     """
 
     def __init__(
@@ -198,9 +200,16 @@ class Monitor:
         tables = self.model.evaluate(self.X_reference, self.y_reference, names[self.domain])
         return _losses_at(self.model, tables)
 
-    def estimate(self, X: Any, rng: int | np.random.Generator = 0) -> TrafficReport:
-        """Return the mixture of the rows X, the alarm, a sentence and, if known, the loss."""
+    def estimate(
+        self, X: Any, rng: int | np.random.Generator = 0, look: int | None = None
+    ) -> TrafficReport:
+        """Return the mixture of the rows X, the alarm, a sentence and, if known, the loss.
+
+        Of a monitor that looks at traffic again and again, say which look it is: 1, 2, 3, …  Then
+        the chance that any of them ever rings falsely is at most the level; see `mixture_alarm`.
+        """
         self._check()
+        check_level(self.level, self.n_bootstrap, look)
         rng = np.random.default_rng(rng)
         names = tuple(str(name) for name in self.model.source_names_)
         traffic, domain = self.scores(X), self.domain
@@ -213,7 +222,8 @@ class Monitor:
             confidence=self.confidence,
             rng=rng,
         )
-        alarm = mixture_alarm(traffic, self.reference, domain, self.level, self.n_bootstrap, rng)
+        settings = self.level, self.n_bootstrap, rng, look
+        alarm = mixture_alarm(traffic, self.reference, domain, *settings)
         said, lost = describe_traffic(estimate, alarm, names), None
         if self.reference_losses is not None:
             losses, name, fresh = self.reference_losses
@@ -269,12 +279,21 @@ def describe_traffic(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[st
     ...     condition_number=1.5, method="inversion", n=200, confidence=0.95)
     >>> print(describe_traffic(estimate, Alarm(False, 0.4, 0.01, 0.05), ["a", "b"]))
     These 200 rows are a mixture of 90 % a (80 to 100), 10 % b (0 to 20), each range by itself with
-    95 % confidence; nothing strange (p = 0.4).
+    95 % confidence; nothing strange (p = 0.4, one look).
     """
+    looks = (
+        "one look"
+        if alarm.look is None
+        else f"look {alarm.look}; {100 * alarm.level:g} % is the chance that any look ever rings "
+        "falsely"
+    )
+    strange = f"p = {alarm.p_value:.2g}, {looks}"
     if alarm.rings:
+        if alarm.n_outliers:
+            strange += f"; {alarm.n_outliers} are stranger than every held-out row"
         return (
-            f"These {estimate.n} rows are not a mixture of the sources (p = {alarm.p_value:.2g}): "
-            "do not trust λ̂ or the model here."
+            f"These {estimate.n} rows are not a mixture of the sources ({strange}): do not trust "
+            "λ̂ or the model here."
         )
     order = np.argsort(-estimate.mixture, kind="stable")
     shares = ", ".join(
@@ -284,7 +303,7 @@ def describe_traffic(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[st
     )
     return (
         f"These {estimate.n} rows are a mixture of {shares}, each range by itself with "
-        f"{100 * estimate.confidence:g} % confidence; nothing strange (p = {alarm.p_value:.2g})."
+        f"{100 * estimate.confidence:g} % confidence; nothing strange ({strange})."
     )
 
 
