@@ -6,10 +6,10 @@ own scores.  So fit λ̂ and compare, for the novelty and each responsibility, t
     T_s = mean over thresholds t of (F(t) − Σ_k λ̂_k F_k(t))² / (F̄(t) (1 − F̄(t)))
 
 (Anderson and Darling's weights: tails count), and take the largest T_s in units of its own mean
-under the null, or their sum in units of its own.  The null is drawn from held-out rows: traffic of n rows
-from their mixture λ̂, sources resampled, λ̂ fitted again.  It knows how few the rows are on both
-sides, but not what lies beyond them all.  So the rows of traffic that are stranger than (nearly)
-every held-out row are counted, too: `outlier_p_value`.
+under the null, or their sum in units of its own.  The null is drawn from held-out rows: traffic of
+n rows from their mixture λ̂, sources resampled, λ̂ fitted again.  It knows how few the rows are on
+both sides, but not what lies beyond them all.  So the rows of traffic that are stranger than
+(nearly) every held-out row are counted, too: `outlier_p_value`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Alarm(Record):
     Attributes
     ----------
     rings : bool
-        Whether p_value ≤ level, or its part for this look: the traffic is no mixture of the sources.
+        Whether p_value ≤ level, or its part for this look: traffic is no mixture of the sources.
     p_value : float
         How often traffic that is a mixture looks as strange.
     level : float
@@ -188,8 +188,8 @@ def outlier_p_value(
 
     Examples
     --------
-    >>> mixture, domain = np.ones(1), np.zeros(100, dtype=int)
-    >>> outlier_p_value(np.r_[np.zeros(97), 9.0, 9.0, 9.0], np.arange(100) / 100, domain, mixture, 0)
+    >>> home, here = np.arange(100.0), np.r_[np.zeros(97), 100.0, 101.0, 102.0]
+    >>> outlier_p_value(here, home, np.zeros(100, dtype=int), np.ones(1), 0)
     0.125
     """
     here, there = np.asarray(novelty), np.asarray(reference)
