@@ -15,7 +15,6 @@ from anymix.densities.marginals import (
     atoms_of,
     centre_and_scale,
     pooled_log_density,
-    pooled_sample,
 )
 
 ONE = np.ones(1)
@@ -62,7 +61,7 @@ def test_the_mixture_of_two_sites_sums_to_one():
 def test_draws_match_the_density():
     column = spiky(5000)
     part = Marginal.of(column, 5)
-    drawn = pooled_sample([part], ONE, 20_000, np.random.RandomState(0))
+    drawn = part.sample(20_000, np.random.RandomState(0))
     assert np.isnan(drawn).mean() == pytest.approx(np.isnan(column).mean(), abs=0.01)
     assert (drawn == 0).mean() == pytest.approx(np.mean(column == 0), abs=0.015)
     body = drawn[(drawn != 0) & ~np.isnan(drawn)]
@@ -79,7 +78,7 @@ def test_tails_are_exponential_far_beyond_the_ends():
     far = pooled_log_density([part], ONE, np.array([1e3, 2e3, -1e6, 1e12]))
     assert np.isfinite(far).all()
     assert far[0] - far[1] > 500
-    drawn = pooled_sample([part], ONE, 50_000, np.random.RandomState(1))
+    drawn = part.sample(50_000, np.random.RandomState(1))
     assert np.mean(drawn > part.quantiles[-1]) == pytest.approx(part.tail, abs=0.002)
     beyond = drawn[drawn > part.quantiles[-1]] - part.quantiles[-1]
     assert beyond.mean() == pytest.approx((part.quantiles[-1] - part.quantiles[-2]) / 2, rel=0.3)

@@ -56,10 +56,7 @@ def climb(
 def pilot_grid(rows: FloatArray, weights: FloatArray, rng: np.random.RandomState) -> FloatArray:
     """Fifteen bandwidths, largest first, in steps of 2^(1/10) about one that suits a few rows.
 
-    That one is found to within a factor sqrt(2), the few rows being scored under all the others.
-
-    At the best bandwidth d h^2 is a mean of squared distances in which near rows count more, so
-    h^2 is at most twice the variance: the search begins there and goes down.
+    h^2 is at most about twice the variance: the search for that one begins there and goes down.
     """
     shuffled = rng.permutation(len(rows))
     n = min(PILOT_ROWS, len(rows) // 2)
@@ -75,10 +72,7 @@ def pilot_grid(rows: FloatArray, weights: FloatArray, rng: np.random.RandomState
 
 
 def merge_repeats(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Distinct rows in the order of their first occurrence, with the sums of their weights.
-
-    A row and its copy in different folds would make the smallest bandwidth look best.
-    """
+    """Distinct rows in the order of their first occurrence, with the sums of their weights."""
     if len(np.unique(rows.sum(axis=1))) == len(rows):  # equal rows have equal sums
         return rows, weights
     plain = np.ascontiguousarray(rows) + 0.0  # makes -0.0 equal to 0.0 in its bytes
@@ -152,10 +146,7 @@ class ScaleWarning(UserWarning):
 def warn_of_scales(
     rows: FloatArray, weights: FloatArray, names: ArrayLike | None, stacklevel: int
 ) -> None:
-    """Warn if one bandwidth cannot serve all columns.
-
-    The sentence has no numbers of the rows in it, so that all folds say the same.
-    """
+    """Warn if one bandwidth cannot serve all columns, in words that are the same in all folds."""
     variances = column_variances(rows, weights)
     if narrow_share(variances) >= LEAST_SHARE:
         return

@@ -64,10 +64,7 @@ class BigramTable:
 
     @cached_property
     def _excess(self) -> csr_array:
-        """Return log P(w | h) - log (backoff_h P(w)), which is 0 for pairs that are not listed.
-
-        A sparse matrix finds many pairs at once, with short searches in one row each.
-        """
+        """Return log P(w | h) - log (backoff_h P(w)), which is 0 for pairs that are not listed."""
         starts = np.searchsorted(self.keys, np.arange(self.size + 1) * self.size)
         narrow = np.int32 if max(self.size, len(self.keys)) < 2**31 else np.int64
         columns, excess = np.empty(len(self.keys), narrow), np.empty(len(self.keys))
@@ -122,11 +119,10 @@ class BigramTable:
 class _Inverse:
     """The inverse distribution function of every context: listed words first, then all others.
 
-    The words that h does not list are drawn without rejection. Let U(w) be the unigram mass before
-    word w, and S_j that of the first j words listed in h. The unlisted mass before the j-th listed
-    word v_j is G_j = U(v_j) - S_(j-1), which never falls as j grows; so the word at unlisted mass t
-    is the one at unigram mass t + S_j, where j counts the G_i <= t. To search the rows of all
-    contexts in one sorted array, h is added to the values of row h.
+    Let U(w) be the unigram mass before word w, and S_j that of the first j words listed in h. The
+    unlisted mass before the j-th listed word v_j is G_j = U(v_j) - S_(j-1), which never falls; so
+    the word at unlisted mass t is the one at unigram mass t + S_j, where j counts the G_i <= t. To
+    search all contexts in one sorted array, h is added to the values of row h.
     """
 
     def __init__(self, table: BigramTable) -> None:
@@ -214,11 +210,9 @@ def smooth_counts(
 def katz_discounts(counts: IntArray) -> FloatArray:
     """Return the factors d_r of the counts r = 0 .. 6, the last for all counts above five.
 
-    d_r = (r* / r - m) / (1 - m),   r* = (r + 1) n_(r+1) / n_r,   m = 6 n_6 / n_1
+    d_r = (r* / r - m) / (1 - m),   r* = (r + 1) n_(r+1) / n_r,   m = 6 n_6 / (k n_k),
 
-    Good-Turing estimates r* for r <= 5, scaled such that together they free n_1 counts. If no
-    pair occurs once, the lowest count k that does occur stands in: m = 6 n_6 / (k n_k). Empty n_r
-    are taken as 1, and a factor outside (0, 1) becomes 0.999, which is also that of counts above 5.
+    k the lowest count that occurs. Empty n_r are taken as 1; a factor outside (0, 1) becomes 0.999.
     """
     last = KATZ_BINS + 1
     n = np.bincount(np.minimum(counts, last + 1), minlength=last + 2)[: last + 1]

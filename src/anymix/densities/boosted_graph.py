@@ -5,8 +5,8 @@ A set of categories is a chain of questions, each for one of them,
     x = a?  yes: child     no: x = b?  yes: the same child     no: ...     no: the other child
 
 over the categories that go where gaps do not, so that gaps and what was never seen fall through.
-onnxruntime answers questions for 1 .. 63 about one column at once.  So whole numbers beyond are
-asked about in further columns, x - 63, x - 126, ...: of the numbers meant there no digit is lost.
+onnxruntime answers questions for 1 .. 63 about one column at once: whole numbers beyond are asked
+about in further columns, x - 63, x - 126, ...
 """
 
 from __future__ import annotations
@@ -64,10 +64,7 @@ def _block(numbers: Floats) -> Whole:
 
 
 def ensemble_attributes(trees: Any) -> dict[str, Any]:
-    """Return lists of whole numbers and words, and arrays of float64 for what are tensors.
-
-    Columns from d on are those that `shifted_columns` lists.
-    """
+    """Attributes of the operator; columns from d on are those that `shifted_columns` lists."""
     asked_node, asked_column, asked_number = _questions(trees)
     category = (trees.kinds & CATEGORY) != 0
     long = np.where(category, np.bincount(asked_node, minlength=category.size), 1)
@@ -103,9 +100,9 @@ def ensemble_attributes(trees: Any) -> dict[str, Any]:
 
 
 def _questions(trees: Any) -> tuple[Whole, Whole, Floats]:
-    """Ask for every category that goes where gaps do not: node, column and number of each question.
+    """Node, column and number of a question for every category that goes where gaps do not.
 
-    Where all go there, as scikit-learn lets it be, one is asked for that is never met.
+    Where all go there one is asked for that is never met.
     """
     nodes = np.flatnonzero(trees.kinds & CATEGORY)
     chosen = trees.asked_sets(nodes)

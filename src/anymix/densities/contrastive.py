@@ -39,9 +39,8 @@ MOST_VALUES = 255  # of a column that boosted trees tell apart, splitting halfwa
 def on_public_grid(table: FloatArray, draws: FloatArray, words: NDArray[np.bool_]) -> FloatArray:
     """Move every number to the nearest of at most 255 drawn values of its column, (n, d).
 
-    Trees split halfway between two of them, so that no threshold is the value of a row, or tells
-    one; and a row that was not moved falls on the same side.  A column of gaps becomes one of
-    zeros, as trees must see some value.
+    Trees split halfway between two of them, so that no threshold is the value of a row.  A column
+    of gaps becomes one of zeros, as trees must see some value.
     """
     moved = table.copy()
     for j in np.flatnonzero(~words):

@@ -1,8 +1,4 @@
-"""What densities share: a score, and how those that may travel pack themselves.
-
-A density travels if it has a `kind`.  It then writes itself as named arrays, is built again from
-arrays that a stranger may have written, and says what they reveal of the rows.
-"""
+"""What densities share: a score, and how those with a `kind` pack themselves as named arrays."""
 
 from __future__ import annotations
 
@@ -41,10 +37,9 @@ class Density(DensityMixin, BaseEstimator):
 
 
 class Travels:
-    """What packs itself: everything exported with a `kind` can be handed over and read again.
+    """What can be handed over, by its `kind`, and read again; `takes` says what a row is.
 
-    `takes` says what a row is: numbers, or a document as a list of tokens.  A density of numbers
-    may also have `log_density_graph(graph)`, which writes log D(x) into an ONNX graph.
+    A density of numbers may also have `log_density_graph(graph)`, for an ONNX graph.
     """
 
     kind: ClassVar[str]
@@ -107,10 +102,7 @@ def check_shapes(arrays: Arrays, **shapes: tuple[int, ...]) -> None:
 
 
 def check_weights(weights: NDArray[Any]) -> FloatArray:
-    """Refuse weights that are not positive or do not sum to 1; return them with the sum 1.
-
-    Those that sum to 1 but for rounding stay as they are, to the last digit.
-    """
+    """Refuse weights that are not positive or do not sum to 1; return them with the sum 1."""
     sound = weights.ndim == 1 and weights.size and weights.dtype == np.float64
     total = weights.sum() if sound else 0.0
     refuse_unless(

@@ -35,29 +35,6 @@ def floored_responsibilities(
     return np.maximum(log_r, floor), floor
 
 
-def likelihood(
-    theta: FloatArray, log_r: FloatArray, targets: FloatArray, weight: FloatArray
-) -> tuple[float, FloatArray, FloatArray]:
-    """Return value, gradient and Hessian of -Σ_i w_i Σ_k t_ki log q_ki in theta = (a, b), convex.
-
-    log q_ki = a_k log r_ki + b_k - logsumexp_j [a_j log r_ji + b_j].
-    """
-    a, b = np.split(theta, 2)
-    log_q = log_softmax(a[:, None] * log_r + b[:, None], axis=0)
-    q = np.exp(log_q)
-    residual = weight * (q - targets)
-    gradient = np.concatenate([(residual * log_r).sum(axis=1), residual.sum(axis=1)])
-    slopes = np.concatenate([q * log_r, q])
-    weighted = weight * slopes
-    hessian = -weighted @ slopes.T
-    scales, offsets = np.arange(len(a)), np.arange(len(a), len(theta))
-    hessian[scales, scales] += (weighted[scales] * log_r).sum(axis=1)
-    hessian[scales, offsets] += weighted[scales].sum(axis=1)
-    hessian[offsets, scales] += weighted[scales].sum(axis=1)
-    hessian[offsets, offsets] += weighted[offsets].sum(axis=1)
-    return -float(np.sum(weight * targets * log_q)), gradient, hessian
-
-
 def penalty(
     theta: FloatArray, centre: FloatArray, n_scales: int
 ) -> tuple[float, FloatArray, FloatArray]:
@@ -168,8 +145,25 @@ class DomainRows:
         self.targets = np.eye(p)[:, domain] * (1.0 - share[domain]) + share[domain] / p
 
     def likelihood(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Value, gradient and Hessian of the domain likelihood at theta = (a, b), (2p,)."""
-        return likelihood(theta, self.log_r, self.targets, self.weight)
+        """Value, gradient and Hessian of -Σ_i w_i Σ_k t_ki log q_ki in theta = (a, b), convex.
+
+        log q_ki = a_k log r_ki + b_k - logsumexp_j [a_j log r_ji + b_j].
+        """
+        log_r, targets, weight = self.log_r, self.targets, self.weight
+        a, b = np.split(theta, 2)
+        log_q = log_softmax(a[:, None] * log_r + b[:, None], axis=0)
+        q = np.exp(log_q)
+        residual = weight * (q - targets)
+        gradient = np.concatenate([(residual * log_r).sum(axis=1), residual.sum(axis=1)])
+        slopes = np.concatenate([q * log_r, q])
+        weighted = weight * slopes
+        hessian = -weighted @ slopes.T
+        scales, offsets = np.arange(len(a)), np.arange(len(a), len(theta))
+        hessian[scales, scales] += (weighted[scales] * log_r).sum(axis=1)
+        hessian[scales, offsets] += weighted[scales].sum(axis=1)
+        hessian[offsets, scales] += weighted[scales].sum(axis=1)
+        hessian[offsets, offsets] += weighted[offsets].sum(axis=1)
+        return -float(np.sum(weight * targets * log_q)), gradient, hessian
 
     def tally(self, temperature: FloatArray, offset: FloatArray) -> FloatArray:
         """Σ w, then -Σ w log r and Σ w (1[right] - confidence) in 15 bins, before and after."""

@@ -92,11 +92,7 @@ def _threads_for(model: Any, X: Any) -> Any:
 
 
 def log_probabilities(model: Any, X: Any, linear: bool) -> FloatArray:
-    """log P(k | x) of a classifier, (n, p); none is below log 1e-7.
-
-    Those of logistic regression are right up to a constant for each row.  Boosted trees are asked
-    for scores, so that those that were packed agree to the last digit.
-    """
+    """log P(k | x) of a classifier, (n, p), none below log 1e-7; linear: up to a constant a row."""
     if not linear and not isinstance(model, HistGradientBoostingClassifier | BoostedTrees):
         return np.log(np.clip(np.asarray(model.predict_proba(X), dtype=np.float64), LEAST, 1.0))
     with nullcontext() if linear else _threads_for(model, X):

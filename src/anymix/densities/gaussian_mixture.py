@@ -1,9 +1,6 @@
 """A Gaussian mixture, by factors P_j of the precisions: P_j P_j' = S_j⁻¹.
 
-    log D(x) = logsumexp_j [log w_j − d/2 log 2π + log det P_j − |(x − m_j)'P_j|²/2]
-
-A mixture that was fitted and one that was read from its arrays take the same way here, whatever
-shape the covariances had in the fit, so they agree to the last digit.
+log D(x) = logsumexp_j [log w_j − d/2 log 2π + log det P_j − |(x − m_j)'P_j|²/2]
 """
 
 from __future__ import annotations
@@ -160,10 +157,7 @@ class GaussianMixtureDensity(Travels, Density):
     def _set_gaussians(
         self, weights: FloatArray, means: FloatArray, covariances: FloatArray
     ) -> None:
-        """Keep all components, covariances (k, d, d), or variances (k, d) if all are diagonal.
-
-        Scikit-learn scores rows about the middle of the means, where little is lost in differences.
-        """
+        """Keep all components, covariances (k, d, d), or variances (k, d) if all are diagonal."""
         k, d = means.shape
         clean = covariances
         if covariances.ndim == 3:

@@ -253,15 +253,13 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
     def _units(self) -> FloatArray:
         return np.ones(self.n_features_in_) if self.scale_ is None else self.scale_
 
-    def _kernels(self, units: FloatArray) -> Kernels:
-        return Kernels(self.centres_ / units, self.weights_, self.variances_)
-
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Log-density of each row, (n_samples,)."""
         check_is_fitted(self)
         rows: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
         units = self._units
-        logs = self._kernels(units).log_densities(rows / units, [self.bandwidth_])[0]
+        kernels = Kernels(self.centres_ / units, self.weights_, self.variances_)
+        logs = kernels.log_densities(rows / units, [self.bandwidth_])[0]
         return np.asarray(logs - np.log(units).sum())
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> FloatArray:
@@ -329,7 +327,7 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
         check_is_fitted(self)
         if self.variances_.any():
             return self
-        rows, weights, _ = self._kernels(self._units)
+        rows, weights = self.centres_ / self._units, self.weights_
         n_centres = n_centres or min(500, max(1, len(merge_repeats(rows, weights)[0]) // 10))
         shared = cluster(rows, weights, n_centres, np.random.RandomState(seed))
         return self._of(shared, self.bandwidth_, self._least_distinct, self.scale_)
@@ -337,7 +335,7 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
     def log_density_graph(self, graph: GraphBuilder) -> str:
         """Write the estimate into an ONNX graph, (n, 1)."""
         check_is_fitted(self)
-        kernels = self._kernels(self._units)
+        kernels = Kernels(self.centres_ / self._units, self.weights_, self.variances_)
         if self.scale_ is None:
             return kernels.log_density_graph(graph, self.bandwidth_)
         rows = graph.add("Div", graph.rows, graph.constant(self.scale_))

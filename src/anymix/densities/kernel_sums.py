@@ -3,8 +3,7 @@
     log f_h(x) = log Σ_j w_j exp(-|x - c_j|^2 / 2h^2) - log Σ_j w_j - d log(h sqrt(2 pi))
 
 One matrix product gives the distances of a tile of pairs, and every bandwidth uses it while the
-tile is in cache. A tile is reduced to logarithms about its own nearest pairs, so nothing
-underflows, and the memory in use does not grow with the number of pairs.
+tile is in cache; a tile is reduced to logarithms about its own nearest pairs: nothing underflows.
 
 Products round: |x|^2 + |c|^2 - 2 x.c loses what the norms and the distance share. So they start in
 float32 and go on to float64 and to plain differences only where the promised accuracy needs it.
@@ -41,10 +40,9 @@ TILE = 512  # rows and columns: three float32 tiles stay in a core's second-leve
 
 
 class Frame:
-    """Bandwidths, the largest of them as the scale, and the shift of the points.
+    """Bandwidths, the largest as the scale, and the shift, the median of about a hundred points.
 
-    The shift is the median of about a hundred points: no outlier moves it far.  `log_heights` is
-    the logarithm of the kernel's height, -d log(h sqrt(2 pi)), as a column.
+    `log_heights` is the logarithm of the kernel's height, -d log(h sqrt(2 pi)), as a column.
     """
 
     def __init__(self, points: FloatArray, bandwidths: ArrayLike):
@@ -67,11 +65,7 @@ class Frame:
         return np.where(near, self.shift, points) if near.any() else points
 
     def factor(self, points: FloatArray, precision: str, side: str) -> Factor:
-        """One of the factors L, R with (L R')_ij = -|x_i - x_j|^2 / 2 scale^2.
-
-        L has the columns (x, -|x|^2 / 2, 1) and R (x, 1, -|x|^2 / 2): the norms ride along in the
-        product, which saves two passes over every tile.
-        """
+        """L = (x, -|x|^2/2, 1) or R = (x, 1, -|x|^2/2), (L R')_ij = -|x_i - x_j|^2 / 2 scale^2."""
         if precision == "differences":
             return points
         n, d = points.shape
@@ -117,9 +111,8 @@ def held_out_log_densities(
 ) -> FloatArray:
     """Log-density of each row under the rows of the other folds, (n_bandwidths, n_rows).
 
-    Without folds each row is left out alone. The distance of a pair is computed once and serves
-    both of its rows. With `for_means` the promise is kept for the weighted means only, in which
-    the rounding of single rows averages out.
+    Without folds each row is left out alone. With `for_means` the promise is kept for the weighted
+    means only, in which the rounding of single rows averages out.
     """
     frame = Frame(rows, bandwidths)
     w = weights / weights.sum()
@@ -227,10 +220,7 @@ def _add(sums: FloatArray, block: slice, logs: FloatArray) -> None:
 
 
 def _in_threads(work: Callable[[Iterable[T]], R], tasks: Sequence[T]) -> list[R]:
-    """Share the tasks among as many threads as BLAS may use, each with products of its own.
-
-    Ctrl-C reaches this thread alone; the others then stop at their next task.
-    """
+    """Share the tasks among as many threads as BLAS may use; after Ctrl-C they stop, too."""
     if len(tasks) < 2:
         return [work(tasks)]
     blas = ThreadpoolController().select(user_api="blas")
@@ -260,9 +250,8 @@ class Chains:
     """Precisions (h_max / h)^2 of the bandwidths, in chains where each doubles the one before.
 
     In a chain only the first costs an exponential; the others are squares, exp(2t) = exp(t)^2.
-    Exponents stop at a floor, above which no square is subnormal.  A sum of n terms is at least the
-    least weight, and its terms at the floor are at most n e^floor times the largest: so chains are
-    as long, up to three, as no weight lifts the floor into sight.
+    Exponents stop at a floor, above which no square is subnormal; chains are as long, up to three,
+    as no weight lifts the floor into sight.
     """
 
     def __init__(self, bandwidths: FloatArray, weights: FloatArray):

@@ -28,8 +28,7 @@ MOST_QUANTILES, MOST_VALUES = 1000, 1000  # that a stranger may write
 class Marginal:
     """The distribution of one column; `gaps`, `shares` and `body` sum to 1.
 
-    The share `body` is spread evenly between neighbouring `quantiles`, but for the part `tail` of
-    it that lies beyond each end.
+    A part `tail` of `body` lies beyond each end of `quantiles`, the rest evenly between them.
     """
 
     gaps: float = 0.0
@@ -134,10 +133,7 @@ class Marginal:
         return np.asarray(np.log(self.body) + inside)
 
     def recoded(self, codes: Sequence[int]) -> Marginal:
-        """Return the marginal with other codes of its categories; code i becomes codes[i] >= 0.
-
-        A code below 0 is left out, and counts as a gap.
-        """
+        """Return the marginal with code i as codes[i], a gap where that is below 0."""
         pairs = [(codes[int(v)], s) for v, s in zip(self.values, self.shares, strict=True)]
         kept = sorted((float(c), s) for c, s in pairs if c >= 0)
         gaps = self.gaps + sum(s for c, s in pairs if c < 0)
@@ -198,23 +194,8 @@ def _numbers(given: Any, most: int) -> tuple[float, ...]:
 LEAST_SHARE = 1e-9
 
 
-def pooled_sample(
-    parts: Sequence[Marginal], weights: FloatArray, n: int, rng: np.random.RandomState
-) -> FloatArray:
-    """Draw from Σ_s w_s M_s, (n,)."""
-    chosen = rng.choice(len(parts), n, p=weights)
-    drawn = np.empty(n)
-    for s, part in enumerate(parts):
-        mine = chosen == s
-        drawn[mine] = part.sample(int(mine.sum()), rng)
-    return drawn
-
-
 def pooled_log_density(parts: Sequence[Marginal], weights: FloatArray, x: FloatArray) -> FloatArray:
-    """Logarithm of Σ_s w_s M_s(x), (n,): shares of gaps and atoms, a density elsewhere.
-
-    What no part has ever seen counts with the share 1e-9 in place of none.
-    """
+    """Logarithm of Σ_s w_s M_s(x), (n,), of what no part has ever seen of the share 1e-9."""
     missing = np.isnan(x)
     at = np.where(missing, 0.0, x)
     values, shares = atoms_of(parts, weights)
@@ -240,10 +221,7 @@ def atoms_of(parts: Sequence[Marginal], weights: FloatArray) -> tuple[FloatArray
 
 
 def centre_and_scale(parts: Sequence[Marginal], weights: FloatArray) -> tuple[float, float]:
-    """Median and standard deviation of the numbers; 0 and 1 where there are none.
-
-    A column of one number has the scale 1.
-    """
+    """Median and standard deviation of the numbers; 0 and 1 where there are none, or 1 of one."""
     every: list[tuple[FloatArray, FloatArray]] = []
     for weight, part in zip(weights, parts, strict=True):
         q = np.array(part.quantiles)

@@ -21,7 +21,6 @@ from anymix.densities.marginals import (
     LEAST_SHARE,
     atoms_of,
     pooled_log_density,
-    pooled_sample,
 )
 from anymix.densities.site_summary import (
     KINDS,
@@ -161,32 +160,28 @@ class Reference:
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> FloatArray:
         """Draw encoded rows, NaN for gaps, in random order, (n, d)."""
-        rng = check_random_state(random_state)
+        rng, words = check_random_state(random_state), self.columns.categorical
+        n_columns = {"marginals": n, "centres": 0, "both": n // 2}[self.kind]
+        drawn = self._sample_columns(n_columns, range(len(words)), rng)
         if self.kind == "marginals":
-            return self._sample_columns(n, range(len(self.columns)), rng)
-        if self.kind == "centres":
-            return self._sample_centres(n, rng)
-        every = range(len(self.columns))
-        halves = self._sample_columns(n // 2, every, rng), self._sample_centres(n - n // 2, rng)
-        return np.asarray(np.concatenate(halves)[rng.permutation(n)])
+            return drawn
+        near = self._sample_columns(n - n_columns, np.flatnonzero(words).tolist(), rng)
+        if not words.all():
+            rows = self._kernels.sample(len(near), rng)
+            gaps = self.weights @ [[m.gaps for m in s.marginals] for s in self.summaries]
+            rows[rng.random_sample(rows.shape) < gaps[~words]] = np.nan
+            near[:, ~words] = rows
+        return near if self.kind == "centres" else np.concatenate([drawn, near])[rng.permutation(n)]
 
     def _sample_columns(
         self, n: int, wanted: Sequence[int], rng: np.random.RandomState
     ) -> FloatArray:
         drawn = np.empty((n, len(self.columns)))
         for j in wanted:
-            parts = [s.marginals[j] for s in self.summaries]
-            drawn[:, j] = pooled_sample(parts, self.weights, n, rng)
-        return drawn
-
-    def _sample_centres(self, n: int, rng: np.random.RandomState) -> FloatArray:
-        numbers = np.flatnonzero(~self.columns.categorical).tolist()
-        drawn = self._sample_columns(n, np.flatnonzero(self.columns.categorical).tolist(), rng)
-        if numbers:
-            rows = self._kernels.sample(n, rng)
-            gaps = self.weights @ [[s.marginals[j].gaps for j in numbers] for s in self.summaries]
-            rows[rng.random_sample(rows.shape) < gaps] = np.nan
-            drawn[:, numbers] = rows
+            chosen = rng.choice(len(self.summaries), n, p=self.weights)
+            for s, summary in enumerate(self.summaries):
+                mine = chosen == s
+                drawn[mine, j] = summary.marginals[j].sample(int(mine.sum()), rng)
         return drawn
 
     def log_density(self, encoded: Any) -> FloatArray:
@@ -194,13 +189,21 @@ class Reference:
 
         A number, word or gap that no site has ever met counts with a share of 1e-9.
         """
-        rows = self.columns.encode(encoded)
+        rows, words = self.columns.encode(encoded), self.columns.categorical
         if self.kind == "marginals":
-            return self._log_columns(rows, range(len(self.columns)))
+            return self._log_columns(rows, range(len(words)))
+        near = self._log_columns(rows, np.flatnonzero(words).tolist())
+        if not words.all():
+            numbers = rows[:, ~words]
+            gaps = (self.weights @ [[m.gaps for m in s.marginals] for s in self.summaries])[~words]
+            with np.errstate(divide="ignore"):
+                found = np.where(np.isnan(numbers), np.log(gaps), np.log1p(-gaps))
+            near += np.maximum(found, np.log(LEAST_SHARE)).sum(axis=1)
+            near += self._kernels.log_density(numbers)
         if self.kind == "centres":
-            return self._log_centres(rows)
-        both = self._log_columns(rows, range(len(self.columns))), self._log_centres(rows)
-        return np.asarray(np.logaddexp(*both) - np.log(2))
+            return near
+        columns = self._log_columns(rows, range(len(words)))
+        return np.asarray(np.logaddexp(columns, near) - np.log(2))
 
     def _log_columns(self, rows: FloatArray, wanted: Sequence[int]) -> FloatArray:
         logs = np.zeros(len(rows))
@@ -208,18 +211,6 @@ class Reference:
             parts = [s.marginals[j] for s in self.summaries]
             logs += pooled_log_density(parts, self.weights, rows[:, j])
         return logs
-
-    def _log_centres(self, rows: FloatArray) -> FloatArray:
-        words = self.columns.categorical
-        logs = self._log_columns(rows, np.flatnonzero(words).tolist())
-        numbers = np.flatnonzero(~words).tolist()
-        if not numbers:
-            return logs
-        gaps = self.weights @ [[s.marginals[j].gaps for j in numbers] for s in self.summaries]
-        with np.errstate(divide="ignore"):
-            found = np.where(np.isnan(rows[:, numbers]), np.log(gaps), np.log1p(-gaps))
-        logs += np.maximum(found, np.log(LEAST_SHARE)).sum(axis=1)
-        return np.asarray(logs + self._kernels.log_density(rows[:, numbers]))
 
     @cached_property
     def _kernels(self) -> PooledKernels:

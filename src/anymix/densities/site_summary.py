@@ -264,10 +264,7 @@ def all_told(summaries: Sequence[Summary]) -> str:
 
 
 def agreed_columns(summaries: Sequence[Summary]) -> Columns:
-    """Return the columns of all sites with the words of any, or name the first that disagrees.
-
-    A column that is empty at a site fits every kind.
-    """
+    """Return the columns of all sites with the words of any; one that is empty fits every kind."""
     first, found = summaries[0], []
     for other in summaries[1:]:
         ours, theirs = first.columns.names, other.columns.names

@@ -140,8 +140,18 @@ class TemperatureScaling(BaseEstimator):
         # The products of a Newton step are short: a second thread would mostly wait.  Of few points
         # they are so short that nothing starts one, and to look for threads takes longer.
         here = isinstance(points, DomainRows) and points.n_points >= MANY_POINTS
+        # The common temperature from the identity, then each source's own from the common one.
+        p, self.n_iter_ = points.n_sources, 0
+        theta = np.concatenate([[1.0], np.zeros(p)])
         with threadpool_limits(limits=1, user_api="blas") if here else nullcontext():
-            theta, p = self._minimise(points), points.n_sources
+            for n_scales in (1,) if self.temperature == "shared" else (1, p):
+                theta = np.concatenate([np.broadcast_to(theta[0], n_scales), theta[-p:]])
+                # Scales are tied where there is only one.
+                tie = block_diag(np.ones((p, 1)) if n_scales == 1 else np.eye(p), np.eye(p))
+                objective = partial(self._objective, points, tie, theta)
+                tol = self.tol * points.n_points
+                theta, taken = newton(objective, theta, n_scales, tol, self.max_iter)
+                self.n_iter_ += taken
         self.offset_, self.floor_ = theta[-p:], points.floor
         self.temperature_ = 1.0 / np.broadcast_to(theta[:-p], p)
         tally = points.tally(self.temperature_, self.offset_)
@@ -150,22 +160,8 @@ class TemperatureScaling(BaseEstimator):
         self.report_ = CalibrationReport(points.n_points, float(loss), float(loss_after), *errors)
         return self
 
-    def _minimise(self, points: Any) -> FloatArray:
-        """The common temperature from the identity, then each source's own from the common one."""
-        p, self.n_iter_ = points.n_sources, 0
-        centre = np.concatenate([[1.0], np.zeros(p)])
-        for n_scales in (1,) if self.temperature == "shared" else (1, p):
-            centre = np.concatenate([np.broadcast_to(centre[0], n_scales), centre[-p:]])
-            # Scales are tied where there is only one.
-            tie = block_diag(np.ones((p, 1)) if n_scales == 1 else np.eye(p), np.eye(p))
-            objective = partial(self._objective, points, centre, tie)
-            tol = self.tol * points.n_points
-            centre, taken = newton(objective, centre, n_scales, tol, self.max_iter)
-            self.n_iter_ += taken
-        return centre
-
     def _objective(
-        self, points: Any, centre: FloatArray, tie: FloatArray, theta: FloatArray
+        self, points: Any, tie: FloatArray, centre: FloatArray, theta: FloatArray
     ) -> tuple[float, FloatArray, FloatArray]:
         """The likelihood and its penalty: value, gradient and Hessian."""
         value, gradient, hessian = points.likelihood(tie @ theta)

@@ -71,10 +71,7 @@ def flatten(lists: Sequence[Sequence[str]]) -> tuple[list[str], IntArray]:
 def known_ids(
     words: Sequence[str], tokens: list[str], bounds: IntArray, other: int = -1
 ) -> tuple[IntArray, IntArray]:
-    """Return the positions of the tokens among the words, and the bounds of what is left.
-
-    A token that is not a word becomes `other`, or is left out if that is -1.
-    """
+    """Positions of the tokens among the words, `other` (-1: left out) if not there; new bounds."""
     index = {word: i for i, word in enumerate(words)}
     ids = np.fromiter(map(index.get, tokens, repeat(other)), np.int64, len(tokens))
     known = ids >= 0
@@ -147,10 +144,7 @@ def count_pairs(steps: tuple[IntArray, IntArray], starts: IntArray, size: int) -
 
 
 def _met(values: IntArray, owner: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the different values, how often each was met, and with how many owners.
-
-    Value and owner are sorted as one whole number, which is far quicker than an order of two.
-    """
+    """Return the different values, how often each was met, and with how many owners."""
     n = int(owner[-1]) + 1 if len(owner) else 1
     both = np.sort(values * n + owner)
     anew = np.append(True, np.diff(both) != 0)[: len(both)]
