@@ -143,11 +143,14 @@ def _verify_solution(model: Any, heard: Tables) -> None:
         tables, loss = model.tables_, model.loss
         L = tables.by_source(model.held_out_.losses(tables, loss))
         own = tables.by_source(own_losses(tables, loss))
-        gamma = gap(L, simplex.clean(model.combination_.z))
+        z = model.combination_.z
+        gamma = gap(L, simplex.clean(z))
     else:
         problem = heard.weighed(first.calibration).problem(model.loss, first.eta, first.rule)
-        L, own, gamma = problem.source_losses(stored.z), problem.own_losses, problem.gamma(stored.z)
+        z = stored.z
+        L, own, gamma = problem.source_losses(z), problem.own_losses, problem.gamma(z)
     found = {
+        "z": z,
         "gamma": gamma,
         "robust_loss": float(L.max()),
         "regret": float((L - own).max()),

@@ -69,17 +69,10 @@ def render_card(record: ReportRecord | Data, facts: CardFacts) -> str:
     (['library_name: anymix', 'pipeline_tag: tabular-regression'], True)
     """
     found = checked(record)
-    parts = (
-        _what(found, facts),
-        _sources(found, facts),
-        _use(found),
-        _certificate(found),
-        _comparison(found),
-        _limits(found),
-        _loading(facts),
-    )
+    drawn = (_use, _certificate, _comparison, _limits)
+    parts = (_what(found, facts), _sources(found, facts), *(draw(found) for draw in drawn))
     head = f"{CARD_BEGIN}{to_yaml(_front(found, facts))}---\n"
-    return "\n".join([head, f"# {_md(found['name'])}", "", *filter(None, parts)])
+    return "\n".join([head, f"# {_md(found['name'])}", "", *filter(None, parts), _loading(facts)])
 
 
 def _md(text: object) -> str:
@@ -109,8 +102,8 @@ def _front(record: Data, facts: CardFacts) -> Data:
     if comparison is None or OURS not in comparison["methods"]:
         return front
     losses = comparison["loss"][comparison["methods"].index(OURS)]
-    metric = {"type": str(comparison.get("measure"))}
-    metric["name"] = unit_of(metric["type"]).head
+    measure = str(comparison.get("measure"))
+    metric = {"type": measure, "name": unit_of(measure).head}
     results = [
         {
             "task": {"type": kind},

@@ -15,10 +15,12 @@ MOST_DOTS = 400
 # Differences below this are rounding, not progress.
 TINY = 1e-16
 
+Span = tuple[float, float]
 Points = Sequence[tuple[float, float]]
+Ticks = dict[float, str]
 
 
-def place(points: Points, x: tuple[float, float], y: tuple[float, float]) -> list[tuple[str, str]]:
+def place(points: Points, x: Span, y: Span) -> list[tuple[str, str]]:
     """Map data to the drawing, y upward."""
     wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
     return [
@@ -35,20 +37,15 @@ def line(placed: Sequence[tuple[str, str]], css: str) -> str:
     return f'<polyline class="{css}" points="{" ".join(",".join(point) for point in placed)}"/>'
 
 
-def dots(placed: Sequence[tuple[str, str]], css: str, titles: Sequence[str], r: float = 3) -> str:
+def dots(placed: Sequence[tuple[str, str]], css: str, titles: Sequence[str]) -> str:
     """Draw each point, with what a pointer resting on it is told."""
     return "".join(
-        f'<circle class="{css}" cx="{x}" cy="{y}" r="{r}"><title>{esc(title)}</title></circle>'
+        f'<circle class="{css}" cx="{x}" cy="{y}" r="4"><title>{esc(title)}</title></circle>'
         for (x, y), title in zip(placed, titles, strict=True)
     )
 
 
-def axes(
-    x: tuple[float, float],
-    y: tuple[float, float],
-    ticks: tuple[dict[float, str], dict[float, str]],
-    labels: tuple[str, str],
-) -> str:
+def axes(x: Span, y: Span, ticks: tuple[Ticks, Ticks], labels: tuple[str, str]) -> str:
     """Draw grid lines with their numbers, and the names of both axes."""
     parts = []
     for at, text in ticks[1].items():
@@ -95,21 +92,21 @@ def convergence(trace: Sequence[dict[str, Any]], objective: str) -> str:
     if len(found) < 2 or found[0][0] == found[-1][0]:
         return ""
     points = [(n, float(np.log10(gap))) for n, gap in found]
-    x = (found[0][0], found[-1][0])
-    low = int(np.floor(min(v for _, v in points)))
-    high = max(int(np.ceil(max(v for _, v in points))), low + 1)
+    x, exponents = (found[0][0], found[-1][0]), [v for _, v in points]
+    low = int(np.floor(min(exponents)))
+    high = max(int(np.ceil(max(exponents))), low + 1)
     y = (float(low), float(high))
-    exponents = range(high, low - 1, -max(1, round((high - low) / 5)))
-    ticks_y = {float(e): f"10{str(e).translate(SUPERSCRIPT)}" for e in exponents}
+    marked = range(high, low - 1, -max(1, round((high - low) / 5)))
+    ticks_y = {float(e): f"10{str(e).translate(SUPERSCRIPT)}" for e in marked}
     ticks_x = {float(v): f"{v:.0f}" for v in np.unique(np.linspace(*x, 6).round())}
-    best = np.minimum.accumulate([v for _, v in points]).tolist()
+    best = np.minimum.accumulate(exponents).tolist()
     closest = place([(n, b) for (n, _), b in zip(points, best, strict=True)], x, y)
     titles = [f"{n:.0f}: {gap:.3g}" for n, gap in found]
     label = "γ" if objective == "gamma" else "distance from the answer"
     return frame(
         axes(x, y, (ticks_x, ticks_y), ("evaluations of the losses", label))
         + line(closest, "ours")
-        + dots(place(points, x, y), "faint", titles, 4),
+        + dots(place(points, x, y), "faint", titles),
         f"{label}, from {found[0][1]:.2g} to {found[-1][1]:.2g}, over {len(trace)} evaluations",
     )
 
@@ -128,5 +125,5 @@ def reliability(curves: dict[str, Sequence[dict[str, float]]]) -> str:
             f"{100 * b['share']:.1f} % of rows"
             for b in bins
         ]
-        parts += [line(placed, css), dots(placed, css, titles, 4)]
+        parts += [line(placed, css), dots(placed, css, titles)]
     return frame("".join(parts), "Reliability of the likeliest source, before and after")

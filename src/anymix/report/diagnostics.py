@@ -18,6 +18,7 @@ from anymix.report.markup import (
     number,
     percent,
     prose,
+    remark,
     row,
     section,
     table,
@@ -59,8 +60,13 @@ def weights(record: Data) -> str:
     )
     body = f'<div class="shares">{heat_table(record, "Mean weights", found, found, None, 3)}</div>'
     if record.get("density"):
-        body = f'<p class="note">{prose(record["density"])}</p>{body}'
+        body = remark(record["density"]) + body
     return section("weights", "Where the weights go", lead, body)
+
+
+def clipped(share: float) -> float:
+    """Bring a share into 0..1."""
+    return min(max(share, 0.0), 1.0)
 
 
 def heat_table(
@@ -71,15 +77,10 @@ def heat_table(
     digits = decimals(flat(values)) if digits is None else digits
     rows = []
     for k, name in enumerate(names):
-        cells = [
-            cell(
-                number(value, digits),
-                heat=shades[k][j],
-                note=notes[k][j] if notes else "",
-                css="heat home" if k == j else "heat",
-            )
-            for j, value in enumerate(values[k])
-        ]
+        cells = []
+        for j, value in enumerate(values[k]):
+            css, note = "heat home" if k == j else "heat", notes[k][j] if notes else ""
+            cells.append(cell(number(value, digits), heat=shades[k][j], note=note, css=css))
         rows.append(row(name, cells))
     return table(caption, ["Model", *(f"on {esc(name)}" for name in names)], rows)
 
@@ -99,10 +100,11 @@ def calibration(record: Data) -> str:
             "log_loss": "Log-loss of the source, in nats",
             "error": "Calibration error, as a share",
         }
-        rows = []
-        for field, title in titles.items():
-            before, after = (number(report[f"{field}_{when}"], 4) for when in ("before", "after"))
-            rows.append(row(title, [cell(before), cell(after, css="ours")]))
+        rows = [
+            row(title, [cell(number(report[f"{field}_before"], 4)), after])
+            for field, title in titles.items()
+            for after in [cell(number(report[f"{field}_after"], 4), css="ours")]
+        ]
         body += table("Calibration in numbers", ["On held-out rows", "before", "after"], rows)
     lead = (
         "At each row the sources are weighted by how likely it is to come from them. Where that "
@@ -111,10 +113,9 @@ def calibration(record: Data) -> str:
     )
     body = f'<div class="pair">{body}</div>'
     if (found.get("sharpness") or 1) > 1:
-        body += (
-            f'<p class="note">As used, the calibrated weights are raised to the power '
-            f"{found['sharpness']:g}: surer than calibrated, because that predicted better.</p>"
-        )
+        power = f"raised to the power {found['sharpness']:g}"
+        better = "surer than calibrated, because that predicted better"
+        body += remark(f"As used, the calibrated weights are {power}: {better}.")
     return section("calibration", "Can the weights be believed?", lead, body)
 
 
@@ -128,8 +129,8 @@ def convergence(record: Data) -> str:
     trace = [step for step in found.get("trace") or [] if None not in step.values()]
     body = charts.convergence(trace, found.get("objective", "regret")) if trace else ""
     if body:
-        note = "Dots: each evaluation, further starts included. Line: the closest."
-        body = f'<div class="pair">{body}<p class="note">{note}</p></div>'
+        said = remark("Dots: each evaluation, further starts included. Line: the closest.")
+        body = f'<div class="pair">{body}{said}</div>'
     return section("convergence", "Convergence of the solver", lead, body)
 
 
@@ -138,21 +139,15 @@ def traffic(record: Data) -> str:
     found = record["traffic"]
     estimate, alarm = found["estimate"], found["alarm"]
     css = "alarm" if alarm["rings"] else "calm"
+    columns = (estimate[name] for name in ("mixture", "lower", "upper"))
     rows = [
         row(name, [cell(percent(m)), cell(f"{percent(low)} to {percent(high)}"), bar(m)])
-        for name, m, low, high in zip(
-            record["sources"],
-            estimate["mixture"],
-            estimate["lower"],
-            estimate["upper"],
-            strict=True,
-        )
+        for name, m, low, high in zip(record["sources"], *columns, strict=True)
     ]
     interval = f"{100 * estimate['confidence']:g} % interval of each"
     body = f'<p class="status {css}" role="status">{prose(found["sentence"])}</p>'
-    lost = found.get("expected_loss")
-    if lost is not None:
-        body += f'<p class="status {css}">{prose(lost["sentence"])}</p>'
+    if found.get("expected_loss") is not None:
+        body += f'<p class="status {css}">{prose(found["expected_loss"]["sentence"])}</p>'
     body += table("Mixture of the traffic", ["Source", "share", interval, ""], rows)
     lead = (
         f"{estimate['n']} unlabelled rows, set beside the held-out rows of the sources. Alarm at "
@@ -171,8 +166,8 @@ def consulting(record: Data) -> str:
     )
     heard = [list(column) for column in zip(*found["weights"], strict=True)]
     largest = max((abs(value) for line in heard for value in line), default=1.0) or 1.0
-    shades = [[min(max(value / largest, 0.0), 1.0) for value in line] for line in heard]
-    body = f'<p class="note">{prose(" ".join(found.get("sentences") or []))}</p>'
+    shades = [[clipped(value / largest) for value in line] for line in heard]
+    body = remark(" ".join(found.get("sentences") or []))
     body += heat_table(record, "Weight of each model for each source", heard, shades, None, 2)
     return section("consulting", "Who hears whom", lead, body)
 
@@ -188,24 +183,15 @@ def coverage(record: Data) -> str:
         "judged by the others, and by the part of the model that was learned without it."
     )
     digits, share = 2 if labels else decimals(found["size"]), unit_of("accuracy")
+    columns = (found[name] for name in ("rows", "coverage", "size"))
     rows = [
         row(name, [cell(f"{int(n)}"), cell(share.text(covered, 1)), cell(number(size, digits))])
-        for name, n, covered, size in zip(
-            record["sources"], found["rows"], found["coverage"], found["size"], strict=True
-        )
+        for name, n, covered, size in zip(record["sources"], *columns, strict=True)
     ]
-    head = [
-        "Source",
-        "rows",
-        "covered",
-        "mean number of labels" if labels else "mean width, in the target’s unit",
-    ]
-    body = f'<p class="note">{prose(found["sentence"])}</p>'
-    body += table("Coverage and size on each source", head, rows)
+    mean = "mean number of labels" if labels else "mean width, in the target’s unit"
+    head = ["Source", "rows", "covered", mean]
+    body = remark(found["sentence"]) + table("Coverage and size on each source", head, rows)
     return section("sets", "How sure is an answer?", lead, body)
-
-
-KINDS = {"rows": "the rows of", "sources": "the source"}
 
 
 def influence(record: Data) -> str:
@@ -215,13 +201,12 @@ def influence(record: Data) -> str:
     words = " ".join(said) or "No site and no source moves the loss of another by much."
     css = "alarm" if said else "calm"
     body = f'<p class="status {css}" role="status">{prose(words)}</p>'
-    for kind, who in KINDS.items():
+    for kind, who in (("rows", "the rows of"), ("sources", "the source")):
         harm, losses = found[kind], found["losses"]
         shades = [
-            [min(max(value / (losses[k] or 1.0), 0.0), 1.0) for k, value in enumerate(line)]
-            for line in harm
+            [clipped(value / (losses[k] or 1.0)) for k, value in enumerate(line)] for line in harm
         ]
-        body += f'<p class="note">Loss (columns) owed to {who} (rows):</p>'
+        body += remark(f"Loss (columns) owed to {who} (rows):")
         digits = decimals(losses) + 1
         body += heat_table(record, f"Loss owed to {who}", harm, shades, None, digits)
     lead = (

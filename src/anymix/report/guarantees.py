@@ -17,6 +17,7 @@ from anymix.report.markup import (
     flat,
     number,
     prose,
+    remark,
     row,
     section,
     significant,
@@ -70,16 +71,11 @@ def certificate(record: Data) -> str:
         )
         return f'<p class="status missing">{prose(why)}</p>' if record.get("adapted") else ""
     aside = " and ".join(record.get("set_aside", []))
-    notes = []
-    if aside:
-        notes.append(
-            f"The rows of {aside} did not choose z; the certificate covers them all the same."
-        )
-    if "consulting" in record:
-        notes.append(HANDED_OVER)
+    notes = [f"The rows of {aside} did not choose z; the certificate covers them all the same."]
+    notes = notes * bool(aside) + [HANDED_OVER] * ("consulting" in record)
     body = (
         f'<blockquote class="sentence">{prose(found.get("sentence", ""))}</blockquote>'
-        + "".join(f'<p class="note">{prose(note)}</p>' for note in notes)
+        + "".join(map(remark, notes))
         + f'<dl class="figures">{"".join(figures(record))}</dl>{clipped_note(record)}'
         f"{_at_home(record, found)}{beside(record)}{_bounds(found)}"
     )
@@ -117,21 +113,21 @@ def _at_home(record: Data, found: Data) -> str:
     """Set each source's own model beside the combined one, on its own rows."""
     own, ours, unit = found["own_losses"], found["source_losses"], certified_unit(record)
     digits = unit.digits([*own, *ours])
-    extra = [name for name in ("rows", "z") if name in record]
+    # A certificate of new rows does not tell how many they were.
+    counted = "rows of fit" if recorded(record, "certificate") else "held-out rows"
+    heads = {"rows": counted, "z": "weight z"}
+    extra = [name for name in heads if name in record]
     rows = []
     for k, name in enumerate(record["sources"]):
         gap = ours[k] - own[k]
         cells = [cell(unit.text(own[k], digits)), cell(unit.text(ours[k], digits), css="ours")]
         cells.append(cell(unit.gap(gap, digits), css="good" if gap <= 0 else "bad"))
-        cells += [cell(f"{record['rows'][k]}")] if "rows" in extra else []
-        cells += [cell(number(record["z"][k], 3))] if "z" in extra else []
+        told = {name: record[name][k] for name in extra}
+        cells += [cell(number(v, 3) if name == "z" else f"{v}") for name, v in told.items()]
         rows.append(row(name, cells))
-    head = ["At home", "own model", "anymix", "difference"]
-    # A certificate of new rows does not tell how many they were.
-    counted = "rows of fit" if recorded(record, "certificate") else "held-out rows"
-    head += [{"rows": counted, "z": "weight z"}[name] for name in extra]
-    said = f"Each source at home: {unit.head}"
-    return f'<p class="note">{esc(said)}.</p>{table("Each source at home", head, rows)}'
+    head = ["At home", "own model", "anymix", "difference", *(heads[name] for name in extra)]
+    title = "Each source at home"
+    return f'<p class="note">{esc(f"{title}: {unit.head}")}.</p>{table(title, head, rows)}'
 
 
 def explorer(record: Data) -> str:
@@ -160,6 +156,7 @@ OF_RANKS = (
     "on other mixtures it may be lower than on each source, and nothing is guaranteed of it."
 )
 OF_MIXTURES = "The worst domain is the worst of all mixtures for a model that is the same on each."
+LOSSES = "loses", "lowest", OF_MIXTURES
 
 
 def comparison(record: Data) -> str:
@@ -174,22 +171,22 @@ def comparison(record: Data) -> str:
         best.append((max if unit.higher else min)(known, default=None))
     rows = [_method_row(found, a, best, (unit, digits)) for a in range(len(found["methods"]))]
     head = ["Method", *map(esc, found["mixtures"]), "worst domain" if unit.mean else "worst shown"]
-    note = ""
-    if any(found["privileged"]):
-        note = (
-            '<p class="note">* uses what a deployed model must do without: the mixture itself, or '
-            "the rows of all sources in one place. It is not ranked.</p>"
-        )
+    note = remark(
+        "* uses what a deployed model must do without: the mixture itself, or the rows of all "
+        "sources in one place. It is not ranked."
+    )
     sure = found.get("confidence")
     interval = "its interval" if sure is None else f"its {100 * sure:g}\u00a0% interval"
+    does, most, what = ("reaches", "highest", OF_RANKS) if unit.higher else LOSSES
     lead = (
-        f"What each method {'reaches' if unit.higher else 'loses'} on each mixture, by the "
-        f"{unit.head}, with {interval}; the {'highest' if unit.higher else 'lowest'} is bold. "
-        f"{OF_RANKS if unit.higher else OF_MIXTURES}{_beside_certificate(record, unit)}"
+        f"What each method {does} on each mixture, by the {unit.head}, with {interval}; the {most} "
+        f"is bold. {what}{_beside_certificate(record, unit)}"
     )
     lead += recorded(record, "comparison")
     title = "anymix beside the alternatives"
-    return section("comparison", title, lead, table(title, head, rows) + note)
+    return section(
+        "comparison", title, lead, table(title, head, rows) + note * any(found["privileged"])
+    )
 
 
 def _beside_certificate(record: Data, unit: Unit) -> str:
@@ -212,22 +209,19 @@ def _beside_certificate(record: Data, unit: Unit) -> str:
 
 
 def _method_row(found: Data, a: int, best: list[float | None], shown: tuple[Unit, int]) -> str:
-    cheats, (unit, digits) = found["privileged"][a], shown
-    cells = []
+    cheats, (unit, digits), cells = found["privileged"][a], shown, []
+    values, notes = [*found["loss"][a], found["worst"][a]], []
     for t, value in enumerate(found["loss"][a]):
         ends = [found[end][a][t] for end in ("lower", "upper")]
         if value is not None and value >= 0:
             # An interval ends where the measure itself does: shares in [0, 1], errors at 0.
             most = 1.0 if unit.share else np.inf
             ends = [None if end is None else min(max(end, 0.0), most) for end in ends]
-        note = " to ".join(unit.text(end, digits) for end in ends)
-        css = "best" if not cheats and value == best[t] else ""
+        notes.append(" to ".join(unit.text(end, digits) for end in ends))
+    notes.append(f"on {esc(found['worst_mixture'][a])}")
+    for value, least, note in zip(values, best, notes, strict=True):
+        css = "best" if not cheats and value == least else ""
         cells.append(cell(unit.text(value, digits), note=note, css=css))
-    worst = found["worst"][a]
-    css = "best" if not cheats and worst == best[-1] else ""
-    cells.append(
-        cell(unit.text(worst, digits), note=f"on {esc(found['worst_mixture'][a])}", css=css)
-    )
     name = found["methods"][a]
     return row(name + "*" * cheats, cells, "ours" if name == OURS else "")
 

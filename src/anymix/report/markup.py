@@ -22,6 +22,11 @@ def prose(text: object) -> str:
     return esc(text).replace(" %", "\u00a0%")
 
 
+def remark(text: object) -> str:
+    """Return a sentence in small print."""
+    return f'<p class="note">{prose(text)}</p>'
+
+
 def decimals(values: Iterable[Any]) -> int:
     """How many decimals show three digits of a usual value: one choice for a whole table.
 

@@ -29,18 +29,14 @@ class ReportRecord(TypedDict, total=False):
 
     Attributes
     ----------
-    name : str
-        Title of the page.
-    sources : list of str
-        Names, in the order of every (p,) and (p, p) below.
+    name, sources : str, list of str
+        Title of the page, and the names in the order of every (p,) and (p, p) below.
     loss, objective, anymix : str
         Name of the loss, what z was asked to achieve, version of the library.
-    rows : list of int (p,)
-        Held-out rows of each source.
-    z : list (p,)
-        The weights of the sources.
-    certificate : dict
-        A `Certificate`, and its `sentence`.
+    rows, z : list (p,)
+        Held-out rows, and weights, of the sources.
+    certificate, solution, traffic : dict
+        A `Certificate` and its `sentence`, a `Solution` with its trace, a `TrafficReport`.
     adapted : bool
         Whether z was adapted to today's traffic after it was certified; there is then no
         certificate, and the page says why.
@@ -55,13 +51,8 @@ class ReportRecord(TypedDict, total=False):
     calibration : dict
         report: a `CalibrationReport`; before, after: bins with confidence, accuracy and share;
         sharpness: the power that the calibrated weights are raised to.
-    solution : dict
-        A `Solution`, with its trace.
-    traffic : dict
-        A `TrafficReport`.
     influence : dict
-        An `Influence`, and its `sentences`: rows[j][k] and sources[j][k], what j does to the loss
-        of k.
+        An `Influence`, and its `sentences`: rows[j][k] and sources[j][k], what j does to k's loss.
     consulting : dict
         weights[k][j], how source k takes what the model of source j says, and `sentences`.
     sets : dict
@@ -71,11 +62,10 @@ class ReportRecord(TypedDict, total=False):
     set_aside : list of str
         Sources whose rows did not choose z.
     stated : bool
-        Whether all this is as a model folder states it, and was not recomputed from its tables; the
-        page says so.
+        Whether all this is as a model folder states it, and was not recomputed from its tables.
     recorded : dict of str
-        For each of certificate, comparison, verdict and traffic that no table could show anew, the
-        day on which it was recorded; the page says so.
+        Days on which certificate, comparison, verdict or traffic that no table could show anew were
+        recorded; the page says so.
     """
 
     name: Required[str]
@@ -118,17 +108,16 @@ def checked(record: ReportRecord | dict[str, Any]) -> dict[str, Any]:
     for where, shape in _shapes(found):
         # a.b is field b of a; a verdict is one of several.
         field, *inner = where.split(".")
-        if field not in found:
-            continue
-        for value in found[field] if field == "verdict" else [found[field]]:
+        for value in found.get(field, []) if field == "verdict" else [found.get(field)]:
+            if field not in found:
+                continue
             for name in inner:
                 value = value.get(name) if isinstance(value, dict) else None
             _check_shape(where, value, shape)
     p = len(found["sources"])
     for rival in (rival for verdict in found.get("verdict", []) for rival in verdict["rivals"]):
         for name in ("difference", *ENDS):
-            value = rival.get(name) if isinstance(rival, dict) else None
-            _check_shape(f"verdict.{name}", value, (p + 1,))
+            _check_shape(f"verdict.{name}", rival.get(name), (p + 1,))
     return found
 
 
@@ -160,10 +149,8 @@ def _rules(found: dict[str, Any]) -> Iterator[tuple[bool, str]]:
     for field in ("adapted", "stated"):
         is_flag = isinstance(found.get(field, False), bool)
         yield is_flag, f"the report's {field} is not True or False."
-    yield (
-        not (found.get("adapted") and "certificate" in found),
-        "the report's z was adapted, so its certificate no longer holds: give None for it.",
-    )
+    alone = not (found.get("adapted") and "certificate" in found)
+    yield alone, "the report's z was adapted, so its certificate no longer holds: give None for it."
     has_days = isinstance(days, dict) and _is_list(list(days.values()), str)
     yield has_days, "the report's recorded does not name days."
     comparison = found.get("comparison", {"methods": [], "mixtures": []})
@@ -171,11 +158,8 @@ def _rules(found: dict[str, Any]) -> Iterator[tuple[bool, str]]:
         is_list = isinstance(comparison.get(field), list)
         yield is_list, f"the report's comparison.{field} is not a list of names."
     compared = comparison.get("sources", sources)
-    yield (
-        compared == sources,
-        f"the report's comparison is of the sources {compared}, its page of {sources}: "
-        "give both in one order.",
-    )
+    of_both = f"of the sources {compared}, its page of {sources}: give both in one order."
+    yield compared == sources, f"the report's comparison is {of_both}"
     verdicts = found.get("verdict", [])
     yield _is_list(verdicts, dict), "the report's verdict is not a list of records."
     rivals = all(_is_list(verdict.get("rivals"), dict) for verdict in verdicts)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from anymix.report.markup import cell, esc, number, prose, row, significant, table, unit_of
+from anymix.report.markup import cell, esc, number, prose, remark, row, significant, table, unit_of
 from anymix.report.record import recorded
 from anymix.report.standing import GUESSES, Stand, listed, standing
 
@@ -42,7 +42,7 @@ def verdict(record: Data) -> str:
         f'<p class="headline">{prose(said)}{_otherwise(stands)}</p>'
         f'<div class="tiles">{"".join(tiles)}</div>{picture(lead)}'
         f'<p class="help"><strong>What would help most:</strong> {prose(lead.advice())}</p>'
-        f'<p class="note">{prose(_how(record, lead))}</p>{"".join(map(_numbers, stands))}'
+        f"{remark(_how(record, lead))}{''.join(map(_numbers, stands))}"
     )
     return (
         f'<section id="standing" class="{css}" aria-labelledby="standing-title">'
@@ -98,9 +98,8 @@ def _own(stand: Stand) -> str:
     word = there[0] if len(there) == 1 else "worse for some" if told["worse"] else "better or level"
     css = "bad" if told["worse"] else "good" if not told["level"] else "mixed"
     parts = [f"{one.capitalize()} at {listed(told[one])}." for one in there]
-    gaps = rival["difference"][:-1]
-    k = max(range(len(gaps)), key=gaps.__getitem__)
-    how = "It falls short most at" if gaps[k] > 0 else "It gains least at"
+    k, gap = _largest_gap(rival)
+    how = "It falls short most at" if gap > 0 else "It gains least at"
     text = f"{' '.join(parts)} {how} {stand.sources[k]}: {_beside(stand, rival, k)}"
     return _tile("Than own models at home", word.capitalize(), text, css)
 
@@ -109,12 +108,18 @@ def _guess(stand: Stand) -> str:
     rival = stand.rival(*GUESSES)
     if rival is None:
         return ""
-    weak, gaps = stand.not_above_guessing, rival["difference"][:-1]
-    k = max(range(len(gaps)), key=gaps.__getitem__)
+    weak, (k, _) = stand.not_above_guessing, _largest_gap(rival)
     where = f"No better at {listed(weak)}." if weak else "Better at every source."
     text = f"{where} Least so at {stand.sources[k]}: {_beside(stand, rival, k)}"
-    word = "Not everywhere" if weak else "Better"
-    return _tile("Than guessing", word, text, "bad" if weak else "good")
+    word, css = ("Not everywhere", "bad") if weak else ("Better", "good")
+    return _tile("Than guessing", word, text, css)
+
+
+def _largest_gap(rival: Data) -> tuple[int, float]:
+    """The source at which the model falls short of a rival most, and by how much."""
+    gaps = rival["difference"][:-1]
+    k = max(range(len(gaps)), key=gaps.__getitem__)
+    return k, gaps[k]
 
 
 def _beside(stand: Stand, rival: Data, i: int) -> str:
@@ -154,11 +159,10 @@ def _guarantee(record: Data) -> str:
     css = "good"
     if blind:
         alike = "" if clip is None else ", counted alike,"
-        lost = unit.said(blind[0]["clipped"], digits)
-        text += f" {blind[0]['name'].capitalize()}{alike} loses {lost}."
-        css = "good" if upper < blind[0]["clipped"] else "bad"
-    if css == "bad":
-        text += " So it promises nothing that guessing does not."
+        lost = blind[0]["clipped"]
+        text += f" {blind[0]['name'].capitalize()}{alike} loses {unit.said(lost, digits)}."
+        if upper >= lost:
+            css, text = "bad", f"{text} So it promises nothing that guessing does not."
     return _tile(title, f"At most {unit.said(upper, digits)}", text, css)
 
 
@@ -166,14 +170,14 @@ def _how(record: Data, stand: Stand) -> str:
     """Say on which rows it was judged, and how intervals are meant."""
     found, p = stand.found, len(stand.sources)
     each = listed([f"{n} {r:.0f}" for n, r in zip(stand.sources, found["rows"], strict=True)], 8)
-    rows = f"{sum(found['rows']):,.0f} rows".replace(",", "\u202f")
+    total = f"{sum(found['rows']):,.0f}".replace(",", "\u202f")
     counted = f" ({each})" if p <= 8 else ""
     day = recorded(record, "verdict")
     kind = f"new rows{counted}." if day else f"held-out rows{counted}, each by what never saw it."
     if not found["fresh"]:
         kind = f"rows{counted} that have taught the model: the numbers are too kind to it."
     return (
-        f"Judged on {rows.removesuffix(' rows')} {kind}{day} Differences are of the same rows; "
+        f"Judged on {total} {kind}{day} Differences are of the same rows; "
         f"intervals have {100 * found['confidence']:g} % confidence, those of the {p} sources "
         "together. Level: the interval of the difference holds zero. Guessing: "
         f"{stand.guess}."
@@ -233,7 +237,7 @@ def picture(stand: Stand) -> str:
     items |= {css: MARKS[css] for css in marks}
     legend = "".join(f'<li><i class="mark {css}"></i>{text}</li>' for css, text in items.items())
     hidden = p - len(most)
-    note = f'<p class="note">The {hidden} sources that lose least are not drawn.</p>' * (hidden > 0)
+    note = remark(f"The {hidden} sources that lose least are not drawn.") * (hidden > 0)
     return (
         f'<div class="dots">{"".join(rows)}{_axis(stand, end)}</div>'
         f'<ul class="legend marks">{legend}</ul>{note}'
@@ -249,9 +253,9 @@ def _dot_row(stand: Stand, i: int, marks: dict[str, list[float | None]], end: fl
         a, b = _at(low, end), _at(high, end)
         drawn = f'<i class="range" style="--at:{a:.2f}%;--size:{b - a:.2f}%"></i>'
     said = unit.said(found["loss"][i], digits)
-    dots = [("ours", "this model", found["loss"][i])]
-    dots += [(css, MARKS[css], losses[i]) for css, losses in marks.items()]
-    for css, what, value in dots:
+    dots = {"ours": ("this model", found["loss"][i])}
+    dots |= {css: (MARKS[css], losses[i]) for css, losses in marks.items()}
+    for css, (what, value) in dots.items():
         if value is not None:
             beyond = " beyond" if value > end else ""
             title = esc(f"{what}: {unit.said(value, digits)}")
