@@ -45,18 +45,16 @@ def connected(client: Any = None) -> Iterator[Any]:
             cluster = opened.enter_context(distributed.LocalCluster(**LOCAL))
             client = opened.enter_context(distributed.Client(cluster, set_as_default=False))
         elif isinstance(client, str):
-            client = opened.enter_context(_at(distributed, client))
+            try:
+                found = distributed.Client(client, timeout=SECONDS, set_as_default=False)
+            except (OSError, ValueError) as error:
+                raise InputError(
+                    f"{client!r}",
+                    "is not the address of a Dask scheduler that answers; start one with: dask "
+                    "scheduler",
+                ) from error
+            client = opened.enter_context(found)
         yield client
-
-
-def _at(distributed: Any, address: str) -> Any:
-    try:
-        return distributed.Client(address, timeout=SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{address!r}",
-            "is not the address of a Dask scheduler that answers; start one with: dask scheduler",
-        ) from error
 
 
 def sent(thing: Any, client: Any = None) -> Any:
@@ -107,8 +105,7 @@ def map_on_cluster(model: Any, client: Any = None) -> Iterator[Callable[..., Ite
                 waiting.append(submit(opened, _with_warnings, ask, whole, item))
                 if len(waiting) > most:
                     yield _warned(*waiting.popleft().result())
-            while waiting:
-                yield _warned(*waiting.popleft().result())
+            yield from (_warned(*each.result()) for each in waiting)
 
         yield ask_all
 

@@ -75,7 +75,7 @@ def predict(model: Any, X: Any, *, proba: bool = False, client: Any = None) -> A
     whole = sent(model, current() if client is None else client)
     if isinstance(rows, dask("array").Array):
         return _of_array(rows, model, whole, proba)
-    none = _framed(_nothing(model, proba), rows._meta.index[:0], model)
+    none = _answer_frame(rows._meta.iloc[:0], model, proba)
     return rows.map_partitions(_answer_frame, whole, proba, meta=none)
 
 
@@ -207,7 +207,7 @@ def _of_array(X: Any, model: Any, whole: Any, proba: bool) -> Any:
         meta=none,
         drop_axis=list(range(1, X.ndim)),
         new_axis=[1] if proba else None,
-        chunks=(X.chunks[0], none.shape[1:]) if proba else (X.chunks[0],),
+        chunks=(X.chunks[0], *([none.shape[1:]] if proba else [])),
     )
 
 
@@ -228,16 +228,14 @@ def _answer(X: Any, model: Any, proba: bool) -> NDArray[Any]:
 
 
 def _answer_frame(X: Any, model: Any, proba: bool) -> Any:
-    return _framed(_answer(X, model, proba), X.index, model)
-
-
-def _framed(values: NDArray[Any], index: Any, model: Any) -> Any:
-    """Name answers as the command does."""
-    pandas = need("pandas", "dask")
-    labels = getattr(model, "classes_", None)
+    """Answer for one partition, as a frame or series that is named as the command does."""
+    pandas, labels = need("pandas", "dask"), getattr(model, "classes_", None)
+    values = _answer(X, model, proba)
     if values.ndim == 2:
-        return pandas.DataFrame(values, index, columns=[f"p({label})" for label in model.classes_])
-    return pandas.Series(values, index, name="prediction" if labels is None else "label")
+        return pandas.DataFrame(
+            values, X.index, columns=[f"p({label})" for label in model.classes_]
+        )
+    return pandas.Series(values, X.index, name="prediction" if labels is None else "label")
 
 
 def collection(X: Any, names: list[str] | None = None) -> Any:

@@ -64,22 +64,16 @@ class FeaturePart:
         return X, np.eye(self.n_sources)[domain], w
 
     def answer(self, verb: str, words: Options, arrays: Arrays) -> Arrays:
-        """Answer "columns" or "domain_likelihood"."""
+        """Answer "columns": weights, means and Σw(x − mean)²; or "domain_likelihood"."""
+        X, hot, w = self.rows()
         if verb == "columns":
-            return columns(*self.rows())
+            mean = w @ X / max(float(w.sum()), np.finfo(float).tiny)
+            return {"weights": w @ hot, "mean": mean, "second": w @ (X - mean) ** 2}
         if verb != "domain_likelihood":
             known = "columns or domain_likelihood"
             raise InputError(f"the question {verb!r}", f"is not one of rows: {known}")
-        X, hot, w = self.rows()
         X = (X - arrays["mean"]) / arrays["scale"]
         return domain_likelihood(X, hot, w, arrays["theta"], words.get("hessian") == "yes")
-
-
-def columns(X: FloatArray, hot: FloatArray, w: FloatArray) -> Arrays:
-    """Weights of each source, and of each column the mean and Σw(x − mean)²."""
-    total = max(float(w.sum()), np.finfo(float).tiny)
-    mean = w @ X / total
-    return {"weights": w @ hot, "mean": mean, "second": w @ (X - mean) ** 2}
 
 
 def domain_likelihood(
@@ -88,35 +82,24 @@ def domain_likelihood(
     """−Σ_i w_i log P(d_i | x_i) and its derivatives in θ (r, d + 1), the last column intercepts.
 
     P = softmax(θ x) over r = p rows, or (0, θ x) where there are two domains and one row.
-
-    Examples
-    --------
-    >>> found = domain_likelihood(np.ones((1, 1)), np.eye(2)[:1], np.ones(1), np.zeros((1, 2)))
-    >>> found["value"].round(3), found["gradient"]
-    (np.float64(0.693), array([0.5, 0.5]))
     """
-    X1 = np.column_stack([X, np.ones(len(X))])
-    scores, r = X1 @ theta.T, len(theta)
+    X1, (r, e) = np.column_stack([X, np.ones(len(X))]), theta.shape
     first = hot.shape[1] - r
-    log_q = log_softmax(np.column_stack([np.zeros((len(X), first)), scores]), axis=1)
+    scores = np.column_stack([np.zeros((len(X), first)), X1 @ theta.T])
+    log_q = log_softmax(scores, axis=1)
     Q = np.exp(log_q)[:, first:]
     found: Arrays = {
         "value": np.asarray(-(w @ (hot * log_q).sum(axis=1))),
         "gradient": (((Q - hot[:, first:]) * w[:, None]).T @ X1).ravel(),
     }
     if hessian:
-        found["hessian"] = _hessian(X1, Q, w)
+        H = np.empty((r, e, r, e))
+        for k in range(r):
+            for j in range(k + 1):
+                bend = w * Q[:, k] * ((k == j) - Q[:, j])
+                H[k, :, j] = H[j, :, k] = (X1 * bend[:, None]).T @ X1
+        found["hessian"] = H.reshape(r * e, r * e)
     return found
-
-
-def _hessian(X1: FloatArray, Q: FloatArray, w: FloatArray) -> FloatArray:
-    r, e = Q.shape[1], X1.shape[1]
-    H = np.empty((r, e, r, e))
-    for k in range(r):
-        for j in range(k + 1):
-            bend = w * Q[:, k] * ((k == j) - Q[:, j])
-            H[k, :, j] = H[j, :, k] = (X1 * bend[:, None]).T @ X1
-    return H.reshape(r * e, r * e)
 
 
 def fit_domain_classifier(
@@ -147,17 +130,35 @@ def fit_domain_classifier(
         raise ValueError(f"C must be positive; got {C}.")
     parts = list(parts)
     weights, mean, scale = _standard(list(map(Query("columns"), parts)))
-    shape = (1 if weights.size == 2 else weights.size, mean.size + 1)
+    total, r, e = float(weights.sum()), 1 if weights.size == 2 else weights.size, mean.size + 1
+    ridge = np.tile(np.append(np.full(e - 1, 1.0 / C), 0.0), r)
+    # Intercepts of all domains may move together: held at sum 0, where gradients lead from zero.
+    common = np.tile(np.append(np.zeros(e - 1), float(r > 1)), r)
 
-    def summed(theta: FloatArray, hessian: bool) -> Arrays:
-        arrays = {"mean": mean, "scale": scale, "theta": theta.reshape(shape)}
+    def objective(theta: FloatArray, hessian: bool = True) -> tuple[float, FloatArray, Any]:
+        arrays = {"mean": mean, "scale": scale, "theta": theta.reshape(r, e)}
         words = {"hessian": "yes" if hessian else "no"}
         found = list(map(Query("domain_likelihood", words, arrays), parts))
-        return {n: reduce(np.add, [one[n] for one in found]) for n in found[0]}
+        sums = {n: reduce(np.add, [one[n] for one in found]) for n in found[0]}
+        shared = common @ theta
+        value = float(sums["value"]) + 0.5 * float(ridge @ theta**2 + shared**2)
+        gradient = sums["gradient"] + ridge * theta + shared * common
+        bend = sums["hessian"] + np.diag(ridge) + np.outer(common, common) if hessian else None
+        return value, gradient, bend
 
-    theta = _fitted(summed, shape, C, float(weights.sum())).reshape(shape)
+    def mean_slope(theta: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient, _ = objective(theta, False)
+        return value / total, gradient / total
+
+    theta = np.zeros(r * e)
+    if theta.size <= MOST_COEFFICIENTS:
+        theta = newton(objective, theta, 0, TOL * total, MAX_STEPS)[0]
+    else:
+        options = {"maxiter": 1000, "gtol": 1e-10, "ftol": 1e-15}
+        theta = minimize(mean_slope, theta, jac=True, method="L-BFGS-B", options=options).x
+    theta = np.reshape(theta, (r, e))
     arrays = {
-        "log_prior": np.log(weights / weights.sum()),
+        "log_prior": np.log(weights / total),
         "n_features": np.array([mean.size], dtype=np.int64),
         "coefficients": theta[:, :-1].copy(),
         "intercepts": theta[:, -1].copy(),
@@ -176,38 +177,10 @@ def _standard(found: list[Arrays]) -> tuple[FloatArray, FloatArray, FloatArray]:
         lost = f"source {empty[0]} has no row" if empty.size else "there is one source alone"
         raise ValueError(f"{lost}: a classifier of domains needs rows of two sources or more.")
     each = np.array([one["weights"].sum() for one in found])
-    means = np.array([one["mean"] for one in found])
-    total = each.sum()
+    means, total = np.array([one["mean"] for one in found]), each.sum()
     mean = each @ means / total
     second = np.sum([one["second"] for one in found], axis=0) + each @ (means - mean) ** 2
     variance, tiny = second / total, total * np.finfo(float).eps
     # As scikit-learn tells a constant column.
     constant = variance <= tiny * variance + (tiny * mean) ** 2
     return weights, mean, np.where(constant, 1.0, np.sqrt(variance))
-
-
-def _fitted(summed: Any, shape: tuple[int, int], C: float, total: float) -> FloatArray:
-    """Minimise the sums and |coefficients|²/2C, from zero."""
-    r, e = shape
-    ridge = np.tile(np.append(np.full(e - 1, 1.0 / C), 0.0), r)
-    # Intercepts of all domains may move together: held at sum 0, where gradients lead from zero.
-    common = np.tile(np.append(np.zeros(e - 1), 1.0), r)
-    tie = np.outer(common, common) if r > 1 else np.zeros((r * e, r * e))
-
-    def objective(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        found = summed(theta, True)
-        value = float(found["value"]) + 0.5 * float(ridge @ theta**2 + theta @ tie @ theta)
-        gradient = found["gradient"] + ridge * theta + tie @ theta
-        return value, gradient, found["hessian"] + np.diag(ridge) + tie
-
-    def slope(theta: FloatArray) -> tuple[float, FloatArray]:
-        found = summed(theta, False)
-        value = float(found["value"]) + 0.5 * float(ridge @ theta**2)
-        return value / total, (found["gradient"] + ridge * theta) / total
-
-    start = np.zeros(r * e)
-    if start.size <= MOST_COEFFICIENTS:
-        return newton(objective, start, 0, TOL * total, MAX_STEPS)[0]
-    options = {"maxiter": 1000, "gtol": 1e-10, "ftol": 1e-15}
-    done = minimize(slope, start, jac=True, method="L-BFGS-B", options=options)
-    return np.asarray(done.x)

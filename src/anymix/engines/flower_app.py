@@ -126,14 +126,7 @@ insecure = true
 
 
 def app_files(sources: Mapping[str, str], address: str = ADDRESS) -> dict[str, str]:
-    """Return the files of the app, by name; sources are names and SHA-256 of manifests.
-
-    Examples
-    --------
-    >>> sorted(app_files({"north": "1f", "south": "2e"}))
-    ['README.md', 'anymix_sites/__init__.py', 'anymix_sites/client.py', 'anymix_sites/server.py',
-     'anymix_sites/sources.py', 'home/config.toml', 'pyproject.toml']
-    """
+    """Return the files of the app, by name; sources are names and SHA-256 of manifests."""
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 2**16:
         raise InputError(
@@ -143,16 +136,11 @@ def app_files(sources: Mapping[str, str], address: str = ADDRESS) -> dict[str, s
     names = list(sources)
     # JSON of names and digests is Python, too, but for its escapes of rare letters.
     named = json.dumps(dict(sources), indent=4, ensure_ascii=False)
-    facts = {
-        "n": len(names),
-        "names": ", ".join(f"`{name}`" for name in names),
-        "first": names[0],
-        "version": __version__,
-        **{"address": address, "host": host, "port": port},
-    }
+    facts = {"n": len(names), "names": ", ".join(f"`{name}`" for name in names)}
+    facts |= {"first": names[0], "version": __version__}
     return {
         "pyproject.toml": PYPROJECT.replace("{version}", __version__),
-        "README.md": README.format(**facts),
+        "README.md": README.format(address=address, host=host, port=port, **facts),
         "anymix_sites/__init__.py": '"""Sites that keep their rows, and who asks them."""\n',
         "anymix_sites/sources.py": SOURCES.format(sources=named),
         "anymix_sites/client.py": CLIENT,

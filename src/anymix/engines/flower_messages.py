@@ -27,6 +27,7 @@ MOST_QUESTIONS = 1000
 LONGEST_REASON = 500
 # Types of arrays that travel: numbers and truth values.
 KINDS = "biuf"
+NO_TRAVEL = "may not travel between a server and sites"
 # The array that holds the name and the options of a query, as JSON.
 HEAD = "query"
 
@@ -107,37 +108,30 @@ def _arrays(content: Any, n: int) -> list[Arrays]:
         if str(i) not in content.array_records:
             raise InputError("a message", f"has {i} sets of arrays where {n} are expected")
         record = content.array_records[str(i)]
-        found.append({str(key): _plain(one.numpy()) for key, one in record.items()})
+        found.append(_plain({str(key): one.numpy() for key, one in record.items()}))
     return found
 
 
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    if array.dtype.kind not in KINDS:
-        raise InputError(f"an array of {array.dtype}", "may not travel between a server and sites")
-    return array
+def _plain(arrays: Mapping[str, Any]) -> Arrays:
+    """Refuse arrays of other things than numbers and truth values."""
+    found = {name: np.asarray(array) for name, array in arrays.items()}
+    for array in found.values():
+        if array.dtype.kind not in KINDS:
+            raise InputError(f"an array of {array.dtype}", NO_TRAVEL)
+    return found
 
 
 def pack(query: Query) -> Arrays:
-    """Write a query as arrays; losses of the library are written by their names.
-
-    Examples
-    --------
-    >>> packed = pack(Query("evaluate", {"loss": "squared"}, {"Z": np.ones((1, 1))}))
-    >>> sorted(packed), unpack(packed).options
-    (['Z', 'query'], {'loss': 'squared'})
-    """
+    """Write a query as arrays; losses of the library are written by their names."""
     options = {
         name: loss_to_dict(value) if hasattr(value, "dc_terms") else value
         for name, value in query.options.items()
     }
     for value in options.values():
         if not isinstance(value, str | dict):
-            raise InputError(
-                f"a {type(value).__name__}", "may not travel between a server and sites"
-            )
+            raise InputError(f"a {type(value).__name__}", NO_TRAVEL)
     head = json.dumps([query.name, options]).encode()
-    arrays = {name: _plain(np.asarray(array)) for name, array in query.arrays.items()}
-    return {HEAD: np.frombuffer(head, np.uint8), **arrays}
+    return {HEAD: np.frombuffer(head, np.uint8), **_plain(query.arrays)}
 
 
 def unpack(packed: Mapping[str, NDArray[Any]]) -> Query:

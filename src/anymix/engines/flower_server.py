@@ -46,6 +46,8 @@ MAY_BE_INFINITE = {
     "evidence": {"least", "largest", "own_least", "own_largest"},
     "theorems": {"lowest", "largest", "floor", "disagreement"},
 }
+# What of the settings says how z is learned.
+AIMS = ("eta", "objective", "confidence", "calibrate", "consult")
 LOSSES = {"evaluate": "losses", "baseline": "own_losses"}
 T = TypeVar("T")
 
@@ -54,8 +56,7 @@ class SiteError(InputError):
     """A site that failed, or whose response cannot be used; `where` names it."""
 
 
-def fail(site: str, what: str) -> NoReturn:
-    """Name the site."""
+def _fail(site: str, what: str) -> NoReturn:
     raise SiteError(f"site {site!r}", f"{what}; nothing was learned from this round")
 
 
@@ -142,11 +143,8 @@ class Sites:
     def _send(self, questions: list[Query]) -> list[list[Arrays]]:
         """Send one round of what is not known yet; return all responses."""
         keys = [key_of(pack(question)) for question in questions]
-        asked = {
-            key: question
-            for key, question in zip(keys, questions, strict=True)
-            if key not in self.journal.known
-        }
+        given = zip(keys, questions, strict=True)
+        asked = {key: question for key, question in given if key not in self.journal.known}
         if asked:
             self.journal.add(dict(zip(asked, self._round(list(asked.values())), strict=True)))
             stacks = [q.arrays["Z"].tolist() for q in asked.values() if "Z" in q.arrays]
@@ -191,7 +189,9 @@ class Sites:
         may = MAY_BE_INFINITE.get(question.name, set())
         for name, array in answer.items():
             if np.isnan(array).any() or (name not in may and not np.isfinite(array).all()):
-                fail(site, f"sent {name} that are not finite when it was asked for {question.name}")
+                _fail(
+                    site, f"sent {name} that are not finite when it was asked for {question.name}"
+                )
         if question.name == "count":
             self._check_rows(site, answer)
         if question.name == "evaluate":
@@ -201,20 +201,20 @@ class Sites:
             least, largest = np.min(losses), np.max(losses)
             low, high = bounds(get_loss(question.options["loss"]))
             if least < low - SLACK:
-                fail(site, f"sent a loss of {least:.3g}, below the least one, {low:.3g}")
+                _fail(site, f"sent a loss of {least:.3g}, below the least one, {low:.3g}")
             if largest > high * (1 + SLACK):
-                fail(site, f"sent a loss of {largest:.3g}, above the largest one, {high:.3g}")
+                _fail(site, f"sent a loss of {largest:.3g}, above the largest one, {high:.3g}")
 
     def _check_rows(self, site: str, answer: Arrays) -> None:
         """A site's rows are all of its own source, and as many as they were."""
         rows = answer["rows"].sum(axis=0) if "rows" in answer else np.zeros(0)
         if rows.shape != (len(self.names),):
-            fail(site, f"counts rows of {rows.size} sources where there are {len(self.names)}")
+            _fail(site, f"counts rows of {rows.size} sources where there are {len(self.names)}")
         n, own = int(rows.sum()), int(rows[self.names.index(site)])
         if n != own or n < 1:
-            fail(site, f"says that it has {n} rows, {own} of its own source")
+            _fail(site, f"says that it has {n} rows, {own} of its own source")
         if self.rows.setdefault(site, n) != n:
-            fail(site, f"has {n} rows where it had {self.rows[site]} before")
+            _fail(site, f"has {n} rows where it had {self.rows[site]} before")
 
 
 def _check_sums(question: Query, site: str, answer: Arrays) -> None:
@@ -223,10 +223,10 @@ def _check_sums(question: Query, site: str, answer: Arrays) -> None:
     if "multipliers" in question.arrays:
         expected["hessians"] = (s, p, p)
     if set(answer) != set(expected):
-        fail(site, f"sent {', '.join(sorted(answer))} where {', '.join(expected)} are expected")
+        _fail(site, f"sent {', '.join(sorted(answer))} where {', '.join(expected)} are expected")
     for name, shape in expected.items():
         if answer[name].shape != shape:
-            fail(site, f"sent {name} of shape {answer[name].shape} where {shape} is expected")
+            _fail(site, f"sent {name} of shape {answer[name].shape} where {shape} is expected")
 
 
 def _read(reply: Any, who: str, n: int) -> tuple[str, list[Arrays]]:
@@ -243,11 +243,7 @@ def _read(reply: Any, who: str, n: int) -> tuple[str, list[Arrays]]:
 
 
 def bounds(loss: Loss) -> tuple[float, float]:
-    """The least and the largest loss that a mean over rows can have.
-
-    >>> bounds(get_loss("squared")), bounds(get_loss("brier"))
-    ((0.0, inf), (0.0, 2.0))
-    """
+    """The least and the largest loss that a mean over rows can have."""
     one, other = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     if loss.takes == "vector":
         return float(loss.value(one, one)[0]), float(loss.value(one, other)[0])
@@ -275,14 +271,7 @@ class Settings:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Settings:
-        """Read the configuration of a run; what is not known is refused.
-
-        >>> Settings.of({"objektive": "gamma"})
-        Traceback (most recent call last):
-        ...
-        anymix.exceptions.InputError: the setting 'objektive' is unknown; there are calibrate,
-        confidence, consult, eta, objective, out, patience, resume, sources.
-        """
+        """Read the configuration of a run; what is not known is refused."""
         known = cls.__dataclass_fields__
         for name in config:
             if name not in known:
@@ -290,18 +279,6 @@ class Settings:
                     f"the setting {name!r:.60}", f"is unknown; there are {', '.join(sorted(known))}"
                 )
         return cls(**config)
-
-    def goal(self, task: str, names: tuple[str, ...]) -> LearningSettings:
-        """What is learned of sources of a task."""
-        return LearningSettings(
-            loss=TASK_LOSSES[task],
-            eta=self.eta,
-            objective=self.objective,
-            confidence=self.confidence,
-            calibrate=self.calibrate,
-            consult=self.consult,
-            names=names,
-        )
 
 
 def federate(
@@ -313,7 +290,10 @@ def federate(
     resume; sites are asked nothing twice.
     """
     received = read_expected(settings.sources, expected)
-    goal = settings.goal(received[0].manifest.task, tuple(expected))
+    aims = {name: getattr(settings, name) for name in AIMS}
+    goal = LearningSettings(
+        loss=TASK_LOSSES[received[0].manifest.task], names=tuple(expected), **aims
+    )
     journal = Journal(f"{settings.out}.rounds", list(expected))
     if settings.resume:
         say(f"resumes after {journal.resume()} rounds that were answered")

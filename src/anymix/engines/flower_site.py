@@ -49,14 +49,7 @@ class Site:
 
     @classmethod
     def of(cls, config: Mapping[str, Any], expected: Mapping[str, str]) -> Site:
-        """Read the configuration of a node: site, rows, sources, and perhaps target, state, ...
-
-        >>> Site.of({"site": "north"}, {"north": "1f", "south": "2e"})
-        Traceback (most recent call last):
-        ...
-        anymix.exceptions.InputError: the node's configuration lacks 'rows'; start the SuperNode
-        with --node-config 'site="north" rows="rows.csv" sources="folders"'.
-        """
+        """Read the configuration of a node: site, rows, sources, and perhaps target, state, ..."""
         for key in ("site", "rows", "sources"):
             if key not in config:
                 example = """--node-config 'site="north" rows="rows.csv" sources="folders"'"""
@@ -207,11 +200,7 @@ def own_sums(found: Arrays, k: int) -> Arrays:
 
 
 def spread(own: Arrays, k: int) -> Arrays:
-    """Put the sums of source k where they belong among those of all.
-
-    >>> spread({"losses": np.array([0.5]), "slopes": np.array([[1.0, -1.0]])}, 1)["losses"]
-    array([[0. , 0.5]])
-    """
+    """Put the sums of source k where they belong among those of all."""
     s, p = own["slopes"].shape
     sums = Sums(np.zeros((s, p)), np.zeros((s, p, p)), own.get("hessians"))
     sums.losses[:, k], sums.jacobians[:, k] = own["losses"], own["slopes"]

@@ -26,17 +26,7 @@ T = TypeVar("T")
 
 
 class Rounds(Generic[Q, A]):
-    """Collects what tasks ask; `send` takes the questions of a round and returns their answers.
-
-    Examples
-    --------
-    Two tasks of three questions each need three rounds:
-
-    >>> rounds = Rounds(lambda questions: [q * 10 for q in questions])
-    >>> task = lambda: sum(rounds.ask(q) for q in (1, 2, 3))
-    >>> rounds.together([task, task]), rounds.n_rounds
-    ([60, 60], 3)
-    """
+    """Collects what tasks ask; `send` takes the questions of a round and returns their answers."""
 
     def __init__(self, send: Callable[[list[Q]], Sequence[A]]) -> None:
         self.send = send
@@ -112,12 +102,7 @@ CHECKPOINT = "checkpoint.json"
 
 
 def key_of(arrays: Arrays) -> str:
-    """SHA-256 of a packed question: the same question has the same key.
-
-    >>> z = np.array([0.5, 0.5])
-    >>> key_of({"z": z}) == key_of({"z": z.copy()}), key_of({"z": z}) == key_of({"z": z * 0.9})
-    (True, False)
-    """
+    """SHA-256 of a packed question: the same question has the same key."""
     found = sha256()
     for name in sorted(arrays):
         array = np.asarray(arrays[name])

@@ -129,14 +129,6 @@ class StoredTables:
 
     Numbers are kept as errors h − y, and densities as responsibilities and their sum, so that
     rounding to float32 is relative to what decides and not to some large number that all share.
-
-    Examples
-    --------
-    >>> known = Tables(np.zeros((2, 3)), np.ones((2, 3))).labelled([0.5, 1.0, 2.0], [0, 1, 1])
-    >>> with Store() as store:
-    ...     StoredTables.keep(known, store).tables().outcomes()
-    array([[ 0.5,  0. , -1. ],
-           [ 0.5,  0. , -1. ]])
     """
 
     kept: Kept

@@ -76,11 +76,7 @@ def render_card(record: ReportRecord | Data, facts: CardFacts) -> str:
 
 
 def _md(text: object) -> str:
-    r"""Write a text so that Markdown and HTML in it stay what they are.
-
-    >>> print(_md("a|b <i>"))
-    a\|b &lt;i&gt;
-    """
+    r"""Write a text so that Markdown and HTML in it stay what they are."""
     safe = SPECIAL.sub(r"\\\1", str(text))
     return safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 

@@ -73,12 +73,7 @@ SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def distances(trace: Sequence[dict[str, Any]], objective: str) -> Points:
-    """How far each evaluation was from the answer: γ itself, or max_k (L_k − b_k) from its end.
-
-    >>> trace = [{"n_evaluations": n, "gamma": 0.1, "worst": w} for n, w in ((1, 3.0), (2, 1.0))]
-    >>> distances(trace, "regret"), distances(trace, "gamma")
-    ([(1.0, 2.0)], [(1.0, 0.1), (2.0, 0.1)])
-    """
+    """How far each evaluation was from the answer: γ itself, or max_k (L_k − b_k) from its end."""
     field = "gamma" if objective == "gamma" else "worst"
     end = 0.0 if field == "gamma" else trace[-1]["worst"]
     steps = [(float(step["n_evaluations"]), abs(step[field] - end)) for step in trace]

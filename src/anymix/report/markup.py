@@ -28,11 +28,7 @@ def remark(text: object) -> str:
 
 
 def decimals(values: Iterable[Any]) -> int:
-    """How many decimals show three digits of a usual value: one choice for a whole table.
-
-    >>> decimals([0.0123, 0.5, 0.7]), decimals([120.0, 300.0]), decimals([])
-    (3, 0, 3)
-    """
+    """How many decimals show three digits of a usual value: one choice for a whole table."""
     flat = np.abs(np.array([v for v in values if v], dtype=float))
     if not flat.size:
         return 3
@@ -40,11 +36,7 @@ def decimals(values: Iterable[Any]) -> int:
 
 
 def number(value: float | None, digits: int, sign: bool = False) -> str:
-    """Write a number with a true minus; a missing one is a dash.
-
-    >>> number(-0.5, 2), number(0.25, 1, sign=True), number(None, 2)
-    ('−0.50', '+0.2', '–')
-    """
+    """Write a number with a true minus; a missing one is a dash."""
     if value is None:
         return "–"
     text = f"{value:{'+' if sign else ''}.{digits}f}"
@@ -135,36 +127,20 @@ class Unit(MetricUnit):
         return max(found - 3, 1) if self.share else found
 
     def text(self, value: float | None, digits: int, sign: bool = False) -> str:
-        r"""Write a value for a cell of a table whose head tells the unit.
-
-        >>> unit_of("accuracy").text(0.0718, 1), unit_of("squared").text(-0.5, 2, sign=True)
-        ('7.2\xa0%', '−0.50')
-        """
+        r"""Write a value for a cell of a table whose head tells the unit."""
         if value is None:
             return number(None, digits)
         return number(self.scale * value, digits, sign) + "\u00a0%" * self.share
 
     def gap(self, value: float | None, digits: int) -> str:
-        """Write a difference for a cell: of shares in points, which are no per cent of anything.
-
-        >>> unit_of("accuracy").gap(-0.25, 1)
-        '−25.0'
-        """
+        """Write a difference for a cell: of shares in points, which are no per cent of anything."""
         return number(None if value is None else self.scale * value, digits, True)
 
     def said(self, value: float | None, digits: int) -> str:
-        r"""Write a value with its unit, for a sentence.
-
-        >>> unit_of("cross-entropy").said(0.3561, 3), unit_of("brier").said(0.5, 1)
-        ('0.356\xa0nats', '0.5')
-        """
+        r"""Write a value with its unit, for a sentence."""
         return self.text(value, digits) + (f"\u00a0{self.short}" if self.short else "")
 
 
 def unit_of(measure: str | None) -> Unit:
-    """Return the unit of a measure or loss by its name; one of the user's own has none.
-
-    >>> unit_of("cross_entropy").head, unit_of("MyLoss").head, unit_of(None).head
-    ('cross-entropy in nats', 'MyLoss', 'loss')
-    """
+    """Return the unit of a measure or loss by its name; one of the user's own has none."""
     return Unit(*measured(measure))

@@ -40,11 +40,7 @@ FOLDED: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
 
 
 def embedded_json(value: Any) -> str:
-    r"""Write JSON that cannot end its script element, whatever the strings in it say.
-
-    >>> embedded_json("</script>")
-    '"\\u003c/script\\u003e"'
-    """
+    r"""Write JSON that cannot end its script element, whatever the strings in it say."""
     text = json.dumps(value, allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

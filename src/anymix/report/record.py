@@ -197,11 +197,7 @@ def _check_shape(where: str, value: Any, shape: tuple[int, ...]) -> None:
 
 
 def recorded(record: dict[str, Any], part: str) -> str:
-    """Say that a part stands as the folder has it, where no table shows it anew.
-
-    >>> recorded({"recorded": {"traffic": "2026-03-01"}}, "traffic")
-    ' As recorded in the folder on 2026-03-01, of rows that are not in it.'
-    """
+    """Say that a part stands as the folder has it, where no table shows it anew."""
     day = record.get("recorded", {}).get(part)
     return f" As recorded in the folder on {day}, of rows that are not in it." if day else ""
 

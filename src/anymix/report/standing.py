@@ -13,22 +13,14 @@ ABOVE_GUESSING = "better than guessing at every source"
 
 
 def standing(lower: float | None, upper: float | None) -> str:
-    """Say on which side of zero the interval of a difference lies.
-
-    >>> standing(-0.2, -0.1), standing(-0.1, 0.2), standing(0.1, 0.2), standing(None, None)
-    ('better', 'level', 'worse', 'level')
-    """
+    """Say on which side of zero the interval of a difference lies."""
     if upper is not None and upper < 0:
         return "better"
     return "worse" if lower is not None and lower > 0 else "level"
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """Join names as one says them; of many, the first.
-
-    >>> listed(["north", "south", "west"]), listed(["north"]), listed("abcdefg")
-    ('north, south and west', 'north', 'a, b, c and 4 others')
-    """
+    """Join names as one says them; of many, the first."""
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} others"]
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
