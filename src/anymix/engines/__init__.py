@@ -1,8 +1,4 @@
-"""Rows that are too many for one array, or may not leave their sites: engines supply the blocks.
-
-A solver sees a problem only through sums over points, so that chunks on disk, a cluster and sites
-are blocks of one problem with another `map`.  Nothing heavy is imported here.
-"""
+"""Rows that are too many for one array, or stay at their sites: blocks with a `map` of their own."""
 
 from anymix.engines.chunks import (
     ChunkedTrainingRows,

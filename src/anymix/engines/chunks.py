@@ -1,10 +1,4 @@
-"""More rows than memory holds, on one machine: read in chunks, asked once, kept on disk.
-
-    batches of rows ─ask─> Tables ─keep─> parts in a temporary file ─> one problem
-
-Any iterable of batches will do: a reader of Parquet or CSV files, a query, a generator.  No more
-than a few of them are in memory at a time.
-"""
+"""More rows than memory holds, on one machine: read in chunks, asked once, kept on disk."""
 
 from __future__ import annotations
 
@@ -84,10 +78,7 @@ def ask_in_chunks(
 
 
 class ChunkedProblem(PartitionedProblem):
-    """A problem whose parts stand on disk; some of its points are taken into memory, once.
-
-    See `PartitionedProblem`, whose parts may be anywhere, and are asked again for some points.
-    """
+    """A `PartitionedProblem` of parts on disk; some of its points are taken into memory, once."""
 
     def thin(self, n: int, rng: np.random.Generator) -> Any:
         """Return the problem on about n of the points, or on as many as memory is spent on."""

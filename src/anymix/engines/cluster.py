@@ -35,10 +35,7 @@ def current() -> Any:
 
 @contextmanager
 def connected(client: Any = None) -> Iterator[Any]:
-    """Yield a client: the one given, that of an address, the current one, or one of a new cluster.
-
-    What is opened here is closed at the end; a client that was given stays open.
-    """
+    """Yield the client given, of an address, the current one, or of a cluster that is closed after."""
     distributed = need("distributed", "dask")
     with ExitStack() as opened:
         if client is None and (client := current()) is None:
@@ -58,10 +55,7 @@ def connected(client: Any = None) -> Iterator[Any]:
 
 
 def sent(thing: Any, client: Any = None) -> Any:
-    """Return a thing as one task of a graph: written once here, and sent once to each worker.
-
-    Its bytes stay with the scheduler, so that it outlives every worker.
-    """
+    """Return a thing as a task that is sent once to each worker; the scheduler keeps its bytes."""
     protocol = need("distributed.protocol.serialize", "dask")
     content = protocol.serialize_bytes(thing)
     if client is None:
@@ -76,10 +70,7 @@ def submit(client: Any, function: Callable[..., Any], *given: Any) -> Any:
 
 
 def mapping(client: Any) -> Callable[..., list[Any]]:
-    """Return `map` on a cluster: parts are futures, and what is asked of them comes back in order.
-
-    Wherever a part lies, the question goes there; if its worker dies, it is made anew elsewhere.
-    """
+    """Return `map` on a cluster, of futures: what a worker that dies had is made anew elsewhere."""
     ask_all = keeping(client)
     return lambda ask, *parts: list(client.gather(ask_all(ask, *parts)))
 

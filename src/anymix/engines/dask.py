@@ -292,10 +292,7 @@ class Asking:
 
 
 def tables_on(client: Any, asking: Asking, X: Any, *columns: Any) -> Blocks:
-    """Ask the sources where the rows are; the parts are futures, and none of them is empty.
-
-    X is a collection, or one for each source by its name, whose domain need not be told then.
-    """
+    """Ask the sources where the rows are, X or those of each source by name; no part is empty."""
     whole = sent(asking, client)
     if isinstance(X, Mapping):
         y, _, *weight = columns

@@ -79,10 +79,7 @@ class FeaturePart:
 def domain_likelihood(
     X: FloatArray, hot: FloatArray, w: FloatArray, theta: FloatArray, hessian: bool = True
 ) -> Arrays:
-    """−Σ_i w_i log P(d_i | x_i) and its derivatives in θ (r, d + 1), the last column intercepts.
-
-    P = softmax(θ x) over r = p rows, or (0, θ x) where there are two domains and one row.
-    """
+    """−Σ_i w_i log P(d_i | x_i), P = softmax(θ x) or (0, θ x), and derivatives in θ (r, d + 1)."""
     X1, (r, e) = np.column_stack([X, np.ones(len(X))]), theta.shape
     first = hot.shape[1] - r
     scores = np.column_stack([np.zeros((len(X), first)), X1 @ theta.T])

@@ -172,10 +172,7 @@ def total(counts: Counts) -> int:
 def record_left(
     path: Path, run: int, questions: Sequence[Query], answers: Sequence[Arrays]
 ) -> tuple[int, int, int]:
-    """Add a round to a site's own account, a file; return its number, numbers of the run and ever.
-
-    The account has for each run its rounds and what left, and outlives the processes of messages.
-    """
+    """Add a round to a site's account, a file; return its number, numbers of the run and ever."""
     account = plain_json(path.read_bytes()) if path.exists() else {}
     entry = account.setdefault(str(run), {"rounds": 0, "left": {}})
     entry["rounds"] += 1

@@ -63,12 +63,7 @@ def _fail(site: str, what: str) -> NoReturn:
 class Sites:
     """One round of messages for each query, or for the queries of several learners at once.
 
-    Parameters
-    ----------
-    grid : flwr.serverapp.Grid
-    names : the sites, each with the rows of the source of that name, in order
-    journal : responses that are known already
-    patience : seconds that a site is waited for
+    `names` are the sites in order; each is waited for `patience` seconds.
     """
 
     def __init__(
@@ -284,11 +279,7 @@ class Settings:
 def federate(
     grid: Any, expected: Mapping[str, str], settings: Settings, say: Callable[[str], None]
 ) -> tuple[FitResult, Sites]:
-    """Learn from the sites of a grid, and write the model folder.
-
-    What was answered is kept beside it until it is written, so that a fit which was broken off can
-    resume; sites are asked nothing twice.
-    """
+    """Learn from the sites of a grid, and write the model folder; a journal serves to resume."""
     received = read_expected(settings.sources, expected)
     aims = {name: getattr(settings, name) for name in AIMS}
     goal = LearningSettings(

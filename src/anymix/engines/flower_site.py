@@ -35,8 +35,7 @@ ARRAYS = ("log_masses", "predictions", "targets", "sample_domain")
 class Site:
     """Whose rows, where they are, and where this site keeps what it needs between messages.
 
-    `expected` names all sources, in order, with the SHA-256 of their manifests; `sources` is the
-    folder in which their folders lie.  min_rows is the site's own to say, and nobody else's.
+    `expected`: names of all sources, in order, with the SHA-256 of their manifests.
     """
 
     name: str

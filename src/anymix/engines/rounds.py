@@ -1,8 +1,4 @@
-"""Several learners at once, and one round of questions for what all of them ask.
-
-A round is dear where it crosses a network: learners that need nothing of each other, such as those
-of the folds, run in threads, and a round is sent when every one of them waits for an answer.
-"""
+"""Several learners at once, and one round of questions for what all of them ask."""
 
 from __future__ import annotations
 
@@ -42,11 +38,7 @@ class Rounds(Generic[Q, A]):
         return answer.result()
 
     def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
-        """Run tasks at once, each in a thread, and return what they found, in order.
-
-        A task may itself run tasks together.  The first error, in the order of the tasks, is
-        raised when all of them have ended.
-        """
+        """Run tasks, which may nest, in threads; raise the first error when all have ended."""
         inside = getattr(self._here, "inside", False)
         found: list[Future[T]] = [Future() for _ in tasks]
         # The task that waits for others is none that a round waits for.
@@ -112,10 +104,7 @@ def key_of(arrays: Arrays) -> str:
 
 
 class Journal:
-    """Responses of all sites by the key of the query; in a folder, or in memory alone.
-
-    `sites` are the names of the sites in order; a journal of others is refused.
-    """
+    """Responses of all `sites`, in order, by the key of the query; in a folder or in memory."""
 
     def __init__(self, folder: str | Path | None, sites: Sequence[str]) -> None:
         self.folder = None if folder is None else Path(folder)

@@ -1,8 +1,4 @@
-"""Arrays on disk: written once, read whenever they are asked for, gone with the process.
-
-The file has no name.  Whatever ends the process, an error or a kill, its room is free again.  What
-is read is a copy: pages of the file are the system's, and never count as memory of the process.
-"""
+"""Arrays on disk in a file without a name: written once, read as copies, gone with the process."""
 
 from __future__ import annotations
 
@@ -125,11 +121,7 @@ LEAST = -85.0
 
 @dataclass(frozen=True)
 class StoredTables:
-    """Tables in the file of a store; `tables` reads them.
-
-    Numbers are kept as errors h − y, and densities as responsibilities and their sum, so that
-    rounding to float32 is relative to what decides and not to some large number that all share.
-    """
+    """Tables in the file of a store, as h − y and responsibilities, which rounding spares."""
 
     kept: Kept
     n_points: int
@@ -175,10 +167,7 @@ class StoredTables:
 def prepare_problem(
     tables: Tables, loss: str | Loss, eta: float, rule: str
 ) -> tuple[dict[str, NDArray[Any]], tuple[Any, ...]]:
-    """Make the problem of labelled tables: arrays to be kept, and what else a `StoredProblem` has.
-
-    The totals are those of this part alone.
-    """
+    """Return arrays to be kept of a part, and what else a `StoredProblem` has."""
     totals = np.bincount(tables.domain, tables.sample_weight, tables.n_sources).astype(float)
     near = np.maximum(tables.log_responsibilities(), LEAST)
     # A source without points here has no total yet, and needs none.
@@ -197,10 +186,9 @@ def prepare_problem(
 
 @dataclass(frozen=True)
 class StoredProblem:
-    """A part of a problem, ready to be evaluated, in the file of a store.
+    """A part of a problem in the file of a store, read anew for every query.
 
-    Every query reads it anew: 4 bytes a number, and a tenth of the time that it takes to make
-    it from tables.  `totals` (p,) is what the weights of each source sum to over all parts.
+    `totals` (p,) is what the weights of each source sum to over all parts.
     """
 
     kept: Kept
@@ -218,10 +206,7 @@ class StoredProblem:
         return Problem(found["masses"], found["said"], y, self.loss, self.eta, measure)
 
     def some(self, shares: FloatArray, seed: int) -> tuple[NDArray[Any], ...]:
-        """Draw a share of each source's points: masses, predictions, targets, weights, domain.
-
-        Weights make up for the points that are left out.
-        """
+        """Draw a share of each source's points: masses, predictions, targets, weights, domain."""
         whole, rng = self(), np.random.default_rng(seed)
         domain = np.repeat(np.arange(self.bounds.size - 1), np.diff(self.bounds))
         rows = np.flatnonzero(rng.random(domain.size) < shares[domain])

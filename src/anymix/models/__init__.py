@@ -1,7 +1,4 @@
-"""Fitted models in folders: everything that was learned, written whole and read as untrusted.
-
-The format is described in docs/format.md.
-"""
+"""Fitted models in folders, written whole and read as untrusted; see docs/format.md."""
 
 from anymix.models.model_folder import (
     SavedModel,

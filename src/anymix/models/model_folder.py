@@ -1,8 +1,6 @@
 """Read an untrusted model folder: parse, audit, build.
 
-Whatever the record says is checked: its entries one by one, and the sources by their manifests.
-Certificate, comparison and what else `fit` found are read as the folder states them; `verify=True`
-recomputes them from the tables in the folder.
+Evidence is read as the folder states it; `verify=True` recomputes it from the tables there.
 """
 
 from __future__ import annotations
@@ -102,10 +100,7 @@ def _open(folder: Path) -> tuple[dict[str, Any], str]:
 
 
 def _settled(folder: Path, build: Callable[[Path, dict[str, Any], str], T]) -> T:
-    """Build from the record and its parts; again if a writer has replaced the model meanwhile.
-
-    Parts are named by their content, so that what was read is of one model or not at all.
-    """
+    """Build from the record and its parts; again if a writer has replaced the model meanwhile."""
     record, digest = _open(folder)
     for attempt in range(TRIES):
         try:

@@ -309,11 +309,7 @@ FIRST_ENTRIES = {
 
 
 def upgraded(old: dict[str, Any]) -> dict[str, Any]:
-    """Return what a record of format 1 to 3 says in the words of format 4.
-
-    Up to format 2 one combination was learned from all rows; now it is an average of one.  Up to
-    format 3 the folder does not hold what the model predicts at the held-out rows.
-    """
+    """Return what a record of format 1 to 3 says in the words of format 4."""
     found = _second(old) if old["schema"] == 1 else old
     if not isinstance(found.get("combination"), dict):
         raise ValueError("it does not say how sources are combined")
@@ -324,10 +320,7 @@ def upgraded(old: dict[str, Any]) -> dict[str, Any]:
 
 
 def _second(old: dict[str, Any]) -> dict[str, Any]:
-    """Return what a record of format 1 says in the words of format 2.
-
-    Its tables hold what each source said at the label alone; `read_tables` knows them.
-    """
+    """Return what a record of format 1 says in the words of format 2."""
     if set(old) != FIRST_ENTRIES or set(old["tables"]) != {"file", "size", "sha256", "densities"}:
         raise ValueError("it has other entries than a record of the first format")
     if any(source["features"] != old["features"] for source in old["sources"]):

@@ -1,8 +1,4 @@
-"""Evidence as a folder states it: records of `fit`, and records of new rows beside the model.
-
-They are checked against the model and against each other, and shown as what the folder says.  Those
-of `fit` can be recomputed from the tables in the folder; of new rows no table is there.
-"""
+"""Evidence as a folder states it: records of `fit`, and records of new rows beside the model."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Learn, certify and compare on what sites say of their rows: the rows themselves stay there.
 
-Rows that are called new may be those that z was learned from; the model folder has their tables.
-Rows are compared by what the sources say of them: p log-responsibilities and p outcomes.  A row of
-numbers that are drawn has no twin; of rows of few values many have one by chance, as large a share
-as of the rows that z was learned from among themselves.
+New rows are matched with those that z was learned from by what the sources say of them.  Rows of
+few values match by chance: as large a share as among the rows that z was learned from.
 """
 
 from __future__ import annotations
@@ -111,10 +109,7 @@ def certify_sites(
 def _joined(
     sites: Sequence[SiteTable], saved: SavedModel, whole: bool = False
 ) -> tuple[Tables, list[str]]:
-    """Return new rows as tables, and the sources whose rows fit has seen.
-
-    Rows that are at hand are judged as whole as those that the model was learned from.
-    """
+    """Return new rows as tables, as whole as those of fit, and the sources whose rows are not new."""
     model, old = saved.model, getattr(saved.model, "tables_", None)
     check_several(saved.path, model)
     whole = whole or (old is not None and not old.at_label)

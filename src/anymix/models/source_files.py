@@ -28,11 +28,7 @@ N_ROWS = 256
 
 
 def pack_sources(model: Any) -> list[ReceivedSource]:
-    """Pack the sources of a fitted model as they are, and read them as anyone would.
-
-    Densities keep their rows and predictors the type of numbers in which their graph is nearest to
-    them: the model is to answer as before.
-    """
+    """Pack the sources as they are, with rows and types of numbers, and read them as anyone would."""
     arrays = router_to_arrays(model)  # one that cannot be written is refused before anything else
     rows, d = None, getattr(model, "n_features_in_", None)
     if model.router_ is not None and d is not None:
@@ -68,10 +64,7 @@ def without_generated_names(source: Source) -> Source:
 
 
 def write_source(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write a source folder, unless it is there and the same, byte by byte.
-
-    One that has its name and other content is of a model that was changed or broken, and goes.
-    """
+    """Write a source folder, unless it is there and the same; one of other content is replaced."""
     if folder.exists():
         try:
             if read_folder(folder, LIMITS) == files:

@@ -1,9 +1,6 @@
 """The tables of a model as safetensors files: held-out rows, and what is usual at each source.
 
-The tables hold, for every held-out row, what each source predicts and how likely the row is to it,
-and what the model predicts there: by the fold that was learned without the row.  Densities at the
-own rows of each source have a file of their own where the tables do not give them: beside a
-classifier of sources, and where scores are log D_k/U of a reference U.
+Densities at the own rows of each source have a file of their own where the tables do not give them.
 """
 
 from __future__ import annotations
@@ -68,10 +65,7 @@ def rows_that_fit(n_sources: int, n_told: int) -> int:
 def read_tables(
     path: Path, arrays: dict[str, NDArray[Any]], crossed: bool | None = None, **known: Any
 ) -> tuple[Tables, HeldOut | None]:
-    """Return the tables in a file, and what the model predicts at their rows.
-
-    `known` are classes and flags; crossed is None for folders without predictions of the model.
-    """
+    """Return the tables in a file and the model's predictions there; none if crossed is None."""
     if not NEEDED <= set(arrays) <= NEEDED | OPTIONAL:
         raise AuditError(path, f"must hold the arrays {sorted(NEEDED)}")
     if len(HELD_OUT & set(arrays)) != (0 if crossed is None else 2):
@@ -155,10 +149,7 @@ NOVELTY_TYPES = {"own": np.float64, "sizes": np.int64}
 
 
 def novelty_to_arrays(model: Any) -> dict[str, NDArray[Any]] | None:
-    """Return the log-densities of all sources at home, one after the other, and how many they are.
-
-    None where there are none, or where the tables give them again.
-    """
+    """Return the log-densities at home and their number; None where the tables give them, too."""
     novelty: Novelty | None = getattr(model, "novelty_", None)
     if novelty is None or novelty.is_of(model.tables_):
         return None

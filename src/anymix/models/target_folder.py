@@ -1,8 +1,6 @@
 """Where a model may be written, and what of an older one may be removed: nothing of the user's.
 
-A folder is a model's if model.json is a record of ours and lists every part that is there.  Beside
-them only what a run that was killed has left may lie there, and it proves itself: parts are named
-by their SHA-256, temporary files as no one else names files.
+Parts of a model are listed by its model.json, or prove themselves: they are named by their SHA-256.
 """
 
 from __future__ import annotations
@@ -193,10 +191,7 @@ def _digest(path: Path) -> str:
 
 
 def clean(folder: Path, record: dict[str, Any] | None, kept: set[str]) -> None:
-    """Remove what the older model of this record, or a run that was killed, has left.
-
-    Nothing else is touched, and no folder that holds anything else goes.
-    """
+    """Remove what the older model of this record, or a run that was killed, has left."""
     parts, sources, _ = _contents(folder, record)
     for path in parts:
         if path.name not in kept:

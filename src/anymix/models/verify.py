@@ -1,7 +1,6 @@
 """Recompute the evidence of a saved model from its tables, and compare it with the record.
 
-Another version of anymix may have had other bounds and intervals, so of its records only what was
-measured is compared.
+Of records of another version, which may have had other bounds, only what was measured is compared.
 """
 
 from __future__ import annotations
@@ -40,10 +39,9 @@ MEASURED = (
 
 
 def verify_evidence(model: Any, record: dict[str, Any]) -> None:
-    """Compare consulting, held-out predictions and all records with what the tables give.
+    """Raise a ValueError if consulting, predictions or a record is not what the tables give.
 
-    Raises a ValueError that names what differs.  A pool of another version cannot be learned again,
-    and the search's answer for z is gone once z was adapted: these are then not compared.
+    Pools of another version, and z that was adapted since, cannot be compared.
     """
     same_version, used = record["anymix"] == __version__, model.result_.combination
     # Other pools of another version give other predictions.
@@ -89,10 +87,7 @@ def restore_held_out(model: Any) -> None:
 
 
 def held_out_of(model: Any, pooled: Tables) -> HeldOut:
-    """What the model predicts at its rows: each fold by the combination learned without it.
-
-    Of a single combination `pooled` are the predictions after consulting, learned without the row.
-    """
+    """What the model predicts at its rows: each fold by the combination learned without it."""
     combination, tables = model.combination_, model.tables_
     n_parts, fold = len(combination.parts), np.zeros(tables.n_points, dtype=np.intp)
     if n_parts > 1:

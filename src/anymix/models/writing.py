@@ -1,8 +1,7 @@
 """Write the model folder; docs/format.md describes its files.
 
 Parts are named by their SHA-256 and written first; model.json, which names them, is replaced at
-the end in one step.  So a run that is killed leaves the old model whole.  Records of new rows that
-were kept beside the old model go just before that: a new model never stands beside them.
+the end in one step.  So a run that is killed leaves the old model whole.
 """
 
 from __future__ import annotations
@@ -86,10 +85,7 @@ def write_model(
     received: Sequence[ReceivedSource],
     record: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write a fitted model whose sources are in folders already; return its record.
-
-    Of a model with members, `received` are the sources of all members, one after the other.
-    """
+    """Write a fitted model whose sources, of all members in order, are packed; return its record."""
     folder = place.folder
     record = model_to_dict(model) if record is None else record
     parts = _add_parts(record, model, received)

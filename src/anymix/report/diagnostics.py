@@ -1,7 +1,4 @@
-"""What the guarantees rest on: who is good where, weights, calibration, solver, traffic.
-
-Also who consults whom, who harms whom, and what sets of answers cover.
-"""
+"""What the guarantees rest on: cross losses, weights, calibration, solver, traffic, sets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What is guaranteed: the parts of the page that a decision rests on.
-
-Each takes the whole record and returns HTML; see `anymix.report.page.PARTS`.
-"""
+"""What is guaranteed: parts of the page, each HTML from the whole record; see `page.PARTS`."""
 
 from __future__ import annotations
 

@@ -205,8 +205,7 @@ def recorded(record: dict[str, Any], part: str) -> str:
 def corner_losses(record: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the methods whose loss on a mixture λ is Σ_k λ_k L_k, each with its L (p,).
 
-    From the comparison where each domain alone is among its mixtures; else from the cross table and
-    the certificate.  A privileged method may change with λ: its corners do not tell the rest.
+    A privileged method may change with λ: its corners do not tell the rest.
     """
     columns, losses = _corners(record), []
     if columns:
@@ -229,10 +228,7 @@ def corner_measure(record: dict[str, Any]) -> str | None:
 
 
 def _corners(record: dict[str, Any]) -> list[int]:
-    """Find each domain alone among the mixtures of the comparison; empty if one is missing.
-
-    So it is where what is measured is of a mixture no mean of its sources'.
-    """
+    """Find each domain alone among the mixtures of a comparison; empty if one is missing."""
     comparison, p = record.get("comparison"), len(record["sources"])
     if comparison is None or not unit_of(comparison.get("measure")).mean:
         return []

@@ -119,11 +119,7 @@ class Stand(NamedTuple):
         return "mixed", "on these rows it is level with what there is already"
 
     def advice(self) -> str:
-        """Say whose rows would help most: where the upper end is that all others stay below.
-
-        Four times the rows halve an interval; if that lowers the most that may be lost by little,
-        it is the loss itself that is large there.
-        """
+        """Say whose rows would help most; four times the rows halve an interval, not a loss."""
         p = len(self.sources)
         L, U = (self.found[name][:p] for name in ("loss", "upper"))
         j = max(range(p), key=lambda k: (U[k] is None, U[k] if U[k] is not None else 0.0))
