@@ -1,4 +1,4 @@
-"""Rows that are too many for one array, or stay at their sites: blocks with a `map` of their own."""
+"""Rows that are too many for one array, or stay at their sites: blocks with a `map` each."""
 
 from anymix.engines.chunks import (
     ChunkedTrainingRows,

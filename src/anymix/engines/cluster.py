@@ -35,7 +35,7 @@ def current() -> Any:
 
 @contextmanager
 def connected(client: Any = None) -> Iterator[Any]:
-    """Yield the client given, of an address, the current one, or of a cluster that is closed after."""
+    """Yield the client given, of an address, the current one, or one of a new cluster."""
     distributed = need("distributed", "dask")
     with ExitStack() as opened:
         if client is None and (client := current()) is None:

@@ -109,7 +109,7 @@ def certify_sites(
 def _joined(
     sites: Sequence[SiteTable], saved: SavedModel, whole: bool = False
 ) -> tuple[Tables, list[str]]:
-    """Return new rows as tables, as whole as those of fit, and the sources whose rows are not new."""
+    """Return rows as tables, as whole as those of fit, and the sources whose rows are not new."""
     model, old = saved.model, getattr(saved.model, "tables_", None)
     check_several(saved.path, model)
     whole = whole or (old is not None and not old.at_label)

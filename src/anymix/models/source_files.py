@@ -28,7 +28,7 @@ N_ROWS = 256
 
 
 def pack_sources(model: Any) -> list[ReceivedSource]:
-    """Pack the sources as they are, with rows and types of numbers, and read them as anyone would."""
+    """Pack the sources as they are, with rows and types of numbers, and read them as untrusted."""
     arrays = router_to_arrays(model)  # one that cannot be written is refused before anything else
     rows, d = None, getattr(model, "n_features_in_", None)
     if model.router_ is not None and d is not None:

@@ -85,7 +85,7 @@ def write_model(
     received: Sequence[ReceivedSource],
     record: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write a fitted model whose sources, of all members in order, are packed; return its record."""
+    """Write a fitted model whose sources, of all members, are packed; return its record."""
     folder = place.folder
     record = model_to_dict(model) if record is None else record
     parts = _add_parts(record, model, received)
