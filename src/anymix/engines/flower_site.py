@@ -53,8 +53,7 @@ class Site:
             if key not in config:
                 example = """--node-config 'site="north" rows="rows.csv" sources="folders"'"""
                 raise InputError(
-                    "the node's configuration",
-                    f"lacks {key!r}; start the SuperNode with {example}",
+                    "the node's configuration", f"lacks {key!r}; start the SuperNode with {example}"
                 )
         name, rows = str(config["site"]), str(config["rows"])
         if name not in expected:

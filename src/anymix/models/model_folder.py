@@ -34,13 +34,12 @@ from anymix.models.model_record import (
     NOVELTY,
     SCHEMA,
     UPGRADED,
+    check_entries,
     model_from_dict,
     upgraded,
 )
 from anymix.models.saved_records import check_evidence, read_records
-from anymix.models.source_files import (
-    without_generated_names,
-)
+from anymix.models.source_files import without_generated_names
 from anymix.models.tables_file import FILE_LIMIT, NOVELTY_LIMIT, read_novelty, read_tables
 from anymix.models.target_folder import PART, RECORD, RECORD_LIMIT, SOURCE, is_own
 from anymix.models.verify import certificate_of, restore_held_out, verify_evidence
@@ -177,16 +176,14 @@ def _restore(
     model, received = model_from_dict(record), []
     members = model.result_.members
     models, records = members or (model,), record[MEMBERS] if members else [record]
-    if alone:
-        check_manifests(folder / "sources", records)
-    for member, entry in zip(models, records, strict=True):
-        if [source["name"] for source in entry["sources"]] != [*map(str, entry["names"])]:
-            raise ValueError("it does not name the sources as their manifests do")
+    check_manifests(folder / "sources", records)
+    each = list(zip(models, records, strict=True))
+    if any([s["name"] for s in one["sources"]] != [*map(str, one["names"])] for one in records):
+        raise ValueError("it does not name the sources as their manifests do")
+    for member, entry in [*each, *([(model, record)] if members else [])]:
         _add_evidence(member, folder, entry, verify)
-    if members:
-        _add_evidence(model, folder, record, verify)
-    for member, entry in zip(models, records, strict=True):
-        received += [] if alone else _add_sources(member, folder, entry)
+    for member, entry in [] if alone else each:
+        received += _add_sources(member, folder, entry)
     if members and not alone:
         model.sources_ = [source for member in members for source in member.sources_]
         model.columns_ = members[0].columns_
@@ -240,11 +237,10 @@ def _add_evidence(model: Any, folder: Path, record: dict[str, Any], verify: bool
     if model.tables_.n_sources != len(model.source_names_):
         raise ValueError(f"the tables are not of {len(model.source_names_)} sources")
     model.tables_.check_loss(model.loss, model.rule)
-    if held_out is not None:
-        model.held_out_ = held_out
-    elif members:
+    if held_out is None and members:
         raise ValueError("it does not tell what its members predict")
-    else:
+    model.held_out_ = held_out
+    if held_out is None:
         restore_held_out(model)
     if verify:
         verify_evidence(model, record)
@@ -252,21 +248,19 @@ def _add_evidence(model: Any, folder: Path, record: dict[str, Any], verify: bool
         # These certificates claimed a confidence that rows used for learning do not give.
         model.certificate_ = certificate_of(model)
     check_evidence(model, record["comparison"])
+    model.novelty_ = Novelty.from_tables(model.tables_) if record["has_densities"] else None
     if record.get(NOVELTY) is not None:
         model.novelty_ = read_novelty(*_part(folder, record[NOVELTY], NOVELTY_LIMIT), model.tables_)
-    else:
-        model.novelty_ = Novelty.from_tables(model.tables_) if record["has_densities"] else None
     evidence = replace(model.result_.evidence, verified=verify)
     model.result_ = replace(model.result_, evidence=evidence)
 
 
 def _check_without_tables(record: dict[str, Any], several: bool) -> None:
     """A model without tables claims nothing that only tables could show."""
-    names = ["certificate", "comparison", "novelty", "seen", "crossed"]
     # A model of one source has nothing that is learned from several.
-    names += [] if several else ["tables", "router", "consulting_gain"]
-    stated = [name for name in names if record.get(name) is not None]
-    if stated:
+    names = [] if several else ["tables", "router", "consulting_gain"]
+    names += ["certificate", "comparison", "novelty", "seen", "crossed"]
+    if stated := [name for name in names if record.get(name) is not None]:
         raise ValueError(f"it has the entry {stated[0]!r}, and no tables that show it")
     if record["has_densities"] or record["at_label"]:
         raise ValueError("it says of what kind its tables are, and has none")
@@ -277,10 +271,10 @@ def _check_without_tables(record: dict[str, Any], several: bool) -> None:
 
 def plain_name(name: str) -> str:
     """Refuse a part that does not lie in the folder itself."""
-    if isinstance(name, str) and Path(name).name != name:
-        raise AuditError(RECORD, f"names the part {name!r:.60}, which lies outside its folder")
-    if not isinstance(name, str) or not (PART.fullmatch(name) or SOURCE.fullmatch(name)):
-        raise AuditError(RECORD, f"names the part {name!r:.60}, which is no name of a part")
+    outside = isinstance(name, str) and Path(name).name != name
+    if outside or not isinstance(name, str) or not (PART.fullmatch(name) or SOURCE.fullmatch(name)):
+        why = "which lies outside its folder" if outside else "which is no name of a part"
+        raise AuditError(RECORD, f"names the part {name!r:.60}, {why}")
     return name
 
 
@@ -300,18 +294,15 @@ def check_manifests(sources: Path, records: Sequence[dict[str, Any]]) -> None:
 def check_sources(
     model: Any, received: Sequence[ReceivedSource], entries: Sequence[dict[str, Any]]
 ) -> None:
-    """Names, labels and features of the record are those that the manifests state."""
+    """Labels and features of the record are those that the manifests state."""
     for one, entry in zip(received, entries, strict=True):
         if one.sha256 != entry["sha256"]:
             raise AuditError(one.folder, OTHER_SOURCE)
-        named = {name: entry[name] for name in ("folder", "sha256")}
-        if named | plain(vars(one.manifest)) != entry:
-            raise ValueError(f"the entry of {one.folder.name} is not what its manifest states")
     manifests = [one.manifest for one in received]
     labels = getattr(model, "classes_", None)
-    known = {label for m in manifests for label in m.classes or ()}
     if {m.task for m in manifests} != {"regression" if labels is None else "classification"}:
         raise ValueError("the task is not that of the sources")
+    known = {label for m in manifests for label in m.classes or ()}
     if labels is not None and labels.tolist() != sorted(known):
         raise ValueError("the classes are not those of the sources")
     n, names = (getattr(model, name, None) for name in ("n_features_in_", "feature_names_in_"))
@@ -321,17 +312,15 @@ def check_sources(
         stated = source.feature_names
         if names is not None and stated is not None and stated != list(names):
             raise ValueError("the names of the features are not those of the sources")
-    codes = [[(f.name, getattr(f, "categories", None)) for f in m.features] for m in manifests]
     # A table is coded once for all sources.
-    coded = any(m.columns is not None for m in manifests)
-    if coded and any(each != codes[0] for each in codes):
+    codes = [[(f.name, getattr(f, "categories", None)) for f in m.features] for m in manifests]
+    if any(m.columns is not None for m in manifests) and any(each != codes[0] for each in codes):
         raise ValueError("the sources do not list the same columns and categories")
 
 
 def _part(folder: Path, stated: Any, limit: int) -> tuple[Path, dict[str, NDArray[Any]]]:
     """Return a part's file and its arrays; it lies in the folder and is named by its SHA-256."""
-    if not isinstance(stated, dict) or set(stated) != {"file", "size", "sha256"}:
-        raise ValueError("a part is not described by file, size and sha256")
+    check_entries(stated, ("file", "size", "sha256"), "a part")
     facts = FileFacts(restored(int, stated["size"]), restored(str, stated["sha256"]))
     path = folder / plain_name(stated["file"])
     content = read_file(path, limit)

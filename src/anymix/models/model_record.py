@@ -123,7 +123,7 @@ def model_to_dict(model: Any) -> dict[str, Any]:
 
 def model_from_dict(record: dict[str, Any]) -> Any:
     """Return the model without its sources and tables; a ValueError says what is wrong."""
-    _check_entries(record, ENTRIES, "the record", OPTIONAL)
+    check_entries(record, ENTRIES, "the record", OPTIONAL)
     if MEMBERS in record:
         return _with_members(record)
     combination = CrossFittedCombination.from_dict(record["combination"])
@@ -133,8 +133,8 @@ def model_from_dict(record: dict[str, Any]) -> Any:
     model.combination_ = combination
     names, aside = [str(name) for name in model.source_names_], model.set_aside or []
     # Sources that were set aside are some of the sources, each named once, and not all.
-    sound = isinstance(aside, list) and all(isinstance(name, str) for name in aside)
-    if not sound or len({*aside} & {*names}) < len(aside) or len(aside) > max(len(names) - 2, 0):
+    words = isinstance(aside, list) and all(isinstance(name, str) for name in aside)
+    if not words or len({*aside} & {*names}) < len(aside) or len(aside) > max(len(names) - 2, 0):
         raise ValueError("the sources set aside are not some of the sources")
     if len(names) > 1:
         model.set_aside_ = tuple(name for name in names if name in aside)
@@ -184,15 +184,14 @@ def _from_settings(record: dict[str, Any], rule: str, p: int) -> Any:
     if not is_text(record["anymix"], 60):
         raise ValueError("the version of anymix is not a word")
     stated = record["settings"]
-    _check_entries(stated, SETTINGS, "settings", (ASIDE, CONSULT))
+    check_entries(stated, SETTINGS, "settings", (ASIDE, CONSULT))
     for name, (least, most) in RANGES.items():
         kind, value = int if name == "cv" else float, stated[name]
         if (name, value) != ("shrinkage", "auto") and not least <= restored(kind, value) <= most:
             raise ValueError(f"the setting {name} is {value!r:.60}")
-    if stated["confidence"] in (0, 1):
-        raise ValueError("the setting confidence is not between 0 and 1")
-    if stated["objective"] not in ("regret", "robust", "gamma"):
-        raise ValueError(f"the setting objective is {stated['objective']!r:.60}")
+    if stated["confidence"] in (0, 1) or stated["objective"] not in ("regret", "robust", "gamma"):
+        wrong = "confidence" if stated["confidence"] in (0, 1) else "objective"
+        raise ValueError(f"the setting {wrong} is {stated[wrong]!r:.60}")
     settings = {CONSULT: False, **stated}
     for name in ("calibrate", CONSULT):
         restored(bool, settings[name])
@@ -219,10 +218,8 @@ def _restore_names(model: Any, record: dict[str, Any], p: int) -> None:
     names, labels, features = record["names"], record["classes"], record["features"]
     if not isinstance(names, list) or not {*map(type, names)} <= {str, int, float, bool}:
         raise ValueError("the names are not a list of names")
-    if len(names) != p:
-        raise ValueError("there are not as many sources as weights z")
-    if len({*map(str, names)}) < p:
-        raise ValueError("two sources have one name")
+    if len(names) != p or len({*map(str, names)}) < p:
+        raise ValueError("there are not as many sources as weights z, or two have one name")
     model.source_names_ = np.asarray(names)
     if record["task"] == "classification":
         sound = isinstance(labels, list) and {*map(type, labels)} in ({str}, {int})
@@ -233,21 +230,20 @@ def _restore_names(model: Any, record: dict[str, Any], p: int) -> None:
         model.classes_ = np.asarray(labels)
     elif labels is not None:
         raise ValueError("a regression has no classes")
-    _check_entries(features, ("n", "names"), "features")
+    check_entries(features, ("n", "names"), "features")
     n, columns = features["n"], features["names"]
     if n is not None:
-        if not 0 < restored(int, n) <= MOST_FEATURES:
+        model.n_features_in_ = restored(int, n)
+        if not 0 < n <= MOST_FEATURES:
             raise ValueError(f"there are {n!r:.60} features")
-        model.n_features_in_ = n
     if columns is not None:
-        if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
-            raise ValueError("the name of a feature is not a string")
-        if len({*columns}) != n or len(columns) != n:
+        words = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
+        if not words or len({*columns}) != n or len(columns) != n:
             raise ValueError("the names of the features are not as many different names")
         model.feature_names_in_ = np.asarray(columns, dtype=object)
 
 
-def _check_entries(
+def check_entries(
     given: Any, names: Sequence[str], what: str, optional: Sequence[str] = ()
 ) -> None:
     """An object has the entries that are known, and no other."""

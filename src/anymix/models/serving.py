@@ -55,8 +55,7 @@ def export_model(folder: str | Path, *, float32: bool = False, rows: Any = None)
     Returns
     -------
     Exported
-        Its `content` are the bytes of the file; `anymix.exchange.describe_graph` reads what it
-        says of itself.
+        Its `content` are the bytes of the file.
 
     Raises
     ------
@@ -118,6 +117,8 @@ def _notes(saved: SavedModel) -> dict[str, str]:
     if len(saved.received) > 1:
         kept = read_records(saved.path, model, saved.sha256).get("certificate")
         certificate, day = kept or (model.certificate_, None)
+    grounds = {"regret": "regret_ground", "loss": "loss_ground"}
+    grounds |= {name: name for name in ("confidence", "clip", "n_rows")}
     return noted(
         loss=model.loss if isinstance(model.loss, str) else type(model.loss).__name__,
         objective=model.objective,
@@ -127,11 +128,5 @@ def _notes(saved: SavedModel) -> dict[str, str]:
         certificate=certificate and certificate.sentence,
         certificate__date=day,
         certificate__grounds=certificate
-        and {
-            "regret": certificate.regret_ground,
-            "loss": certificate.loss_ground,
-            "confidence": certificate.confidence,
-            "clip": certificate.clip,
-            "n_rows": certificate.n_rows,
-        },
+        and {name: getattr(certificate, field) for name, field in grounds.items()},
     )

@@ -121,11 +121,9 @@ def _joined(
     seen = set(model.seen_among(tables))
     if old is not None:
         seen |= {n for k, n in enumerate(names) if _are_seen(*_fingerprints(tables, old, k))}
-    rows = getattr(getattr(model, "seen_", None), "rows", None)
-    for site in sites:
-        if rows is None or site.content is None:
-            continue
-        if rows.have_seen(site.content, names.index(site.site)):
+    rows: Any = getattr(getattr(model, "seen_", None), "rows", None)
+    for site in sites if rows is not None else ():
+        if site.content is not None and rows.have_seen(site.content, names.index(site.site)):
             seen.add(site.site)
     return tables, [name for name in names if name in seen]
 
@@ -135,19 +133,12 @@ DIGITS = 6
 
 
 def note_on(seen: list[str]) -> str:
-    """Say which rows are not new, and what to do; nothing if all are.
-
-    Examples
-    --------
-    >>> note_on([])
-    ''
-    """
-    if not seen:
-        return ""
-    return (
+    """Say which rows are not new, and what to do; nothing if all are."""
+    said = (
         f"\nThe rows of {', '.join(seen)} are those that z was learned from, or some of them, so "
         "this flatters; give rows that fit has not seen."
     )
+    return said if seen else ""
 
 
 def _fingerprints(new: Tables, old: Tables, k: int) -> list[Counter[bytes]]:

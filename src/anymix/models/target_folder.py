@@ -131,10 +131,9 @@ def _contents(
         mode = path.lstat().st_mode
         if path.name == "sources" and stat.S_ISDIR(mode):
             for inner in sorted(path.iterdir()):
-                if _is_source(inner, listed):
-                    sources.append(inner)
-                else:
-                    strange.append(f"sources/{inner.name}")
+                known = _is_source(inner, listed)
+                sources += [inner] * known
+                strange += [f"sources/{inner.name}"] * (not known)
         elif stat.S_ISREG(mode) and _is_removable(path, listed):
             parts.append(path)
         elif not stat.S_ISREG(mode) or not (
@@ -155,13 +154,10 @@ def _listed(record: dict[str, Any] | None) -> set[str]:
         if not isinstance(model, dict):
             continue
         sources = model.get("sources")
-        entries = [
-            (one, "folder", SOURCE) for one in (sources if isinstance(sources, list) else [])
-        ]
-        entries += [(model.get(stem), "file", PART) for stem in PARTS]
-        for entry, key, known in entries:
+        entries = [(one, "folder") for one in (sources if isinstance(sources, list) else [])]
+        for entry, key in [*entries, *((model.get(stem), "file") for stem in PARTS)]:
             name = entry.get(key) if isinstance(entry, dict) else None
-            if isinstance(name, str) and known.fullmatch(name):
+            if isinstance(name, str) and (SOURCE if key == "folder" else PART).fullmatch(name):
                 names.add(name)
     return names
 

@@ -14,10 +14,7 @@ from anymix.storage import to_yaml
 
 Data = dict[str, Any]
 SPECIAL = re.compile(r"([\\`*_\[\]{}|#~$])")
-HALVES = {
-    "regret": "Excess over each source’s own model",
-    "loss": "Loss on the worst mixture",
-}
+HALVES = {"regret": "Excess over each source’s own model", "loss": "Loss on the worst mixture"}
 GROUNDS = {
     "exact": "exact: it holds at every number of rows",
     "asymptotic": "asymptotic: it holds as rows become many",
