@@ -275,16 +275,18 @@ class Settings:
                 )
         return cls(**config)
 
+    def goal(self, task: str, names: tuple[str, ...]) -> LearningSettings:
+        """What is learned of sources of a task."""
+        aims = {name: getattr(self, name) for name in AIMS}
+        return LearningSettings(loss=TASK_LOSSES[task], names=names, **aims)
+
 
 def federate(
     grid: Any, expected: Mapping[str, str], settings: Settings, say: Callable[[str], None]
 ) -> tuple[FitResult, Sites]:
     """Learn from the sites of a grid, and write the model folder; a journal serves to resume."""
     received = read_expected(settings.sources, expected)
-    aims = {name: getattr(settings, name) for name in AIMS}
-    goal = LearningSettings(
-        loss=TASK_LOSSES[received[0].manifest.task], names=tuple(expected), **aims
-    )
+    goal = settings.goal(received[0].manifest.task, tuple(expected))
     journal = Journal(f"{settings.out}.rounds", list(expected))
     if settings.resume:
         say(f"resumes after {journal.resume()} rounds that were answered")
