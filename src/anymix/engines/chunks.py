@@ -183,25 +183,15 @@ def parquet_tables(
         targets = [target] if target in there else []
         columns = [*log_masses, *predictions, domain, *targets]
         for batch in file.iter_batches(chunk_rows, columns=columns):
-            yield _tables(batch, log_masses, predictions, domain, targets)
-
-
-def _tables(
-    batch: Any,
-    log_masses: Sequence[str],
-    predictions: Sequence[str],
-    domain: str,
-    targets: Sequence[str],
-) -> Tables:
-    def rows(names: Sequence[str]) -> Any:
-        return np.stack([batch.column(name).to_numpy(zero_copy_only=False) for name in names])
-
-    d = source_numbers(rows([domain])[0], len(log_masses), batch.num_rows, least=0)
-    said = rows(predictions).astype(float)
-    y = rows(targets)[0].astype(float) if targets else np.zeros(batch.num_rows, dtype=np.intp)
-    # Without a target they are probabilities of the label that occurred.
-    said = said if targets else said[:, :, None]
-    return Tables(rows(log_masses).astype(float), said, y, d, at_label=not targets)
+            found = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in columns}
+            said = np.stack([found[name] for name in predictions]).astype(float)
+            log_d = np.stack([found[name] for name in log_masses]).astype(float)
+            d = source_numbers(found[domain], p, batch.num_rows, least=0)
+            if targets:
+                yield Tables(log_d, said, found[target].astype(float), d)
+            else:  # probabilities of the label that occurred
+                y = np.zeros(batch.num_rows, dtype=np.intp)
+                yield Tables(log_d, said[:, :, None], y, d, at_label=True)
 
 
 # A fifth of the rows judges, as where they are dealt out to five parts, or as many as may.
@@ -224,11 +214,7 @@ class RowSplit(NamedTuple):
 
     @classmethod
     def of(cls, counts: Sequence[int], most: int) -> RowSplit:
-        """Share out rows, so many of each source; `most` may judge, about.
-
-        >>> RowSplit.of([1000, 3000], 400).judging
-        array([0.2, 0.2])
-        """
+        """Share out rows, so many of each source; `most` may judge, about."""
         n = np.asarray(counts, dtype=float)
         if n.min() < FEWEST_OF_SOURCE / MOST_JUDGING:
             raise InputError(
@@ -297,13 +283,6 @@ class ChunkedTrainingRows:
 AHEAD = 2
 
 
-def n_cores() -> int:
-    """How many cores this process may use, where the system tells; else, how many there are."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 class ThreadMap:
     """`map` by some threads, for the parts of a problem.
 
@@ -346,7 +325,8 @@ class ThreadMap:
     def _results(
         self, function: Callable[..., Any], parts: tuple[Iterable[Any], ...]
     ) -> Iterator[Any]:
-        n = self.n_threads or n_cores()
+        allowed = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+        n = self.n_threads or len(allowed(0))
         waiting: deque[Future[Any]] = deque()
         with ThreadPoolExecutor(n) as pool:
             try:

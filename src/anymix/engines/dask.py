@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -275,7 +276,7 @@ class Asking:
     classes: NDArray[Any] | None = None
     features: Sequence[str] | None = None
 
-    def __call__(self, block: Any, *columns: Any) -> Tables:
+    def __call__(self, block: Any, *columns: Any) -> Block:
         """Ask every source about every row; y, the domain and weights are columns, or arrays."""
         named = [c for c in columns if isinstance(c, str)]
         y, domain, *weight = (
@@ -288,7 +289,7 @@ class Asking:
         names = [source.name for source in self.sources]
         d = named_sources(np.broadcast_to(domain, y.shape), names)
         block = as_known(block, self.features)
-        return evaluate(self.sources, block, self.classes).labelled(y, d, *weight)
+        return Block(evaluate(self.sources, block, self.classes).labelled(y, d, *weight))
 
 
 def tables_on(client: Any, asking: Asking, X: Any, *columns: Any) -> Blocks:
@@ -313,9 +314,11 @@ def _asked(whole: Any, X: Any, features: Sequence[str] | None, *columns: Any) ->
     """Return a task for each partition of X."""
     named = [c for c in columns if isinstance(c, str)]
     rows = collection(X, None if features is None else [*features, *named])
-    blocks, call = _blocks(rows), dask().delayed(_part, pure=False)
+    blocks, call = np.ravel(rows.to_delayed()), dask().delayed(operator.call, pure=False)
     given = [
-        [c] * len(blocks) if isinstance(c, str) or np.ndim(c) == 0 else _blocks(collection(c))
+        [c] * len(blocks)
+        if isinstance(c, str) or np.ndim(c) == 0
+        else np.ravel(collection(c).to_delayed())
         for c in columns
     ]
     if wrong := [len(c) for c in given if len(c) != len(blocks)]:
@@ -324,14 +327,6 @@ def _asked(whole: Any, X: Any, features: Sequence[str] | None, *columns: Any) ->
             f"has targets, domains or weights in {wrong[0]}; cut them alike, or name columns of X",
         )
     return [call(whole, *given) for given in zip(blocks, *given, strict=True)]
-
-
-def _blocks(rows: Any) -> list[Any]:
-    return list(np.ravel(rows.to_delayed()))
-
-
-def _part(asking: Asking, *given: Any) -> Block:
-    return Block(asking(*given))
 
 
 class BlockTrainingRows:
@@ -360,22 +355,18 @@ def dealt_out(tables: Blocks, most: int, keep: Any) -> tuple[Tables, BlockTraini
     before = np.cumsum(tables.rows, axis=0) - tables.rows
     bring: Any = tables.map
     judges = bring(partial(_taken, deal=deal, judge=True), tables.blocks, before)
-    others = keep(partial(_taught, deal=deal), tables.blocks, before)
-    return Tables.concatenate(list(judges)), BlockTrainingRows(Blocks(others, tables.map))
+    others = keep(partial(_taken, deal=deal, judge=False), tables.blocks, before)
+    judging = Tables.concatenate([part.tables for part in judges])
+    return judging, BlockTrainingRows(Blocks(others, tables.map))
 
 
-def _taken(part: Block, before: IntArray, deal: RowSplit, judge: bool) -> Tables:
+def _taken(part: Block, before: IntArray, deal: RowSplit, judge: bool) -> Block:
     """Return the rows of a part that judge, or the others; so many of each source came before."""
     tables, judges = part.tables, np.zeros(part.tables.n_points, dtype=bool)
-    domain = tables.domain
     for k, first in enumerate(before.tolist()):
-        own = np.flatnonzero(domain == k)
+        own = np.flatnonzero(tables.domain == k)
         judges[own] = deal.drawn(k, first, own.size)[0]
-    return tables.taken(np.flatnonzero(judges == judge))
-
-
-def _taught(part: Block, before: IntArray, deal: RowSplit) -> Block:
-    return Block(_taken(part, before, deal, judge=False))
+    return Block(tables.taken(np.flatnonzero(judges == judge)))
 
 
 def _sketch(part: Block, salt: str) -> SeenRowsSketch:
