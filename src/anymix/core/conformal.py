@@ -11,8 +11,7 @@ so is a new point x when it is compared with row i:
 y is in the set when max_k p_k(x, y) > α.  A row of source k is missed only if p_k ≤ α, which has a
 probability of at most α where the scores of k's rows and of the new one are exchangeable; and what
 holds on each source holds on each mixture.  σ and the tilt a are learned without the row: they
-decide how large the sets are, never whether they cover.  A tilt above 0 asks at x mostly the
-sources that x may come from, so that not the worst source of all rules everywhere.
+decide how large the sets are.  A tilt above 0 asks at x mostly the sources that x may come from.
 """
 
 from __future__ import annotations

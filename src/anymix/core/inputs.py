@@ -114,10 +114,7 @@ def reference_measure(reference: ArrayLike | str | None, masses: FloatArray) -> 
         if reference != "uniform":
             raise ValueError(f"reference must be 'uniform', an array or None; got {reference!r}.")
         return np.full(m, 1.0 / m)
-    U = finite(reference, "reference")
-    if U.shape != (m,) or U.min() < 0:
-        raise ValueError(f"reference must be {m} numbers ≥ 0; got shape {U.shape}.")
-    return U
+    return sample_weights(reference, m, "reference")
 
 
 def responsibilities(log_densities: ArrayLike) -> FloatArray:
@@ -139,11 +136,11 @@ def responsibilities(log_densities: ArrayLike) -> FloatArray:
     return r
 
 
-def sample_weights(sample_weight: ArrayLike, m: int) -> FloatArray:
+def sample_weights(weights: ArrayLike, m: int, name: str = "sample_weight") -> FloatArray:
     """Return m weights ≥ 0."""
-    w = finite(sample_weight, "sample_weight")
+    w = finite(weights, name)
     if w.shape != (m,) or w.min() < 0:
-        raise ValueError(f"sample_weight must be {m} numbers ≥ 0; got shape {w.shape}.")
+        raise ValueError(f"{name} must be {m} numbers ≥ 0; got shape {w.shape}.")
     return w
 
 

@@ -200,8 +200,7 @@ class NumberPools(_Pools):
 class LabelPools(_Pools):
     """log h' = Σ_j a_j log h_j + b_y, normalised over classes; θ = (a, b), by likelihood.
 
-    Where there are many classes their own rows are too few to learn b from, and where the classes
-    stand in another order in each row there is nothing to learn: it stays 0.
+    b stays 0 where there are many classes, or they stand in another order in each row.
     """
 
     by_row = ("features", "hit")

@@ -39,8 +39,7 @@ def add_sums(parts: Iterable[Sums]) -> Sums:
 class EvaluatedPoints:
     """The points, and what is measured there for one z; see `Problem` for the parameters.
 
-    A certificate needs nothing else.  A subclass may predict in another way than by J_z/K_z
-    (`ratio`); what can be solved for z is a `Problem`, which has derivatives, too.
+    A subclass may predict in another way than by J_z/K_z (`ratio`).
     """
 
     n_sources: int
@@ -115,11 +114,8 @@ class EvaluatedPoints:
 
         sample_domain (m,), the source 0..p−1 that each point was drawn from, gives the own measure
         P_k = 1/n_k on source k's points.  Without it the points are taken as an equal pool of all
-        sources and D_k(i) = p r_k(i)/m, normalised: the pooled measure.  `log_scale` then holds the
-        logarithm of that normalisation, to be added to log-densities at new points.
-
-        totals (p,) says that the points are a part of all: P_k = 1/totals_k, a source may have no
-        point here, and the sums over all parts are those of one problem.
+        sources and D_k(i) = p r_k(i)/m, normalised, whose logarithm is `log_scale`.  totals (p,)
+        says that the points are a part of all: P_k = 1/totals_k, and a source may have none here.
 
         Paper: Eq. 1, Eq. 2.
         """

@@ -203,9 +203,8 @@ class SeenRows(Record):
 class SeenRowsSketch:
     """Collect the `SeenRows` of rows that come in chunks.
 
-    It keeps `most` different rows (None: all).  Of more than it keeps, how many are different is
-    estimated: k random numbers of which the largest is u come from about (k − 1)/u, u being a share
-    of all numbers.
+    It keeps `most` different rows (None: all).  Of more, how many are different is estimated: k
+    random shares of which the largest is u come from about (k − 1)/u.
     """
 
     def __init__(self, salt: str = "", most: int | None = MOST_DIGESTS) -> None:

@@ -1,20 +1,6 @@
-r"""Bigram models as ARPA files, the text format that language-model tools exchange.
+"""Bigram models as ARPA files, the text format that language-model tools exchange, and as arrays.
 
-A file lists log10 P(w) with log10 of the back-off weight of w, then log10 P(w | h):
-
-    \data\
-    ngram 1=3
-    ngram 2=1
-
-    \1-grams:
-    -99	<s>	0
-    -0.30103	</s>
-    -0.30103	a	-0.69897
-
-    \2-grams:
-    -0.045757	a </s>
-
-    \end\
+A file lists log10 P(w) with log10 of the back-off weight of w, then log10 P(w | h).
 """
 
 from __future__ import annotations

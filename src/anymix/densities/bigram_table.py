@@ -1,8 +1,7 @@
 """A smoothed bigram model as numbers: probabilities of pairs of ids, and documents drawn from them.
 
-Words have the ids 0 .. V-1. One more id, the boundary V, stands for both ends of a document: as a
-context it is the beginning, as a next word it is the end. A corpus is then one sequence of ids,
-V w w w V w w V, and each of its steps is one transition.
+Words have the ids 0 .. V-1. The boundary V stands for both ends of a document: a corpus is one
+sequence of ids, V w w w V w w V, and each of its steps is one transition.
 
     P(w | h) = the listed probability   if the pair (h, w) is listed
              = backoff_h P(w)           otherwise

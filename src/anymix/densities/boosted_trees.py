@@ -59,19 +59,15 @@ class BoostedTrees:
 
     Attributes
     ----------
-    baseline : ndarray of shape (k,)
-        What the scores of k classes, or of one regression, start from.
-    sizes : ndarray of shape (n_trees,)
-        Nodes of each tree; tree t adds to the score t mod k, and its first node is its root.
+    baseline, sizes : ndarrays of shape (k,), (n_trees,)
+        What k scores start from; nodes of each tree, of which tree t adds to the score t mod k.
     kinds, values, features, left, right, set_of : ndarrays of shape (n_nodes,)
-        Nodes of all trees one after the other: bits (leaf, split of categories, gaps go left, only
-        gaps go right); the value of a leaf or the threshold; the column; the children, counted
-        within the tree; the set of categories that go left.
+        Nodes, the root first: bits (leaf, split of categories, gaps go left, only gaps go right);
+        the value or threshold; the column; the children within the tree; what goes left of `sets`.
     sets : ndarray of shape (n_sets, 32)
         Sets of categories, a bit for each.
     categories, n_categories : ndarrays
-        The numbers that stand for categories, column after column, sorted, and how many each of
-        the d columns has; 0 for a column of numbers.
+        Numbers of the categories, column after column, sorted, and how many each column has.
     """
 
     baseline: FloatArray

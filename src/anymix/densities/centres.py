@@ -1,9 +1,6 @@
 """A sample described by k-means centres in place of its rows, each with a spherical Gaussian.
 
-    f(x) = Σ_j w_j N(x; c_j, (h^2 + s_j^2) I)
-
-A cluster of rows, smoothed by a kernel of bandwidth h, has about the variance h^2 + s_j^2 in
-each feature, where s_j^2 is the variance within the cluster.
+f(x) = Σ_j w_j N(x; c_j, (h^2 + s_j^2) I),    s_j^2 the variance within the cluster
 """
 
 from __future__ import annotations
@@ -159,10 +156,7 @@ def kernels_from_dict(data: Any, d: int) -> Kernels:
 
 
 class PooledKernels:
-    """The kernels of all sites in the columns of numbers, with `grids` of those that have few.
-
-    means, deviations (k, d), weights (k,); grids[c] are the values of column c, or None.
-    """
+    """The kernels of all sites; grids[c] are the values of a column that has few, or None."""
 
     def __init__(
         self,

@@ -64,8 +64,7 @@ class DomainClassifier(Travels, BaseEstimator):
 
     Without an estimator it is multinomial logistic regression: dense features are standardised
     first, sparse ones (word counts) are taken as they are.  Probabilities of another estimator are
-    clipped at 1e-7: no table has so many rows that a smaller share was seen, trees say 0 where
-    they saw no row, and a single log 0 would outweigh all rows that a calibration learns from.
+    clipped at 1e-7, as a single log 0 would outweigh all rows that a calibration learns from.
 
     Parameters
     ----------
@@ -128,8 +127,7 @@ class DomainClassifier(Travels, BaseEstimator):
     @classmethod
     def boosted(cls, random_state: RandomState = None) -> Self:
         """Return one with boosted trees, set for tables of mixed columns with gaps."""
-        # Chosen on held-out rows of tables of 4 to 9 sources, 600 to 14 000 rows.  Without early
-        # stopping, whose own held-out rows are too few to be sure.
+        # Chosen on held-out rows of tables of 4 to 9 sources, 600 to 14 000 rows.
         return cls(
             HistGradientBoostingClassifier(
                 max_iter=70,

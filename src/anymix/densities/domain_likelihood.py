@@ -40,8 +40,7 @@ def penalty(
 ) -> tuple[float, FloatArray, FloatArray]:
     """Return value, gradient and Hessian of Σ_k (s_k - 1 - log s_k) + |b - b0|^2 / 2, s = a / a0.
 
-    theta = (a, b) and centre = (a0, b0), the first `n_scales` being scales.  Convex, least at the
-    centre, without bound at a = 0 and at infinity.
+    theta = (a, b) and centre = (a0, b0), the first `n_scales` being scales.
     """
     s, shift = theta[:n_scales] / centre[:n_scales], theta[n_scales:] - centre[n_scales:]
     value = float(np.sum(s - 1.0 - np.log(s)) + shift @ shift / 2.0)

@@ -52,10 +52,9 @@ class GaussianMixtureDensity(Travels, Density):
 
     A few means and covariances in place of the rows: small to hand over, and quick to score.
 
-    Tables repeat values: a component of equal ones is as narrow as the regularisation allows, and
-    the next row beside it would be a million nats less likely, more than all other rows say when
-    densities are calibrated.  So the last part, ten deviations s of the features wide about their
-    mean m, stands for b rows that were not seen.
+    Tables repeat values: a component of equal ones is as narrow as the regularisation allows.  So
+    the last part, ten deviations s of the features wide about their mean m, stands for b rows that
+    were not seen.
 
     Parameters
     ----------

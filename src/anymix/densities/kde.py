@@ -47,66 +47,61 @@ from anymix.densities.kernel_sums import held_out_log_densities
 RULES = {"scott": scott, "silverman": silverman}
 
 
-class ChoosesBandwidth:
-    """What `GaussianKDE` does to choose its bandwidth, on rows that were scaled."""
+def _choose_bandwidth(
+    kde: "GaussianKDE", rows: FloatArray, weights: FloatArray, rng: np.random.RandomState
+) -> float:
+    if isinstance(kde.bandwidth, Real):
+        return float(checked_bandwidths(kde.bandwidth)[0])
+    if kde.bandwidth not in ("cv", "loo", *RULES):
+        raise ValueError(
+            f"bandwidth={kde.bandwidth!r} is not known; use 'cv', 'loo', 'scott', "
+            "'silverman' or a positive number."
+        )
+    if kde.bandwidth == "loo" and kde.centres is not None:
+        raise ValueError("bandwidth='loo' needs the rows themselves; use 'cv' with centres.")
+    if spread(rows, weights) == 0:
+        raise ValueError(
+            f"bandwidth={kde.bandwidth!r} needs rows that differ; got n_samples = {len(rows)} "
+            "equal ones; pass the bandwidth as a number."
+        )
+    if kde.bandwidth in RULES:
+        return RULES[kde.bandwidth](rows, weights)
+    return _search(kde, *merge_repeats(rows, weights), rng)
 
-    bandwidth: str | float
-    bandwidths: ArrayLike | None
-    n_folds: int
-    centres: int | None
 
-    def _choose_bandwidth(
-        self, rows: FloatArray, weights: FloatArray, rng: np.random.RandomState
-    ) -> float:
-        if isinstance(self.bandwidth, Real):
-            return float(checked_bandwidths(self.bandwidth)[0])
-        if self.bandwidth not in ("cv", "loo", *RULES):
-            raise ValueError(
-                f"bandwidth={self.bandwidth!r} is not known; use 'cv', 'loo', 'scott', "
-                "'silverman' or a positive number."
-            )
-        if self.bandwidth == "loo" and self.centres is not None:
-            raise ValueError("bandwidth='loo' needs the rows themselves; use 'cv' with centres.")
-        if spread(rows, weights) == 0:
-            raise ValueError(
-                f"bandwidth={self.bandwidth!r} needs rows that differ; got n_samples = {len(rows)} "
-                "equal ones; pass the bandwidth as a number."
-            )
-        if self.bandwidth in RULES:
-            return RULES[self.bandwidth](rows, weights)
-        return self._search(*merge_repeats(rows, weights), rng)
+def _search(
+    kde: "GaussianKDE", rows: FloatArray, weights: FloatArray, rng: np.random.RandomState
+) -> float:
+    """Keep the bandwidths tried and their mean held-out log-densities; return the best."""
+    folds: IntArray | None = None
+    if kde.bandwidth == "cv":
+        folds = np.empty(len(rows), dtype=np.int64)
+        splits = KFold(min(kde.n_folds, len(rows)), shuffle=True, random_state=rng)
+        for fold, (_, test) in enumerate(splits.split(rows)):
+            folds[test] = fold
 
-    def _search(self, rows: FloatArray, weights: FloatArray, rng: np.random.RandomState) -> float:
-        """Keep the bandwidths tried and their mean held-out log-densities; return the best."""
-        folds: IntArray | None = None
-        if self.bandwidth == "cv":
-            folds = np.empty(len(rows), dtype=np.int64)
-            splits = KFold(min(self.n_folds, len(rows)), shuffle=True, random_state=rng)
-            for fold, (_, test) in enumerate(splits.split(rows)):
-                folds[test] = fold
-
-        def score(tried: FloatArray) -> FloatArray:
-            if self.centres is None or folds is None:
-                logs = held_out_log_densities(rows, weights, tried, folds, for_means=True)
-                return logs @ weights
-            logs = np.empty((len(tried), len(rows)))
-            for fold in range(folds.max() + 1):
-                test = folds == fold
-                kernels = cluster(rows[~test], weights[~test], self.centres, rng)
-                logs[:, test] = kernels.log_densities(rows[test], tried)
+    def score(tried: FloatArray) -> FloatArray:
+        if kde.centres is None or folds is None:
+            logs = held_out_log_densities(rows, weights, tried, folds, for_means=True)
             return logs @ weights
+        logs = np.empty((len(tried), len(rows)))
+        for fold in range(folds.max() + 1):
+            test = folds == fold
+            kernels = cluster(rows[~test], weights[~test], kde.centres, rng)
+            logs[:, test] = kernels.log_densities(rows[test], tried)
+        return logs @ weights
 
-        if self.bandwidths is not None:
-            tried = checked_bandwidths(self.bandwidths)
-            self.bandwidths_, self.cv_scores_ = tried, score(tried)
-        elif self.centres is not None:
-            # Thirty bandwidths from the spread downwards, in steps of 2^(1/4).
-            self.bandwidths_ = spread(rows, weights) * 2.0 ** (-np.arange(30) / 4)
-            self.cv_scores_ = score(self.bandwidths_)
-        else:
-            grid = pilot_grid(rows, weights, rng)
-            self.bandwidths_, self.cv_scores_ = climb(score, grid)
-        return float(self.bandwidths_[np.argmax(self.cv_scores_)])
+    if kde.bandwidths is not None:
+        tried = checked_bandwidths(kde.bandwidths)
+        kde.bandwidths_, kde.cv_scores_ = tried, score(tried)
+    elif kde.centres is not None:
+        # Thirty bandwidths from the spread downwards, in steps of 2^(1/4).
+        kde.bandwidths_ = spread(rows, weights) * 2.0 ** (-np.arange(30) / 4)
+        kde.cv_scores_ = score(kde.bandwidths_)
+    else:
+        grid = pilot_grid(rows, weights, rng)
+        kde.bandwidths_, kde.cv_scores_ = climb(score, grid)
+    return float(kde.bandwidths_[np.argmax(kde.cv_scores_)])
 
 
 def checked_bandwidths(bandwidths: ArrayLike) -> FloatArray:
@@ -117,7 +112,7 @@ def checked_bandwidths(bandwidths: ArrayLike) -> FloatArray:
     return checked
 
 
-class GaussianKDE(ChoosesBandwidth, Travels, Density):
+class GaussianKDE(Travels, Density):
     """Gaussian kernel density estimate.
 
         f(x) = Σ_j w_j (2 pi h^2)^(-d/2) exp(-|x - x_j|^2 / 2h^2),    Σ_j w_j = 1
@@ -128,8 +123,8 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
 
     With `centres` the estimate keeps k-means centres in place of the rows, each with its weight and
     the variance s_j^2 within its cluster, and h^2 + s_j^2 takes the place of h^2. Every centre is
-    the mean of at least five distinct rows (of all rows, if there are fewer). That is good manners,
-    not a formal guarantee: anyone who knows the other rows of a cluster can work out the last one.
+    the mean of at least five distinct rows (of all rows, if there are fewer). That is no formal
+    guarantee: anyone who knows the other rows of a cluster can work out the last one.
 
     Parameters
     ----------
@@ -228,7 +223,7 @@ class GaussianKDE(ChoosesBandwidth, Travels, Density):
         rng = check_random_state(self.random_state)
         self._least_distinct = min(MIN_ROWS, len(merge_repeats(rows, weights)[0]))
         scaled = rows / self._units
-        self.bandwidth_ = self._choose_bandwidth(scaled, weights, rng)
+        self.bandwidth_ = _choose_bandwidth(self, scaled, weights, rng)
         if self.centres is None:
             # Rows to the last digit, which a division and a product may change.
             self.centres_, self.weights_, self.variances_ = rows, weights, np.zeros(len(rows))

@@ -1,9 +1,8 @@
 """One column of a table in a few numbers: spikes, quantiles and the share of gaps.
 
-A column is a mixture of three parts.  Values that many rows share are atoms, drawn as they are;
-codes of categories are atoms as well.  What is left is spread evenly between quantiles, with an
-exponential tail beyond either end.  Gaps have a share of their own.  Every number is the value of
-`min_count` rows or the mean of `min_count` values, so that none is a single row's.
+Values that many rows share, and codes of categories, are atoms.  What is left is spread evenly
+between quantiles, with an exponential tail beyond either end.  Gaps have a share of their own.
+Every number is the value of `min_count` rows or the mean of `min_count` values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A public distribution U that all sources share, so that each can say how it differs from it.
 
-A source that knows log D_k(x)/U(x) alone is enough: in the ratios that weigh the sources, U falls
-out.  U is made of what sites agree to tell about their columns; no row is in it.
+In the ratios that weigh the sources U falls out.  It is made of summaries; no row is in it.
 """
 
 from __future__ import annotations

@@ -45,8 +45,7 @@ class TemperatureScaling(BaseEstimator):
 
     First one temperature is fitted for all sources, the penalty drawing it to the identity
     (a = 1, b = 0); then each source gets its own, drawn to the common one.  The doubt says that n
-    points cannot prove more certainty than about 1 - doubt / n, however far apart the sources are.
-    So every temperature is positive and finite, whatever the points.
+    points cannot prove more certainty than about 1 - doubt / n.
 
     Parameters
     ----------

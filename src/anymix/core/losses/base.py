@@ -1,10 +1,9 @@
 """Convex losses ℓ(h, y): value, slope, curvature, and how each is a difference of convex ones.
 
 With h_z = J/K and J, K affine in z, the function ℓ(h_z) − C log K is convex in z exactly when
-C ≥ ℓ'(h)²/ℓ''(h) at the values h that h_z can take (Props 5 and 6 are the squared loss and the
-cross-entropy).  A loss with flat pieces (slope at most G, no curvature) first borrows some:
-with |h − c| ≤ R, the function ℓ + q − C log K, q = (G/2R)(h − c)², is convex for C = 4GR, and
-so is q − C log K.  Either way a loss states C, and q where it needs one, for each point.
+C ≥ ℓ'(h)²/ℓ''(h) at the values h that h_z can take (Props 5 and 6).  A loss with flat pieces (slope
+at most G, no curvature) first borrows some: with |h − c| ≤ R and q = (G/2R)(h − c)², both
+ℓ + q − C log K and q − C log K are convex for C = 4GR.
 
 A new loss is one small class: subclass `Loss`, say what it takes, give `value`, `slope`,
 `curvature`, and either `curvature_ratio` (the supremum above) or `lipschitz` (G).

@@ -1,8 +1,4 @@
-"""The losses of the library: those with curvature, then those with flat pieces.
-
-`lipschitz` bounds the slope of the latter.  To add one, write its class here, give it a name in
-`LOSSES` and export it.
-"""
+"""The losses of the library: those with curvature, then those with flat pieces."""
 
 from __future__ import annotations
 
