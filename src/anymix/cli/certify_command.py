@@ -10,6 +10,7 @@ from anymix.cli.engine_option import add_engine
 from anymix.cli.held_out import (
     ROWS_ENGINES,
     HeldOutInChunks,
+    add_groups,
     add_held_out,
     held_out_sites,
     in_chunks,
@@ -25,6 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
     add_held_out(parser)
+    add_groups(parser)
     parser.add_argument(
         "--confidence",
         type=share,

@@ -11,6 +11,7 @@ from anymix.cli.engine_option import add_engine
 from anymix.cli.held_out import (
     ROWS_ENGINES,
     HeldOutInChunks,
+    add_groups,
     add_held_out,
     held_out_sites,
     in_chunks,
@@ -32,6 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--out", type=folder, required=True, metavar="FOLDER", help="model folder to write"
     )
     add_held_out(parser)
+    add_groups(parser)
     parser.add_argument(
         "--objective",
         choices=("regret", "robust", "gamma"),

@@ -15,8 +15,9 @@ from anymix.cli.argument_types import source_name, table
 from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console, Progress
 from anymix.cli.engine_option import DASK, map_by
+from anymix.cli.streams import caution
 from anymix.engines import ChunkedTrainingRows, RowSplit, Store, ThreadMap
-from anymix.exceptions import InputError, UsageError
+from anymix.exceptions import InputError, UsageError, quoted
 from anymix.exchange import (
     MOST_NUMBERS,
     ReceivedSource,
@@ -26,7 +27,8 @@ from anymix.exchange import (
     read_site,
 )
 from anymix.models import rows_that_fit
-from anymix.tables import CHUNK_ROWS, count_rows, read_chunks, read_rows
+from anymix.sources import copies, joined_groups
+from anymix.tables import CHUNK_ROWS, TableColumns, count_rows, read_chunks, read_rows
 
 
 def add_held_out(parser: ArgumentParser) -> None:
@@ -46,6 +48,16 @@ def add_held_out(parser: ArgumentParser) -> None:
         action="extend",
         metavar="FILE",
         help="files that `anymix site evaluate` wrote, in place of rows",
+    )
+
+
+def add_groups(parser: ArgumentParser) -> None:
+    """Add the option that names the groups of rows."""
+    parser.add_argument(
+        "--groups",
+        metavar="COL",
+        help="column that says which rows depend on each other, such as the patient: rows of one "
+        "group are never in two folds and count as one draw, as copies of a row do anyway",
     )
 
 
@@ -80,12 +92,15 @@ def held_out_sites(
             "give held-out rows with --held-out, or the sites' files with --from-sites, one of the "
             "two."
         )
+    named = getattr(args, "groups", None)
+    if named and args.from_sites:
+        raise UsageError("--groups names a column of rows; give them with --held-out.")
     if args.from_sites:
         return [read_site(path) for path in args.from_sites]
     columns = columns_for(args, received)
     given = pairs(args.held_out)
     progress, sites = Progress("asking the sources", console.quiet), []
-    tables = ((name, path, read_rows(path, columns), 2) for name, path in given.items())
+    tables = ((name, path, _with_groups(path, columns, named), 2) for name, path in given.items())
     with map_by(getattr(args, "engine", "memory"), list(received)) as ask:
         for i, (*_, site) in enumerate(ask(_ask_chunk, tables), 1):
             sites.append(site)
@@ -94,12 +109,31 @@ def held_out_sites(
     return sites
 
 
+def _with_groups(path: str, columns: TableColumns, named: str | None) -> tuple[Any, ...]:
+    """Read rows, labels, and the groups that are named or which copies of a row are."""
+    X, y = read_rows(path, columns)
+    draws = None if y is None else copies(X, np.asarray(y), np.zeros(len(y), dtype=np.intp))
+    if draws is not None and not named:
+        caution(
+            f"{path}: {len(draws) - np.unique(draws).size} of {len(draws)} rows are copies of "
+            "another row: copies count as one row in folds and in the certificate."
+        )
+    if named:
+        if named in columns.features:
+            raise UsageError(f"--groups names {quoted(named)}, which is a feature of the sources.")
+        told = replace(columns, target=named, numeric_target=False, whole_target=False)
+        groups = np.unique(np.asarray(read_rows(path, told)[1]), return_inverse=True)[1]
+        draws = joined_groups(groups, draws)
+    return X, y, draws
+
+
 def ask_sources(
-    received: Sequence[ReceivedSource], name: str, path: str, rows: tuple[Any, Any], **options: Any
+    received: Sequence[ReceivedSource], name: str, path: str, rows: tuple[Any, ...], **options: Any
 ) -> SiteTable:
     """Evaluate a site's rows; what is wrong with them is said with the name of their table."""
     try:
-        return evaluate_site(received, name, *rows, **options)
+        X, y, *groups = rows
+        return evaluate_site(received, name, X, y, groups=groups[0] if groups else None, **options)
     except InputError as error:
         raise InputError(f"{path}: {error.where}", error.cause) from error
     except ValueError as error:
@@ -138,6 +172,8 @@ class HeldOutInChunks:
     def __init__(self, args: Namespace, received: Sequence[ReceivedSource], console: Console):
         self.received, self.console = received, console
         self.engine = args.engine
+        if args.groups:
+            raise UsageError("--groups needs all rows in memory; leave out --engine=chunks.")
         self.given = pairs(args.held_out)
         self.columns = columns_for(args, received)
         self.names = [one.manifest.name for one in received]

@@ -293,6 +293,7 @@ def learn_pool(
     loss: Loss,
     weight: FloatArray,
     errors: bool = False,
+    groups: IntArray | None = None,
 ) -> Pool | None:
     """Learn a_k and b_k from predictions (p, n[, c]) at the rows of source k; None: keep its own.
 
@@ -306,8 +307,13 @@ def learn_pool(
     losses = np.stack([losses_at(h, y, loss) for h in predictions])
     own, others = losses[k], np.delete(losses, k, axis=0)
     # Every fold has its share of all targets, and of rows that are easy or hard, in any order.
-    fold = np.empty(n, dtype=np.intp)
-    fold[np.lexsort((*others[::-1], own, y))] = np.arange(n) % min(N_FOLDS, n)
+    order, fold = np.lexsort((*others[::-1], own, y)), np.empty(n, dtype=np.intp)
+    numbers = np.arange(n)
+    if groups is not None:
+        # Groups by their first row in this order, each in one fold.
+        _, first, unit = np.unique(groups[order], return_index=True, return_inverse=True)
+        numbers = np.argsort(np.argsort(first))[unit]
+    fold[order] = numbers % min(N_FOLDS, int(numbers.max()) + 1)
     given = predictions, y, k, errors
     pools = LabelPools(*given) if c else NumberPools(*given, loss, share)
     # As many rows as the arrays of a Newton step may have.

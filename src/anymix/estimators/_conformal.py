@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from anymix.core import (
     limits_without,
 )
 from anymix.estimators._fitting import aligned
-from anymix.estimators._row_checks import check_domains, check_X
+from anymix.estimators._row_checks import check_domains, check_groups, check_X
 from anymix.estimators._running import names_checked
 from anymix.sources import (
     Tables,
@@ -185,6 +185,7 @@ def judges_of(model: Any, alpha: float, calibration: Any, warn: bool = True) -> 
         )
     by_members = bool(model._members())
     judges = (_judged_by_members if by_members else _judged_by_parts)(model, alpha, calibration)
+    judges = _one_of_each_group(model, calibration, judges)
     if warn:
         seen = _seen_in(model, calibration)
         if seen:
@@ -218,7 +219,7 @@ def _judged_by_parts(model: Any, alpha: float, calibration: Any) -> Judges:
     if calibration is None:
         return judges
     is_tables = isinstance(calibration, Tables)
-    fresh = calibration if is_tables else model.evaluate(*_rows(calibration))
+    fresh = calibration if is_tables else model.evaluate(*_rows(calibration)[:3])
     if fresh.targets is None or fresh.sample_domain is None:
         raise ValueError("calibration tables need targets and domains: evaluate(X, y, d).")
     return split(fresh, model.combination_, (error_scale_of(judges, alpha),))
@@ -229,7 +230,7 @@ def _judged_by_members(model: Any, alpha: float, calibration: Any) -> Judges:
     p, tables, held_out = len(model.source_names_), model.tables_, model.held_out_
     if calibration is None:
         return plain_judges(held_out.predictions, tables, held_out.fold)
-    X, y, domain = _rows(calibration)
+    X, y, domain, _ = _rows(calibration)
     h = model._combined(X)
     _, codes = check_domains(domain, len(h), [str(name) for name in model.source_names_])
     blank = Tables(np.zeros((p, len(h))), np.stack([h] * p), classes=model._labels)
@@ -238,12 +239,12 @@ def _judged_by_members(model: Any, alpha: float, calibration: Any) -> Judges:
 
 def _seen_in(model: Any, calibration: Any) -> list[str]:
     """Name the sources whose rows in a calibration have taught the model."""
-    if model._members() or calibration is None:
+    if calibration is None:
         return []
     if isinstance(calibration, Tables):
         found: list[str] = model.seen_among(calibration)
         return found
-    X, _, domain = _rows(calibration)
+    X, _, domain, _ = _rows(calibration)
     known: list[str] = model.seen_domains(X, domain)
     return known
 
@@ -298,12 +299,31 @@ def predict_set(
     return np.concatenate([_sets(known, *said, alpha) for said in parts])
 
 
-def _rows(calibration: Any) -> tuple[Any, Any, Any]:
-    if not isinstance(calibration, tuple) or len(calibration) != 3:
+def _rows(calibration: Any) -> tuple[Any, Any, Any, Any]:
+    if not isinstance(calibration, tuple) or len(calibration) not in (3, 4):
         raise TypeError(
-            "calibration is (X, y, sample_domain), or the tables that evaluate makes of them."
+            "calibration is (X, y, sample_domain), or (X, y, sample_domain, groups), or the tables "
+            "that evaluate makes of them."
         )
-    return calibration
+    X, y, domain, *groups = calibration
+    return X, y, domain, groups[0] if groups else None
+
+
+def _one_of_each_group(model: Any, calibration: Any, judges: Judges) -> Judges:
+    """Keep a row of each group of each source, by chance: those are independent draws."""
+    if isinstance(calibration, tuple):
+        given = _rows(calibration)[3]
+        groups = None if given is None else check_groups(given, judges.y.size)
+    else:
+        groups = (model.tables_ if calibration is None else calibration).groups
+    if groups is None:
+        return judges
+    order = np.random.default_rng(0).permutation(judges.y.size)
+    pairs = groups[order] * (int(judges.domain.max()) + 1) + judges.domain[order]
+    kept = np.sort(order[np.unique(pairs, return_index=True)[1]])
+    names = ("h", "y", "domain", "fold")
+    parts: dict[str, Any] = {name: getattr(judges, name)[kept] for name in names}
+    return replace(judges, log_r=judges.log_r[:, kept], **parts)
 
 
 def _covered(h: FloatArray, y: NDArray[Any], limit: FloatArray) -> tuple[NDArray[Any], FloatArray]:

@@ -321,6 +321,7 @@ def fit_members(model: Any, given: tuple[Any, Any, Any, Any], rows: Rows) -> Fit
         cross_loss=make_cross_loss(*crossed, names, model.confidence, model.loss),
         held_out=held_out,
         tables=tables,
+        seen=Seen.of(tables, rows.X),
     )
     return FitResult(None, evidence, tuple(members))
 

@@ -13,14 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
 from anymix._parameters import Either, Number, check, share_rule
-from anymix.core import Assumptions, Certificate, CrossFittedCombination, Loss
-from anymix.estimators._fitting import settings_of
+from anymix.core import Assumptions, Certificate, Combination, CrossFittedCombination, Loss
+from anymix.estimators._fitting import aligned, settings_of
 from anymix.estimators._row_checks import (
+    Rows,
     check_complete_y,
     check_domains,
     check_every_source,
     check_order,
     check_X,
+    groups_of,
 )
 from anymix.estimators._running import names_checked
 from anymix.estimators.comparison import Comparison, compare_tables, usual_methods
@@ -28,6 +30,7 @@ from anymix.sources import (
     MOST_SOURCES,
     FitEvidence,
     FitResult,
+    HeldOut,
     Influence,
     SecondRound,
     Tables,
@@ -114,9 +117,11 @@ class FittedEvidence:
     """The fitted attributes of a distribution-weighted model, and what is said of it."""
 
     confidence: float
+    eta: float
     loss: str | Loss
     result_: FitResult
     router_: Any
+    _combined: Any
     source_names_: Any
     sources_: Any
 
@@ -200,9 +205,18 @@ class FittedEvidence:
         """
         check_is_fitted(self, "sources_")
         check_order(X, y=y, sample_domain=sample_domain)
-        X = check_X(self, X)
-        with names_checked(self):
-            tables = evaluate(self.sources_, X, vars(self).get("classes_"), self.router_)
+        classes, members = vars(self).get("classes_"), self._members()
+        if members:
+            # Each source's model is the average of those of the folds.
+            each = (member.evaluate(X).predictions for member in members)
+            pairs = zip(members, each, strict=True)
+            said = np.mean([[aligned(self, m, h) for h in all_] for m, all_ in pairs], axis=0)
+            blank = np.full(said.shape[:2], -np.log(len(said)))
+            tables = Tables(blank, said, classes=classes, has_densities=False)
+        else:
+            rows = check_X(self, X)
+            with names_checked(self):
+                tables = evaluate(self.sources_, rows, classes, self.router_)
         if y is None:
             return tables
         check_complete_y(y)
@@ -215,6 +229,7 @@ class FittedEvidence:
         y: ArrayLike,
         sample_domain: ArrayLike,
         *,
+        groups: ArrayLike | None = None,
         confidence: float | None = 0.95,
         loss_bound: float | None = None,
         measure: str | Loss | None = None,
@@ -225,6 +240,9 @@ class FittedEvidence:
         ----------
         X, y, sample_domain : rows, their labels or numbers, the source of each
             Rows that `fit` has seen are recognised, and earn no confidence.
+        groups : array (n,), optional
+            What rows that depend on each other have in common, such as the patient: those of one
+            group count as one draw, and so do copies of a row.
         confidence : float or None
         loss_bound : float, optional
             A bound M on the loss of any row; it makes the confidence exact.  Without it losses are
@@ -239,12 +257,17 @@ class FittedEvidence:
         classes = vars(self).get("classes_")
         measure_of(measure, self.loss, None if classes is None else len(classes))
         tables = self.evaluate(X, y, sample_domain)
+        rows = Rows(X, np.asarray(y), tables.domain)
+        tables = replace(tables, groups=groups_of(rows, groups, stacklevel=3))
         check_every_source(tables, self.source_names_, CERTIFIED_ON_ALL)
-        warn_of_training_rows(tables, self.sources_, stacklevel=2)
+        members = self._members()
+        if not members:
+            warn_of_training_rows(tables, self.sources_, stacklevel=2)
         certificate = certify_tables(
             tables,
-            self.combination_,
+            Combination(self.z_, self.eta) if members else self.combination_,
             self.loss,
+            held_out=HeldOut(self._combined(X), 0 * tables.domain) if members else None,
             confidence=confidence,
             measure=measure,
             clip=usual_clip(self.tables_, self.loss, measure),

@@ -399,7 +399,7 @@ def check_order(X: Any, **others: Any) -> None:
             )
 
 
-def groups_of(rows: Rows, groups: Any) -> NDArray[np.intp] | None:
+def groups_of(rows: Rows, groups: Any, stacklevel: int = 6) -> NDArray[np.intp] | None:
     """Number the draws that the rows are of: the groups that were given, and copies; None: rows."""
     given = None if groups is None else check_groups(groups, rows.y.size)
     draws = copies(rows.X, rows.y, rows.domain)
@@ -412,7 +412,7 @@ def groups_of(rows: Rows, groups: Any) -> NDArray[np.intp] | None:
                 f"{n:,} of {rows.y.size:,} rows are copies of another row: copies count as one row "
                 "in folds and in the certificate.",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=stacklevel,
             )
     return draws if given is None else joined_groups(given, draws)
 

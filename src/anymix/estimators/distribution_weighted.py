@@ -144,9 +144,10 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
         X : array, sparse matrix, DataFrame (n, d), or a list of documents
         alpha : float
             The share of rows that may be missed.
-        calibration : (X, y, sample_domain) or Tables, optional
+        calibration : (X, y, sample_domain[, groups]) or Tables, optional
             New rows, which make the promise exact.  None takes the held-out rows of `fit`, each
-            scored by the part of the model that never saw it: `coverage` says what that proves.
+            scored by the part of the model that never saw it: `coverage` says what that proves.  Of
+            each group one row counts, drawn by chance: the promise is for a row of a new group.
         """
         return _conformal.predict_interval(self, X, alpha, calibration)
 
@@ -217,9 +218,10 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
         X : array, sparse matrix, DataFrame (n, d), or a list of documents
         alpha : float
             The share of rows that may be missed.
-        calibration : (X, y, sample_domain) or Tables, optional
+        calibration : (X, y, sample_domain[, groups]) or Tables, optional
             New rows, which make the promise exact.  None takes the held-out rows of `fit`, each
-            scored by the part of the model that never saw it: `coverage` says what that proves.
+            scored by the part of the model that never saw it: `coverage` says what that proves.  Of
+            each group one row counts, drawn by chance: the promise is for a row of a new group.
         by_label : bool
             Miss at most α of each label of each source: p_k is then found among rows of source k
             with that label.  Where a source has fewer than 1/α − 1 of them, all its rows speak for

@@ -117,8 +117,8 @@ class SiteTable:
     `sources` and `fingerprints` name the p sources and the SHA-256 of their manifests;
     log_responsibilities are (p, m); outcomes are (p, m) or, of labels, (p, m, c) with that of the
     label first; log_total (m,) is log Σ_k D_k(x), which only novelty and monitoring need, or None.
-    `whole` is what the sources say where the rows are at hand, and `content` what tells the rows
-    apart; neither is ever written.
+    `whole` is what the sources say where the rows are at hand, `content` what tells the rows apart,
+    and rows of one of the `groups` (m,) are one draw; none of them is ever written.
     """
 
     site: str
@@ -130,6 +130,7 @@ class SiteTable:
     log_total: FloatArray | None = None
     whole: Tables | None = None
     content: NDArray[Any] | None = None
+    groups: NDArray[np.intp] | None = None
 
     @property
     def n_told(self) -> int:
@@ -157,7 +158,7 @@ class SiteTable:
             # The label that occurred stands first, whichever it is.
             targets = targets.astype(np.intp)
             outcomes = outcomes.reshape(*log_masses.shape, -1)
-        return Tables(log_masses, outcomes, targets, domain, None, None, known, True)
+        return Tables(log_masses, outcomes, targets, domain, None, None, known, True, self.groups)
 
     def taken(self, rows: NDArray[np.intp]) -> SiteTable:
         """Return some of the rows."""
@@ -169,6 +170,7 @@ class SiteTable:
             log_total=None if total is None else total[rows],
             whole=None if whole is None else whole.taken(rows),
             content=None if content is None else content[rows],
+            groups=None if self.groups is None else self.groups[rows],
         )
 
     @staticmethod
@@ -234,8 +236,12 @@ def evaluate_site(
     y: ArrayLike,
     rng: np.random.Generator | None = None,
     min_rows: int = MIN_ROWS,
+    groups: NDArray[np.intp] | None = None,
 ) -> SiteTable:
-    """Ask all sources about the held-out rows of one of them; `rng` shuffles rows and classes."""
+    """Ask all sources about the held-out rows of one of them; `rng` shuffles rows and classes.
+
+    Rows of one of the groups (m,) are one draw.
+    """
     names = tuple(one.manifest.name for one in received)
     if site not in names:
         raise InputError(f"site {site!r}", f"is unknown; the sources are {', '.join(names)}")
@@ -264,9 +270,9 @@ def evaluate_site(
         outcomes[:, order],
         log_total[order],
     )
-    known = found.labelled(target, names.index(site)).taken(order)
+    known = found.labelled(target, names.index(site), groups=groups).taken(order)
     whole = replace(known, log_masses=table.tables().log_masses)
-    return replace(table, whole=whole, content=content_of(X))
+    return replace(table, whole=whole, content=content_of(X), groups=whole.groups)
 
 
 def _outcomes(

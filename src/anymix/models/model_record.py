@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -160,7 +160,7 @@ def _with_members(record: dict[str, Any]) -> Any:
     if len(members) < 2 or p < 2:
         raise ValueError("fewer than two members, or sources, leave nothing to average")
     absent = ("combination", "solution", "calibration_report", "router", "consulting_gain")
-    stated = [name for name in (*absent, CHOICE, NOVELTY, SEEN, TAUGHT) if record.get(name)]
+    stated = [name for name in (*absent, CHOICE, NOVELTY, TAUGHT) if record.get(name)]
     if stated or record["sources"] != []:
         raise ValueError(f"only its members have the entry {[*stated, 'sources'][0]!r}")
     model = _from_settings(record, members[0].rule, p)
@@ -171,6 +171,7 @@ def _with_members(record: dict[str, Any]) -> Any:
     evidence = FitEvidence(
         certificate=restored(Certificate, record["certificate"]),
         cross_loss=restored(CrossLoss, record["cross_loss"]),
+        seen=read_seen(record[SEEN]) if SEEN in record else None,
     )
     model.refit, model.result_ = False, FitResult(None, evidence, tuple(members))
     return model
@@ -275,12 +276,22 @@ def _restore_evidence(model: Any, record: dict[str, Any]) -> None:
     if CHOICE in record:
         model.density_choice_ = read_choice(record[CHOICE])
     if SEEN in record:
-        model.seen_ = restored(Seen, record[SEEN])
-        for one in filter(None, (model.seen_.rows, model.seen_.said)):
-            sound = 0 < one.n_different <= one.n_rows and 0 <= one.limit < 2**64
-            sound &= all(0 <= twins.n_twins <= twins.n_rows for twins in one.twins)
-            if not sound or not DIGESTS.fullmatch(" ".join([one.salt, *one.digests, ""])):
-                raise ValueError("the digests of rows are not sound")
+        model.seen_ = read_seen(record[SEEN])
+
+
+def read_seen(stated: Any) -> Seen:
+    """Digests are words of 16 digits, of as many rows as there are; the steps of grids are > 0."""
+    found = restored(Seen, stated)
+    sound = (found.steps is None) == (not found.grids) and len(found.grids) <= 2
+    steps = np.ones(1) if found.steps is None else found.steps
+    sound &= steps.ndim == 1 and bool((np.isfinite(steps) & (steps > 0)).all())
+    for one in filter(None, (found.rows, found.said, *found.grids)):
+        sound &= 0 < one.n_different <= one.n_rows and 0 <= one.limit < 2**64
+        sound &= all(0 <= twins.n_twins <= twins.n_rows for twins in one.twins)
+        sound &= bool(DIGESTS.fullmatch(" ".join([one.salt, *one.digests, ""])))
+    if not sound:
+        raise ValueError("the digests of rows are not sound")
+    return cast(Seen, found)
 
 
 def read_choice(stated: Any) -> DensityChoice:

@@ -301,6 +301,7 @@ def certify_tables(
     combination: Combination | CrossFittedCombination,
     loss: str | Loss,
     *,
+    held_out: HeldOut | None = None,
     confidence: float | None = 0.95,
     measure: str | Loss | None = None,
     clip: float | None = None,
@@ -315,6 +316,9 @@ def certify_tables(
     combination : Combination or CrossFittedCombination
     loss : str or Loss
         That it was learned with.
+    held_out : HeldOut, optional
+        What a model predicts that is no combination of the tables, such as one with members; the
+        theorems say nothing of it.
     confidence, clip, assumptions : see `anymix.core.certify`
     measure : str or Loss, optional
         What is certified in place of the loss: "accuracy" for the share of wrong labels, "mae",
@@ -323,6 +327,9 @@ def certify_tables(
     given, used = assumptions or Assumptions(), CrossFittedCombination.of(combination)
     given.check()
     average = JudgedAverage(rows, used, loss, "new", measure)
+    theorems = given if measure is None and held_out is None else None
+    if held_out is not None:
+        average.held_out = held_out
     check_stated(given, average.summary.largest)
     options, judge = None, average.judge
     if confidence is not None:
@@ -332,7 +339,7 @@ def certify_tables(
         options = BoundOptions.at(
             confidence, loss_bound=M, known_bound=known, clip=clip, binary=judge.binary
         )
-    found = _certify(average, options, assumptions=given if measure is None else None)
+    found = _certify(average, options, assumptions=theorems)
     return replace(found, assumptions=given)
 
 

@@ -110,7 +110,7 @@ def learn_pools(tables: Tables, loss: Loss, set_aside: Sequence[int] = ()) -> di
             continue
         weight = part.weights * part.n_points / part.weights.sum()
         given = part.predictions, np.asarray(part.targets), k, loss, weight
-        pool = learn_pool(*given, errors=tables.at_label)
+        pool = learn_pool(*given, errors=tables.at_label, groups=part.groups)
         pools |= {} if pool is None else {k: pool}
     return pools
 
