@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray
 from anymix.core import Problem, SolverWarning, simplex, solve
+from anymix.core.losses import CrossEntropy
 from benchmarks.peers import slsqp_worst
 from experiments import synthetic
 
@@ -35,6 +36,7 @@ OTHERS = ("absolute", "pinball", "hinge", "huber", "logistic", "brier")
 KINDS += tuple(f"{family} {loss}" for loss in OTHERS for family in ("Gaussian", "tables"))
 OBJECTIVES = ("gamma", "robust", "regret")
 GAMMA_TOL, EXCESS_TOL = 1e-8, 1e-6
+ETAS = 1e-6, 1e-1
 
 
 def make(seed: int, largest_p: int = 100, largest_m: int = 10_000) -> Problem:
@@ -42,6 +44,13 @@ def make(seed: int, largest_p: int = 100, largest_m: int = 10_000) -> Problem:
     rng = np.random.default_rng(seed)
     p = round(float(np.exp(rng.uniform(np.log(2), np.log(largest_p)))))
     m = round(float(np.exp(rng.uniform(np.log(300), np.log(largest_m)))))
+    eta = float(np.exp(rng.uniform(*np.log(ETAS))))
+    problem = at_default_eta(seed, p, m, rng)
+    y = None if isinstance(problem.loss, CrossEntropy) else problem.targets
+    return Problem(problem.masses, problem.predictions, y, problem.loss, eta)
+
+
+def at_default_eta(seed: int, p: int, m: int, rng: np.random.Generator) -> Problem:
     family, loss = KINDS[seed % len(KINDS)].split()
     if loss == "entropy":
         of_tables = partial(synthetic.random_tables, loss="cross_entropy")

@@ -23,7 +23,7 @@ def test_a_solution_survives_json(solution):
     read = json.loads(solution.to_json())
     assert set(read) == {field.name for field in dataclasses.fields(solution)}
     np.testing.assert_array_equal(read["z"], solution.z)
-    assert read["status"] == "converged"
+    assert read["status"] == "stationary"
     assert read["trace"][0] == solution.trace[0]._asdict()
 
 

@@ -190,7 +190,7 @@ def test_perfect_predictors_everywhere(objective):
     rng = np.random.default_rng(10)
     y = rng.standard_normal(40)
     solution = solve(Problem(rng.random((3, 40)), np.tile(y, (3, 1)), y), objective)
-    assert solution.status == "converged"
+    assert solution.status == ("converged" if objective == "gamma" else "stationary")
     assert solution.robust_loss <= 1e-25
 
 
@@ -241,7 +241,7 @@ def test_many_points_are_searched_in_part_and_answered_in_full(objective, own, m
     whole = solve(problem, objective)
     monkeypatch.setattr(methods, "MANY_POINTS", 5000)
     part = solve(problem, objective)
-    assert part.status == "converged"
+    assert part.status == ("converged" if objective == "gamma" else "stationary")
     np.testing.assert_allclose(part.z, whole.z, atol=1e-5)
 
 

@@ -77,7 +77,7 @@ def test_solve_asks_for_no_more_than_it_states(objective, many, own, monkeypatch
     monkeypatch.setattr(minimax, "FEW_POINTS", many // 5)
     problem = make_problem(CASES[1], seed=2, own=own, p=3, m=600)
     one, other = solve(problem, objective), solve(Bare(problem), objective)
-    assert one.status == other.status == "converged"
+    assert one.status == other.status == ("converged" if objective == "gamma" else "stationary")
     np.testing.assert_array_equal(one.z, other.z)
     assert one.n_evaluations == other.n_evaluations
     assert one.regret == other.regret
@@ -110,7 +110,7 @@ def test_sums_tell_how_much_to_shrink():
 def test_kinks_are_rounded_by_sums_alone(case):
     problem = make_problem(case, 0)
     one, other = solve(problem, "robust"), solve(Bare(problem), "robust")
-    assert one.status == "converged"
+    assert one.status == "stationary"
     np.testing.assert_array_equal(one.z, other.z)
 
 

@@ -93,7 +93,7 @@ def test_cards_say_what_counts(model, rows):
     assert model.certificate_.sentence in learned
     assert all(f"{z:.3f}" in learned for z in model.z_)
     assert EVIL["north"] in learned
-    assert "converged" in solution
+    assert "stationary" in solution
     assert "<img src=x onerror='hacked=1'>&\\u202e" in told
     assert "smaller is better" in told
     assert "95 % intervals" in crossed

@@ -288,7 +288,8 @@ class Solution(Record):
     source_losses, own_losses : array (p,)
         L_k(z) and ε_k.
     status : "converged", "stationary", "stalled", "out of evaluations" or "budget"
-        "stationary" is the DCA's own word: no step of it helps, though γ need not be zero.
+        "converged" has a proof: γ ≤ tol for "gamma".  "stationary": no small step helps; for
+        "regret" and "robust" the best of several such z, which need not be the best of all.
         "budget": `solve` has spent all that it was given, and this is the best z it met.
     optimality : float
         What is left, relative to the losses: γ, or the decrease that the model still promises.

@@ -135,7 +135,7 @@ def problem_in_chunks(
     >>> with Store() as store:
     ...     problem = problem_in_chunks((part() for _ in range(3)), store)
     ...     problem.n_points, solve(problem).status
-    (300, 'converged')
+    (300, 'stationary')
     """
     prepare = partial(prepare_problem, loss=loss, eta=eta, rule=rule)
     prepared = map(prepare, _pieces(parts))

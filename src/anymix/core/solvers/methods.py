@@ -113,8 +113,9 @@ def solve(
         Where the DCA or the map begins, or a further start of the default path.
     n_starts : int
         Starts of the default path for "regret" and "robust": the prior, points near corners of
-        the simplex, and a third as many by chance.  Problems with several minima are rare but
-        real; a start is followed until it meets another, or cannot reach the best any more.
+        the simplex, and a third as many by chance; without shrinkage also the best corner, twice
+        as many with shares of all magnitudes, and then some around the best.  Several minima are
+        rare but real; a start is followed until it meets another or cannot reach the best.
     budget : Budget, optional
         Evaluations and seconds after which the search ends, with status "budget" and the best z
         so far; by default far more than honest problems need.
@@ -124,7 +125,8 @@ def solve(
     Returns
     -------
     Solution
-        With a `SolverWarning` if its status is not "converged".
+        With a `SolverWarning` unless its status is "converged" or, for "regret" and "robust",
+        "stationary".
 
     Examples
     --------
@@ -132,7 +134,7 @@ def solve(
     >>> problem = Problem([[.9, .1], [.2, .8]], [[0., .5], [.5, 1.]], [0., 1.])
     >>> solution = solve(problem)
     >>> solution.status, bool(solution.regret <= problem.eta * problem.loss_bound)
-    ('converged', True)
+    ('stationary', True)
 
     Paper: Eq. 4, Lemma 4.
     """

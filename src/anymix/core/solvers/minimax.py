@@ -32,6 +32,7 @@ from anymix._arrays import FloatArray
 from anymix.core import simplex
 from anymix.core.solvers.equilibrium import find_equilibrium
 from anymix.core.solvers.oracle import (
+    LEAST_SHARE,
     NONE,
     ROUGH_TOL,
     TINY,
@@ -48,8 +49,10 @@ from anymix.core.solvers.quadratic import Quadratics, minimise, swap
 # "Tried": on 48 random problems of p = 3 to 27, "robust" and "regret".
 # How far z moves to the prior first: on the boundary the penalty is infinite.
 INWARD = 0.001
-# e in parts of 1/p.  .003 and .1: three problems of 48 not solved in 100 rounds; .01: all.
-SOFTNESS = 1e-2
+# e in parts of 1/p, in turns; the first where there is a penalty.  .003 and .1: three problems of
+# 48 not solved in 100 rounds; .01: all.  Where η is tiny, so are shares that matter, and .01 alone
+# ends too high on a tenth of problems.
+SOFTNESS = 1e-2, 1e-5
 # The longest step, in logarithms; and what it leaves of a z_k that a penalty holds above 0.
 FURTHEST, KEPT = 30.0, 0.02
 # A z_k below this is 0.
@@ -92,7 +95,8 @@ class DescentBatch:
         self.z, (self.f, self.G, self.H) = z.copy(), self._ask(z, np.full(z.shape, 1.0 / p))
         self.values = self.f.max(axis=1)
         losses = np.abs(self.f - penalty.values(z)[:, None] + oracle.baseline)
-        self.scale, self.softness = max(float(losses.max(axis=1).min()), TINY), SOFTNESS / p
+        self.scale = max(float(losses.max(axis=1).min()), TINY)
+        self.softness = np.resize(SOFTNESS if penalty.rho == 0 else SOFTNESS[:1], (s, 1)) / p
         # Where the penalty is infinite at z_k = 0, a part of z_k is kept.
         self.kept = KEPT * (penalty.rho * penalty.prior > 0)
         # First multipliers: those near the worst share the weight.
@@ -127,12 +131,12 @@ class DescentBatch:
         z, H = self.z[rows], self.H[rows].copy()
         g = (lam[:, None, :] @ self.G[rows])[:, 0]
         i = np.arange(z.shape[1])
-        H[:, i, i] += (g - (g * z).sum(axis=1, keepdims=True)) / (z + self.softness)
+        H[:, i, i] += (g - (g * z).sum(axis=1, keepdims=True)) / (z + self.softness[rows])
         return H
 
     def _bend(self, rows: Rows) -> FloatArray:
         """B = |H| in the metric 1/a."""
-        root = np.sqrt(self.z[rows] + self.softness)
+        root = np.sqrt(self.z[rows] + self.softness[rows])
         H = self._hessian(rows, self.lam[rows])
         values, V = np.linalg.eigh(root[:, :, None] * H * root[:, None, :])
         size, V = np.abs(values), V / root[:, :, None]
@@ -141,8 +145,9 @@ class DescentBatch:
 
     def _moved(self, rows: Rows, d: FloatArray) -> FloatArray:
         """z⁺ ∝ a exp(d/a) − e."""
-        a = self.z[rows] + self.softness
-        z = a * np.exp(np.clip(d / a, -FURTHEST, FURTHEST)) - self.softness
+        e = self.softness[rows]
+        a = self.z[rows] + e
+        z = a * np.exp(np.clip(d / a, -FURTHEST, FURTHEST)) - e
         z = np.where(z < LEAST, 0.0, z)
         return np.asarray(z / z.sum(axis=1, keepdims=True))
 
@@ -152,8 +157,9 @@ class DescentBatch:
         The first trials are the models' minima, one for each active descent, in their order.
         """
         rows = self.active
-        z, a, i = self.z[rows], self.z[rows] + self.softness, np.arange(self.z.shape[1])
-        B, room = self.B[rows].copy(), a * np.log(a / (self.softness + self.kept * z))
+        z, e, i = self.z[rows], self.softness[rows], np.arange(self.z.shape[1])
+        a = z + e
+        B, room = self.B[rows].copy(), a * np.log(a / (e + self.kept * z))
         B[:, i, i] += self.tau[rows, None] / a
         models = Quadratics(self.f[rows] + self.missed[rows], self.G[rows], B, room)
         d, lam, self.free[rows], self.on[rows] = minimise(models, self.free[rows], self.on[rows])
@@ -200,7 +206,8 @@ class DescentBatch:
     def _with_newton(self, plain: Trials, d: FloatArray, room: FloatArray, near: Rows) -> Trials:
         """Add, for some, a Newton step on the face that the model's minimum is on."""
         _, lam, lane, size, foretold, promised = plain
-        rows, a = lane[near], self.z[lane[near]] + self.softness
+        rows = lane[near]
+        a = self.z[rows] + self.softness[rows]
         free = self.free[rows] & ~(d[near] / a < -FALLING)
         H = self._hessian(rows, lam[near])
         exact = Quadratics(self.f[rows], self.G[rows], H, room[near])
@@ -279,14 +286,18 @@ KINK_APART, N_KINKED = 1e-3, 12
 
 
 def descend_kinks(
-    oracle: Oracle, starts: FloatArray, penalty: Penalty, tol: float = TOL
+    oracle: Oracle,
+    starts: FloatArray,
+    penalty: Penalty,
+    tol: float = TOL,
+    widths: tuple[float, ...] = WIDTHS,
 ) -> list[SolverResult]:
     """Descend around rounded kinks, and put the ends in order by the loss itself."""
     exact = oracle.problem
     worst = float(np.abs(oracle.losses(starts[0]) + oracle.baseline).max())
     unit = 2.0 * worst / exact.loss.kink
     ends: list[SolverResult] = []
-    for width in WIDTHS if unit > 0 else ():
+    for width in widths if unit > 0 else ():
         oracle.problem = exact.smoothed(width * unit)
         ends = descend(oracle, starts, penalty, max(tol, LEFT * width), slack=width * worst)
         starts = simplex.apart([found.z for found in ends], KINK_APART, N_KINKED)
@@ -312,6 +323,8 @@ OFF_CORNER = 0.1
 ONE_BY_CHANCE_IN = 3
 # And one for so many sources: without them two of 120 problems, of 80 sources, ended higher.
 SOURCES_A_START = 10
+# Spread of scattered shares in logarithms; rounds and starts of hops; how narrow kinks begin there.
+SCATTER, HOPS, N_HOPS, HOP_WIDTH, HOP_SPREAD = 4.0, 5, 9, 4, (0.1, 4.0)
 # Of descents on some of the points so many go on, as far apart, and as near to the best: which is
 # the best there is chance, the less so the more points there are.
 N_KEPT, APART, NOISE = 6, 1e-3, 0.1
@@ -333,20 +346,62 @@ def find_worst(request: Request) -> SolverResult:
         points.append(OFF_CORNER * simplex.uniform(p) + (1 - OFF_CORNER) * np.eye(p)[k])
     by_chance = n_starts // ONE_BY_CHANCE_IN + (p // SOURCES_A_START if n_starts > 1 else 0)
     starts = np.stack([*points, *(simplex.random(p, rng) for _ in range(by_chance))])
+    first, many = (parts or [oracle])[0], n_starts > 1 and request.penalty.rho == 0
+    if many:
+        # The best vertex, and shares of all magnitudes.
+        vertices = np.eye(p)
+        best_vertex = first.ask(vertices).losses.max(axis=1).argmin()
+        starts = np.concatenate(
+            [
+                starts,
+                vertices[[best_vertex]],
+                _scattered(starts[0], np.full(2 * n_starts, SCATTER), rng),
+            ]
+        )
     for part, size in zip(parts, sizes, strict=True):
         # Where descents on a part of the points end that may be the best on all of them.
         ends = _descents(request, part, starts, ROUGH_TOL)
+        if many and part is first:
+            ends = _hop(request, part, ends, ROUGH_TOL)
         noise = NOISE * (sizes[0] / size) ** 0.5
         near = abs(ends[0].value) + float(np.abs(problem.own_losses).max())
         near = ends[0].value + noise * near
         starts = simplex.apart([end.z for end in ends if end.value <= near], APART, N_KEPT)
-    best = _descents(request, oracle, starts, request.tol)[0]
+    ends = _descents(request, oracle, starts, request.tol)
+    best = (_hop(request, oracle, ends, request.tol) if many and not parts else ends)[0]
     if n_starts > 1 and best.value > _reachable(request, oracle):
         budget = oracle.n_evaluations + START_BUDGET
         level = find_equilibrium(oracle, request.first, START_TOL, budget)
         # Together with the best: a descent that meets it ends there.
         best = _descents(request, oracle, np.stack([best.z, level.z]), request.tol)[0]
+    if best.converged and p > 1:
+        # No step leads lower; that no other valley does is not proven.
+        best = best._replace(status="stationary")
     return oracle.billed(best)
+
+
+def _scattered(z: FloatArray, spread: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Multiply shares, none of them zero, by log-normal numbers, once a spread: (n, p)."""
+    scattered = (z + LEAST_SHARE / z.size) * np.exp(
+        spread[:, None] * rng.normal(size=(spread.size, z.size))
+    )
+    return np.asarray(scattered / scattered.sum(axis=1, keepdims=True))
+
+
+def _hop(
+    request: Request, oracle: Oracle, ends: list[SolverResult], tol: float
+) -> list[SolverResult]:
+    """Descend again from around the best end, while that leads lower."""
+    spread = np.geomspace(*HOP_SPREAD, N_HOPS)
+    for _ in range(HOPS):
+        best = ends[0]
+        starts = np.stack([best.z, *_scattered(best.z, spread, request.rng)])
+        found = _descents(request, oracle, starts, tol, WIDTHS[HOP_WIDTH:])
+        if found[0].value < best.value:
+            ends = [found[0], *ends]
+        if not found[0].value < best.value - request.tol * abs(best.value):
+            break
+    return ends
 
 
 def _reachable(request: Request, oracle: Oracle) -> float:
@@ -359,8 +414,12 @@ def _reachable(request: Request, oracle: Oracle) -> float:
 
 
 def _descents(
-    request: Request, oracle: Oracle, starts: FloatArray, tol: float
+    request: Request,
+    oracle: Oracle,
+    starts: FloatArray,
+    tol: float,
+    widths: tuple[float, ...] = WIDTHS,
 ) -> list[SolverResult]:
     if request.problem.loss.kink:
-        return descend_kinks(oracle, starts, request.penalty, tol)
+        return descend_kinks(oracle, starts, request.penalty, tol, widths)
     return descend(oracle, starts, request.penalty, tol, polish=tol < ROUGH_TOL)
