@@ -141,7 +141,8 @@ def _add_parts(
     record |= {stem: {"file": part.name, **vars(part.facts)} for stem, part in parts.items()}
     own = [] if members else received
     record["sources"] = [
-        {"folder": source_folder(one), "sha256": one.sha256, **vars(one.manifest)} for one in own
+        {"folder": source_folder(one), "sha256": one.sha256, **one.manifest.to_dict()}
+        for one in own
     ]
     record["has_densities"] = tables is not None and tables.has_densities
     record["at_label"] = tables is not None and tables.at_label
