@@ -237,7 +237,7 @@ def test_a_feature_named_as_an_answer_is_refused(tmp_path):
     X, y, d = three()
     frame = pd.DataFrame(X, columns=["prediction", "b"])
     rows = frame.assign(ward=np.where(X[:, 0] > 0, "day", "night"))
-    model = DistributionWeightedRegressor(random_state=0).fit(rows, y, sample_domain=d)
+    model = DistributionWeightedRegressor(cv=2, random_state=0).fit(rows, y, sample_domain=d)
     anymix.save(model, tmp_path / "m")
     found = export_model(tmp_path / "m")
     with pytest.raises(InputError, match="'prediction' has the name of a column that the model"):

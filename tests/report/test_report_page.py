@@ -169,7 +169,7 @@ def test_the_lowest_fair_loss_is_marked():
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=30), min_size=3, max_size=3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_names_stay_names(names):
     html = render_html(full_record(names) | {"name": names[0]})
     check_harmless(html, names)
@@ -292,7 +292,7 @@ def refusal(record):
 
 
 @given(st.data(), st.integers(1, 4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_broken_records_are_refused_in_a_sentence_or_drawn(data, p):
     record = full_record([f"s{k}" for k in range(p)])
     *way, last = data.draw(st.sampled_from(sorted(places(record), key=str)))
