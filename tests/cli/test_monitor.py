@@ -42,3 +42,20 @@ def test_of_strange_rows_no_cost_is_promised(model, run, tmp_path):
     assert said.status == 1
     assert "Do not trust an expected loss here" in said.out
     assert "Without labels" not in said.out
+
+
+def test_new_rows_of_each_source_are_a_reference_too(model, world, run, tmp_path):
+    rows = ["--reference", *world.test, "--target", "y"]
+    table = traffic(tmp_path)
+    found = json.loads(run("monitor", model, table, *rows, "--look", "3", "--json").out)
+    assert not found["alarm"]["rings"]
+    assert found["alarm"]["tested"]
+    assert found["alarm"]["look"] == 3
+    assert found["expected_loss"]["n_reference"] > 0
+    assert "look 3; 1 % is the chance that any look" in found["sentence"]
+    strange = run("monitor", model, traffic(tmp_path, far=9.0), *rows[:-2], "--look", "3")
+    assert strange.status == 1
+    assert "are stranger than every held-out row" in strange.out
+    refused = run("monitor", model, table, "--reference", world.test[0])
+    assert "--reference takes rows of north, south" in refused.err
+    assert "--target is for the rows of --reference" in run("monitor", model, table, *rows[-2:]).err

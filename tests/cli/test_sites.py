@@ -97,7 +97,9 @@ def test_responsibilities_alone(world, run, tmp_path):
     assert run("predict", model, table, "--out", tmp_path / "p.csv").status == 0
     refused = run("predict", model, table, "--out", tmp_path / "q.csv", "--novelty")
     assert "no novelty" in refused.err
-    assert "monitoring needs densities" in run("monitor", model, table).err
+    assert "which only new rows of each source can tell" in run("monitor", model, table).out
+    asked = run("monitor", model, table, "--reference", *world.test)
+    assert "leave --reference out to see the mixture" in asked.err
     with open(f"{world.model}/model.json") as file:
         due = json.load(file)["certificate"]["z"]
     found = json.loads((model / "model.json").read_text())["certificate"]["z"]

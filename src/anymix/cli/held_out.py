@@ -61,22 +61,20 @@ def add_groups(parser: ArgumentParser) -> None:
     )
 
 
-def pairs(given: Sequence[str]) -> dict[str, str]:
+def pairs(given: Sequence[str], option: str = "--held-out") -> dict[str, str]:
     """Read NAME=TABLE."""
     found: dict[str, str] = {}
     for entry in given:
         named, equals, path = entry.partition("=")
         name = source_name(named)
         if not equals or not path:
-            raise UsageError(
-                f"--held-out takes NAME=TABLE, such as north=north.csv; got {entry!r}."
-            )
+            raise UsageError(f"{option} takes NAME=TABLE, such as north=north.csv; got {entry!r}.")
         if name in found:
-            raise UsageError(f"--held-out names {name!r} twice; join its tables.")
+            raise UsageError(f"{option} names {name!r} twice; join its tables.")
         for other, its in found.items():
             if its == table(path):
                 raise UsageError(
-                    f"--held-out gives {path} for both {other!r} and {name!r}; give each source "
+                    f"{option} gives {path} for both {other!r} and {name!r}; give each source "
                     "its own rows."
                 )
         found[name] = table(path)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from anymix.cli.argument_types import count, natural, share, table
 from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
+from anymix.cli.held_out import pairs
 from anymix.cli.outputs import saving
 from anymix.exceptions import InputError, UsageError
 from anymix.models import add_record, read_model
 from anymix.monitor import Monitor
-from anymix.tables import read_rows
+from anymix.tables import TableColumns, read_rows
 
 RESAMPLES = 500
 
@@ -20,6 +27,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
     parser.add_argument("table", type=table, help="rows of today's traffic, without labels")
+    parser.add_argument(
+        "--reference",
+        nargs="+",
+        action="extend",
+        metavar="NAME=TABLE",
+        help="new rows of each source, on which nothing was trained, to compare the traffic with; "
+        "needed for an alarm where fit has trained the densities",
+    )
+    parser.add_argument(
+        "--target", help="column of the --reference tables with the label, for the expected loss"
+    )
     add_choice(parser)
     parser.add_argument("--level", type=share, default=0.01, help="rate of false alarms")
     parser.add_argument(
@@ -48,19 +66,47 @@ def run(args: Namespace, console: Console) -> int:
                 args.model,
                 "is of one source, so there is no mixture to estimate; fit two sources or more",
             )
-        if getattr(saved.model, "novelty_", None) is None:
+        if args.reference and getattr(saved.model, "novelty_", None) is None:
             raise ValueError(
-                f"{args.model} was fitted from responsibilities alone, and monitoring needs "
-                "densities; fit it from rows, or from sites' files that were written with --exact."
+                f"{args.model} was fitted from responsibilities alone, and an alarm needs "
+                "densities; leave --reference out to see the mixture, or fit the model from rows, "
+                "or from sites' files that were written with --exact."
             )
-        X, _ = read_rows(args.table, columns_for(args, saved.received))
+        columns = columns_for(args, saved.received)
+        X, _ = read_rows(args.table, replace(columns, target=None))
         settings = {"confidence": args.confidence, "level": args.level, "n_bootstrap": RESAMPLES}
         with console.working("estimating the mixture"):
-            report = Monitor.from_tables(saved.model, **settings).estimate(
-                X, rng=args.seed, look=args.look
+            known = reference(args, [str(name) for name in saved.model.source_names_], columns)
+            monitor = (
+                Monitor(saved.model, *known, **settings)
+                if known
+                else Monitor.from_tables(saved.model, **settings)
             )
+            report = monitor.estimate(X, rng=args.seed, look=args.look)
         if args.save:
             add_record(args.model, "traffic", report, saved.sha256)
     lost = report.expected_loss
     console.result("\n".join([report.sentence, *([lost.sentence] if lost else [])]), report)
     return int(report.alarm.rings)
+
+
+def reference(
+    args: Namespace, names: Sequence[str], columns: TableColumns
+) -> tuple[Any, NDArray[Any], Any] | None:
+    """Return the rows of --reference, their sources and, with --target, their labels."""
+    if not args.reference:
+        if args.target:
+            raise UsageError(
+                "--target is for the rows of --reference; give these, or leave it out."
+            )
+        return None
+    given = pairs(args.reference, "--reference")
+    if sorted(given) != sorted(names):
+        raise UsageError(
+            f"--reference takes rows of {', '.join(names)}, once each; got {', '.join(given)}."
+        )
+    parts = [read_rows(given[name], columns) for name in names]
+    X = [row for part, _ in parts for row in part]
+    sizes = [len(part) for part, _ in parts]
+    y = np.concatenate([labels for _, labels in parts]) if args.target else None
+    return X if columns.text else np.asarray(X), np.repeat(names, sizes), y

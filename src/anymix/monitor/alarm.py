@@ -70,6 +70,9 @@ class Alarm(Record):
         Which look at traffic it is, 1, 2, …, of a monitor that looks again and again.
     n_outliers : int
         Rows of traffic that are stranger than every held-out row.
+    tested : bool
+        False where no held-out rows are known that densities in use score as they score traffic;
+        then p_value is 1 and says nothing.
     """
 
     rings: bool
@@ -78,6 +81,7 @@ class Alarm(Record):
     distance: float
     look: int | None = None
     n_outliers: int = 0
+    tested: bool = True
 
 
 def mixture_alarm(

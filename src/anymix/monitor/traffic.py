@@ -126,6 +126,7 @@ class Monitor:
         self.confidence = confidence
         self.level = level
         self.n_bootstrap = n_bootstrap
+        self.tested = True
 
     def _check(self) -> None:
         """Say what is wrong with the settings before the model is asked about any row."""
@@ -142,23 +143,24 @@ class Monitor:
         losses, method, confidence, level and n_bootstrap.  Without losses, those for
         `expected_loss` come from `held_out_` of the model, what was predicted at each row without
         having learned from it, or from other tables' own targets.
+
+        Without other tables the alarm is for models whose densities were given to `fit`.  Where
+        `fit` has trained them, on folds and then on all rows, traffic and held-out rows are scored
+        by different functions: false alarms would be frequent, and `alarm.tested` is False.
         """
         cls(model, None, None, **settings)._check()
-        if getattr(model, "novelty_", None) is None:
-            raise ValueError(
-                "monitoring needs a density of each source; this model has responsibilities alone."
-            )
-        if not model.novelty_.is_of(model.tables_):
-            raise ValueError(
-                "the tables of this model have not the densities that novelty is judged by; watch "
-                "it by held-out rows, as Monitor(model, X_reference, sample_domain) does."
-            )
         others, tables = tables, model.tables_ if tables is None else tables
         monitor = cls(model, None, None, **settings)
         monitor.domain = np.asarray(tables.sample_domain)
-        log_masses = tables.log_masses
+        log_masses, novelty = tables.log_masses, getattr(model, "novelty_", None)
+        certificate = getattr(model, "certificate_", None)
+        # Densities that were trained again on all rows score traffic otherwise than the folds' own
+        # densities scored the tables: no two such distributions can be compared.
+        same = others is not None or (certificate is not None and not certificate.covers)
+        monitor.tested = novelty is not None and same and novelty.is_of(model.tables_)
         monitor.reference = Scores(
-            model.combination_.log_responsibilities(log_masses), model.novelty_.score(log_masses)
+            model.combination_.log_responsibilities(log_masses),
+            novelty.score(log_masses) if monitor.tested else np.zeros(len(monitor.domain)),
         )
         held_out = getattr(model, "held_out_", None)
         if monitor.losses is not None:
@@ -175,7 +177,8 @@ class Monitor:
 
     def scores(self, X: Any) -> Scores:
         """Return what monitoring sees of some rows."""
-        return Scores(self.model.log_responsibilities(X), self.model.novelty(X))
+        log_r = self.model.log_responsibilities(X)
+        return Scores(log_r, self.model.novelty(X) if self.tested else np.zeros(log_r.shape[1]))
 
     @cached_property
     def reference(self) -> Scores:
@@ -222,8 +225,10 @@ class Monitor:
             confidence=self.confidence,
             rng=rng,
         )
-        settings = self.level, self.n_bootstrap, rng, look
-        alarm = mixture_alarm(traffic, self.reference, domain, *settings)
+        alarm = Alarm(False, 1.0, self.level, 0.0, look, tested=False)
+        if self.tested:
+            settings = self.level, self.n_bootstrap, rng, look
+            alarm = mixture_alarm(traffic, self.reference, domain, *settings)
         said, lost = describe_traffic(estimate, alarm, names), None
         if self.reference_losses is not None:
             losses, name, fresh = self.reference_losses
@@ -287,13 +292,13 @@ def describe_traffic(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[st
         else f"look {alarm.look}; {100 * alarm.level:g} % is the chance that any look ever rings "
         "falsely"
     )
-    strange = f"p = {alarm.p_value:.2g}, {looks}"
+    strange = f"nothing strange (p = {alarm.p_value:.2g}, {looks})" if alarm.tested else UNTESTED
     if alarm.rings:
         if alarm.n_outliers:
-            strange += f"; {alarm.n_outliers} are stranger than every held-out row"
+            looks += f"; {alarm.n_outliers} are stranger than every held-out row"
         return (
-            f"These {estimate.n} rows are not a mixture of the sources ({strange}): do not trust "
-            "λ̂ or the model here."
+            f"These {estimate.n} rows are not a mixture of the sources (p = {alarm.p_value:.2g}, "
+            f"{looks}): do not trust λ̂ or the model here."
         )
     order = np.argsort(-estimate.mixture, kind="stable")
     shares = ", ".join(
@@ -303,10 +308,15 @@ def describe_traffic(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[st
     )
     return (
         f"These {estimate.n} rows are a mixture of {shares}, each range by itself with "
-        f"{100 * estimate.confidence:g} % confidence; nothing strange ({strange})."
+        f"{100 * estimate.confidence:g} % confidence; {strange}."
     )
 
 
+# Where the densities in use have scored no held-out rows.
+UNTESTED = (
+    "if they are one, which only new rows of each source can tell: give them, as "
+    "Monitor(model, X_reference, sample_domain) or with --reference"
+)
 # What to do where there are none.
 REMEDY = (
     "give losses, the deployed model's loss at each held-out row, or y_reference, the labels of "
