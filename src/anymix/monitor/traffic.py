@@ -160,7 +160,9 @@ class Monitor:
         monitor.tested = novelty is not None and same and novelty.is_of(model.tables_)
         monitor.reference = Scores(
             model.combination_.log_responsibilities(log_masses),
-            novelty.score(log_masses) if monitor.tested else np.zeros(len(monitor.domain)),
+            novelty.score(log_masses)
+            if novelty is not None and monitor.tested
+            else np.zeros(len(monitor.domain)),
         )
         held_out = getattr(model, "held_out_", None)
         if monitor.losses is not None:
