@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from anymix.core import Assumptions, BoundOptions, LossSummary, certify
-from anymix.core.guarantees.confidence import mean_upper_bound
-from anymix.core.guarantees.upper_bounds import MANY, UpperBounds, upper_bounds
+from anymix.core.guarantees.confidence import Moments, mean_upper_bound
+from anymix.core.guarantees.upper_bounds import MANY, UpperBounds, clip_of, upper_bounds
 from anymix.core.normalised import NormalisedRule
 
 
@@ -25,18 +25,131 @@ def test_few_rows_claim_nothing_and_many_do():
         upper_bounds(evidence(MANY - 1), BoundOptions(0.05)),
         upper_bounds(evidence(MANY), BoundOptions(0.05)),
     )
-    assert few == UpperBounds()
+    assert few == UpperBounds(reason=few.reason)
+    assert few.reason.startswith("Nothing is claimed: source 1 has 199 rows, and 200 are needed")
     assert many.loss_ground == many.regret_ground == "asymptotic"
     taught = upper_bounds(evidence(MANY), BoundOptions(0.05, claims=False, loss_bound=1e6))
-    assert taught == UpperBounds()
+    assert taught == UpperBounds(reason=taught.reason)
+    held_out = upper_bounds(evidence(61, K=5), BoundOptions(0.05, names=("a", "b")))
+    assert "a has 61 held-out rows, and 200 are needed; certify on new rows" in held_out.reason
 
 
 def test_what_is_not_fresh_is_never_exact():
     found = upper_bounds(evidence(5000, K=5), BoundOptions(0.05, known_bound=50.0, fresh=False))
     assert found.loss_ground == found.regret_ground == "asymptotic"
-    fresh = upper_bounds(evidence(50_000, K=5), BoundOptions(0.05, known_bound=20.0))
-    assert fresh.loss_ground == fresh.regret_ground == "exact"
-    assert fresh.clip is None
+
+
+def test_more_rows_never_change_to_another_ground():
+    """From 200 rows on a fit is asymptotic; new rows with a clip or a bound are always exact."""
+    for n in (200, 2000, 50_000):
+        inside = upper_bounds(evidence(n, K=5), BoundOptions(0.05, known_bound=20.0, chance=1.0))
+        assert inside.loss_ground == inside.regret_ground == "asymptotic"
+        assert (inside.clip is None) == (20 * np.log(40) / n <= 0.05)
+        new = upper_bounds(evidence(n), BoundOptions(0.05, clip=4.0))
+        assert new.loss_ground == new.regret_ground == "exact"
+    small = evidence(190, K=5, draw=lambda rng, n: rng.beta(1, 9, n))
+    found = upper_bounds(small, BoundOptions(0.05, known_bound=1.0, chance=0.5))
+    assert found.loss_ground == "exact"
+
+
+@pytest.mark.parametrize("kept", [1, 2, 4])
+def test_the_same_rows_twice_never_make_a_bound_worse(kept):
+    rng = np.random.default_rng(kept)
+    losses, own = rng.exponential(size=(2, 250)), rng.exponential(size=(2, 250))
+    for options in (BoundOptions(0.05, clip=3.0), BoundOptions(0.05, loss_bound=20.0)):
+        bounds = []
+        for copies in (1, 2, 4):
+            rows = [np.tile(x.ravel(), copies) for x in (losses, own)]
+            domain = np.tile(np.repeat([0, 1], 250), copies)
+            found = upper_bounds(LossSummary.of_rows(*rows, domain), options)
+            bounds.append((found.loss, found.regret, found.share or 0.0))
+        assert (np.diff(bounds, axis=0) <= 1e-9).all()
+
+
+def test_a_fold_without_rows_counts_for_what_it_is_at_most():
+    given = evidence(100, p=2, K=2)
+    first = given.samples[0]
+    gone = first._replace(fold=np.zeros(100, dtype=int))
+    found = LossSummary([gone, given.samples[1]], 2).exact_upper("loss", 9.0, 0.1, "hoeffding")
+    due = [
+        max(mean_upper_bound(s.losses[s.fold == 0], 0.05, "hoeffding", (0, 9)) for s in pair)
+        for pair in [(gone, given.samples[1])]
+    ]
+    assert found == pytest.approx((due[0] + 9.0) / 2)
+
+
+def test_the_exact_bound_of_a_fit_takes_the_worst_source_of_each_fold():
+    given = evidence(300, p=3, K=3)
+    found = given.exact_upper("regret", 20.0, 0.06, "hoeffding")
+    table = [
+        [
+            np.mean((s.losses - s.own)[s.fold == t]) + 40 * np.sqrt(np.log(50) / 200)
+            for s in given.samples
+        ]
+        for t in range(3)
+    ]
+    assert found == pytest.approx(np.mean(np.max(table, axis=1)))
+
+
+def test_sources_of_a_fit_share_the_error_as_sidak_says():
+    """Losses that z has made equal: the worst source is chosen by noise."""
+    fit, new = evidence(400, p=10, K=5), evidence(400, p=10)
+    each = 1 - (1 - 0.05 / 3) ** (1 / 10)
+    found = upper_bounds(fit, BoundOptions(0.05))
+    assert found.loss == pytest.approx(fit.asymptotic_upper("loss", found.clip, each))
+    assert found.regret == pytest.approx(fit.asymptotic_upper("regret", found.clip, each))
+    assert found.rarest == pytest.approx(np.log(1 / each) / 400)
+    other = upper_bounds(new, BoundOptions(0.05))
+    assert other.loss == pytest.approx(new.asymptotic_upper("loss", other.clip, 0.05 / 3))
+
+
+def test_the_clip_sees_all_sources_and_what_is_judged():
+    rng = np.random.default_rng(0)
+    losses = np.r_[0.1 * rng.random(5000), 90 + rng.random(200)]
+    rows = LossSummary.of_rows(losses, 0.01 * losses, np.repeat([0, 1], [5000, 200]))
+    assert clip_of(rows) == pytest.approx(np.quantile(losses[5000:], 0.95))
+    assert clip_of(rows, least=200.0) == 200.0
+    assert clip_of(rows, 50.0) == 50.0
+
+
+def test_the_share_above_the_clip_is_that_of_clopper_and_pearson():
+    given = evidence(300)
+    found = upper_bounds(given, BoundOptions(0.05, clip=2.5))
+    counts = [int((s.losses > 2.5).sum()) for s in given.samples]
+    due = max(stats.binomtest(k, 300).proportion_ci(1 - 2 * 0.05 / 3, "exact").high for k in counts)
+    assert found.share == pytest.approx(due)
+    assert found.share > max(counts) / 300
+
+
+def test_nothing_is_claimed_where_the_clip_says_it_all():
+    rng = np.random.default_rng(0)
+    rows = np.repeat([0, 1], 200)
+    flat = LossSummary.of_rows(1 - 0.01 * rng.random(400), rng.random(400), rows)
+    found = upper_bounds(flat, BoundOptions(0.05))
+    assert (found.loss, found.loss_ground) == (None, "measured")
+    assert found.reason.startswith("No bound on the loss is claimed")
+    assert found.regret_ground == "asymptotic"
+    many_above = upper_bounds(flat, BoundOptions(0.05, clip=0.5))
+    assert many_above == UpperBounds(reason=many_above.reason)
+    assert "100 % of a source's rows may lose more than 0.5" in many_above.reason
+
+
+@given(
+    rate=st.floats(0.001, 0.05),
+    n=st.integers(20, 2000),
+    events=st.integers(0, 6),
+    delta=st.floats(1e-4, 0.1),
+)
+def test_rare_harm_is_bounded_as_poisson_counts_it(rate, n, events, delta):
+    """0 but for a few values c: as high as n p may be where so few were seen."""
+    c, x = 2.0, np.zeros(n)
+    x[: min(events, n // 4)] = c
+    j = int((x > 0).sum())
+    found = Moments.of(x, np.ones(n)).upper(delta, c, (float(j), c * j))
+    limit = stats.chi2.isf(delta, 2 * j + 2) / 2
+    due = x.mean() + (c - x.mean()) * (limit - j) / n if j else c * np.log(1 / delta) / n
+    assert found >= due * (1 - 1e-9)
+    assert stats.poisson.cdf(j, limit) == pytest.approx(delta, rel=1e-6)
 
 
 def test_an_exact_bound_is_the_mean_of_the_folds_at_a_share_of_the_error():
@@ -49,16 +162,16 @@ def test_an_exact_bound_is_the_mean_of_the_folds_at_a_share_of_the_error():
 
 
 def test_a_clip_that_others_chose_is_exact_with_few_rows():
-    given = evidence(60)
-    found = upper_bounds(given, BoundOptions(0.05, clip=1.5))
+    given, c, each = evidence(60), 3.0, 0.05 / 3
+    found = upper_bounds(given, BoundOptions(0.05, clip=c))
     due = max(
-        mean_upper_bound(np.minimum(home.losses, 1.5), 0.025, "betting", (0, 1.5), rng=0)
+        mean_upper_bound(np.minimum(home.losses, c), each, "betting", (0, c), rng=0)
         for home in given.samples
     )
-    assert (found.loss_ground, found.clip) == ("exact", 1.5)
+    assert (found.loss_ground, found.clip) == ("exact", c)
     assert found.loss == pytest.approx(due)
-    pairs = [np.minimum(h.losses, 1.5) - np.minimum(h.own, 1.5) for h in given.samples]
-    due = max(mean_upper_bound(x, 0.025, "betting", (-1.5, 1.5), rng=0) for x in pairs)
+    pairs = [np.minimum(h.losses, c) - np.minimum(h.own, c) for h in given.samples]
+    due = max(mean_upper_bound(x, each, "betting", (-c, c), rng=0) for x in pairs)
     assert (found.regret_ground, found.regret) == ("exact", pytest.approx(due))
 
 
@@ -76,7 +189,7 @@ def test_skewed_losses_widen_the_bound_as_edgeworth_says():
     given = evidence(400, p=1)
     found = upper_bounds(given, BoundOptions(0.05, "student", clip=3.0))
     x = np.minimum(given.samples[0].losses, 3.0)
-    t = stats.t.isf(0.025, 399)
+    t = stats.t.isf(0.05 / 3, 399)
     plain = x.mean() + t * x.std(ddof=1) / 20
     g = stats.skew(x)
     due = plain + g * (2 * t**2 + 1) * x.std() / (6 * 400)
@@ -123,11 +236,9 @@ def test_the_normalised_rule_is_not_bounded_by_the_sources_own_loss(seed):
 def test_losses_that_are_zero_or_negative_claim_no_more_than_they_know():
     zero = np.zeros(400)
     rows = np.arange(400) % 2
-    assert upper_bounds(LossSummary.of_rows(zero, zero, rows), BoundOptions(0.05)) == UpperBounds()
-    assert (
-        upper_bounds(LossSummary.of_rows(zero, zero, rows), BoundOptions(0.05, clip=0.0))
-        == UpperBounds()
-    )
+    for clip in (None, 0.0):
+        found = upper_bounds(LossSummary.of_rows(zero, zero, rows), BoundOptions(0.05, clip=clip))
+        assert found == UpperBounds(reason="Nothing is claimed: nearly all losses are 0.")
     rng = np.random.default_rng(0)
     below = rng.normal(size=400)
     for clip in (None, 1.0):

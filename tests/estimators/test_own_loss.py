@@ -103,10 +103,12 @@ def test_it_is_compared_by_models_and_by_tables_alike(case):
 
 def test_it_is_certified_on_new_rows(case):
     loss, (X, y, d), model = case
-    X = X + 1e-3
+    X = X + 0.1 * np.random.default_rng(5).normal(size=X.shape)
     found = model.certify(X, y, d)
     tables = model.evaluate(X, y, d)
-    again = certify_tables(tables, model.combination_, loss, clip=usual_clip(model.tables_, loss))
+    again = certify_tables(
+        tables, model.combination_, loss, clip=usual_clip(model.tables_, model.held_out_, loss)
+    )
     assert found.sentence == again.sentence
     point = losses_at(
         model.combination_.predict(tables.log_masses, tables.predictions), tables.targets, loss

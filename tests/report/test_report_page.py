@@ -399,6 +399,6 @@ def test_each_half_says_its_ground_and_what_others_would_get():
     page = Page(render_html(record))
     regret, measured = (e["text"] for e in page.find("dd"))
     assert regret.endswith("no confidence is claimed")
-    assert measured.endswith("with 95 % confidence (exact), no row counted above 2.5")
+    assert measured.endswith("with 95 % confidence (exact), clipped at 2.5")
     assert "chance" in render_html(record)
     assert any(text.startswith("4.5") for text in page.cells("certificate"))

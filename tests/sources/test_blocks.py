@@ -7,13 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from anymix.core import Assumptions, CrossFittedCombination
+from anymix.core import Assumptions, CrossFittedCombination, clip_of
 from anymix.sources import (
     Block,
     Blocks,
+    HeldOut,
     LearningSettings,
     Tables,
     certify_tables,
+    combined_predictions,
     find_z,
     in_threads,
     learn,
@@ -21,6 +23,7 @@ from anymix.sources import (
     numbers_in,
     usual_clip,
 )
+from anymix.sources.certification import JudgedAverage
 from tests.engines.worlds import at_home, in_chunks, labels, numbers
 
 
@@ -223,8 +226,11 @@ def test_new_rows_in_parts_certify_on_the_same_terms(given):
 @pytest.mark.parametrize("measure", [None, "mae"])
 def test_the_usual_clip_is_found_by_counts(parts, measure):
     tables = numbers(150, weight=True)
-    found = usual_clip(Blocks(parts(tables)), "squared", measure)
-    assert found == pytest.approx(usual_clip(tables, "squared", measure), rel=1e-12)
+    used = CrossFittedCombination.of(learn(numbers(), LearningSettings()).combination)
+    held_out = HeldOut(combined_predictions(tables, used), np.zeros(tables.n_points, dtype=int))
+    found = JudgedAverage(Blocks(parts(tables)), used, "squared", "new", measure).summary
+    due = usual_clip(tables, held_out, "squared", measure)
+    assert clip_of(found) == pytest.approx(due, rel=1e-12)
 
 
 def test_questions_travel_and_few_numbers_leave():

@@ -111,7 +111,7 @@ def test_new_rows_certify_the_average_and_another_measure():
     errors = combined_predictions(new, found.combination) - new.targets
     due = [np.mean(errors[new.sample_domain == k] ** 2) for k in range(3)]
     np.testing.assert_allclose(certificate.source_losses, due)
-    assert (certificate.loss_ground, certificate.regret_ground) == ("exact", "asymptotic")
+    assert (certificate.loss_ground, certificate.regret_ground) == ("exact", "exact")
     absolute = certify_tables(new, found.combination, "squared", measure="mae")
     due = [np.mean(np.abs(errors[new.sample_domain == k])) for k in range(3)]
     np.testing.assert_allclose(absolute.source_losses, due)

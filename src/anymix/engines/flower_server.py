@@ -43,7 +43,7 @@ SLACK = 1e-9
 # What no rows give: of sources without rows at a site, and of theorems that were not asked for.
 MAY_BE_INFINITE = {
     "count": {"lightest"},
-    "evidence": {"least", "largest", "own_least", "own_largest"},
+    "evidence": {"least", "largest"},
     "theorems": {"lowest", "largest", "floor", "disagreement"},
 }
 # What of the settings says how z is learned.

@@ -246,7 +246,7 @@ class FittedEvidence:
         confidence : float or None
         loss_bound : float, optional
             A bound M on the loss of any row; it makes the confidence exact.  Without it losses are
-            certified clipped, where few own models lost more on the rows of `fit`: exact as well.
+            certified clipped, where few of the rows of `fit` lost more: exact as well.
         measure : str or Loss, optional
             What to certify in place of the loss: "accuracy" for the share of wrong labels, "mae",
             "brier", ...
@@ -270,16 +270,11 @@ class FittedEvidence:
             held_out=HeldOut(self._combined(X), 0 * tables.domain) if members else None,
             confidence=confidence,
             measure=measure,
-            clip=usual_clip(self.tables_, self.loss, measure),
+            clip=usual_clip(self.tables_, self.held_out_, self.loss, measure),
             assumptions=Assumptions(loss_bound=loss_bound),
+            names=[str(name) for name in self.source_names_],
         )
-        return self.named(without_confidence(certificate, self.seen_among(tables, X)))
-
-    def named(self, certificate: Certificate) -> Certificate:
-        """Call the reference losses of a certificate by the names of the sources."""
-        alone = {f"source {k + 1} alone": f"{n} alone" for k, n in enumerate(self.source_names_)}
-        named = (loss._replace(name=alone.get(loss.name, loss.name)) for loss in certificate.beside)
-        return replace(certificate, beside=tuple(named))
+        return without_confidence(certificate, self.seen_among(tables, X))
 
     def seen_among(self, tables: Tables, X: Any = None) -> list[str]:
         """Name the sources whose rows here were among those of `fit`, by their predictions."""

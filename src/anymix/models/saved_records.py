@@ -41,6 +41,8 @@ KINDS: dict[str, type[Record]] = {
 FILES = {part: f"{part}.json" for part in KINDS}
 RECORD, RECORD_LIMIT = "model.json", 64 * 2**20
 SHORT = 60
+# How a certificate begins to say why it claims less, and how long that may be.
+REASONS, MOST_OF_REASON = ("Nothing is claimed: ", "No bound on the loss is claimed: "), 300
 # How a search for z may end.
 STATUSES = ("converged", "stationary", "stalled", "out of evaluations", "budget")
 # What must hold, and the sentence that refuses it else; a rule may rely on those before it.
@@ -225,6 +227,13 @@ def _certificate_rules(found: Certificate, model: Any) -> Rules:
         "its bounds and its confidence do not go together",
     )
     yield found.clip is None or 0 < found.clip < np.inf, "its clip is out of bounds"
+    shares = [share for share in (found.share_above, found.rarest) if share is not None]
+    yield all(0 <= share < np.inf for share in shares), "its shares of rows are out of bounds"
+    why = found.reason
+    sound = not why or (
+        why.startswith(REASONS) and why.isprintable() and len(why) <= MOST_OF_REASON
+    )
+    yield sound, "its reason is none that a certificate gives"
     sure = found.confidence is None or 0 < found.confidence < 1
     yield sure, "its confidence is not between 0 and 1"
     # A bound on clipped losses can be below what was measured of whole ones; but no model can lose

@@ -118,7 +118,7 @@ def _notes(saved: SavedModel) -> dict[str, str]:
         kept = read_records(saved.path, model, saved.sha256).get("certificate")
         certificate, day = kept or (model.certificate_, None)
     grounds = {"regret": "regret_ground", "loss": "loss_ground"}
-    grounds |= {name: name for name in ("confidence", "clip", "n_rows")}
+    grounds |= {name: name for name in ("confidence", "clip", "share_above", "n_rows")}
     return noted(
         loss=model.loss if isinstance(model.loss, str) else type(model.loss).__name__,
         objective=model.objective,

@@ -93,17 +93,21 @@ def certify_sites(
     loss: "accuracy", "mae", ...
     """
     (tables, seen), model = _joined(sites, saved), saved.model
+    # Rows that stayed at their sites have left no losses to clip by, but what they were clipped at.
+    clip = model.certificate_.clip if model.certificate_ and measure is None else None
+    if hasattr(model, "tables_"):
+        clip = usual_clip(model.tables_, model.held_out_, model.loss, measure)
     found = certify_tables(
         tables,
         model.combination_,
         model.loss,
         confidence=confidence,
         measure=measure,
-        # Rows that stayed at their sites have left no own losses to clip by.
-        clip=usual_clip(model.tables_, model.loss, measure) if hasattr(model, "tables_") else None,
+        clip=clip,
         assumptions=Assumptions(loss_bound=loss_bound),
+        names=[str(name) for name in model.source_names_],
     )
-    return model.named(without_confidence(found, seen)), seen
+    return without_confidence(found, seen), seen
 
 
 def _joined(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from anymix.core import clipping
 from anymix.report.markup import (
     Unit,
     bar,
@@ -246,7 +247,8 @@ def figures(record: Data) -> list[str]:
             note = "no confidence is claimed" if ground == "measured" else ""
         else:
             how = f" ({ground})" if ground else ""
-            cut = "" if clip is None else f", no row counted above {_written(clip, unit)}"
+            cut = clip and clipping(clip, found.get("share_above"), _written(clip, unit))
+            cut = f", {cut}" if cut else ""
             most = _written(upper, unit, sign)
             note = f"at most {most} with {100 * confidence:g} % confidence{how}{cut}"
         head = esc(f"{title}: {unit.head}")
@@ -270,7 +272,7 @@ def clipped_note(record: Data) -> str:
     said = (
         "What was measured stands above what is guaranteed, and both are right: the measured loss "
         f"counts every row in full, the bound no row for more than {_written(clip, unit)}. The few "
-        "rows that lose more make the difference; how rare such rows are, no bound can tell."
+        "rows that lose more make the difference."
     )
     return f'<p class="aside">{prose(said)}</p>'
 

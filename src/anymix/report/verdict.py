@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from anymix.core import clipping
 from anymix.report.markup import cell, esc, number, prose, remark, row, significant, table, unit_of
 from anymix.report.record import recorded
 from anymix.report.standing import GUESSES, Stand, listed, standing
@@ -149,11 +150,12 @@ def _guarantee(record: Data) -> str:
     unit, upper = unit_of(found.get("loss") or record.get("loss")), found.get("loss_upper")
     title, confidence = "Guaranteed on every mixture", found.get("confidence")
     if upper is None or confidence is None:
-        text = "No confidence is claimed: too few rows, or rows that have taught the model."
+        text = found.get("reason") or "No confidence is claimed: rows have taught the model."
         return _tile(title, "Nothing yet", text, "mixed")
     digits = unit.digits([upper])
     clip = found.get("clip")
-    cut = "" if clip is None else f", no row counted above {unit.said(clip, digits)}"
+    cut = clip and clipping(clip, found.get("share_above"), unit.said(clip, digits))
+    cut = f", {cut}" if cut else ""
     blind = [one for one in found.get("beside") or [] if one["name"] in BLIND]
     text = f"Of {unit.name}, with {100 * confidence:g} % confidence{cut}."
     css = "good"

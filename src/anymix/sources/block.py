@@ -48,7 +48,7 @@ from anymix.sources.tables import Tables
 KEPT = 12
 # What may differ between two queries about one problem, and between two about one average.
 NOT_OF_PROBLEM = ("Z", "multipliers", "z", "width", "theta")
-NOT_OF_AVERAGE = ("c", "paired", "delta", "without", "thresholds", "totals", "asked")
+NOT_OF_AVERAGE = ("c", "delta", "thresholds", "totals", "asked")
 
 
 class Block:
@@ -193,7 +193,7 @@ class Block:
                 if rows.any()
             }
 
-        told = {name: option for name, option in options.items() if name != "method"}
+        told = {n: option for n, option in options.items() if n not in ("kind", "method")}
         return self.keep(("samples", _key_of(told, arrays, NOT_OF_AVERAGE)), made)
 
 
@@ -342,49 +342,45 @@ def paired(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def evidence(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Weights, losses and extremes of each source: sums, but for the extremes [8p]."""
+    """Weights, losses and extremes of each source: sums, but for the extremes [6p]."""
     starts = dict.fromkeys(("weight", "squares", "losses", "own"), 0.0)
-    starts |= dict.fromkeys(("least", "own_least"), np.inf)
-    starts |= dict.fromkeys(("largest", "own_largest"), -np.inf)
+    starts |= {"least": np.inf, "largest": -np.inf}
     table = np.tile(list(starts.values()), (block.tables.n_sources, 1))
     for k, home in block.samples(options, arrays).items():
         w, both = home.weights, np.concatenate([home.losses, home.own])
-        table[k, :4] = w.sum(), w @ w, w @ home.losses, w @ home.own
-        table[k, 4:] = both.min(), home.own.min(), both.max(), home.own.max()
+        table[k] = w.sum(), w @ w, w @ home.losses, w @ home.own, both.min(), both.max()
     return dict(zip(starts, table.T, strict=True))
 
 
 def below(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """How many own losses of all folds but one are at most each threshold, and how many there are.
+    """How many losses, and how many own losses, of each source are at most each threshold [4pg].
 
-    without (F,) is the fold that is left out, -1 for none; thresholds are (F, g).
+    thresholds are (p, 2, 2, g): of losses and own losses, two sequences each.
     """
-    homes = block.samples(options, arrays).values()
-    own, fold = (
-        np.concatenate([getattr(h, name) for h in homes] or [np.zeros(0)])
-        for name in ("own", "fold")
-    )
-    counts, totals = np.zeros(arrays["thresholds"].shape), np.zeros(arrays["without"].size)
-    for f, (t, at) in enumerate(zip(arrays["without"], arrays["thresholds"], strict=True)):
-        kept = np.sort(own[fold != t])
-        counts[f], totals[f] = np.searchsorted(kept, at, side="right"), kept.size
-    return {"counts": counts, "totals": totals}
+    counts = np.zeros(arrays["thresholds"].shape)
+    for k, home in block.samples(options, arrays).items():
+        for i, losses in enumerate((home.losses, home.own)):
+            at = arrays["thresholds"][k, i]
+            counts[k, i] = np.searchsorted(np.sort(losses), at, side="right")
+    return {"counts": counts}
 
 
 def exact_upper(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """The largest over the sources here of the mean over folds of bounds [1]."""
-    given = float(arrays["c"]), bool(arrays["paired"]), float(arrays["delta"]), options["method"]
+    """The largest bound over the sources here, of each fold [K]."""
+    known = options["kind"], float(arrays["c"]), float(arrays["delta"]), options["method"]
+    n_folds = int(arrays["folds"]) if options["judged"] == "folds" else 1
     homes = block.samples(options, arrays).values()
-    return {"upper": max((home.exact_upper(*given) for home in homes), default=-np.inf)}
+    uppers = [home.exact_uppers(*known, n_folds) for home in homes]
+    return {"uppers": np.max([np.full(n_folds, -np.inf), *uppers], axis=0)}
 
 
 def moments(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Moments of clipped losses, or of their differences, at each home: (p, 7) [7p]."""
-    found = np.zeros((block.tables.n_sources, len(Moments._fields)))
+    """Moments (p, 7) of what is bounded at each source, and weights and sums of its tail [9p]."""
+    p = block.tables.n_sources
+    found, tail = np.zeros((p, len(Moments._fields))), np.zeros((p, 2))
     for k, home in block.samples(options, arrays).items():
-        clipped = home.clipped(float(arrays["c"]), bool(arrays["paired"]))
-        found[k] = Moments.of(clipped, home.weights)
-    return {"moments": found}
+        found[k], tail[k] = home.moments(options["kind"], float(arrays["c"]))
+    return {"moments": found, "tail": tail}
 
 
 def theorems(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:

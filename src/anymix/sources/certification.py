@@ -14,6 +14,7 @@ from anymix.core import (
     FOLD_MODELS,
     Assumptions,
     Bound,
+    BoundKind,
     BoundOptions,
     Certificate,
     Combination,
@@ -26,14 +27,14 @@ from anymix.core import (
     certify_rows,
     check_stated,
     clip_of,
+    clip_shares,
     facts_of,
     get_loss,
     paper_bounds,
-    simplex,
 )
 from anymix.sources.blocks import Blocks, joined_moments, map_moments
 from anymix.sources.cross_fitting import HeldOut
-from anymix.sources.error_measures import measure_of, own_values, reference_table
+from anymix.sources.error_measures import chance_loss, measure_of, own_values, reference_table
 from anymix.sources.queries import Arrays, once, pack_average
 from anymix.sources.tables import Tables
 
@@ -97,6 +98,12 @@ class JudgedAverage:
         rows = losses, own_values(tables, self.judge), tables.domain, tables.sample_weight
         return LossSummary.of_rows(*rows, self.held_out.fold, tables.n_sources)
 
+    @property
+    def chance(self) -> float | None:
+        """What is lost where all classes are taken alike; of numbers None."""
+        c = self.blocks.n_classes
+        return None if c is None else chance_loss(self.judge, c, 1 if self.blocks.at_label else c)
+
     def price(self) -> float:
         """What normalising may add to a loss: the sum over labels is at most min(p, |Y|)."""
         if self.used.rule != "normalised" or self.blocks.n_classes is None:
@@ -138,8 +145,8 @@ class JudgedAverage:
 
 
 # How responses of blocks are joined; all else is added up.
-EXTREMES: dict[str, Any] = dict.fromkeys(("least", "own_least", "lowest", "floor"), np.minimum)
-EXTREMES |= dict.fromkeys(("largest", "own_largest", "disagreement"), np.maximum)
+EXTREMES: dict[str, Any] = dict.fromkeys(("least", "lowest", "floor"), np.minimum)
+EXTREMES |= dict.fromkeys(("largest", "disagreement", "uppers"), np.maximum)
 
 
 def _joined(responses: Sequence[Arrays]) -> Arrays:
@@ -172,64 +179,52 @@ class BlockLossSummary(LossSummary):
     def __init__(self, average: JudgedAverage):
         self.blocks, self.n_folds = average.blocks, average.n_folds
         self.options, self.arrays = average.options, average.arrays
-        self._quantiles: dict[float, FloatArray] = {}
         joined = _joined(self.blocks.ask("evidence", self.options, self.arrays))
         empty = np.flatnonzero(joined["weight"] == 0)
         if empty.size:
             raise ValueError(f"there are no rows of source {empty[0]} to judge by.")
         self.source_losses = np.asarray(joined["losses"] / joined["weight"])
         self.own_losses = np.asarray(joined["own"] / joined["weight"])
-        self.n_rows = float((joined["weight"] ** 2 / joined["squares"]).min())
+        self.rows = np.asarray(joined["weight"] ** 2 / joined["squares"])
         self.least, self.largest = float(joined["least"].min()), float(joined["largest"].max())
-        self.own_range = float(joined["own_least"].min()), float(joined["own_largest"].max())
         self.alike = self.blocks.alike
 
-    def own_quantile(self, q: float, without: int | None = None) -> float:
-        """The q-quantile of the own models' losses at home, over the rows of all folds but one."""
-        if q not in self._quantiles:
-            # One search for all folds: a round for one of them is a round for all.
-            self._quantiles[q] = self._search(q)
-        return float(self._quantiles[q][0 if without is None else without + 1])
+    def quantiles(self) -> FloatArray:
+        """Of each source's losses and own losses, which about ten of its rows exceed: (p,).
 
-    def _search(self, q: float) -> FloatArray:
-        """Find the quantiles of all rows and of all folds but one, by counts, to 1e-13."""
-        folds = np.arange(-1, self.n_folds if self.n_folds > 1 else 0)
-        each = np.repeat(folds, 2)
-        low = np.full(each.size, np.nextafter(self.own_range[0], -np.inf))
-        high = np.full(each.size, self.own_range[1])
-        place, part = np.zeros(each.size), np.zeros(folds.size)
-        for turn in range(40):
-            steps = np.linspace(low, high, THRESHOLDS + 1, axis=1)
-            given = {"without": each, "thresholds": steps}
-            found = self.blocks.total("below", self.options, self.arrays | given)
-            if not turn:
-                where = q * (found["totals"][::2] - 1)
-                first = np.floor(where)
-                part = where - first
-                last = np.minimum(first + 1, found["totals"][::2] - 1)
-                place = np.column_stack([first, last]).ravel()
-            # The first threshold that more than `place` rows do not exceed.
-            at = (found["counts"] <= place[:, None]).sum(axis=1).clip(1, THRESHOLDS)
-            rows = np.arange(each.size)
-            low, high = steps[rows, at - 1], steps[rows, at]
+        Found by counts of losses below thresholds, to 1e-13.
+        """
+        where = clip_shares(self.rows) * (self.blocks.by_fold["weighed"].sum(axis=0) - 1)
+        places = np.stack([np.floor(where), np.ceil(where)], axis=-1)[:, None, :, None]
+        shape = (len(where), 2, 2)
+        low = np.full(shape, np.nextafter(self.least, -np.inf))
+        high = np.full(shape, self.largest)
+        for _ in range(40):
+            steps = np.linspace(low, high, THRESHOLDS + 1, axis=-1)
+            given = self.arrays | {"thresholds": steps}
+            counts = self.blocks.total("below", self.options, given)["counts"]
+            # The first threshold that more than `places` rows do not exceed.
+            at = (counts <= places).sum(axis=-1, keepdims=True).clip(1, THRESHOLDS)
+            low, high = (np.take_along_axis(steps, i, -1)[..., 0] for i in (at - 1, at))
             if (high - low <= NEAR * np.abs(high)).all():
                 break
-        a, b = high.reshape(-1, 2).T
-        return np.asarray(a + (b - a) * part)
+        part = (where - np.floor(where))[:, None]
+        return np.asarray(((1 - part) * high[..., 0] + part * high[..., 1]).max(axis=1))
 
-    def exact_upper(self, c: float, paired: bool, delta: float, method: Method) -> float:
-        """The largest of the bounds of all sources."""
-        given: dict[str, Any] = {"c": c, "paired": paired, "delta": delta}
-        options = self.options | {"method": method}
-        responses = self.blocks.ask("exact_upper", options, self.arrays | given)
-        return max(float(one["upper"]) for one in responses)
+    def exact_upper(self, kind: BoundKind, c: float, delta: float, method: Method) -> float:
+        """mean_t max_k of bounds on what source k tells of part t, each at δ/K."""
+        options = self.options | {"kind": kind, "method": method}
+        given = self.arrays | {"c": np.array(c), "delta": np.array(delta / self.n_folds)}
+        return float(_joined(self.blocks.ask("exact_upper", options, given))["uppers"].mean())
 
-    def normal_upper(self, c: float, paired: bool, delta: float) -> float:
-        """The largest over sources of the bound that holds as rows become many."""
-        given = self.arrays | {"c": c, "paired": paired}
-        responses = self.blocks.ask("moments", self.options, given)
-        added = joined_moments([one["moments"] for one in responses])
-        return max(one.upper(delta) for one in map_moments(added))
+    def asymptotic_upper(self, kind: BoundKind, c: float, delta: float) -> float:
+        """max_k of bounds that hold as rows become many, each at δ."""
+        given = self.arrays | {"c": np.array(c)}
+        found = self.blocks.ask("moments", self.options | {"kind": kind}, given)
+        known = map_moments(joined_moments([one["moments"] for one in found]))
+        tails = np.sum([one["tail"] for one in found], axis=0)
+        most = 1.0 if kind == "above" else c
+        return max(one.upper(delta, most, tail) for one, tail in zip(known, tails, strict=True))
 
 
 def _certify(
@@ -265,8 +260,10 @@ def certify_average(
         grounds.confidence,
         grounds.ways,
         known_bound=None if bound is None else bound + average.price(),
+        chance=average.chance,
         fresh=grounds.fresh,
         claims=average.judged != "alone",
+        names=grounds.names,
     )
     found = _certify(average, options, grounds.names, assumptions)
     confidence = None if found.confidence is None else grounds.confidence
@@ -306,6 +303,7 @@ def certify_tables(
     measure: str | Loss | None = None,
     clip: float | None = None,
     assumptions: Assumptions | None = None,
+    names: Sequence[str] = (),
 ) -> Certificate:
     """State what new rows guarantee for a combination, from what the sources say of them.
 
@@ -323,6 +321,8 @@ def certify_tables(
     measure : str or Loss, optional
         What is certified in place of the loss: "accuracy" for the share of wrong labels, "mae",
         "brier", or any other loss of labels, or of numbers.
+    names : sequence of str, optional
+        Of the sources.
     """
     given, used = assumptions or Assumptions(), CrossFittedCombination.of(combination)
     given.check()
@@ -337,26 +337,30 @@ def certify_tables(
         stated = 1.0 if judge.binary and given.loss_bound is None else given.loss_bound
         M, known = (None if one is None else one + price for one in (stated, judge.bound))
         options = BoundOptions.at(
-            confidence, loss_bound=M, known_bound=known, clip=clip, binary=judge.binary
+            confidence,
+            loss_bound=M,
+            known_bound=known,
+            chance=average.chance,
+            clip=clip,
+            binary=judge.binary,
+            names=names,
         )
-    found = _certify(average, options, assumptions=theorems)
+    found = _certify(average, options, names, theorems)
     return replace(found, assumptions=given)
 
 
-def usual_clip(rows: Tables | Blocks, loss: str | Loss, measure: str | Loss | None = None) -> float:
-    """c for new rows, by rows that taught the model: where few own models lose more at home."""
-    blocks = Blocks.of(rows)
-    judge = measure_of(measure, loss, blocks.n_classes)
+def usual_clip(
+    tables: Tables, held_out: HeldOut, loss: str | Loss, measure: str | Loss | None = None
+) -> float:
+    """c for new rows, by the rows of a fit, as `fit` itself clips."""
+    judge = measure_of(measure, loss, tables.n_classes)
     if judge.binary:
         return 1.0
-    if blocks.in_memory is not None:
-        tables = blocks.in_memory.tables
-        own = own_values(tables, judge)
-        known = own, own, tables.domain, tables.sample_weight, None, tables.n_sources
-        return clip_of(LossSummary.of_rows(*known))
-    # Own losses alone are asked for, whatever is judged beside them.
-    even = CrossFittedCombination.of(Combination(simplex.uniform(blocks.n_sources), 1e-3))
-    return clip_of(JudgedAverage(blocks, even, loss, "new", measure).summary)
+    losses = judge.value(held_out.predictions, np.asarray(tables.targets))
+    known = own_values(tables, judge), tables.domain, tables.sample_weight, None, tables.n_sources
+    c = tables.n_classes
+    chance = None if c is None else chance_loss(judge, c, 1 if tables.at_label else c)
+    return clip_of(LossSummary.of_rows(losses, *known), np.inf, chance)
 
 
 def without_confidence(certificate: Certificate, seen: Sequence[str]) -> Certificate:
@@ -372,5 +376,8 @@ def without_confidence(certificate: Certificate, seen: Sequence[str]) -> Certifi
         loss_ground="measured",
         regret_ground="measured",
         clip=None,
+        share_above=None,
+        rarest=None,
+        reason="",
         seen=tuple(seen),
     )

@@ -209,6 +209,14 @@ def own_values(tables: Tables, judge: Measure) -> FloatArray:
     return judge.value(tables.own_predictions(), np.asarray(tables.targets))
 
 
+def chance_loss(judge: Measure, n_classes: int, n_told: int) -> float:
+    """What it loses where all classes are alike, at most; n_told of their probabilities count."""
+    if judge.binary:
+        return 1.0 - 1.0 / n_classes
+    h = np.full((n_told, n_told), 1.0 / n_classes)
+    return float(judge.value(h, np.arange(n_told)).max())
+
+
 def reference_table(
     blind: Sequence[str],
     plain: Sequence[FloatArray],

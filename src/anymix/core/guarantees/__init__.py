@@ -14,6 +14,7 @@ from anymix.core.guarantees.certificate import (
     certify_rows,
     check_n_sources,
     check_stated,
+    clipping,
     n_rounded,
 )
 from anymix.core.guarantees.confidence import (
@@ -30,12 +31,20 @@ from anymix.core.guarantees.divergence import (
 )
 from anymix.core.guarantees.nearest import nearest_mixture, sampled_nearest_mixture
 from anymix.core.guarantees.premises import Assumptions, Bound, TheoremSums, facts_of
-from anymix.core.guarantees.upper_bounds import BoundOptions, LossSummary, SourceSample, clip_of
+from anymix.core.guarantees.upper_bounds import (
+    BoundKind,
+    BoundOptions,
+    LossSummary,
+    SourceSample,
+    clip_of,
+    clip_shares,
+)
 
 __all__ = [
     "FOLD_MODELS",
     "Assumptions",
     "Bound",
+    "BoundKind",
     "BoundOptions",
     "Certificate",
     "LossSummary",
@@ -50,6 +59,8 @@ __all__ = [
     "check_n_sources",
     "check_stated",
     "clip_of",
+    "clip_shares",
+    "clipping",
     "facts_of",
     "gaussian_renyi_ratio",
     "hoelder",

@@ -93,6 +93,13 @@ class Certificate(Record):
         distributions themselves.
     clip : float or None
         c: both upper bounds count no row for more.  None: losses count as they are.
+    share_above : float or None
+        Upper bound on the share of any source's rows that lose more than c; it holds together with
+        the other two.
+    rarest : float or None
+        Harm to a smaller share of a source's rows than this may have missed these rows.
+    reason : str
+        Why nothing, or less, is claimed, and what would help.
     n_rows : float
         Of the source that has the fewest; 0 where it was not told.
     n_parts : int
@@ -132,6 +139,9 @@ class Certificate(Record):
     covers: str = ""
     seen: tuple[str, ...] = ()
     beside: tuple[ReferenceLoss, ...] = ()
+    share_above: float | None = None
+    rarest: float | None = None
+    reason: str = ""
     sentence: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -160,10 +170,12 @@ class Certificate(Record):
         regret = self.regret if self.regret_upper is None else self.regret_upper
         by = f"at most {regret:.4g} more" if regret >= 0 else f"at least {-regret:.4g} less"
         loss = self.robust_loss if self.loss_upper is None else self.loss_upper
-        clipped = self.clip is not None and self.loss_upper is not None
-        cut = f", no row counted above {self.clip:.4g}" if clipped else ""
-        first = f"the model loses {by} than each source's own model at home"
-        second = f"at most {loss:.4g} in all ({unit_of(self.loss).head}{cut})"
+        cut = clipping(self.clip, self.share_above)
+        # A measured loss counts rows as they are: then only the first half is clipped.
+        apart = f" (losses {cut})" if cut and self.loss_upper is None else ""
+        first = f"the model loses {by} than each source's own model at home{apart}"
+        unit = unit_of(self.loss).head + (f", {cut}" if cut and not apart else "")
+        second = f"at most {loss:.4g} in all ({unit})"
         how, how_loss = self._how(self.regret_ground), self._how(self.loss_ground)
         between = "," if how == how_loss else f", {how},"
         shared = self.n_candidates > 1 and self.n_parts == 1
@@ -177,6 +189,8 @@ class Certificate(Record):
             )
         if self.covers:
             said.append(f"It is of {self.covers}; those in use are trained on all rows.")
+        if self.reason and not self.seen:
+            said.append(self.reason)
         if self.vacuous:
             blind = next(one.name for one in self.beside if one.name in BLIND)
             said.append(f"That is vacuous: {blind} does as well.")
@@ -192,6 +206,18 @@ class Certificate(Record):
         few = ground == "asymptotic" and 0 < self.n_rows < FEW_ROWS - 0.5
         rough = f", though a source has {self.n_rows:.0f} rows" if few else ""
         return f"with {100 * self.confidence:g} % confidence ({ground}{rough})"
+
+
+def clipping(clip: float | None, share: float | None, said: str | None = None) -> str:
+    """Say how losses are clipped, and how many rows may lose more; c may be said otherwise.
+
+    >>> clipping(1.2, 0.0312)
+    "clipped at 1.2; at most 3.1 % of any source's rows lose more"
+    """
+    if clip is None:
+        return ""
+    more = f"; at most {100 * share:.2g} % of any source's rows lose more" if share else ""
+    return f"clipped at {said or format(clip, '.4g')}{more}"
 
 
 # Sizes of a step of log z, and how many of them a weight may lie below the largest before it is
@@ -256,7 +282,7 @@ def certify(
         Probability that `loss_upper` and `regret_upper` both hold; None leaves them out.
     method : "auto", "betting", "bernstein", "hoeffding" or "student"
         See `anymix.core.guarantees.confidence`.  "auto" bets where M or a clip is stated and the
-        points have equal weights, which is exact; otherwise it takes Student's bound where every
+        points have equal weights, which is exact; otherwise it takes asymptotic bounds where every
         source has 200 points, and claims nothing where one has fewer.
     held_out : bool, optional
         Whether the points are new to z.  By default they are unless z is a Solution that was found
@@ -264,8 +290,8 @@ def certify(
         spread over all such z, so that it holds whichever of them the points have chosen.
     clip : float, optional
         c: both bounds are on means of min(ℓ, c), so that they can be exact where no M is known; it
-        must have been chosen without these points.  Without it Student's bound clips at a high
-        quantile of the own models' losses here, as it would not hold for rare large losses.
+        must have been chosen without these points.  Without it asymptotic bounds clip at a high
+        quantile of the losses here, as they would not hold for rare large losses.
     assumptions : Assumptions, optional
         M, α, divergences and the like, for the bounds that need them.
 
@@ -367,6 +393,9 @@ def certify_rows(
         clip=found.clip,
         n_rows=summary.n_rows,
         n_parts=summary.n_folds,
+        share_above=found.share,
+        rarest=found.rarest,
+        reason=found.reason,
     )
 
 

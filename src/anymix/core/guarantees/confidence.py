@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
+from scipy.special import gammainccinv
 
 from anymix._arrays import FloatArray
 from anymix.core import inputs
@@ -81,20 +82,30 @@ class Moments(NamedTuple):
         n = self.n_rows
         return float(np.sqrt(n / max(n - 1.0, 1.0) * self.noise) / self.weight)
 
-    def upper(self, delta: float) -> float:
-        """Student's bound, and what skewness g > 0 takes from it: (s/√n) g (2t² + 1)/(6√n).
+    def upper(self, delta: float, c: float, tail: Sequence[float]) -> float:
+        """Bound the mean of values ≤ c by the largest of three bounds, as n grows; n < 2: infinity.
 
-        Losses have long tails above, so that a sample mean is too low more often than too high.
-        That is the next term of Edgeworth's expansion (Hall 1992), and makes up for most of it.
-        Where all rows tell the same nothing is known of those that differ: infinity.
+            student   x̄ + t_{1−δ} s/√n + (s/√n) g (2t² + 1)/(6√n): the next term of Edgeworth's
+                      expansion (Hall 1992), for a skewness g > 0
+            unseen    x̄ + c ln(1/δ)/n: c at rows so rare that none of these is one
+            rare      x̄ + (u − x̄)(q_j − j)/n, u the mean of the j values above c/2, and q_j the mean
+                      of a Poisson variable that is at most j with probability δ
+
+        The first fails where few rows do all the harm.  tail is Σw and Σwx over values above c/2.
         """
-        n, spread = self.n_rows, self.second / self.weight
-        if n < 2 - 1e-9 or not spread > 0:
+        n, spread, student = self.n_rows, self.second / self.weight, -np.inf
+        if n < 2 - 1e-9:
             return np.inf
-        t = float(stats.t.isf(delta, n - 1))
-        g = self.third / self.weight / spread**1.5
-        tail = max(0.0, g) * (2 * t**2 + 1) * np.sqrt(spread) / (6 * n)
-        return float(self.mean + self.standard_error * t + tail)
+        if spread > 0:
+            t = float(stats.t.isf(delta, n - 1))
+            g = self.third / self.weight / spread**1.5
+            skewness = max(0.0, g) * (2 * t**2 + 1) * np.sqrt(spread) / (6 * n)
+            student = self.standard_error * t + skewness
+        unseen, rare = (c + max(0.0, -self.mean)) * np.log(1 / delta) / n, 0.0
+        if tail[0] > 0:
+            j = n * tail[0] / self.weight
+            rare = (tail[1] / tail[0] - self.mean) * (gammainccinv(j + 1, delta) - j) / n
+        return float(self.mean + max(student, unseen, rare))
 
 
 Method = Literal["betting", "bernstein", "hoeffding", "binomial", "student"]
@@ -172,9 +183,10 @@ def worst_mean_upper_bound(
 ) -> float:
     """Return an upper confidence bound on the largest of the means behind several samples.
 
-    max_k bound_k, each with the same δ: the source with the largest mean is a fixed one, and
-    it is enough that its own bound holds, so no correction for the number of sources is paid.  A
-    caller that cross-fits hands in the paired differences ℓ(h_z, y) − ℓ(h_k, y) of each source.
+    max_k bound_k, each with the same δ: where the predictors were fixed before the samples were
+    drawn, the source with the largest mean is a fixed one, and it is enough that its own bound
+    holds.  Where the samples have chosen z, sources are made equal by their noise: then take
+    δ_k = 1 − (1 − δ)^(1/p), with which all p bounds hold at once.
 
     Examples
     --------

@@ -1,25 +1,26 @@
-"""From the losses of each source's rows to the two upper bounds of a certificate.
+"""From the losses of each source's rows to the upper bounds of a certificate.
 
-    loss      max_k E min(ℓ(h, y), c)                              no row counts for more than c
+    loss      max_k E min(ℓ(h, y), c)
     regret    max_k E [min(ℓ(h, y), c) − min(ℓ(h_k, y), c)]        paired: far less noisy
+    above     max_k P(ℓ(h, y) > c): what the other two do not see
 
-Both count rows as they are where a bound M on the loss serves.  Each has the ground it stands on:
+δ is shared equally by them.  Where M ≥ ℓ serves, c = M, and the third is not needed.  Whether it
+does is decided by numbers that are known before any loss.  Grounds:
 
     exact         holds at every number of rows
     asymptotic    holds as rows become many; claimed where each source has at least `MANY` of them
     measured      no confidence is claimed
 
-h may be an average of K parts, each judged on rows new to it (`CrossFittedCombination`).  Then
-L_k(h) ≤ (1/K) Σ_t L_k(h_t), and
+Rows are independent draws of their source.  If they are new to h the worst source is a fixed one,
+and max_k of bounds at δ is a bound at δ.  Else h is an average of K parts, each judged on rows new
+to it (`CrossFittedCombination`): L_k(h) ≤ (1/K) Σ_t L_k(h_t).  But all rows have chosen z, which
+makes the measured losses of the sources equal, so that the worst source is chosen by noise:
 
-  * exact: a bound at δ/K on each fold, which is fresh for h_t given all other rows; their mean.
-    Of clipped losses min((1/K) Σ_t a_t, c) ≤ (1/K) Σ_t min(a_t, Kc) for a_t ≥ 0, so that folds are
-    clipped at Kc; c comes from the own models' losses in *other* folds.
+  * exact: given the rows outside fold t the worst source of h_t is fixed, so that max_k of bounds
+    at δ/K on fold t bounds max_k L_k(h_t); the mean over t bounds max_k (1/K) Σ_t L_k(h_t).
   * asymptotic: by the central limit theorem of cross-validation (Bayle, Bayle, Janson, Mackey 2020)
-    the mean over all rows is as near to (1/K) Σ_t L_k(h_t) as that of as many fresh rows.
-
-In both, rows of a source are independent draws from it.  The worst source is a fixed one, so that
-no correction for the number of sources is paid.
+    the mean over all rows is as near to (1/K) Σ_t L_k(h_t) as that of as many fresh rows.  Sources
+    are independent: all p bounds at δ_k = 1 − (1 − δ)^(1/p) hold together with 1 − δ (Šidák 1967).
 """
 
 from __future__ import annotations
@@ -35,15 +36,17 @@ from anymix.core.guarantees.confidence import Method, Moments, mean_upper_bound
 from anymix.core.problem import EvaluatedPoints
 
 Ground = Literal["exact", "asymptotic", "measured"]
+BoundKind = Literal["loss", "regret", "above"]
 
 # From so many rows a source on asymptotic bounds are claimed: `python -m benchmarks.certificates`.
 MANY = 200
-# About so many rows of the source that has the fewest lose more than the clip: with fewer a normal
-# bound does not hold, with more the loss is cut further than need be.
+# About so many rows of a source lose more than the clip.
 ROWS_ABOVE_CLIP, LOWEST_QUANTILE = 10, 0.9
-# A known bound M serves from so many rows of a fold for each unit of it on: no exact bound is much
-# less than M log(1/δ)/n above the mean.
-ROWS_FOR_BOUND = 50
+# A known bound M serves where it adds at most this part of the loss of chance to a bound; and
+# inside a fit with few rows, where nothing else does, up to half of it.
+WORTH, WORTH_OF_FEW = 0.05, 0.5
+# A bound that is nearly c says nothing; nor do two where so many rows may lose more than c.
+TRIVIAL, MOST_ABOVE = 0.9, 0.25
 
 
 class SourceSample(NamedTuple):
@@ -57,17 +60,29 @@ class SourceSample(NamedTuple):
     weights: FloatArray
     fold: IntArray
 
-    def clipped(self, c: float, paired: bool) -> FloatArray:
-        """min(ℓ, c), and less the own model's where they are paired."""
+    def values(self, kind: BoundKind, c: float) -> FloatArray:
+        """min(ℓ, c); that less the own model's; or 1 where ℓ > c."""
+        if kind == "above":
+            return (self.losses > c).astype(float)
         losses = np.minimum(self.losses, c)
-        return losses - np.minimum(self.own, c) if paired else losses
+        return losses if kind == "loss" else losses - np.minimum(self.own, c)
 
-    def exact_upper(self, c: float, paired: bool, delta: float, method: Method) -> float:
-        """(1/K) Σ_t of bounds on the folds' means of min(ℓ, c), which all hold with 1 − δ."""
-        values, limits = self.clipped(c, paired), (-c if paired else 0.0, c)
-        parts = [values[self.fold == t] for t in np.unique(self.fold)]
-        rng, each = np.random.default_rng(0), delta / len(parts)
-        return float(np.mean([mean_upper_bound(x, each, method, limits, rng=rng) for x in parts]))
+    def exact_uppers(
+        self, kind: BoundKind, c: float, delta: float, method: Method, n_folds: int
+    ) -> FloatArray:
+        """Bounds (K,) on the mean of each fold, each at δ; without rows what it is at most."""
+        values, rng = self.values(kind, c), np.random.default_rng(0)
+        a, b = {"loss": (0.0, c), "regret": (-c, c), "above": (0.0, 1.0)}[kind]
+        folds = (values[self.fold == t] for t in range(n_folds))
+        return np.array(
+            [mean_upper_bound(x, delta, method, (a, b), rng=rng) if x.size else b for x in folds]
+        )
+
+    def moments(self, kind: BoundKind, c: float) -> tuple[Moments, list[float]]:
+        """The moments of the values, and Σw and Σwx over those above half of the largest."""
+        values, w = self.values(kind, c), self.weights
+        high = values > (0.5 if kind == "above" else c / 2)
+        return Moments.of(values, w), [w[high].sum(), w[high] @ values[high]]
 
 
 class LossSummary:
@@ -79,15 +94,14 @@ class LossSummary:
     ----------
     samples : sequence of SourceSample
     n_folds : int
-        In how many parts the rows are that judge.
+        In how many parts the rows are that judge.  More than one have taught each other's parts.
 
     Attributes
     ----------
     source_losses, own_losses : array (p,)
         L_k and ε_k.
-    n_rows : float
-        Of the source that has the fewest: (Σ w)²/Σ w², as many rows of equal weight would tell as
-        much.
+    rows : array (p,)
+        (Σ w)²/Σ w² of each source: as many rows of equal weight would tell as much.
     least, largest : float
         The least and the largest loss, of what is judged or of an own model.
     alike : bool
@@ -96,7 +110,7 @@ class LossSummary:
 
     source_losses: FloatArray
     own_losses: FloatArray
-    n_rows: float
+    rows: FloatArray
     least: float
     largest: float
     alike: bool
@@ -106,10 +120,15 @@ class LossSummary:
         pairs = [(s.weights, np.stack([s.losses, s.own])) for s in samples]
         means = np.array([both @ w / w.sum() for w, both in pairs])
         self.source_losses, self.own_losses = means.T
-        self.n_rows = min(float(w.sum() ** 2 / (w @ w)) for w, _ in pairs)
+        self.rows = np.array([w.sum() ** 2 / (w @ w) for w, _ in pairs])
         self.least = min(float(both.min()) for _, both in pairs)
         self.largest = max(float(both.max()) for _, both in pairs)
         self.alike = all(bool(np.ptp(w) <= 1e-9 * w.max()) for w, _ in pairs)
+
+    @property
+    def n_rows(self) -> float:
+        """Of the source that has the fewest."""
+        return float(self.rows.min())
 
     @classmethod
     def at(cls, problem: EvaluatedPoints, z: FloatArray) -> Self:
@@ -145,38 +164,48 @@ class LossSummary:
             samples.append(SourceSample(losses[rows], own[rows], w[rows], parts[rows]))
         return cls(samples, int(parts.max()) + 1)
 
-    def own_quantile(self, q: float, without: int | None = None) -> float:
-        """The q-quantile of the own models' losses at home, over the rows of all folds but one."""
-        kept = [s.own if without is None else s.own[s.fold != without] for s in self.samples]
-        return float(np.quantile(np.concatenate(kept), q))
+    def quantiles(self) -> FloatArray:
+        """Of each source's losses and own losses, which about ten of its rows exceed: (p,)."""
+        q = clip_shares(self.rows)
+        pairs = zip(self.samples, q, strict=True)
+        return np.array([max(np.quantile(s.losses, q), np.quantile(s.own, q)) for s, q in pairs])
 
-    def exact_upper(self, c: float, paired: bool, delta: float, method: Method) -> float:
-        """max_k of the mean over folds of bounds on E min(ℓ, c), paired or not, each at δ/K."""
-        return max(sample.exact_upper(c, paired, delta, method) for sample in self.samples)
+    def exact_upper(self, kind: BoundKind, c: float, delta: float, method: Method) -> float:
+        """mean_t max_k of bounds on what source k tells of part t, each at δ/K."""
+        given = kind, c, delta / self.n_folds, method, self.n_folds
+        return float(np.max([s.exact_uppers(*given) for s in self.samples], axis=0).mean())
 
-    def normal_upper(self, c: float, paired: bool, delta: float) -> float:
-        """max_k of the bound on E min(ℓ, c), paired or not, that holds as rows become many."""
-        return max(Moments.of(s.clipped(c, paired), s.weights).upper(delta) for s in self.samples)
+    def asymptotic_upper(self, kind: BoundKind, c: float, delta: float) -> float:
+        """max_k of bounds that hold as rows become many, each at δ."""
+        known = [s.moments(kind, c) for s in self.samples]
+        return max(one.upper(delta, 1.0 if kind == "above" else c, tail) for one, tail in known)
+
+
+def clip_shares(rows: FloatArray) -> FloatArray:
+    """At which quantile of a source's losses a clip is: 1 − 10/n, at least .9."""
+    return np.maximum(LOWEST_QUANTILE, 1.0 - ROWS_ABOVE_CLIP / rows)
 
 
 class BoundOptions(NamedTuple):
     """How bounds are found.
 
-    delta is what both together may fail with; loss_bound a bound M on the loss that the user
-    states, known_bound one that the loss itself has; clip is c, where it was chosen by other rows.
-    `fresh` says that the rows are new to what is judged, each to its part: else nothing is exact.
-    Without `claims` the rows have taught what they judge, and earn no confidence.  `binary` losses
-    are 0 or 1.
+    delta is what all together may fail with; loss_bound a bound M on the loss that the user states,
+    known_bound one that the loss itself has, chance what it is of all classes alike; clip is c,
+    where it was chosen by other rows.  `fresh` says that the rows are new to what is judged, each
+    to its part: else nothing is exact.  Without `claims` the rows have taught what they judge, and
+    earn no confidence.  `binary` losses are 0 or 1.  names are those of the sources.
     """
 
     delta: float
     method: Method | Literal["auto"] = "auto"
     loss_bound: float | None = None
     known_bound: float | None = None
+    chance: float | None = None
     clip: float | None = None
     fresh: bool = True
     claims: bool = True
     binary: bool = False
+    names: Sequence[str] = ()
 
     @classmethod
     def at(cls, confidence: float, ways: float = 1, **known: Any) -> Self:
@@ -189,7 +218,9 @@ class BoundOptions(NamedTuple):
 class UpperBounds(NamedTuple):
     """Bounds on loss and regret, None where no confidence is claimed, and their grounds.
 
-    clip is c, above which no row counts, or None where losses count as they are.
+    clip is c, or None where losses count as they are; share bounds the share of a source's rows
+    that lose more.  rarest is the largest share of harmful rows that may have been missed.  reason
+    says why nothing, or less, is claimed.
     """
 
     loss: float | None = None
@@ -198,91 +229,100 @@ class UpperBounds(NamedTuple):
     regret_ground: Ground = "measured"
     clip: float | None = None
     method: str | None = None
+    share: float | None = None
+    rarest: float | None = None
+    reason: str = ""
 
 
 def upper_bounds(summary: LossSummary, options: BoundOptions) -> UpperBounds:
-    """Bound loss and regret, each with half of the error probability."""
-    if not options.claims:
-        return UpperBounds()
-    delta, method, clip = options.delta / 2, options.method, options.clip
-    cap = np.inf if options.known_bound is None else options.known_bound
-    exact = options.fresh and summary.alike and summary.least > -1e-9
-    if method not in ("auto", "student") and not exact:
+    """Bound loss and regret, and the share of rows above the clip, all together with 1 − δ."""
+    n, K, method = summary.n_rows, summary.n_folds, options.method
+    fair = options.fresh and summary.alike and summary.least > -1e-9
+    named = method not in ("auto", "student")
+    if options.claims and named and not fair:
         raise ValueError(
             f"the {method} bound needs equal weights and losses ≥ 0; use method='student'."
         )
     # Who asks for an asymptotic bound by name knows its limits.  Weights of n equal rows need not
     # multiply out to n in the last digit.
-    many = method == "student" or summary.n_rows >= MANY - 1e-6
-    M = options.loss_bound
-    if M is None and method == "auto" and summary.n_rows >= ROWS_FOR_BOUND * cap * summary.n_folds:
-        M = cap
-    if exact and M is not None and method != "student":
+    few = method != "student" and n < MANY - 1e-6
+    cap = np.inf if options.known_bound is None else options.known_bound
+    M = options.loss_bound if fair and method != "student" else None
+    if M is None and method == "auto" and options.chance is not None:
+        # No bound is much less than M ln(1/δ)/n above the mean.
+        folds, worth = (K, WORTH_OF_FEW) if few and K > 1 else (1, WORTH)
+        if cap * folds * np.log(2 * folds / options.delta) / n <= worth * options.chance:
+            M = cap
+    known = M is not None or (options.clip is not None and K == 1)
+    exact = fair and known and method != "student" and (few or named or K == 1)
+    if not options.claims or (few and not exact):
+        return UpperBounds(reason=_too_few(summary, options))
+    c = M if M is not None else options.clip
+    if c is None:
+        c = clip_of(summary, cap, options.chance)
+    if c <= 0 <= summary.least + 1e-9:
+        return UpperBounds(reason="Nothing is claimed: nearly all losses are 0.")
+    delta = options.delta / (3 if M is None else 2)
+    if exact:
+        each = delta / K
         how: Method = "betting" if method == "auto" else method
-        loss = summary.exact_upper(M, False, delta, "binomial" if options.binary else how)
-        regret = summary.exact_upper(M, True, delta, how)
-        found = UpperBounds(loss, "exact", regret, "exact", None, how)
-    elif many and (clip is None or method == "student"):
-        c = clip_of(summary, cap) if clip is None else clip
-        halves = (_asymptotic(summary, c, paired, delta) for paired in (False, True))
-        found = UpperBounds(*next(halves), *next(halves), c, "student")
-    elif exact:
-        found = _exact_clipped(summary, clip, cap, delta)
-        if found.loss is not None and many and clip is not None:
-            again = _asymptotic(summary, clip, True, delta)
-            found = found._replace(regret=again[0], regret_ground=again[1])
+        count: Method = "binomial" if options.binary else how
+        loss = summary.exact_upper("loss", c, delta, count)
+        regret = summary.exact_upper("regret", c, delta, how)
+        share = 0.0 if M is not None else summary.exact_upper("above", c, delta, "binomial")
     else:
-        found = UpperBounds()
-    if found.loss is None and found.regret is None:
-        return UpperBounds()
-    if found.clip is not None and found.clip >= cap:
-        found = found._replace(clip=None)  # no loss can be above it
-    if found.loss is None or found.regret is None or summary.least < -1e-9:
-        return found
-    # Where no loss is negative L_k − ε_k ≤ L_k.
-    return found._replace(regret=min(found.loss, found.regret))
+        each = delta if K == 1 else -np.expm1(np.log1p(-delta) / summary.rows.size)
+        how = "student"
+        loss = min(summary.asymptotic_upper("loss", c, each), c)
+        regret = summary.asymptotic_upper("regret", c, each)
+        share = 0.0 if M is not None else summary.asymptotic_upper("above", c, each)
+    if summary.least > -1e-9:
+        regret = min(loss, regret)  # L_k − ε_k ≤ L_k
+    clipped = M is None and c < cap
+    withdrawn = clipped and method == "auto"
+    if withdrawn and share > MOST_ABOVE:
+        return UpperBounds(
+            reason=f"Nothing is claimed: {100 * min(share, 1.0):.0f} % of a source's rows may lose "
+            f"more than {c:.4g}, where losses would be clipped; more rows would tell."
+        )
+    most = c - (1 - TRIVIAL) * abs(c) if withdrawn else np.inf
+    ground: Ground = "exact" if exact else "asymptotic"
+    found = UpperBounds(
+        loss=loss if loss < most else None,
+        loss_ground=ground if loss < most else "measured",
+        regret=regret if regret < most else None,
+        regret_ground=ground if regret < most else "measured",
+        clip=c if clipped else None,
+        method=how,
+        share=share if clipped else None,
+        rarest=float(np.log(1 / each)) / (n / K if exact else n),
+    )
+    near = f"it would come near {c:.4g}, where losses are clipped; more rows would tell."
+    if found.regret is None and found.loss is None:
+        return UpperBounds(reason=f"Nothing is claimed: {near}")
+    if found.loss is None:
+        found = found._replace(reason=f"No bound on the loss is claimed: {near}")
+    return found
 
 
-def clip_of(summary: LossSummary, most: float = np.inf, without: int | None = None) -> float:
-    """c ≤ most: the own losses' quantile that about ten rows of the smallest source exceed.
+def _too_few(summary: LossSummary, options: BoundOptions) -> str:
+    """Say which source has too few rows, and what would help."""
+    k = int(np.argmin(summary.rows))
+    who, n = options.names[k] if options.names else f"source {k + 1}", summary.rows[k]
+    if not options.claims and n >= MANY:
+        return "Nothing is claimed: these rows have taught what they judge."
+    what, help_ = "held-out rows", "certify on new rows, or give more."
+    if options.claims and summary.n_folds == 1:
+        what, help_ = "rows", "give more, or equal weights and a bound on the loss."
+    return f"Nothing is claimed: {who} has {n:.0f} {what}, and {MANY} are needed; {help_}"
 
-    Of all folds but one, if that is named.
+
+def clip_of(summary: LossSummary, most: float = np.inf, least: float | None = None) -> float:
+    """c: the largest quantile that about ten rows of a source exceed, within bounds.
+
+    Of labels it is at least the loss of chance: that of a right answer would be no clip.
     """
-    q = max(LOWEST_QUANTILE, 1.0 - ROWS_ABOVE_CLIP / summary.n_rows)
-    return min(summary.own_quantile(q, without), most)
-
-
-def _asymptotic(
-    summary: LossSummary, c: float, paired: bool, delta: float
-) -> tuple[float | None, Ground]:
-    """max_k of the bound on E min(ℓ(h), c), or on that less E min(ℓ(h_k), c), and its ground.
-
-    Where all rows of a source tell the same, nothing is known of those that differ.
-    """
-    worst = summary.normal_upper(c, paired, delta)
-    if not np.isfinite(worst):
-        return None, "measured"
-    return worst if paired else min(worst, c), "asymptotic"
-
-
-def _exact_clipped(
-    summary: LossSummary, clip: float | None, cap: float, delta: float
-) -> UpperBounds:
-    """Bet on losses clipped by other rows; say nothing where that is no better than c itself."""
-    K = summary.n_folds
-    if clip is None and K == 1:
-        return UpperBounds()
-    # Folds are clipped at Kc, and each by what others have chosen: c is the least of them.
-    c = min(clip_of(summary, cap, t) for t in range(K)) / K if clip is None else clip
-    if not c > 0:
-        return UpperBounds()
-    loss = summary.exact_upper(c * K, False, delta, "betting")
-    if not loss < c:
-        return UpperBounds()
-    if K > 1:
-        return UpperBounds(loss, "exact", clip=c, method="betting")
-    regret = summary.exact_upper(c, True, delta, "betting")
-    return UpperBounds(loss, "exact", regret, "exact", c, "betting")
+    return float(min(max(summary.quantiles().max(), least or -np.inf), most))
 
 
 def lower_ends(summary: LossSummary, delta: float) -> tuple[float, float]:
