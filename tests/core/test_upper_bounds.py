@@ -250,3 +250,39 @@ def test_losses_that_are_zero_or_negative_claim_no_more_than_they_know():
         upper_bounds(
             LossSummary.of_rows(below, below, rows), BoundOptions(0.05, "betting", loss_bound=9.0)
         )
+
+
+@pytest.mark.parametrize("p", [10, 30])
+def test_sources_that_z_has_made_equal_fail_as_seldom_as_they_may(p):
+    """Measured losses coincide, and noise chooses the worst source: 1 − .975^p without Šidák."""
+    runs, n, failed, before = 200, 200, 0, 0
+    domain = np.repeat(np.arange(p), n)
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, p])
+        x = rng.uniform(size=(p, n))
+        truth = (1.0 - x.mean(axis=1)).max()
+        x += 0.5 - x.mean(axis=1, keepdims=True)
+        fold = np.tile(np.arange(n) % 5, p)
+        rows = LossSummary.of_rows(x.ravel(), 0 * x.ravel(), domain, None, fold)
+        failed += rows.asymptotic_upper("loss", 1.2, 1 - 0.975 ** (1 / p)) < truth
+        before += rows.asymptotic_upper("loss", 1.2, 0.025) < truth
+    assert failed <= (0.025 + 2 * np.sqrt(0.025 * 0.975 / runs)) * runs
+    assert before > 0.1 * runs
+
+
+@pytest.mark.parametrize(("rate", "new"), [(0.005, False), (0.01, False), (0.005, True)])
+def test_rare_harm_of_the_combination_alone_is_allowed_for(rate, new):
+    """Student's bound alone fails wherever no harmful row was drawn: in .37 of runs at .005."""
+    runs, n, failed = 200, 200, 0
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, int(1000 * rate)])
+        own = rng.exponential(0.1, size=2 * n)
+        harm = (rng.random(2 * n) < rate) & (np.arange(2 * n) < n)
+        fold = np.zeros(2 * n, dtype=int) if new else np.arange(2 * n) % 5
+        rows = LossSummary.of_rows(own + harm, own, np.repeat([0, 1], n), None, fold)
+        found = upper_bounds(rows, BoundOptions(0.05, clip=1.0 if new else None))
+        draws = np.random.default_rng(seed).exponential(0.1, size=20_000)
+        c = found.clip
+        truth = rate * np.mean(np.minimum(draws + 1, c) - np.minimum(draws, c))
+        failed += found.regret is not None and found.regret < truth
+    assert failed <= (0.05 + 2 * np.sqrt(0.05 * 0.95 / runs)) * runs
