@@ -8,7 +8,7 @@ from hypothesis import settings
 
 from anymix.cli import main
 
-settings.register_profile("quick", max_examples=40, deadline=None)
+settings.register_profile("quick", max_examples=20, deadline=None)
 settings.register_profile("thorough", max_examples=500, deadline=None)
 settings.load_profile("quick")
 

@@ -50,16 +50,23 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
     for name in ("predictions.csv", "robust.onnx", "model/model.json", "report.html"):
         assert (tmp_path / name).exists()
     assert (tmp_path / "by_visit.tsv").read_text().startswith("visit\tlabel\t")
-    _run_lines_with_pipes(tmp_path)
+    _run_lines_with_pipes(tmp_path, capsys)
 
 
-def _run_lines_with_pipes(home):
-    """Run them in a shell to which `anymix` is the command of this Python."""
+def _run_lines_with_pipes(home, capsys):
+    """Run them in a shell to which `anymix` is the command of this Python.
+
+    What begins with `anymix` runs here, and the shell is given what it prints.
+    """
     (home / ".config/fish/completions").mkdir(parents=True)
-    command = f'anymix() {{ {sys.executable} -m anymix "$@"; }}'
     for line in PIPED:
+        command, script = f'anymix() {{ {sys.executable} -m anymix "$@"; }}', None
+        if line.startswith("anymix "):
+            assert main(shlex.split(line.partition(">")[0])[1:]) == 0
+            command, script = "anymix() { cat; }", capsys.readouterr().out
         done = subprocess.run(
             ["bash", "-c", f"{command}; set -o pipefail; {line}"],
+            input=script,
             capture_output=True,
             text=True,
             cwd=home,

@@ -124,14 +124,14 @@ def shell(command, **options):
     ("command", "code"),
     [
         ("ANYMIX --help | head -1; exit ${PIPESTATUS[0]}", 0),
-        ("ANYMIX fit --help >&-", 3),
+        ("ANYMIX completion --help >&-", 3),
         ("ANYMIX --version >&- 2>&-", 3),
         ("ANYMIX dance 2>&-", 2),
         ("ANYMIX dance 0>&- 1>&- 2>&-", 2),
         ("ANYMIX --help > /dev/full", 3),
         ("ANYMIX dance 2> /dev/full", 2),
         ("PYTHONIOENCODING=ascii ANYMIX dänce", 2),
-        ("(sleep 1.5; ANYMIX --help) | true; exit ${PIPESTATUS[0]}", 3),
+        ("(sleep 0.5; ANYMIX --help) | true; exit ${PIPESTATUS[0]}", 3),
     ],
 )
 def test_closed_streams(command, code):

@@ -18,7 +18,7 @@ def scene():
         yield Scene(Path(folder), n_rows=500)
 
 
-@pytest.mark.parametrize(("name", "step"), [("fit", 9), ("predict csv", 5), ("certify", 5)])
+@pytest.mark.parametrize(("name", "step"), [("fit", 17), ("predict csv", 9), ("certify", 9)])
 def test_nothing_is_half_written(scene, name, step):
     call, seen = 1, set()
     while strike_before(scene.commands[name], call):

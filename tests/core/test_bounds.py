@@ -13,7 +13,7 @@ from anymix.core.guarantees.premises import Assumptions, Facts, gather
 from anymix.core.losses import Loss, Squared
 from experiments.synthetic import paper_regression
 
-quick = settings(deadline=None, max_examples=30)
+quick = settings(deadline=None)
 seeds = st.integers(0, 100_000)
 orders = st.sampled_from([1.2, 2.0, 5.0, np.inf])
 PER_SOURCE = "Lemma 4, Cor. 2"

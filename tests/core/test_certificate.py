@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anymix.core import Problem, solve
@@ -158,7 +158,6 @@ def test_a_solution_of_this_very_problem_is_recognised(problem):
     assert certify(problem, solution.z, held_out=False).n_candidates == fitted.n_candidates
 
 
-@settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 10_000), p=st.integers(1, 6), spread=st.floats(0.05, 5))
 def test_rounding_is_small_idempotent_and_on_the_levels(seed, p, spread):
     z = np.random.default_rng(seed).dirichlet(np.full(p, spread))

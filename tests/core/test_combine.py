@@ -9,7 +9,6 @@ from anymix.core import Problem, combine, simplex, source_weights
 
 
 @given(seed=st.integers(0, 10_000), eta=st.sampled_from([0.0, 1e-3, 0.5]), floor=st.booleans())
-@settings(max_examples=30, deadline=None)
 def test_weights_by_the_formula(seed, eta, floor):
     rng = np.random.default_rng(seed)
     p, n = int(rng.integers(1, 6)), 7

@@ -8,7 +8,7 @@ from anymix.core.guarantees.confidence import mean_upper_bound, worst_mean_upper
 
 EXACT = ["betting", "bernstein", "hoeffding"]
 METHODS = [*EXACT, "student"]
-quick = settings(deadline=None, max_examples=50)
+quick = settings(deadline=None)
 
 
 def samples(low: float = 0.0, high: float = 1.0):

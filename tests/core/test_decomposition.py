@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anymix.core import Problem, simplex
@@ -79,7 +79,6 @@ def test_convex_along_random_chords(case, objective, own):
 
 
 @given(seed=st.integers(0, 10_000), index=st.integers(0, len(CASES) - 1), own=st.booleans())
-@settings(max_examples=30, deadline=None)
 def test_convex_on_random_problems(seed, index, own):
     rng = np.random.default_rng(seed)
     p = int(rng.integers(2, 6))

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from anymix.core.guarantees.divergence import gaussian_renyi_ratio, renyi_ratio, sampled_renyi_ratio
 
 ORDERS = [0.5, 1.0, 1.0 + 1e-9, 1.5, 2.0, 7.0, np.inf]
-quick = settings(deadline=None, max_examples=30)
+quick = settings(deadline=None)
 
 
 def distributions(n: int = 4):

@@ -10,7 +10,7 @@ from anymix.core.guarantees.nearest import nearest_mixture, sampled_nearest_mixt
 from anymix.core.records import SolverWarning
 from experiments.simplex_grid import simplex_grid
 
-quick = settings(deadline=None, max_examples=30)
+quick = settings(deadline=None)
 orders = st.sampled_from([1.0, 1.001, 1.5, 2.0, 10.0, 200.0, np.inf])
 
 

@@ -19,7 +19,7 @@ from anymix.core.guarantees.premises import (
     rule_loss_bound,
 )
 
-quick = settings(deadline=None, max_examples=40)
+quick = settings(deadline=None)
 seeds = st.integers(0, 100_000)
 orders = st.sampled_from([1.2, 2.0, 5.0, np.inf])
 P, X, Y = 3, 5, 4

@@ -12,7 +12,7 @@ from anymix.core import (
 )
 from anymix.core.guarantees.bounds import hoelder
 
-quick = settings(deadline=None, max_examples=25)
+quick = settings(deadline=None)
 seeds = st.integers(0, 100_000)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anymix.core import Problem, simplex
@@ -114,7 +114,6 @@ def test_unweighted_own_measure_is_the_mean_over_own_points():
 
 
 @given(seed=st.integers(0, 10_000), exponent=st.integers(0, 200))
-@settings(max_examples=25, deadline=None)
 def test_a_scale_per_point_changes_nothing(seed, exponent):
     """With explicit weights, and U scaled alike; down to masses of 1e-200, derivatives too."""
     rng = np.random.default_rng(seed)

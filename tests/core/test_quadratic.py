@@ -44,7 +44,7 @@ def conditions(stack, d, lam):
 
 
 @given(seed=st.integers(0, 10_000), p=st.integers(2, 12))
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 def test_the_minimum_meets_its_conditions(seed, p):
     stack = draw(seed, p)
     d, lam, _, _ = minimise(stack, *first_guess(stack))

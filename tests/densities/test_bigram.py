@@ -6,7 +6,7 @@ from math import exp, log
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -86,7 +86,6 @@ def transitions(model):
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-@settings(max_examples=50, deadline=None)
 @given(train=corpora, test=corpora)
 def test_scores_equal_those_of_plain_loops(smoothing, train, test):
     plain = PlainBigram(smoothing, train)
@@ -95,7 +94,6 @@ def test_scores_equal_those_of_plain_loops(smoothing, train, test):
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-@settings(max_examples=50, deadline=None)
 @given(
     docs=corpora,
     unknown=st.sampled_from(["drop", "map"]),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anymix.densities.bigram import BigramModel
@@ -68,7 +68,6 @@ def test_equals_opengrm(smoothing):
         assert np.abs(difference).max() < 2e-6
 
 
-@settings(max_examples=100, deadline=None)
 @given(excess=st.lists(st.integers(1, 50), min_size=6, max_size=6))
 def test_good_turing_frees_the_mass_of_the_pairs_seen_once(excess):
     """sum_r n_r r (1 - d_r) = n_1, here for r n_r that fall with r: then no factor is replaced."""
@@ -80,7 +79,6 @@ def test_good_turing_frees_the_mass_of_the_pairs_seen_once(excess):
     assert np.sum(n[r] * r * (1 - factors[r])) == pytest.approx(n[1])
 
 
-@settings(max_examples=100, deadline=None)
 @given(counts=st.lists(st.integers(1, 12), min_size=1, max_size=60))
 def test_discounts_leave_something_and_take_something(counts):
     factors = katz_discounts(np.array(counts))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anymix.densities import bigram_table
@@ -19,7 +19,6 @@ def random_table(seed, size, n_steps, smoothing):
     return smooth_counts(keys, counts, size, smoothing, counts > 0)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     size=st.integers(1, 9),

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_softmax
@@ -70,7 +70,6 @@ def test_penalty_derivatives_by_finite_differences(n_scales):
     assert penalty(centre, centre, n_scales)[0] == 0
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10_000), p=st.integers(1, 4), shared=st.booleans())
 def test_no_neighbour_is_better(seed, p, shared):
     """The answer minimises the stated objective: a random neighbour is never below it."""
@@ -154,7 +153,6 @@ def test_measures_against_scikit_learn_and_by_hand():
 # -- what it does --------------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10_000), p=st.integers(1, 4), m=st.integers(8, 60))
 def test_answers_are_distributions_and_only_ratios_count(seed, p, m):
     rng = np.random.default_rng(seed)

@@ -115,7 +115,6 @@ def test_samples_from_centres_have_the_moments_of_the_rows():
     assert drawn.var(axis=0).sum() == pytest.approx(X.var(axis=0).sum(), rel=0.03)
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     d=st.integers(1, 40),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import gaussian_kde
@@ -40,7 +40,6 @@ def test_the_pilot_is_near_the_best_bandwidth(d):
     assert np.exp(abs(best.x - np.log(pilot))) < 1.5
 
 
-@settings(max_examples=50, deadline=None)
 @given(peak=st.floats(-20, 20), start=st.floats(-3, 3))
 def test_climbing_ends_with_the_best_inside(peak, start):
     grid, scores = bandwidth.climb(

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
@@ -144,7 +144,6 @@ def test_far_centres_about_a_query_in_the_middle_are_told_apart():
     assert not sums._kept(sums._rounding(found, *reach, frame, "float32"), found).any()
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 30),
@@ -185,7 +184,6 @@ def test_the_default_grid_needs_five_exponentials():
     assert sorted(i for chain in chains for i in chain) == list(range(15))
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), log_ratio=st.floats(0, 29), gap=st.floats(0, 15))
 def test_weights_of_any_size_keep_the_promise(seed, log_ratio, gap):
     rng = np.random.default_rng(seed)
@@ -198,7 +196,6 @@ def test_weights_of_any_size_keep_the_promise(seed, log_ratio, gap):
     )
 
 
-@settings(max_examples=40, deadline=None)
 @given(bandwidths=st.lists(st.floats(0.5, 4), min_size=1, max_size=9), axis=st.integers(0, 1))
 def test_chains_give_the_sums_of_exponentials(bandwidths, axis):
     chains = Chains(np.array(bandwidths), np.ones(2))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -26,7 +26,6 @@ DOMAINS = ["books", "kitchen", "books", "kitchen", "books"]
 texts = st.lists(st.text("abAB' .", max_size=20), min_size=1, max_size=10)
 
 
-@settings(max_examples=60, deadline=None)
 @given(docs=texts, min_count=st.integers(1, 3), seed=st.integers(0, 1000))
 def test_vocabulary_and_counts_equal_plain_loops(docs, min_count, seed):
     domain = np.random.default_rng(seed).integers(0, 3, len(docs))
@@ -46,7 +45,6 @@ def test_vocabulary_and_counts_equal_plain_loops(docs, min_count, seed):
     np.testing.assert_array_equal(found.toarray(), peer.toarray())
 
 
-@settings(max_examples=60, deadline=None)
 @given(docs=texts, min_count=st.integers(1, 3), seed=st.integers(0, 1000))
 def test_the_union_equals_scikit_learn_s_words_of_all_documents(docs, min_count, seed):
     domain = np.random.default_rng(seed).integers(0, 3, len(docs))

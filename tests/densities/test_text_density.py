@@ -6,7 +6,7 @@ from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -25,7 +25,6 @@ def tokens(text):
     return re.findall("[a-z']+", text.lower())
 
 
-@settings(max_examples=60, deadline=None)
 @given(train=texts, others=texts, min_count=st.integers(1, 3))
 def test_scores_equal_counts_by_hand(train, others, min_count):
     """log P = Σ_w log c(w) / C, c at least one half, ends of documents counted as a word."""

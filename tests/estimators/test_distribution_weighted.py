@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -278,7 +278,6 @@ EXACT = np.einsum(
 )
 
 
-@settings(max_examples=25, deadline=None)
 @given(skip_below=st.floats(1e-6, 0.3))
 def test_skipping_moves_a_probability_by_less_than_it_says(skip_below):
     model = DistributionWeightedClassifier(density=KDE, random_state=0, skip_below=skip_below)

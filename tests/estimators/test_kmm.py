@@ -39,7 +39,6 @@ def problem_of(X, X_target, bounds, gamma=None):
 # -- projection ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 20), case=st.integers(0, 2))
 def test_projection_is_feasible_and_nearest(seed, n, case):
     """The variational inequality (v - Pv)'(u - Pv) <= 0 holds for every feasible u."""

@@ -80,7 +80,7 @@ def test_sets_cover_each_source(labels, fresh):
 
 def test_crossed_sets_are_those_of_the_definition(labels):
     """Row by row, from the parts and the tables alone."""
-    X, alpha = classification(5, seed=3)[0], 0.15
+    X, alpha = classification(2, seed=3)[0], 0.15
     tables, used, held_out = labels.tables_, labels.combination_, labels.held_out_
     judges = judges_of(labels, alpha, None)
     new = labels.evaluate(X)

@@ -65,7 +65,6 @@ def test_one_source_has_no_report():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(1, 20))
-@settings(max_examples=40, deadline=None)
 def test_the_curve_has_the_calibration_error(seed, p, n_bins):
     rng = np.random.default_rng(seed)
     domain = np.r_[np.arange(p), rng.integers(0, p, 60)]

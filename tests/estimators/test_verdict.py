@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -93,7 +93,6 @@ def test_intervals_of_paired_shares_cover(flips):
     st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=5),
     st.floats(0.001, 0.5),
 )
-@settings(max_examples=80, deadline=None)
 def test_mixtures_of_shares_stay_shares(counts, alpha):
     found = []
     for wrong, right in counts:

@@ -25,7 +25,7 @@ def test_the_undamaged_folder_passes(good):
 
 def test_damaged_folders(tmp_path):
     seen = set()
-    for name, folder in hostile.hostile_folders(tmp_path, 200):
+    for name, folder in hostile.hostile_folders(tmp_path, 90):
         answer = hostile.verdict_of_reading(folder)
         assert answer == "refused" or name in hostile.MAY_PASS, name
         seen.add(name)

@@ -9,7 +9,7 @@ pytest.importorskip("skl2onnx")
 pytest.importorskip("onnxruntime")
 pytest.importorskip("safetensors")
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 from sklearn.ensemble import RandomForestClassifier
@@ -113,7 +113,6 @@ def test_mixtures_of_every_shape(kind):
     np.testing.assert_array_equal(again.score_samples(X), density.score_samples(X))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(0, 2**32 - 1))
 def test_kernels_are_what_the_arrays_say(n, d, seed):
     rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import logsumexp
@@ -33,7 +33,6 @@ def test_rounding_twice_tells_no_more(loss):
     assert not is_rounded(outcomes_of(loss), loss)
 
 
-@settings(max_examples=50, deadline=None)
 @given(arrays(float, (3, 7), elements=st.floats(-1e4, 0.0)))
 def test_responsibilities_stay_responsibilities(logs):
     exact = logs - logsumexp(logs, axis=0)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
@@ -55,7 +55,6 @@ def test_it_is_the_sum_of_shares_times_losses(planar):
     assert (found.n, found.n_reference, found.confidence) == (1000, 300, 0.95)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10**6), st.floats(0.5, 3.0), st.floats(-2.0, 2.0))
 def test_the_answer_follows_the_unit_of_the_loss(seed, scale, shift):
     rng = np.random.default_rng(seed)

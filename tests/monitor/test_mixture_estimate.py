@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize, minimize_scalar
@@ -73,7 +73,6 @@ def test_least_squares_is_the_projection_for_the_identity():
         np.testing.assert_allclose(simplex_least_squares(np.eye(6), b), expected, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10**6), st.tuples(*[st.integers(0, 3)] * 3).filter(any))
 @pytest.mark.parametrize("temperature", [1.0, 0.2])
 def test_inversion_is_exact_when_traffic_repeats_the_reference(temperature, seed, times):

@@ -106,7 +106,6 @@ def test_welch_counts_the_degrees_of_freedom():
     assert spread(*sure, f[None]).freedom[0] == pytest.approx(8.0, rel=0.02)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10**6), st.integers(2, 5), st.floats(0.1, 9), st.floats(-5, 5))
 def test_values_and_errors_follow_the_unit(seed, p, scale, shift):
     rng = np.random.default_rng(seed)

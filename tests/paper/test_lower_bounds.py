@@ -22,7 +22,6 @@ def lemma_8(p, eta=1e-4):
 
 
 @given(alpha=st.floats(0, 1))
-@settings(max_examples=30, deadline=None)
 def test_lemma_7_convex_combinations_pay_a_quarter(alpha):
     problem = lemma_7()
     g = alpha * problem.predictions[0] + (1 - alpha) * problem.predictions[1]
@@ -74,7 +73,6 @@ def test_lemma_8_the_unnormalised_rule_is_no_probability_there():
 
 
 @given(p=st.integers(2, 7), seed=st.integers(0, 10_000), eta=st.sampled_from([1e-6, 1e-3, 0.5]))
-@settings(max_examples=30, deadline=None)
 def test_app_c_the_normalised_rule_pays_log_p_under_distinct_conditionals(p, seed, eta):
     example, z = one_input_example(p, eta), simplex.random(p, np.random.default_rng(seed))
     assert example.own_losses.max() < 1e-10

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anymix.core import ALIASES, LOSSES, METRICS
@@ -131,7 +131,6 @@ def test_where_a_label_is_rare_the_loss_speaks_first():
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 1), st.floats(0, 1)), min_size=2, max_size=6))
-@settings(max_examples=60, deadline=None)
 def test_advice_names_the_source_that_sets_the_most_that_may_be_lost(ends):
     """Four times the rows of those it names bring the largest upper end down to what it says."""
     L, width = map(np.array, zip(*ends, strict=True))
