@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
 
-from anymix.core import Problem, SetAside, solve
+from anymix.core import Problem, SetAside, solve, solve_mixtures
+from anymix.core.set_aside import worst_mixture
 
 
 def problem(seed=0, p=4, m=120):
@@ -63,3 +66,54 @@ def test_few_points_stand_for_all():
     assert few.n_points < 500
     assert few.sites == heard.sites
     np.testing.assert_allclose(few.own_losses[0], few.own_losses[1:].mean())
+
+
+@given(st.integers(0, 10_000))
+def test_the_worst_mixture_is_that_of_a_linear_program(seed):
+    rng = np.random.default_rng(seed)
+    inside, losses = rng.dirichlet(np.ones(5)), rng.normal(size=5)
+    lower, upper = inside * rng.random(5), inside + (1 - inside) * rng.random(5)
+    found = worst_mixture(losses, lower, upper)
+    best = linprog(-losses, A_eq=np.ones((1, 5)), b_eq=[1], bounds=np.stack([lower, upper], 1))
+    assert found.sum() == pytest.approx(1)
+    assert (found >= lower - 1e-12).all()
+    assert (found <= upper + 1e-12).all()
+    assert found @ losses == pytest.approx(-best.fun, abs=1e-9)
+
+
+def test_a_box_without_a_mixture_is_refused():
+    with pytest.raises(ValueError, match="no mixture lies between"):
+        worst_mixture(np.ones(2), np.array([0.6, 0.6]), np.ones(2))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_worst_of_a_box_is_minimised(seed):
+    """Never worse than the robust z, and than SLSQP on all vertices of the box on the simplex."""
+    whole, robust = problem(seed), solve(problem(seed), "robust").z
+    lower, upper = np.array([0.3, 0.0, 0.05, 0.0]), np.array([0.7, 0.4, 0.2, 1.0])
+    orders = np.random.default_rng(seed).normal(size=(200, 4))
+    vertices = np.unique([worst_mixture(order, lower, upper).round(12) for order in orders], axis=0)
+
+    def worst(z):
+        return float((vertices @ whole.source_losses(z)).max())
+
+    z = solve_mixtures(whole, lower, upper, robust)
+    assert worst(z) <= worst(robust) + 1e-12
+    rival = minimize(
+        lambda x: x[-1],
+        np.r_[robust, worst(robust)],
+        method="SLSQP",
+        bounds=[(0, 1)] * 4 + [(None, None)],
+        constraints=[
+            {"type": "eq", "fun": lambda x: x[:4].sum() - 1},
+            {"type": "ineq", "fun": lambda x: x[-1] - vertices @ whole.source_losses(x[:4])},
+        ],
+    )
+    assert worst(z) <= worst(np.clip(rival.x[:4], 0, 1) / rival.x[:4].sum()) + 1e-6
+
+
+def test_the_whole_simplex_is_the_robust_objective():
+    whole = problem(1)
+    robust = solve(whole, "robust")
+    z = solve_mixtures(whole, np.zeros(4), np.ones(4), np.full(4, 0.25))
+    assert whole.robust_loss(z) <= robust.robust_loss + 1e-6

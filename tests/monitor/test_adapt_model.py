@@ -63,6 +63,22 @@ def test_what_is_held_out_is_what_the_adapted_model_says(fitted):
     np.testing.assert_allclose(lost.source_losses, own)
 
 
+def test_the_held_out_rows_lose_no_more_on_the_worst_mixture_of_the_traffic(fitted):
+    model, monitor = fitted
+    X = rows(np.random.default_rng(2), 500, 0.9)[0]
+    lower, upper = monitor.estimate(X).estimate.intervals(simultaneous=True)
+    adapted, used, tables = monitor.adapt(X), model.combination_, model.tables_
+    shares = np.linspace(max(lower[0], 1 - upper[1]), min(upper[0], 1 - lower[1]), 5)
+
+    def worst(combination):
+        h = combination.predict(tables.log_masses, tables.predictions)
+        losses = (h - tables.targets) ** 2
+        own = [losses[tables.sample_domain == k].mean() for k in (0, 1)]
+        return max(share * own[0] + (1 - share) * own[1] for share in shares)
+
+    assert worst(adapted.combination_) < worst(used)
+
+
 def test_strange_traffic_changes_nothing(fitted):
     model, monitor = fitted
     adapted = monitor.adapt(np.random.default_rng(3).normal(9.0, 1.0, (400, 1)))

@@ -85,7 +85,7 @@ from anymix.core.records import (
     restored,
 )
 from anymix.core.responsibilities import Calibration, log_responsibilities
-from anymix.core.set_aside import SetAside
+from anymix.core.set_aside import SetAside, solve_mixtures
 from anymix.core.solvers import Budget, solve
 from anymix.core.solvers.dca import dca
 from anymix.core.solvers.methods import automatic_shrinkage
@@ -179,6 +179,7 @@ __all__ = [
     "sampled_renyi_upper_bound",
     "simplex",
     "solve",
+    "solve_mixtures",
     "source_weights",
     "unit_of",
     "worst_mean_upper_bound",

@@ -27,9 +27,10 @@ def adapt_z(
 
     z = t λ̂ + (1 − t) z_robust,    t = 1 − max_k (upper_k − lower_k),    t = 0 if the alarm rings.
 
-    On traffic of mixture λ, z = λ loses at most Σ_k λ_k ε_k + ηM: less than the robust z need lose
-    there.  A wrong λ̂ has no such guarantee, and an interval from 0 to 1 says nothing, so z moves
-    further the narrower the interval is.
+    On traffic of mixture λ, z = λ loses at most Σ_k λ_k ε_k + ηM, which may be more than the robust
+    z loses there: where labelled held-out rows are at hand, `Monitor.adapt` does better.  A wrong λ̂
+    has no such bound, and an interval from 0 to 1 says nothing, so z moves further the narrower the
+    interval is.
 
     Parameters
     ----------

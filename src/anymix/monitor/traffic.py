@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, IntArray, n_rows, named_sources
 from anymix._parameters import check, share_rule
-from anymix.core import Record, get_loss, loss_name, losses_at
+from anymix.core import Record, get_loss, loss_name, losses_at, solve_mixtures
 from anymix.monitor.adaptation import adapt_labelled, adapt_z
 from anymix.monitor.alarm import Alarm, Scores, check_level, mixture_alarm
 from anymix.monitor.mixture import SETTINGS, MixtureEstimate, estimate_mixture
@@ -252,13 +252,27 @@ class Monitor:
     def adapt(self, X: Any, y: ArrayLike | None = None, rng: int | np.random.Generator = 0) -> Any:
         """Return a copy of the model whose z suits the traffic X, with or without its labels.
 
-        Without labels z moves towards λ̂, further the narrower its interval is (`adapt_z`); with
-        labels it is then learned from them, held near that (`adapt_labelled`).  The certificate is
-        for the old z and does not go with it: `certificate_` is None.
+        Without labels z minimises max_λ Σ_k λ_k L_k(z) on the held-out rows that the model carries,
+        over all mixtures λ in the joint intervals of the estimate: there it is never worse than the
+        robust z, which stays if the alarm rings.  That is measured, not guaranteed.  A model
+        without tables moves z towards λ̂ by the width of its intervals (`adapt_z`).  With labels it
+        is then learned from them, held near that (`adapt_labelled`).  The certificate is for the
+        old z and does not go with it: `certificate_` is None.
         """
         report = self.estimate(X, rng)
         model: Any = self.model
-        z = adapt_z(model.z_, report.estimate, report.alarm)
+        z, tables = model.z_, getattr(model, "tables_", None)
+        if tables is None or report.estimate.joint_lower is None:
+            z = adapt_z(z, report.estimate, report.alarm)
+        elif not report.alarm.rings:
+            used = model.combination_
+            rows = replace(
+                tables,
+                log_masses=used.log_responsibilities(tables.log_masses),
+                predictions=used.heard(tables.predictions),
+            )
+            problem = rows.problem(model.loss, used.eta, used.rule)
+            z = solve_mixtures(problem, *report.estimate.intervals(simultaneous=True), z)
         if y is not None:
             tables = model.evaluate(X, y, np.zeros(n_rows(X), dtype=np.intp))
             tables = replace(tables, predictions=model.combination_.heard(tables.predictions))
