@@ -79,8 +79,11 @@ def looks(runs: int = 40, rows: int = 200, days: int = 365, level: float = 0.05)
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         home, domain = reference(rows, rng)
+        always = rng.dirichlet(np.ones(3))
         for day in range(days):
-            X = drifts(rng)["none"]
+            # Every other reference sees the same mixture each day, the others a new one.
+            mixture = rng.dirichlet(np.ones(3)) if seed % 2 else always
+            X = rng.normal(CENTRES[rng.choice(3, TRAFFIC, p=mixture)])
             alarm = mixture_alarm(scores(X), home, domain, level, 200, rng, look=day + 1)
             p_values[seed, day], rings[seed, day] = alarm.p_value, alarm.rings
     single = p_values <= level

@@ -97,6 +97,7 @@ def test_densities_trained_by_fit_tell_mixture_and_cost_but_ring_no_alarm(densit
     assert report.estimate.mixture[0] > 0.8
     assert report.expected_loss.lower <= report.expected_loss.upper
     assert "with --reference" in report.sentence
+    assert "those in use are trained on all rows" in report.expected_loss.sentence
     assert "nothing strange" not in report.sentence
     if model.novelty_ is not None:
         rows = rng.normal(0, 1, (160, 2)) + np.repeat([[-2.0], [2.0]], 80, axis=0)

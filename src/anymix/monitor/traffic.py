@@ -127,6 +127,7 @@ class Monitor:
         self.level = level
         self.n_bootstrap = n_bootstrap
         self.tested = True
+        self.covers = ""
 
     def _check(self) -> None:
         """Say what is wrong with the settings before the model is asked about any row."""
@@ -169,6 +170,7 @@ class Monitor:
             return monitor
         if others is None:
             # Each row is predicted by what had not seen it.
+            monitor.covers = "" if certificate is None else certificate.covers
             monitor.reference_losses = None
             if held_out is not None:
                 fresh = getattr(held_out, "crossed", True)
@@ -236,7 +238,7 @@ class Monitor:
             losses, name, fresh = self.reference_losses
             known = traffic.log_r, self.reference.log_r, domain, losses, name
             found = expected_loss(estimate, *known, trusted=not alarm.rings)
-            lost = with_sentence(replace(found, fresh=fresh))
+            lost = with_sentence(replace(found, fresh=fresh, covers=self.covers))
         return TrafficReport(estimate, alarm, names, said, lost)
 
     def expected_loss(self, X: Any, rng: int | np.random.Generator = 0) -> ExpectedLoss:

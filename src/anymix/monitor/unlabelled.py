@@ -46,6 +46,8 @@ class ExpectedLoss(Record):
         The same for a reader.
     fresh : bool
         Whether z was learned without the rows whose losses these are; else they are a little low.
+    covers : str
+        Whose losses these are, if not those of the models in use.
     """
 
     value: float
@@ -61,6 +63,7 @@ class ExpectedLoss(Record):
     trusted: bool
     sentence: str
     fresh: bool = True
+    covers: str = ""
 
 
 def expected_loss(
@@ -180,6 +183,7 @@ def with_sentence(found: ExpectedLoss) -> ExpectedLoss:
         )
         return replace(found, sentence=said)
     seen = "" if found.fresh else "; z was learned from the rows that tell this: it may be more"
+    seen += f"; it is of {found.covers}, those in use are trained on all rows" * bool(found.covers)
     said = (
         f"Without labels: {of} on these {found.n} rows is {about}; over all mixtures of the "
         f"sources it ranges from {found.lowest:.3g} to {found.highest:.3g}{seen}."
