@@ -44,3 +44,8 @@ def test_the_readme_has_four_commands_and_is_offline():
 def test_an_address_that_is_none_is_refused(address):
     with pytest.raises(InputError, match="is none; write it as"):
         app_files(SOURCES, address)
+
+
+def test_a_setting_that_is_not_known_is_refused():
+    with pytest.raises(InputError, match="'objektive' is unknown; there are calibrate, confidence"):
+        Settings.of({"objektive": "gamma"})

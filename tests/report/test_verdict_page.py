@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from anymix.core import ALIASES, LOSSES, METRICS
 from anymix.report import render_html
 from anymix.report.markup import unit_of
-from anymix.report.standing import Stand
+from anymix.report.standing import Stand, listed, standing
 from tests.report.report_cases import Page, full_record, labelled_record
 
 NAMES = ["north", "south", "west"]
@@ -245,3 +245,13 @@ def test_many_sources_do_not_make_a_wall():
     rows = [e for e in page.find("span", "standing") if e["attributes"]["class"] == "name"]
     assert len(rows) == 12
     assert "The 18 sources that lose least are not drawn." in page.find("section")[0]["text"]
+
+
+def test_names_are_listed_and_intervals_have_a_side():
+    assert listed(["north", "south", "west"]) == "north, south and west"
+    assert (listed(["north"]), listed("abcdefg")) == ("north", "a, b, c and 4 others")
+    ends = [(-0.2, -0.1), (-0.1, 0.2), (0.1, 0.2), (None, None)]
+    assert [standing(*both) for both in ends] == ["better", "level", "worse", "level"]
+    assert unit_of("accuracy").text(0.0718, 1) == "7.2\u00a0%"
+    assert unit_of("squared").text(-0.5, 2, sign=True) == "−0.50"
+    assert unit_of("cross-entropy").said(0.3561, 3) == "0.356\u00a0nats"
