@@ -270,7 +270,7 @@ class FittedEvidence:
             held_out=HeldOut(self._combined(X), 0 * tables.domain) if members else None,
             confidence=confidence,
             measure=measure,
-            clip=usual_clip(self.tables_, self.held_out_, self.loss, measure),
+            clip=usual_clip(self.tables_, self.held_out_, self.loss, measure, tables),
             assumptions=Assumptions(loss_bound=loss_bound),
             names=[str(name) for name in self.source_names_],
         )

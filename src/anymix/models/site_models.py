@@ -96,7 +96,7 @@ def certify_sites(
     # Rows that stayed at their sites have left no losses to clip by, but what they were clipped at.
     clip = model.certificate_.clip if model.certificate_ and measure is None else None
     if hasattr(model, "tables_"):
-        clip = usual_clip(model.tables_, model.held_out_, model.loss, measure)
+        clip = usual_clip(model.tables_, model.held_out_, model.loss, measure, tables)
     found = certify_tables(
         tables,
         model.combination_,

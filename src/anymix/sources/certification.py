@@ -350,9 +350,13 @@ def certify_tables(
 
 
 def usual_clip(
-    tables: Tables, held_out: HeldOut, loss: str | Loss, measure: str | Loss | None = None
+    tables: Tables,
+    held_out: HeldOut,
+    loss: str | Loss,
+    measure: str | Loss | None = None,
+    new: Tables | None = None,
 ) -> float:
-    """c for new rows, by the rows of a fit, as `fit` itself clips."""
+    """c for new rows, by the rows of a fit as `fit` itself clips, but as low as few rows need."""
     judge = measure_of(measure, loss, tables.n_classes)
     if judge.binary:
         return 1.0
@@ -360,7 +364,12 @@ def usual_clip(
     known = own_values(tables, judge), tables.domain, tables.sample_weight, None, tables.n_sources
     c = tables.n_classes
     chance = None if c is None else chance_loss(judge, c, 1 if tables.at_label else c)
-    return clip_of(LossSummary.of_rows(losses, *known), np.inf, chance)
+    summary = LossSummary.of_rows(losses, *known)
+    if new is not None:
+        # How many rows there are is known before their losses.
+        few = np.bincount(new.domain, minlength=new.n_sources).min()
+        summary.rows = np.minimum(summary.rows, max(few, 1))
+    return clip_of(summary, np.inf, chance)
 
 
 def without_confidence(certificate: Certificate, seen: Sequence[str]) -> Certificate:

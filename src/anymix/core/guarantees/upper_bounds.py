@@ -41,7 +41,7 @@ BoundKind = Literal["loss", "regret", "above"]
 # From so many rows a source on asymptotic bounds are claimed: `python -m benchmarks.certificates`.
 MANY = 200
 # About so many rows of a source lose more than the clip.
-ROWS_ABOVE_CLIP, LOWEST_QUANTILE = 10, 0.9
+ROWS_ABOVE_CLIP, LOWEST_QUANTILE = 10, 0.95
 # A known bound M serves where it adds at most this part of the loss of chance to a bound; and
 # inside a fit with few rows, where nothing else does, up to half of it.
 WORTH, WORTH_OF_FEW = 0.05, 0.5
@@ -182,7 +182,7 @@ class LossSummary:
 
 
 def clip_shares(rows: FloatArray) -> FloatArray:
-    """At which quantile of a source's losses a clip is: 1 − 10/n, at least .9."""
+    """At which quantile of a source's losses a clip is: 1 − 10/n, at least .95."""
     return np.maximum(LOWEST_QUANTILE, 1.0 - ROWS_ABOVE_CLIP / rows)
 
 
