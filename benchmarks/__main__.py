@@ -3,6 +3,7 @@
 import sys
 
 from benchmarks import (
+    adaptation,
     bigram,
     confidence,
     descents,
@@ -42,6 +43,7 @@ ALL = (
     reviews,
     monitor,
     monitor_coverage,
+    adaptation,
     sandbox,
     site_privacy,
     federated,
