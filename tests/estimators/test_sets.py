@@ -158,7 +158,7 @@ def test_models_of_folds_that_are_deployed_cover_too():
     for calibration in (None, noisy(200, seed=2)):
         found = model.predict_interval(X, calibration=calibration)
         assert by_source(inside(found, y), d).min() > 0.85
-    assert model.coverage(calibration=noisy(20)).ground == "exact"
+    assert model.coverage(calibration=noisy(20, seed=3)).ground == "exact"
     model = DistributionWeightedClassifier(density=KDE, cv=2, refit=False).fit(*classification(60))
     X, y, d = classification(500, seed=1)
     assert "at any number of rows" not in model.coverage().sentence

@@ -112,6 +112,8 @@ def warn_of_training_rows(tables: Tables, sources: Sequence[Source], stacklevel:
 NEAR_NUMBERS = 1e-3
 # Rows are taken to be copies where fewer than this of another row's twins are there by chance.
 CHANCE_TWINS = 0.01
+# Near rows are copies if there are more such pairs, and that many times as many as by chance.
+FEWEST_PAIRS, MANY_TIMES = 2, 10
 # Directions in which near rows are looked for: more tell more rows apart, and take longer.
 DIRECTIONS = 6
 
@@ -141,9 +143,10 @@ def copies(X: Any, y: NDArray[Any], domain: IntArray) -> IntArray | None:
         spread = np.nanstd(alone, axis=0)
         # Gaps are alike, and far from every number.
         scaled = np.nan_to_num(alone / np.where(spread > 0, spread, 1.0), nan=1e6)
-        if _chance_twins(scaled, NEAR_NUMBERS) <= CHANCE_TWINS:
+        chance = _chance_twins(scaled, NEAR_NUMBERS)
+        if chance <= CHANCE_TWINS:
             pairs = _near_pairs(np.column_stack([scaled, home]))
-            if len(pairs):
+            if len(pairs) > FEWEST_PAIRS + MANY_TIMES * chance * first.size / 2:
                 ones = np.ones(len(pairs))
                 links = coo_array((ones, pairs.T), shape=(first.size, first.size))
                 draw = connected_components(links, directed=False)[1][draw]
