@@ -286,3 +286,31 @@ def test_rare_harm_of_the_combination_alone_is_allowed_for(rate, new):
         truth = rate * np.mean(np.minimum(draws + 1, c) - np.minimum(draws, c))
         failed += found.regret is not None and found.regret < truth
     assert failed <= (0.05 + 2 * np.sqrt(0.05 * 0.95 / runs)) * runs
+
+
+def test_rows_of_groups_count_as_one_draw():
+    """Groups of ten rows, correlation .8: bounds on rows fail often, those on groups do not."""
+    failed, asymptotic = np.zeros(2), BoundOptions(0.05, "student", clip=5.0)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        groups = np.repeat(np.arange(200), 10)
+        common, own = rng.normal(size=200)[groups], rng.normal(size=2000)
+        losses = np.exp(0.5 * (np.sqrt(0.8) * common + np.sqrt(0.2) * own)) / 4
+        known = losses, np.full(2000, 0.2), np.zeros(2000, dtype=int)
+        both = [LossSummary.of_rows(*known), LossSummary.of_rows(*known, groups=groups)]
+        # E exp(X/2)/4, X standard normal; hardly any loss is above the clip.
+        failed += [upper_bounds(rows, asymptotic).loss < np.exp(1 / 8) / 4 for rows in both]
+    assert failed[0] > 6
+    assert failed[1] <= 3
+    rows = both[1]
+    assert (rows.n_rows, rows.alike) == (pytest.approx(200), True)
+    np.testing.assert_allclose(rows.source_losses, losses.mean())
+    # The same as of the groups' means, where nothing is clipped.
+    means = losses.reshape(200, 10).mean(axis=1), np.full(200, 0.2), np.zeros(200, dtype=int)
+    options = BoundOptions(0.05, clip=5.0)
+    found, due = (upper_bounds(x, options) for x in (rows, LossSummary.of_rows(*means)))
+    assert (found.loss, found.regret) == pytest.approx((due.loss, due.regret))
+    assert found.loss_ground == "exact"
+    # Groups of different sizes have weights, and no bet is exact.
+    sizes = np.repeat(np.arange(200), np.arange(200) % 3 + 1)
+    assert not LossSummary.of_rows(*(x[: sizes.size] for x in known), groups=sizes).alike

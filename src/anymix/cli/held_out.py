@@ -108,21 +108,23 @@ def held_out_sites(
 
 
 def _with_groups(path: str, columns: TableColumns, named: str | None) -> tuple[Any, ...]:
-    """Read rows, labels, and the groups that are named or which copies of a row are."""
+    """Read rows, labels, and the groups that are named; without these copies are left out."""
     X, y = read_rows(path, columns)
     draws = None if y is None else copies(X, np.asarray(y), np.zeros(len(y), dtype=np.intp))
     if draws is not None and not named:
         caution(
             f"{path}: {len(draws) - np.unique(draws).size} of {len(draws)} rows are copies of "
-            "another row: copies count as one row in folds and in the certificate."
+            "another row: copies count as one row."
         )
+        kept = np.unique(draws, return_index=True)[1]
+        return _safe_indexing(X, kept), np.asarray(y)[kept]
     if named:
         if named in columns.features:
             raise UsageError(f"--groups names {quoted(named)}, which is a feature of the sources.")
         told = replace(columns, target=named, numeric_target=False, whole_target=False)
         groups = np.unique(np.asarray(read_rows(path, told)[1]), return_inverse=True)[1]
         draws = joined_groups(groups, draws)
-    return X, y, draws
+    return X, y, draws if named else None
 
 
 def ask_sources(

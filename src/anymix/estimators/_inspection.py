@@ -258,7 +258,11 @@ class FittedEvidence:
         measure_of(measure, self.loss, None if classes is None else len(classes))
         tables = self.evaluate(X, y, sample_domain)
         rows = Rows(X, np.asarray(y), tables.domain)
-        tables = replace(tables, groups=groups_of(rows, groups, stacklevel=3))
+        draws = groups_of(rows, groups, stacklevel=3)
+        if groups is None and draws is not None:
+            kept = np.unique(draws, return_index=True)[1]
+            X, tables = _safe_indexing(X, kept), tables.taken(kept)
+        tables = replace(tables, groups=None if groups is None else draws)
         check_every_source(tables, self.source_names_, CERTIFIED_ON_ALL)
         members = self._members()
         if not members:

@@ -185,10 +185,11 @@ class Block:
             tables, judge = self.tables, _judge(self, options)
             held_out, weight = self.held_out(options, arrays), tables.weights
             losses = judge.value(held_out.predictions, np.asarray(tables.targets))
-            columns = losses, own_values(tables, judge), weight, held_out.fold
+            columns = [losses, own_values(tables, judge), weight, held_out.fold]
+            columns += [] if tables.groups is None else [tables.groups]
             homes = [(tables.domain == k) & (weight > 0) for k in range(tables.n_sources)]
             return {
-                k: SourceSample(*(column[rows] for column in columns))
+                k: SourceSample.of(*(column[rows] for column in columns))
                 for k, rows in enumerate(homes)
                 if rows.any()
             }
@@ -348,7 +349,8 @@ def evidence(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
     table = np.tile(list(starts.values()), (block.tables.n_sources, 1))
     for k, home in block.samples(options, arrays).items():
         w, both = home.weights, np.concatenate([home.losses, home.own])
-        table[k] = w.sum(), w @ w, w @ home.losses, w @ home.own, both.min(), both.max()
+        sums = w @ home.by_group(home.losses), w @ home.by_group(home.own)
+        table[k] = w.sum(), w @ w, *sums, both.min(), both.max()
     return dict(zip(starts, table.T, strict=True))
 
 

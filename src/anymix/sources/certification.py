@@ -96,7 +96,7 @@ class JudgedAverage:
         tables = self.blocks.in_memory.tables
         losses = self.judge.value(self.held_out.predictions, np.asarray(tables.targets))
         rows = losses, own_values(tables, self.judge), tables.domain, tables.sample_weight
-        return LossSummary.of_rows(*rows, self.held_out.fold, tables.n_sources)
+        return LossSummary.of_rows(*rows, self.held_out.fold, tables.n_sources, tables.groups)
 
     @property
     def chance(self) -> float | None:

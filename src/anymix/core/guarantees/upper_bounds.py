@@ -53,25 +53,59 @@ class SourceSample(NamedTuple):
     """The rows of one source: losses of what is judged and of the own model, and weights.
 
     fold says which part of what is judged speaks at each row: the part that was learned without it.
+    Where rows come in groups, weights and fold are those of groups, `group` says which one a row is
+    of, and `part` how much of it: bounds are on means of groups, which are independent draws.
     """
 
     losses: FloatArray
     own: FloatArray
     weights: FloatArray
     fold: IntArray
+    group: IntArray | None = None
+    part: FloatArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        losses: FloatArray,
+        own: FloatArray,
+        weights: FloatArray,
+        fold: IntArray,
+        groups: IntArray | None = None,
+    ) -> Self:
+        """Gather rows, all in columns; those of one of the groups count as one draw.
+
+        >>> rows = np.array([1.0, 3.0, 5.0]), np.zeros(3), np.ones(3), np.zeros(3, dtype=np.intp)
+        >>> found = SourceSample.of(*rows, np.array([7, 7, 9]))
+        >>> found.by_group(found.losses), found.weights
+        (array([2., 5.]), array([2., 1.]))
+        """
+        if groups is None:
+            return cls(losses, own, weights, fold)
+        _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+        total: FloatArray = np.bincount(group, weights).astype(float)
+        return cls(losses, own, total, fold[first], group, weights / total[group])
+
+    def by_group(self, values: FloatArray) -> FloatArray:
+        """Average values of rows over each group."""
+        if self.group is None or self.part is None:
+            return values
+        return np.bincount(self.group, self.part * values).astype(float)
 
     def values(self, kind: BoundKind, c: float) -> FloatArray:
         """min(ℓ, c); that less the own model's; or 1 where ℓ > c."""
         if kind == "above":
-            return (self.losses > c).astype(float)
+            return self.by_group((self.losses > c).astype(float))
         losses = np.minimum(self.losses, c)
-        return losses if kind == "loss" else losses - np.minimum(self.own, c)
+        return self.by_group(losses if kind == "loss" else losses - np.minimum(self.own, c))
 
     def exact_uppers(
         self, kind: BoundKind, c: float, delta: float, method: Method, n_folds: int
     ) -> FloatArray:
         """Bounds (K,) on the mean of each fold, each at δ; without rows what it is at most."""
         values, rng = self.values(kind, c), np.random.default_rng(0)
+        if self.group is not None and method == "binomial":
+            method = "betting"  # a group's share is not 0 or 1
         a, b = {"loss": (0.0, c), "regret": (-c, c), "above": (0.0, 1.0)}[kind]
         folds = (values[self.fold == t] for t in range(n_folds))
         return np.array(
@@ -117,12 +151,12 @@ class LossSummary:
 
     def __init__(self, samples: Sequence[SourceSample], n_folds: int = 1):
         self.samples, self.n_folds = samples, n_folds
-        pairs = [(s.weights, np.stack([s.losses, s.own])) for s in samples]
+        pairs = [(s.weights, np.stack([*map(s.by_group, (s.losses, s.own))])) for s in samples]
         means = np.array([both @ w / w.sum() for w, both in pairs])
         self.source_losses, self.own_losses = means.T
         self.rows = np.array([w.sum() ** 2 / (w @ w) for w, _ in pairs])
-        self.least = min(float(both.min()) for _, both in pairs)
-        self.largest = max(float(both.max()) for _, both in pairs)
+        self.least = min(min(s.losses.min(), s.own.min()) for s in samples)
+        self.largest = max(max(s.losses.max(), s.own.max()) for s in samples)
         self.alike = all(bool(np.ptp(w) <= 1e-9 * w.max()) for w, _ in pairs)
 
     @property
@@ -152,8 +186,12 @@ class LossSummary:
         weight: ArrayLike | None = None,
         fold: IntArray | None = None,
         p: int | None = None,
+        groups: IntArray | None = None,
     ) -> Self:
-        """Gather rows (m,) by their source 0..p−1; fold (m,) is 0..K−1, or one for all."""
+        """Gather rows (m,) by their source 0..p−1; fold (m,) is 0..K−1, or one for all.
+
+        Rows of one of the groups (m,) count as one draw.
+        """
         w = np.ones(losses.size) if weight is None else np.asarray(weight, dtype=float)
         parts = np.zeros(losses.size, dtype=np.intp) if fold is None else fold
         samples = []
@@ -161,7 +199,9 @@ class LossSummary:
             rows = np.flatnonzero((domain == k) & (w > 0))
             if not rows.size:
                 raise ValueError(f"there are no rows of source {k} to judge by.")
-            samples.append(SourceSample(losses[rows], own[rows], w[rows], parts[rows]))
+            own_groups = None if groups is None else groups[rows]
+            known = losses[rows], own[rows], w[rows], parts[rows], own_groups
+            samples.append(SourceSample.of(*known))
         return cls(samples, int(parts.max()) + 1)
 
     def quantiles(self) -> FloatArray:
