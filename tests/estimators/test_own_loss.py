@@ -11,7 +11,7 @@ from anymix.core import Combination, Loss, Problem, certify, losses_at, solve
 from anymix.core.losses import Brier, CrossEntropy, Squared
 from anymix.densities import GaussianKDE
 from anymix.estimators import Uniform, compare_tables, summarise, usual_methods
-from anymix.sources import certify_tables, usual_clip
+from anymix.sources import Grounds, certify_tables, usual_clip
 from tests.estimators.several_sources import classification, regression
 
 KDE = GaussianKDE(bandwidth=0.8)
@@ -106,9 +106,8 @@ def test_it_is_certified_on_new_rows(case):
     X = X + 0.1 * np.random.default_rng(5).normal(size=X.shape)
     found = model.certify(X, y, d)
     tables = model.evaluate(X, y, d)
-    again = certify_tables(
-        tables, model.combination_, loss, clip=usual_clip(model.tables_, model.held_out_, loss)
-    )
+    grounds = Grounds(clip=usual_clip(model.tables_, model.held_out_, loss))
+    again = certify_tables(tables, model.combination_, loss, grounds=grounds)
     assert found.sentence == again.sentence
     point = losses_at(
         model.combination_.predict(tables.log_masses, tables.predictions), tables.targets, loss

@@ -11,6 +11,7 @@ from anymix.core import Assumptions, CrossFittedCombination, clip_of
 from anymix.sources import (
     Block,
     Blocks,
+    Grounds,
     HeldOut,
     LearningSettings,
     Tables,
@@ -207,8 +208,8 @@ def test_new_rows_in_parts_certify(measure):
 @pytest.mark.parametrize(
     "given",
     [
-        {"confidence": None},
-        {"clip": 1.5},
+        {"grounds": Grounds(None)},
+        {"grounds": Grounds(clip=1.5)},
         {"assumptions": Assumptions(loss_bound=20.0)},
         {"assumptions": Assumptions(loss_bound=20.0, alpha=2.0, target_divergence=1.5)},
         {"assumptions": Assumptions(loss_bound=20.0, mass_floor=1e-4)},

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from anymix.sources import (
+    Grounds,
     LearningSettings,
     Seen,
     Tables,
@@ -105,9 +106,8 @@ def test_few_rows_teach_one_part_and_certify_nothing():
 
 def test_new_rows_certify_the_average_and_another_measure():
     found, new = learn(numbers(), LearningSettings()), numbers(seed=1)
-    certificate = certify_tables(
-        new, found.combination, "squared", clip=found.evidence.certificate.clip
-    )
+    grounds = Grounds(clip=found.evidence.certificate.clip)
+    certificate = certify_tables(new, found.combination, "squared", grounds=grounds)
     errors = combined_predictions(new, found.combination) - new.targets
     due = [np.mean(errors[new.sample_domain == k] ** 2) for k in range(3)]
     np.testing.assert_allclose(certificate.source_losses, due)

@@ -30,6 +30,7 @@ from anymix.sources import (
     MOST_SOURCES,
     FitEvidence,
     FitResult,
+    Grounds,
     HeldOut,
     Influence,
     SecondRound,
@@ -267,16 +268,17 @@ class FittedEvidence:
         members = self._members()
         if not members:
             warn_of_training_rows(tables, self.sources_, stacklevel=2)
+        names = [str(name) for name in self.source_names_]
+        clip = usual_clip(self.tables_, self.held_out_, self.loss, measure, tables)
+        grounds = Grounds(confidence, names=names, clip=clip)
         certificate = certify_tables(
             tables,
             Combination(self.z_, self.eta) if members else self.combination_,
             self.loss,
             held_out=HeldOut(self._combined(X), 0 * tables.domain) if members else None,
-            confidence=confidence,
             measure=measure,
-            clip=usual_clip(self.tables_, self.held_out_, self.loss, measure, tables),
+            grounds=grounds,
             assumptions=Assumptions(loss_bound=loss_bound),
-            names=[str(name) for name in self.source_names_],
         )
         return without_confidence(certificate, self.seen_among(tables, X))
 

@@ -171,10 +171,15 @@ def _fit_rules(model: Any) -> Rules:
     every = np.array_equal(np.unique(held_out.fold), np.arange(len(parts)))
     yield every, "the folds are not those of the combination"
     yield held_out.crossed or len(parts) == 1, "several folds are always crossed"
-    if model.result_.members:
-        return
-    report = evidence.calibration_report
-    both = (report is None) == (parts[0].calibration is None)
+    if not model.result_.members:
+        yield from _solution_rules(model, parts[0])
+
+
+def _solution_rules(model: Any, first: Any) -> Rules:
+    """The calibration's report and the solution go with the one combination that fit has found."""
+    report, found = model.result_.evidence.calibration_report, model.solution_
+    p = len(model.source_names_)
+    both = (report is None) == (first.calibration is None)
     yield both, "the calibration and its report do not go together"
     if report is not None:
         shares = np.array([report.error_before, report.error_after])
@@ -182,7 +187,6 @@ def _fit_rules(model: Any) -> Rules:
         sound = _are_amounts(numbers) and (shares <= 1).all()
         sound &= 0 < report.n_points <= (model.taught_ or model.tables_.n_points)
         yield sound, "the report on the calibration has a number that is out of bounds"
-    found = model.solution_
     simplex.check(found.z, p, "the solution's z")
     losses = found.source_losses, found.own_losses
     yield all(L.shape == (p,) for L in losses), f"the solution is not of {p} sources"

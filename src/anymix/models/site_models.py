@@ -29,6 +29,7 @@ from anymix.models.model_record import TASKS
 from anymix.models.target_folder import ReservedFolder
 from anymix.models.writing import write_model
 from anymix.sources import (
+    Grounds,
     Tables,
     TrainingRows,
     certify_tables,
@@ -97,15 +98,15 @@ def certify_sites(
     clip = model.certificate_.clip if model.certificate_ and measure is None else None
     if hasattr(model, "tables_"):
         clip = usual_clip(model.tables_, model.held_out_, model.loss, measure, tables)
+    names = [str(name) for name in model.source_names_]
+    grounds = Grounds(confidence, names=names, clip=clip)
     found = certify_tables(
         tables,
         model.combination_,
         model.loss,
-        confidence=confidence,
         measure=measure,
-        clip=clip,
+        grounds=grounds,
         assumptions=Assumptions(loss_bound=loss_bound),
-        names=[str(name) for name in model.source_names_],
     )
     return without_confidence(found, seen), seen
 

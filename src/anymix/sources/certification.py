@@ -47,13 +47,22 @@ class Grounds(NamedTuple):
 
     Without `fresh` the sources, or what weighs them, were trained on folds of the rows that judge;
     what is judged are those fold models.  Where all rows together have chosen one of several ways
-    to learn, the error is shared by these.  names are those of the sources.
+    to learn, the error is shared by these.  names are those of the sources; clip is c, where it was
+    chosen by other rows.  Without confidence losses are only measured.
     """
 
-    confidence: float = 0.95
+    confidence: float | None = 0.95
     fresh: bool = True
     ways: int = 1
     names: Sequence[str] = ()
+    clip: float | None = None
+
+    def options(self, **known: Any) -> BoundOptions | None:
+        """Return how bounds are found, with what is known of the loss; None without confidence."""
+        if self.confidence is None:
+            return None
+        given = {"fresh": self.fresh, "names": self.names, "clip": self.clip}
+        return BoundOptions.at(self.confidence, self.ways, **given, **known)
 
 
 class JudgedAverage:
@@ -256,14 +265,10 @@ def certify_average(
     was learned from tables: calibration, sharpness, consulting and z.
     """
     bound = average.judge.bound
-    options = BoundOptions.at(
-        grounds.confidence,
-        grounds.ways,
+    options = grounds.options(
         known_bound=None if bound is None else bound + average.price(),
         chance=average.chance,
-        fresh=grounds.fresh,
         claims=average.judged != "alone",
-        names=grounds.names,
     )
     found = _certify(average, options, grounds.names, assumptions)
     confidence = None if found.confidence is None else grounds.confidence
@@ -298,12 +303,10 @@ def certify_tables(
     combination: Combination | CrossFittedCombination,
     loss: str | Loss,
     *,
+    grounds: Grounds | None = None,
     held_out: HeldOut | None = None,
-    confidence: float | None = 0.95,
     measure: str | Loss | None = None,
-    clip: float | None = None,
     assumptions: Assumptions | None = None,
-    names: Sequence[str] = (),
 ) -> Certificate:
     """State what new rows guarantee for a combination, from what the sources say of them.
 
@@ -314,15 +317,15 @@ def certify_tables(
     combination : Combination or CrossFittedCombination
     loss : str or Loss
         That it was learned with.
+    grounds : Grounds, optional
+        Confidence, clip and the names of the sources.
     held_out : HeldOut, optional
         What a model predicts that is no combination of the tables, such as one with members; the
         theorems say nothing of it.
-    confidence, clip, assumptions : see `anymix.core.certify`
     measure : str or Loss, optional
         What is certified in place of the loss: "accuracy" for the share of wrong labels, "mae",
         "brier", or any other loss of labels, or of numbers.
-    names : sequence of str, optional
-        Of the sources.
+    assumptions : see `anymix.core.certify`
     """
     given, used = assumptions or Assumptions(), CrossFittedCombination.of(combination)
     given.check()
@@ -331,21 +334,14 @@ def certify_tables(
     if held_out is not None:
         average.held_out = held_out
     check_stated(given, average.summary.largest)
-    options, judge = None, average.judge
-    if confidence is not None:
-        price = average.price() if measure is None else 0.0
-        stated = 1.0 if judge.binary and given.loss_bound is None else given.loss_bound
-        M, known = (None if one is None else one + price for one in (stated, judge.bound))
-        options = BoundOptions.at(
-            confidence,
-            loss_bound=M,
-            known_bound=known,
-            chance=average.chance,
-            clip=clip,
-            binary=judge.binary,
-            names=names,
-        )
-    found = _certify(average, options, names, theorems)
+    grounds, judge = grounds or Grounds(), average.judge
+    price = average.price() if measure is None else 0.0
+    stated = 1.0 if judge.binary and given.loss_bound is None else given.loss_bound
+    M, known = (None if one is None else one + price for one in (stated, judge.bound))
+    options = grounds.options(
+        loss_bound=M, known_bound=known, chance=average.chance, binary=judge.binary
+    )
+    found = _certify(average, options, grounds.names, theorems)
     return replace(found, assumptions=given)
 
 

@@ -255,33 +255,35 @@ class Tables:
         if not parts:
             raise ValueError("there are no tables to join.")
         first = parts[0]
-        for part in parts[1:]:
-            one, other = part.classes, first.classes
-            same = one is other if one is None or other is None else np.array_equal(one, other)
-            if part.predictions.shape[::2] != first.predictions.shape[::2] or not same:
-                raise ValueError(
-                    "tables of different sites must have the same sources and classes."
-                )
-
-        def joined(name: str, axis: int) -> Any:
-            arrays = [getattr(part, name) for part in parts]
-            if all(array is None for array in arrays):
-                return None
-            if any(array is None for array in arrays):
-                raise ValueError(f"some of the tables have no {name}; give it to all or to none.")
-            return np.concatenate(arrays, axis=axis)
-
+        if not all(_are_alike(part, first) for part in parts[1:]):
+            raise ValueError("tables of different sites must have the same sources and classes.")
+        axes = {"log_masses": 1, "predictions": 1}
+        axes |= dict.fromkeys(("targets", "sample_domain", "sample_weight"), 0)
         return replace(
             first,
-            log_masses=joined("log_masses", 1),
-            predictions=joined("predictions", 1),
-            targets=joined("targets", 0),
-            sample_domain=joined("sample_domain", 0),
-            sample_weight=joined("sample_weight", 0),
             groups=_joined_groups(parts),
             has_densities=all(part.has_densities for part in parts),
             at_label=any(part.at_label for part in parts),
+            **{name: _joined_array(parts, name, axis) for name, axis in axes.items()},
         )
+
+
+def _are_alike(part: Tables, first: Tables) -> bool:
+    """Whether both are of the same number of sources, and of the same classes."""
+    if part.predictions.shape[::2] != first.predictions.shape[::2]:
+        return False
+    one, other = part.classes, first.classes
+    return one is other if one is None or other is None else np.array_equal(one, other)
+
+
+def _joined_array(parts: Sequence[Tables], name: str, axis: int) -> Any:
+    """Join what all of the parts have, or none."""
+    arrays = [getattr(part, name) for part in parts]
+    if all(array is None for array in arrays):
+        return None
+    if any(array is None for array in arrays):
+        raise ValueError(f"some of the tables have no {name}; give it to all or to none.")
+    return np.concatenate(arrays, axis=axis)
 
 
 def _joined_groups(parts: Sequence[Tables]) -> NDArray[np.intp] | None:

@@ -302,46 +302,67 @@ def upper_bounds(summary: LossSummary, options: BoundOptions) -> UpperBounds:
         c = clip_of(summary, cap, options.chance)
     if c <= 0 <= summary.least + 1e-9:
         return UpperBounds(reason="Nothing is claimed: nearly all losses are 0.")
-    delta = options.delta / (3 if M is None else 2)
-    if exact:
-        each = delta / K
-        how: Method = "betting" if method == "auto" else method
-        count: Method = "binomial" if options.binary else how
-        loss = summary.exact_upper("loss", c, delta, count)
-        regret = summary.exact_upper("regret", c, delta, how)
-        share = 0.0 if M is not None else summary.exact_upper("above", c, delta, "binomial")
-    else:
-        each = delta if K == 1 else -np.expm1(np.log1p(-delta) / summary.rows.size)
-        how = "student"
-        loss = min(summary.asymptotic_upper("loss", c, each), c)
-        regret = summary.asymptotic_upper("regret", c, each)
-        share = 0.0 if M is not None else summary.asymptotic_upper("above", c, each)
-    if summary.least > -1e-9:
-        regret = min(loss, regret)  # L_k − ε_k ≤ L_k
-    clipped = M is None and c < cap
-    withdrawn = clipped and method == "auto"
-    if withdrawn and share > MOST_ABOVE:
+    bound = _exact_bounds if exact else _asymptotic_bounds
+    found = bound(summary, options, c, clipped=M is None)
+    if summary.least > -1e-9 and found.loss is not None and found.regret is not None:
+        found = found._replace(regret=min(found.loss, found.regret))  # L_k − ε_k ≤ L_k
+    if M is not None or c >= cap:
+        return _useful(found._replace(clip=None, share=None), c, np.inf)
+    return _useful(found, c, c - (1 - TRIVIAL) * abs(c) if method == "auto" else np.inf)
+
+
+def _exact_bounds(
+    summary: LossSummary, options: BoundOptions, c: float, clipped: bool
+) -> UpperBounds:
+    """Bounds that hold at every number of rows; each fold has its part of δ."""
+    delta = options.delta / (3 if clipped else 2)
+    how: Method = "betting" if options.method == "auto" else options.method
+    return UpperBounds(
+        loss=summary.exact_upper("loss", c, delta, "binomial" if options.binary else how),
+        loss_ground="exact",
+        regret=summary.exact_upper("regret", c, delta, how),
+        regret_ground="exact",
+        clip=c,
+        method=how,
+        share=summary.exact_upper("above", c, delta, "binomial") if clipped else 0.0,
+        rarest=float(np.log(summary.n_folds / delta)) * summary.n_folds / summary.n_rows,
+    )
+
+
+def _asymptotic_bounds(
+    summary: LossSummary, options: BoundOptions, c: float, clipped: bool
+) -> UpperBounds:
+    """Bounds that hold as rows become many; crossed folds share δ among the sources."""
+    delta = options.delta / (3 if clipped else 2)
+    each = delta if summary.n_folds == 1 else -np.expm1(np.log1p(-delta) / summary.rows.size)
+    return UpperBounds(
+        loss=min(summary.asymptotic_upper("loss", c, each), c),
+        loss_ground="asymptotic",
+        regret=summary.asymptotic_upper("regret", c, each),
+        regret_ground="asymptotic",
+        clip=c,
+        method="student",
+        share=summary.asymptotic_upper("above", c, each) if clipped else 0.0,
+        rarest=float(np.log(1 / each)) / summary.n_rows,
+    )
+
+
+def _useful(found: UpperBounds, c: float, most: float) -> UpperBounds:
+    """Take back bounds from `most` on, near the clip c, and all where many rows may exceed c."""
+    share, more = found.share, "more rows would tell."
+    if share is not None and share > MOST_ABOVE and most < np.inf:
         return UpperBounds(
             reason=f"Nothing is claimed: {100 * min(share, 1.0):.0f} % of a source's rows may lose "
-            f"more than {c:.4g}, where losses would be clipped; more rows would tell."
+            f"more than {c:.4g}, where losses would be clipped; {more}"
         )
-    most = c - (1 - TRIVIAL) * abs(c) if withdrawn else np.inf
-    ground: Ground = "exact" if exact else "asymptotic"
-    found = UpperBounds(
-        loss=loss if loss < most else None,
-        loss_ground=ground if loss < most else "measured",
-        regret=regret if regret < most else None,
-        regret_ground=ground if regret < most else "measured",
-        clip=c if clipped else None,
-        method=how,
-        share=share if clipped else None,
-        rarest=float(np.log(1 / each)) / (n / K if exact else n),
-    )
-    near = f"it would come near {c:.4g}, where losses are clipped; more rows would tell."
-    if found.regret is None and found.loss is None:
-        return UpperBounds(reason=f"Nothing is claimed: {near}")
-    if found.loss is None:
-        found = found._replace(reason=f"No bound on the loss is claimed: {near}")
+    near = f"it would come near {c:.4g}, where losses are clipped; {more}"
+    if found.regret is None or not found.regret < most:
+        found = found._replace(regret=None, regret_ground="measured")
+    if found.loss is None or not found.loss < most:
+        if found.regret is None:
+            return UpperBounds(reason=f"Nothing is claimed: {near}")
+        reason = f"No bound on the loss is claimed: {near}"
+        found = found._replace(loss=None, loss_ground="measured", reason=reason)
     return found
 
 
