@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import anymix
@@ -47,11 +48,35 @@ def test_rows_of_few_values_are_alike_by_chance():
     assert copies(coins, rng.integers(2, size=300), np.zeros(300, dtype=int)) is None
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_column_that_goes_with_another_tells_no_rows_apart(seed):
+    rng, alone = np.random.default_rng(seed), np.zeros(160, dtype=int)
+    x = rng.normal(size=(160, 1))
+    for X, y in (
+        (x, x[:, 0]),
+        (x, np.sin(3 * x[:, 0])),
+        (x, alone),
+        (np.c_[x, x**2].round(3), x[:, 0] > 0),
+    ):
+        assert copies(X, np.asarray(y), alone) is None
+    again = np.r_[x, x[:20]]
+    assert np.unique(copies(again, again[:, 0], np.zeros(180, dtype=int))).size == 160
+
+
+def test_tables_that_are_there_three_times_are_known():
+    X, y = load_diabetes(return_X_y=True)
+    assert copies(X, y, np.zeros(442, dtype=int)) is None
+    draws = copies(np.tile(X, (3, 1)), np.tile(y, 3), np.zeros(3 * 442, dtype=int))
+    assert np.unique(draws).size == 442
+
+
 def test_texts_and_gaps_are_told_apart():
     texts = ["a long text", "another text", "a long text", "a third"]
     draws = copies(texts, np.array([0, 1, 0, 1]), np.zeros(4, dtype=int))
     assert draws[0] == draws[2]
     assert np.unique(draws).size == 3
+    # Of three texts that are there again and again, new ones are alike.
+    assert copies(4 * texts * 8, np.tile([0, 1, 0, 1], 32), np.zeros(128, dtype=int)) is None
     gaps = np.array([[np.nan, 0.123], [np.nan, 0.123], [5.0, 0.77], [7.0, np.nan]])
     assert np.unique(copies(gaps, np.zeros(4), np.zeros(4, dtype=int))).size == 3
 

@@ -32,6 +32,7 @@ from anymix.estimators._fitting import aligned
 from anymix.estimators._row_checks import check_domains, check_groups, check_X
 from anymix.estimators._running import names_checked
 from anymix.sources import (
+    HeldOut,
     Tables,
     assign_folds,
     combined_predictions,
@@ -84,16 +85,21 @@ class Judges:
 
 
 def cross_fitted(
-    tables: Tables, used: CrossFittedCombination, alpha: float, said: FloatArray | None = None
+    tables: Tables, used: CrossFittedCombination, alpha: float, held_out: HeldOut | None = None
 ) -> Judges:
     """Let each part of the model judge the rows that it was learned without.
 
     Its error scale is learned from the other rows, its training rows.  A sole part has seen all
-    rows; `said` is then what it predicts for each by pools that were learned without it, if known.
+    rows; `held_out` has what it predicts for each by pools that were learned without it, if known.
     """
     K, m = len(used.parts), tables.n_points
-    fold = assign_folds(tables, K) if K > 1 else np.zeros(m, dtype=np.intp)
-    h = said if K == 1 and said is not None else held_out_predictions(tables, used, fold)
+    fold = np.zeros(m, dtype=np.intp)
+    if K > 1:
+        fold = assign_folds(tables, K) if held_out is None else held_out.fold
+    if K == 1 and held_out is not None:
+        h = held_out.predictions
+    else:
+        h = held_out_predictions(tables, used, fold)
     log_r = np.empty_like(tables.log_masses)
     parts = tuple(CrossFittedCombination((part,)) for part in used.parts)
     scales = []
@@ -213,9 +219,7 @@ def _judged_by_parts(model: Any, alpha: float, calibration: Any) -> Judges:
     known: Tables | None = getattr(model, "tables_", None)
     if known is None or known.targets is None or known.sample_domain is None:
         raise ValueError("this model has no held-out rows to compare with; fit it anew.")
-    held_out = getattr(model, "held_out_", None)
-    predictions = None if held_out is None else held_out.predictions
-    judges = cross_fitted(known, model.combination_, alpha, predictions)
+    judges = cross_fitted(known, model.combination_, alpha, getattr(model, "held_out_", None))
     if calibration is None:
         return judges
     is_tables = isinstance(calibration, Tables)

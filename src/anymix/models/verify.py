@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from anymix._arrays import IntArray
 from anymix._version import __version__
 from anymix.core import Combination, gap, plain, restored, simplex
 from anymix.estimators import Comparison
@@ -31,6 +32,8 @@ from anymix.sources import (
 
 # Sums in another order, on another machine, differ by less; a lie within it changes nothing.
 TOLERANCE = 1e-6
+# The rule of the folds of formats 1 to 3.
+FEWEST_ROWS, FIRST_KEYS, FIRST_SAME = 15, 8, 1e-6
 # What every version finds alike in the same tables.
 MEASURED = (
     *("z", "own_losses", "source_losses", "robust_loss", "regret", "gamma", "eta", "epsilon"),
@@ -93,13 +96,37 @@ def held_out_of(model: Any, pooled: Tables) -> HeldOut:
     combination, tables = model.combination_, model.tables_
     n_parts, fold = len(combination.parts), np.zeros(tables.n_points, dtype=np.intp)
     if n_parts > 1:
-        fold = assign_folds(tables, n_parts)
+        stored, fold = getattr(model, "held_out_", None), _first_folds(tables, n_parts)
+        # Formats 1 to 3 hold no folds; who loads such a model and saves it keeps its folds.
+        if stored is not None and not np.array_equal(stored.fold, fold):
+            fold = assign_folds(tables, n_parts)
     if int(fold.max()) + 1 != n_parts:
         raise ValueError("the rows of the tables do not teach as many parts")
     if model.taught_ or n_parts > 1:
         return HeldOut(held_out_predictions(tables, combination, fold), fold)
     predictions = predictions_after(tables, combination.parts[0], pooled.predictions)
     return HeldOut(predictions, fold, crossed=False)
+
+
+def _first_folds(tables: Tables, n_folds: int) -> IntArray:
+    """Assign folds as versions before 0.4.0 did: of sorted rows, those that are alike together."""
+    fold = np.zeros(tables.n_points, dtype=np.intp)
+    if np.bincount(tables.domain, minlength=tables.n_sources).min() < FEWEST_ROWS:
+        return fold
+    for k in np.unique(tables.domain).tolist():
+        rows = tables.rows_of(k)
+        some = tables.taken(rows)
+        said = np.roll(some.outcomes(), -k, axis=0)
+        keys = np.concatenate([said, some.log_responsibilities()])[:FIRST_KEYS]
+        order = np.lexsort(keys[::-1])
+        new = np.ones(rows.size, dtype=bool)
+        least = FIRST_SAME * (1.0 + np.abs(keys[:, order[1:]]))
+        with np.errstate(invalid="ignore"):
+            new[1:] = (np.abs(np.diff(keys[:, order], axis=1)) > least).any(axis=0)
+        group = np.cumsum(new) - 1 if new.sum() >= FEWEST_ROWS else np.arange(new.size)
+        n = int(group[-1]) + 1
+        fold[rows[order]] = (np.random.default_rng([n_folds, k, n]).permutation(n) % n_folds)[group]
+    return fold
 
 
 def certificate_of(model: Any) -> Any:

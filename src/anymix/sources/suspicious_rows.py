@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
+from scipy.stats import rankdata
 
 from anymix._arrays import FloatArray, IntArray, as_bits, content_of, mixed
 from anymix.core import Record, SeenRows, SeenRowsSketch
@@ -112,8 +113,15 @@ def warn_of_training_rows(tables: Tables, sources: Sequence[Source], stacklevel:
 NEAR_NUMBERS = 1e-3
 # Rows are taken to be copies where fewer than this of another row's twins are there by chance.
 CHANCE_TWINS = 0.01
+# Of words of which a smaller share of rows differ there are few, and rows are alike by chance.
+FEWEST_DISTINCT = 0.1
 # Near rows are copies if there are more such pairs, and that many times as many as by chance.
 FEWEST_PAIRS, MANY_TIMES = 2, 10
+# Rows of numbers have more neighbours by chance from here to so many times as far than up to here.
+AROUND = 4
+# So many rows and columns tell which columns go with others.  A column of which less than the
+# last part is left is equal where the others are.
+RANKED_ROWS, RANKED_COLUMNS, LEAST_LEFT, SMOOTH = 2000, 64, 1e-9, 0.2
 # Directions in which near rows are looked for: more tell more rows apart, and take longer.
 DIRECTIONS = 6
 
@@ -122,8 +130,8 @@ def copies(X: Any, y: NDArray[Any], domain: IntArray) -> IntArray | None:
     """Number the draws of rows: copies of a row, be it of nearly the same numbers, have its number.
 
     Copies are rows of one source that are alike in all columns and in y.  New rows of few values
-    are alike as well, so copies count only where a row has fewer than `CHANCE_TWINS` by chance:
-    n Π_j P_j, with P_j how often two different rows are alike in column j.  None: no copies.
+    are alike as well, so copies count only where a row has fewer than `CHANCE_TWINS` by chance, and
+    where few rows are almost alike: chance puts more of them further apart.  None: no copies.
 
     >>> X = np.random.default_rng(0).normal(size=(40, 2))
     >>> draws = copies(np.r_[X, X[:10] + 1e-9], np.zeros(50), np.zeros(50, dtype=np.intp))
@@ -137,7 +145,9 @@ def copies(X: Any, y: NDArray[Any], domain: IntArray) -> IntArray | None:
     _, first, draw = np.unique(mixed(np.column_stack([both, domain])), True, True)
     table = np.column_stack([content if numbers is None else numbers, target])
     alone, home = table[first], domain[first]
-    if first.size < domain.size and _chance_twins(alone, 0.0) > CHANCE_TWINS:
+    n_equal = domain.size - first.size
+    few = numbers is None and first.size < FEWEST_DISTINCT * domain.size
+    if n_equal and (few or _chance_twins(alone, 0.0) > CHANCE_TWINS):
         return None
     if numbers is not None:
         spread = np.nanstd(alone, axis=0)
@@ -145,11 +155,14 @@ def copies(X: Any, y: NDArray[Any], domain: IntArray) -> IntArray | None:
         scaled = np.nan_to_num(alone / np.where(spread > 0, spread, 1.0), nan=1e6)
         chance = _chance_twins(scaled, NEAR_NUMBERS)
         if chance <= CHANCE_TWINS:
-            pairs = _near_pairs(np.column_stack([scaled, home]))
-            if len(pairs) > FEWEST_PAIRS + MANY_TIMES * chance * first.size / 2:
+            pairs, n_around = _near_pairs(np.column_stack([scaled, home]))
+            due = FEWEST_PAIRS + MANY_TIMES * chance * first.size / 2
+            if len(pairs) > max(due, 2 * n_around):
                 ones = np.ones(len(pairs))
                 links = coo_array((ones, pairs.T), shape=(first.size, first.size))
                 draw = connected_components(links, directed=False)[1][draw]
+            elif n_equal <= 2 * (len(pairs) + n_around):
+                return None
     return None if draw.max() + 1 == domain.size else np.asarray(draw, dtype=np.intp)
 
 
@@ -164,26 +177,58 @@ def as_numbers(X: Any) -> FloatArray | None:
 
 
 def _chance_twins(rows: NDArray[Any], near: float) -> float:
-    """n Π_j P_j over rows that all differ, P_j the share of pairs that are alike in column j."""
-    n, chance = len(rows), float(len(rows))
-    for column in rows.T:
-        values = np.sort(column)
-        to = np.searchsorted(values, values + near if near else values, side="right")
-        # Pairs i < j of sorted values with x_j ≤ x_i + near.
-        chance *= float((to - np.arange(n) - 1).sum()) / max(n * (n - 1) / 2, 1)
-    return chance
+    """n Π_j P_j over rows that all differ, P_j the share of pairs that are alike in column j.
+
+    Columns that go with others tell fewer rows apart: P_j / √(1 − R_j²), as of normal numbers, with
+    R_j² the share of the ranks' variance that the columns before explain together as a linear
+    function, or one of them as any smooth one.  To leave columns out errs upwards.
+    """
+    n, alike = len(rows), np.ones(rows.shape[1])
+    for j, column in enumerate(rows.T):
+        values = np.sort(column.astype(float))
+        shares = [_share_within(values, near)]
+        if near == 0:
+            # Where rows differ, one column may hold no value twice; then its next values tell.
+            steps = np.diff(values)
+            step = 1.5 * steps[steps > 0].min(initial=np.inf)
+            if np.isfinite(step):
+                # One pair is the nearest in any case.
+                one = 2.0 / max(n * (n - 1), 1)
+                shares.append((_share_within(values, step) - shares[0] - one) / 2)
+        alike[j] = max(shares)
+    some = np.argsort(alike, kind="stable")[: min(RANKED_COLUMNS, n)]
+    ranks = rankdata(rows[:RANKED_ROWS, some], axis=0)
+    ranks -= ranks.mean(axis=0)
+    size = np.sqrt((ranks**2).sum(axis=0))
+    ranks /= np.where(size > 0, size, 1.0)
+    left = np.abs(np.diag(np.linalg.qr(ranks, mode="r")))
+    for j, order in enumerate(np.argsort(ranks, axis=0, kind="stable").T):
+        steps = np.sqrt((np.diff(ranks[order, j + 1 :], axis=0) ** 2).sum(axis=0) / 2)
+        left[j + 1 :] = np.minimum(left[j + 1 :], steps[: left[j + 1 :].size])
+    if near == 0:
+        left[left < SMOOTH] = 0.0
+    return n * float(np.minimum(alike[some] / np.maximum(left, LEAST_LEFT), 1.0).prod())
 
 
-def _near_pairs(rows: FloatArray) -> IntArray:
-    """Pairs of rows (pairs, 2) that are near in every column.
+def _share_within(values: FloatArray, near: float) -> float:
+    """The share of pairs of sorted values that differ by `near` at most."""
+    n = values.size
+    to = np.searchsorted(values, values + near, side="right")
+    return float((to - np.arange(n) - 1).sum()) / max(n * (n - 1) / 2, 1)
+
+
+def _near_pairs(rows: FloatArray) -> tuple[IntArray, int]:
+    """Pairs of rows (pairs, 2) that are near in every column; how many are within `AROUND` times.
 
     Then they are near in every direction of which the coefficients' sizes have the sum 1.
     """
     turned = np.random.default_rng(0).normal(size=(rows.shape[1], min(DIRECTIONS, rows.shape[1])))
     tree = cKDTree(rows @ (turned / np.abs(turned).sum(axis=0)))
-    pairs = tree.query_pairs(NEAR_NUMBERS, p=np.inf, output_type="ndarray")
-    near = (np.abs(rows[pairs[:, 0]] - rows[pairs[:, 1]]) <= NEAR_NUMBERS).all(axis=1)
-    return np.asarray(pairs[near], dtype=np.intp)
+    pairs = tree.query_pairs(AROUND * NEAR_NUMBERS, p=np.inf, output_type="ndarray")
+    apart = np.abs(rows[pairs[:, 0]] - rows[pairs[:, 1]]).max(axis=1)
+    near = apart <= NEAR_NUMBERS
+    around = int((apart <= AROUND * NEAR_NUMBERS).sum() - near.sum())
+    return np.asarray(pairs[near], dtype=np.intp), around
 
 
 def joined_groups(groups: IntArray, draws: IntArray | None) -> IntArray:
