@@ -18,7 +18,6 @@ from matplotlib.tri import Triangulation, TriContourSet
 from sklearn.linear_model import LogisticRegression
 
 from anymix import DistributionWeightedClassifier, compare
-from anymix.core import simplex
 from anymix.estimators import Joint, SingleSource, Uniform
 
 NAMES = ("clinic", "phone", "shop")
@@ -52,7 +51,8 @@ def fitted_models(X: np.ndarray, y: np.ndarray, domain: np.ndarray) -> dict[str,
 
 def draw_triangle(axes: Axes, name: str, at_corners: np.ndarray) -> TriContourSet:
     """Draw Σ_k λ_k L_k over the triangle, with the loss at each corner."""
-    mixtures = simplex.grid(3, 40)
+    pairs = [(i, j) for i in range(41) for j in range(41 - i)]
+    mixtures = np.array([(i, j, 40 - i - j) for i, j in pairs]) / 40
     places = Triangulation(*(mixtures @ CORNERS).T)
     patches = axes.tricontourf(places, mixtures @ at_corners, levels=LEVELS, cmap="cividis_r")
     axes.plot(*CORNERS[[0, 1, 2, 0]].T, color=INK, linewidth=1)
