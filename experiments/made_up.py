@@ -85,7 +85,7 @@ def made_up_evidence(n_per_domain: int = 40, seed: int = 0) -> list[EvidenceSet]
 def _table(n: int, seed: int) -> EvidenceSet:
     rng = np.random.default_rng(seed)
     domain = np.repeat(["cleveland", "va"], n)
-    age, at_va = rng.normal(50, 9, 2 * n).round(), domain == "va"
+    age, at_va = rng.normal(50, 9, 2 * n).round(3), domain == "va"
     pain = np.where(rng.random(2 * n) < np.where(at_va, 0.8, 0.3), "typical", "none")
     ill = (age + 8 * (pain == "typical") * np.where(at_va, -1, 1) > 50).astype(np.intp)
     gaps = rng.random(2 * n) < 0.2
