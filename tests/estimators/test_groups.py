@@ -70,6 +70,18 @@ def test_tables_that_are_there_three_times_are_known():
     assert np.unique(draws).size == 442
 
 
+def test_words_are_alike_by_chance_where_many_rows_differ_in_one():
+    rng, alone = np.random.default_rng(0), np.zeros(400, dtype=int)
+    words, mood = rng.choice(list("abcdef"), size=(400, 5)), rng.integers(2, size=400)
+    texts = [" ".join(row) for row in words]
+    assert len({*zip(texts, mood, strict=True)}) < 400
+    assert copies(texts, mood, alone) is None
+    assert copies(words.astype(object), mood, alone) is None
+    long = [" ".join(row) for row in rng.choice(list("abcdefgh"), size=(400, 20))]
+    draws = copies([*long, *long[:40]], np.r_[mood, mood[:40]], np.zeros(440, dtype=int))
+    assert np.unique(draws).size == 400
+
+
 def test_texts_and_gaps_are_told_apart():
     texts = ["a long text", "another text", "a long text", "a third"]
     draws = copies(texts, np.array([0, 1, 0, 1]), np.zeros(4, dtype=int))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Self
 
 import numpy as np
@@ -143,17 +144,21 @@ def copies(X: Any, y: NDArray[Any], domain: IntArray) -> IntArray | None:
     target = np.unique(y, return_inverse=True)[1] if y.dtype.kind not in "fiub" else y
     both = np.column_stack([content, as_bits(np.asarray(target, dtype=float)[:, None])])
     _, first, draw = np.unique(mixed(np.column_stack([both, domain])), True, True)
-    table = np.column_stack([content if numbers is None else numbers, target])
-    alone, home = table[first], domain[first]
-    n_equal = domain.size - first.size
-    few = numbers is None and first.size < FEWEST_DISTINCT * domain.size
-    if n_equal and (few or _chance_twins(alone, 0.0) > CHANCE_TWINS):
-        return None
+    n_equal, home = domain.size - first.size, domain[first]
+    if n_equal:
+        values = _values(X, first) if numbers is None else np.nan_to_num(numbers[first], nan=1e300)
+        alone = np.column_stack([values, target[first]])
+        few = numbers is None and first.size < FEWEST_DISTINCT * domain.size
+        if few or _chance_twins(alone, home, 0.0) > CHANCE_TWINS:
+            return None
+        if n_equal <= 2 * _one_apart(alone, home):
+            return None
     if numbers is not None:
+        alone = np.column_stack([numbers, target])[first]
         spread = np.nanstd(alone, axis=0)
         # Gaps are alike, and far from every number.
         scaled = np.nan_to_num(alone / np.where(spread > 0, spread, 1.0), nan=1e6)
-        chance = _chance_twins(scaled, NEAR_NUMBERS)
+        chance = _chance_twins(scaled, home, NEAR_NUMBERS)
         if chance <= CHANCE_TWINS:
             pairs, n_around = _near_pairs(np.column_stack([scaled, home]))
             due = FEWEST_PAIRS + MANY_TIMES * chance * first.size / 2
@@ -176,7 +181,39 @@ def as_numbers(X: Any) -> FloatArray | None:
         return None
 
 
-def _chance_twins(rows: NDArray[Any], near: float) -> float:
+def _values(X: Any, chosen: IntArray) -> FloatArray:
+    """Numbers (n, q) for the cells of rows, or for the words of texts, by their place."""
+    if hasattr(X, "tocsr"):
+        return content_of(X)[chosen].astype(float)
+    rows = list(X.itertuples(index=False, name=None)) if hasattr(X, "itertuples") else list(X)
+    cells = []
+    for i in chosen.tolist():
+        row = rows[i].tolist() if isinstance(rows[i], np.ndarray) else rows[i]
+        row = row.split() if isinstance(row, str) else row
+        row = row if isinstance(row, (list, tuple)) else [row]
+        cells.append([*map(repr, row[:RANKED_COLUMNS]), repr(row[RANKED_COLUMNS:])])
+    rng, columns = np.random.default_rng(0), zip_longest(*cells, fillvalue="")
+    codes = [np.unique(np.array(column), return_inverse=True)[1] for column in columns]
+    return np.column_stack([rng.random(int(code.max()) + 1)[code] for code in codes])
+
+
+def _one_apart(rows: FloatArray, home: IntArray) -> int:
+    """How many rows differ from another one of their source in one column alone, y being the last.
+
+    Chance makes more of these than equal rows.  Rows that differ in y alone do not look like it.
+    """
+    digests = [mixed(as_bits(column[:, None]), salt=j) for j, column in enumerate(rows.T)]
+    with np.errstate(over="ignore"):
+        total = np.sum(digests, axis=0, dtype=np.uint64) + mixed(home[:, None].astype(np.uint64))
+        return sum(len(rows) - np.unique(total - one).size for one in digests[:-1])
+
+
+def _chance_twins(rows: FloatArray, home: IntArray, near: float) -> float:
+    """The largest expected number of chance twins per row of a source."""
+    return max(_chance_within(rows[home == k], near) for k in np.unique(home))
+
+
+def _chance_within(rows: FloatArray, near: float) -> float:
     """n Π_j P_j over rows that all differ, P_j the share of pairs that are alike in column j.
 
     Columns that go with others tell fewer rows apart: P_j / √(1 − R_j²), as of normal numbers, with
