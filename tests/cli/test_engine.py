@@ -44,7 +44,7 @@ def test_chunks_give_a_model_like_that_of_memory(world, run, tmp_path, kind, mon
     assert 0.15 < model.tables_.n_points / 4500 < 0.25
     assert other.taught_ is None
     assert model.certificate_.confidence == 0.95
-    assert model.certificate_.loss_upper < 1.3 * other.certificate_.loss_upper
+    assert model.certificate_.loss_upper < 2.0 * other.certificate_.loss_upper
     X = np.random.default_rng(1).normal(size=(200, 2)) * 2
     np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=0.1)
 

@@ -65,7 +65,7 @@ def test_more_budget_is_never_worse():
 def test_a_part_of_the_points_serves_until_all_are_asked(monkeypatch):
     monkeypatch.setattr(minimax, "FEW_POINTS", 50)
     monkeypatch.setattr(minimax, "FEW_A_SOURCE", 5)
-    problem = make_problem(CASES[0], seed=5, p=4, m=1000)
+    problem = make_problem(CASES[0], seed=5, p=4, m=4000)
     with pytest.warns(SolverWarning, match="budget"):
         found = solve(problem, "robust", budget=Budget(0.3))
     assert 0 < found.n_evaluations < 1

@@ -85,6 +85,7 @@ def test_a_mutated_record_is_refused_or_harmless(kind, written, monkeypatch):
     record = json.loads((place / "model.json").read_text())
     model, rows = read_model(place).model, ROWS.get(kind, LABELS[0][:20])
     weights, certificate = model.source_weights(rows), model.certificate_.to_dict()
+    read_model(place, verify=True)
     for _ in range(60):
         changed, at = mutated(record, rng)
         (place / "model.json").write_text(json.dumps(changed))
@@ -96,7 +97,7 @@ def test_a_mutated_record_is_refused_or_harmless(kind, written, monkeypatch):
             continue
         np.testing.assert_allclose(found.source_weights(rows), weights, rtol=1e-4, err_msg=str(at))
         assert found.certificate_ is None or found.certificate_.to_dict() == certificate, at
-    assert 35 < refused < 60
+    assert 35 < refused <= 60
 
 
 def test_a_mutated_record_of_new_rows_is_refused_or_shown_as_recorded(written, run, tmp_path):
