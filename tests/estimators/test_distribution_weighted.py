@@ -20,7 +20,7 @@ from anymix import (
 )
 from anymix.core import Combination, NormalisedRule, combine, solve, source_weights
 from anymix.densities import BigramModel, DomainClassifier, GaussianKDE, SharedVocabulary
-from anymix.sources import consult
+from anymix.sources import LearningSettings, consult, learn_fold
 from anymix.sources.tables import Novelty
 from tests.estimators.several_sources import classification, regression
 
@@ -226,8 +226,13 @@ def test_sample_weight_counts_like_repeated_rows_for_given_sources():
     weighed = DistributionWeightedRegressor.from_sources(sources, **options)
     weighed.fit(rows, y, d, sample_weight=times)
     repeated = DistributionWeightedRegressor.from_sources(sources, **options)
-    repeated.fit(np.repeat(rows, times, axis=0), np.repeat(y, times), np.repeat(d, times))
-    assert np.allclose(weighed.solution_.z, repeated.solution_.z, atol=1e-6)
+    with pytest.warns(UserWarning, match="are copies of another row"):
+        repeated.fit(*(np.repeat(part, times, axis=0) for part in (rows, y, d)))
+    # The folds are drawn anew for other rows; of all rows together z is the same.
+    settings = LearningSettings(shrinkage=0.0, calibrate=False)
+    z = [learn_fold(model.tables_, settings)[0].z for model in (weighed, repeated)]
+    assert np.allclose(*z, atol=1e-6)
+    assert np.allclose(weighed.z_, repeated.z_, atol=0.05)
 
 
 @pytest.mark.parametrize("inner", [Ridge(), make_pipeline(Ridge())])

@@ -408,12 +408,9 @@ def groups_of(rows: Rows, groups: Any, stacklevel: int = 6) -> NDArray[np.intp] 
         news = given is None or joined_groups(given, draws).max() < given.max()
         n = rows.y.size - np.unique(draws).size
         if news and n >= FEWEST_COPIES * rows.y.size:
-            warnings.warn(
-                f"{n:,} of {rows.y.size:,} rows are copies of another row: copies count as one row "
-                "in folds and in the certificate.",
-                UserWarning,
-                stacklevel=stacklevel,
-            )
+            said = f"{n:,} of {rows.y.size:,} rows are copies of another row: copies count as one"
+            said += " row in folds and in the certificate."
+            warnings.warn(said, UserWarning, stacklevel=stacklevel)
     return draws if given is None else joined_groups(given, draws)
 
 
@@ -426,10 +423,7 @@ def check_rows(
     kind: str = "",
     groups: Any = None,
 ) -> Rows:
-    """Check what `fit` was given, before anything is trained; keep the names and the classes.
-
-    Copies of a row count as one draw, where the model learns from folds.
-    """
+    """Check what `fit` was given, before anything is trained; keep the names and the classes."""
     if y is None:
         raise ValueError(
             f"This {type(model).__name__} estimator requires y to be passed, but the target y "

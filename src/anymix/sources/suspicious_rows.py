@@ -114,7 +114,7 @@ def warn_of_training_rows(tables: Tables, sources: Sequence[Source], stacklevel:
 NEAR_NUMBERS = 1e-3
 # Rows are taken to be copies where fewer than this of another row's twins are there by chance.
 CHANCE_TWINS = 0.01
-# Of words of which a smaller share of rows differ there are few, and rows are alike by chance.
+# Where a smaller share of a source's rows differ there are few values: rows are alike by chance.
 FEWEST_DISTINCT = 0.1
 # Near rows are copies if there are more such pairs, and that many times as many as by chance.
 FEWEST_PAIRS, MANY_TIMES = 2, 10
@@ -148,14 +148,15 @@ def copies(X: Any, y: NDArray[Any], domain: IntArray) -> IntArray | None:
     if n_equal:
         values = _values(X, first) if numbers is None else np.nan_to_num(numbers[first], nan=1e300)
         alone = np.column_stack([values, target[first]])
-        few = numbers is None and first.size < FEWEST_DISTINCT * domain.size
+        n_each, n_rows = np.bincount(home), np.bincount(domain)
+        few = bool((n_each < FEWEST_DISTINCT * n_rows).any())
         if few or _chance_twins(alone, home, 0.0) > CHANCE_TWINS:
             return None
         if n_equal <= 2 * _one_apart(alone, home):
             return None
     if numbers is not None:
         alone = np.column_stack([numbers, target])[first]
-        spread = np.nanstd(alone, axis=0)
+        spread = _spread(alone)
         # Gaps are alike, and far from every number.
         scaled = np.nan_to_num(alone / np.where(spread > 0, spread, 1.0), nan=1e6)
         chance = _chance_twins(scaled, home, NEAR_NUMBERS)
@@ -169,6 +170,12 @@ def copies(X: Any, y: NDArray[Any], domain: IntArray) -> IntArray | None:
             elif n_equal <= 2 * (len(pairs) + n_around):
                 return None
     return None if draw.max() + 1 == domain.size else np.asarray(draw, dtype=np.intp)
+
+
+def _spread(numbers: FloatArray) -> FloatArray:
+    """The standard deviation of each column (d,), 0 where it is empty."""
+    empty = np.isnan(numbers).all(axis=0)
+    return np.asarray(np.nanstd(np.where(empty, 0.0, numbers), axis=0))
 
 
 def as_numbers(X: Any) -> FloatArray | None:
@@ -319,7 +326,7 @@ class Seen(Record):
         rows = None if X is None else SeenRows.of(content_of(X), domain)
         numbers = None if X is None else as_numbers(X)
         if numbers is not None:
-            spread = np.nanstd(numbers, axis=0)
+            spread = _spread(numbers)
             powers = np.round(np.log2(np.where(spread > 0, spread, 1.0)))
             steps = np.asarray(GRID * 2.0**powers, dtype=float)
         grids = tuple(SeenRows.of(some, domain) for some in _on_grids(numbers, steps))
