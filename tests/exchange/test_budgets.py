@@ -172,7 +172,7 @@ def test_too_many_sources_are_refused_first(monkeypatch, tmp_path):
     sources = [Source(f"s{k}", not_to_be_asked, not_to_be_asked) for k in range(p)]
     with pytest.raises(ValueError, match="151 sources are too many"):
         DistributionWeightedRegressor.from_sources(sources).fit(
-            np.zeros((2 * p, 1)), np.zeros(2 * p), np.repeat(np.arange(p), 2)
+            np.arange(2.0 * p)[:, None], np.zeros(2 * p), np.repeat(np.arange(p), 2)
         )
 
 
