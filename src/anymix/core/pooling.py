@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from anymix._arrays import FloatArray, IntArray
 from anymix.core.averaging import mean_and_error
@@ -217,35 +217,51 @@ class LabelPools(_Pools):
         self.centre = np.append(np.eye(p)[k], np.zeros(self.n_offsets))
         self.penalty = np.ones(self.centre.size)
 
+    def taken(self, some: IntArray) -> Self:
+        """Return the pools of some of the rows, class by class: sums over classes are then fast."""
+        part = copy(self)
+        part.hit = np.ascontiguousarray(self.hit[some].T)
+        part.features = np.ascontiguousarray(self.features[some].transpose(1, 0, 2))
+        rows = part.features.reshape(-1, part.features.shape[-1])
+        part.products = (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+        return part
+
     def _scores(self, theta: FloatArray) -> FloatArray:
-        n, c, p = self.features.shape
-        scores = (theta[:, :p] @ self.features.reshape(n * c, p).T).reshape(-1, n, c)
-        return np.asarray(scores + theta[:, None, p:] if self.n_offsets else scores)
+        """Σ_j a_j log h_j + b_y of rows that were `taken`, (B, c, n)."""
+        c, n, p = self.features.shape
+        scores = (theta[:, :p] @ self.features.reshape(c * n, p).T).reshape(-1, c, n)
+        return np.asarray(scores + theta[:, p:, None] if self.n_offsets else scores)
 
     def values(self, theta: FloatArray, mass: FloatArray) -> FloatArray:
         """−Σ_i mass_i log h'(x_i, y_i) for each θ of a stack, (B,)."""
         scores = self._scores(theta)
-        told = logsumexp(scores, axis=2) - np.einsum("bnc,nc->bn", scores, self.hit)
+        hit, top = np.einsum("bcn,cn->bn", scores, self.hit), scores.max(axis=1)
+        scores -= top[:, None]
+        told = np.log(np.exp(scores, out=scores).sum(axis=1)) + top - hit
         return np.asarray((mass * told).sum(axis=1))
 
     def slopes(self, theta: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient (B, q) and Hessian Σ_i mass_i [F'PF − (F'p)(F'p)'], F = (log h, I), by parts."""
-        (n, c, p), B = self.features.shape, len(theta)
-        proba = softmax(self._scores(theta), axis=2)
-        weighed, missed = mass[:, :, None] * proba, mass[:, :, None] * (proba - self.hit)
-        mean = np.matmul(proba.transpose(1, 0, 2), self.features).transpose(1, 0, 2)
-        gradient = missed.reshape(B, n * c) @ self.features.reshape(n * c, p)
+        (c, n, p), B = self.features.shape, len(theta)
+        proba = self._scores(theta)
+        proba -= proba.max(axis=1, keepdims=True)
+        np.exp(proba, out=proba)
+        proba /= proba.sum(axis=1, keepdims=True)
+        weighed, missed = mass[:, None] * proba, mass[:, None] * (proba - self.hit)
+        mean = np.matmul(proba.transpose(2, 0, 1), self.features.transpose(1, 0, 2))
+        mean = np.ascontiguousarray(mean.transpose(1, 0, 2))
+        gradient = missed.reshape(B, c * n) @ self.features.reshape(c * n, p)
         spread = np.matmul((mass[:, :, None] * mean).transpose(0, 2, 1), mean)
-        hessian = (weighed.reshape(B, n * c) @ self.products).reshape(B, p, p) - spread
+        hessian = (weighed.reshape(B, c * n) @ self.products).reshape(B, p, p) - spread
         if not self.n_offsets:
             return gradient, hessian
-        across = np.einsum("bnc,ncp->bpc", weighed, self.features, optimize=True)
-        across -= np.matmul(mean.transpose(0, 2, 1), weighed)
-        offsets = -np.matmul(proba.transpose(0, 2, 1), weighed)
-        offsets[:, np.arange(c), np.arange(c)] += weighed.sum(axis=1)
+        across = np.matmul(weighed.transpose(1, 0, 2), self.features).transpose(1, 2, 0)
+        across = across - np.matmul(weighed, mean).transpose(0, 2, 1)
+        offsets = -np.matmul(proba, weighed.transpose(0, 2, 1))
+        offsets[:, np.arange(c), np.arange(c)] += weighed.sum(axis=2)
         top = np.concatenate([hessian, across], axis=2)
         bottom = np.concatenate([across.transpose(0, 2, 1), offsets], axis=2)
-        whole = np.concatenate([gradient, missed.sum(axis=1)], axis=1)
+        whole = np.concatenate([gradient, missed.sum(axis=2)], axis=1)
         return whole, np.concatenate([top, bottom], axis=1)
 
     def said(self, theta: FloatArray) -> FloatArray:
