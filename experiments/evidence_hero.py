@@ -1,4 +1,4 @@
-"""The picture at the front door: anymix, the plain average and a router beside all rows pooled."""
+"""The picture of the README: anymix, the plain average and a router against pooled rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from experiments.claims import LEVEL, Paired
 from experiments.evidence_claims import by_split, paired, sets, shown
 from experiments.runner import Result
 
-# What a reader who knows none of the sets wants to know of each.
+# A few words on each data set for readers who know none of them.
 KINDS = {
     "heart": "patients of 4 hospitals",
     "housing": "4 zones of California",
@@ -24,8 +24,9 @@ KINDS = {
 RIVALS = {"uniform": ("plain average", "s", "#9a9a9a"), "router": ("router", "<", "#c9a227")}
 OURS, POOLED, GREY = "#1b6ca8", "#222222", "#6b6b6b"
 FURTHEST = 60.0
+NOT_SIGNIFICANT = "not significant"
 APART = "anymix, no rows pooled"
-LABEL, LABEL_APART = "anymix, with two standard errors", "anymix, every row stays at home"
+LABEL, LABEL_APART = "anymix, with two standard errors", "anymix, rows stay at the sites"
 
 
 def draw_hero(results: Sequence[Result], path: Path) -> None:
@@ -38,14 +39,14 @@ def draw_hero(results: Sequence[Result], path: Path) -> None:
     for row, name in enumerate(names):
         _draw_set(axes, results, name, row)
     axes.axvline(0, color=POOLED, linewidth=1.2, zorder=1)
-    axes.text(0, -0.75, "all rows in one place", ha="center", fontsize=9.5, color=POOLED)
+    axes.text(0, -0.75, "one model on all rows", ha="center", fontsize=9.5, color=POOLED)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlim(-30, FURTHEST + 3)
     axes.set_yticks([])
     axes.set_xticks(range(-20, 61, 20), ["−20 %", "0", "+20 %", "+40 %", "+60 %"], color=GREY)
     axes.tick_params(axis="x", length=0)
     axes.set_xlabel(
-        "loss on new rows, beside one model trained on all rows in one place", color=GREY
+        "loss on new rows, relative to one model trained on all rows in one place", color=GREY
     )
     axes.spines[:].set_visible(False)
     _legend(axes, figure)
@@ -53,13 +54,13 @@ def draw_hero(results: Sequence[Result], path: Path) -> None:
 
 
 def verdict(found: Paired, unit: float) -> str:
-    """Say how a difference in units of the pooled loss stands: "level" within two errors.
+    """Describe a difference in units of the pooled loss; within two errors it is not significant.
 
     >>> verdict(Paired(-0.2, 0.05), 100.0), verdict(Paired(0.01, 0.05), 100.0)
-    ('20 % less', 'level')
+    ('20 % less', 'not significant')
     """
     if found.verdict == "level":
-        return "level"
+        return NOT_SIGNIFICANT
     word = "less" if found.verdict == "below" else "more"
     return f"{abs(unit * found.difference):.0f} % {word}"
 
@@ -79,26 +80,26 @@ def _draw_set(axes: Any, results: Sequence[Result], name: str, row: int) -> None
         axes.plot(
             x, row, "o", markersize=6, mfc="white", mec=OURS, mew=1.8, label=LABEL_APART, zorder=4
         )
-    said = verdict(ours, unit)
+    text = verdict(ours, unit)
     edge = axes.get_yaxis_transform()
     axes.text(-0.01, row - 0.1, name, transform=edge, ha="right", va="center", fontsize=10.5)
     kind = KINDS.get(name, "")
     axes.text(
         -0.01, row + 0.26, kind, transform=edge, ha="right", va="center", fontsize=8, color=GREY
     )
-    weight = "normal" if said == "level" else "bold"
+    weight = "normal" if text == NOT_SIGNIFICANT else "bold"
     axes.text(
-        1.01, row, said, transform=edge, va="center", fontsize=10.5, color=OURS, weight=weight
+        1.01, row, text, transform=edge, va="center", fontsize=10.5, color=OURS, weight=weight
     )
 
 
 def _draw_rival(axes: Any, x: float, row: int, style: tuple[str, str, str]) -> None:
-    """Draw a rival's mark; losses too far off stand at the edge with their number."""
+    """Draw a rival's mark; losses outside the axis are printed at its edge."""
     label, mark, colour = style
     if x <= FURTHEST:
         axes.plot(x, row, mark, color=colour, markersize=6.5, label=label, zorder=3)
         return
-    # Two rivals at the edge of one line: the average above, the router below.
+    # Two rivals may both be at the edge: print the average above the router.
     height = row + (0.17 if label == "router" else -0.17)
     axes.plot(FURTHEST + 2, height, ">", color=colour, markersize=5)
     axes.annotate(
