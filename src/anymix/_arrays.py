@@ -36,6 +36,21 @@ def some_rows(X: Any, most: int) -> Any:
     return X.iloc[chosen] if hasattr(X, "iloc") else X[chosen]
 
 
+def shares(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """log q_k = s_k − log Σ_j exp(s_j) along the first axis, and q; −inf is allowed, but not alone.
+
+    >>> shares(np.log([[1.0], [3.0]]))[1]
+    array([[0.25],
+           [0.75]])
+    """
+    log_q = scores - scores.max(axis=0)
+    q = np.exp(log_q)
+    total = q.sum(axis=0)
+    q /= total
+    log_q -= np.log(total)
+    return log_q, q
+
+
 def positions(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
     """Find each label among the classes, which may be in any order.
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from anymix.densities.domain_likelihood import (
     LOG_TINY,
     DomainRows,
     balanced_weights,
+    likelihood,
     newton,
     penalty,
 )
@@ -30,11 +30,6 @@ def noisy_table(rng, p, m, sharpness=5.0, signal=1.0):
     domain = np.concatenate([np.arange(p), rng.integers(p, size=m - p)])
     table = rng.normal(size=(p, m)) + signal * (np.arange(p)[:, None] == domain)
     return sharpness * table, domain
-
-
-def likelihood(theta, log_r, targets, weight):
-    rows = SimpleNamespace(log_r=log_r, targets=targets, weight=weight)
-    return DomainRows.likelihood(rows, theta)
 
 
 # -- the formulas ------------------------------------------------------------------------------

@@ -376,16 +376,15 @@ def _newton(pools: NumberPools | LabelPools, masses: FloatArray) -> FloatArray:
         step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
         moving = (step * gradient).sum(axis=1) > TOL * (1.0 + np.abs(now[left]))
         left, step = left[moving], step[moving]
+        worse = left
         for _ in range(HALVINGS):
-            if not left.size:
+            if not worse.size:
                 break
-            there = value(theta[left] - step, left)
-            better = there < now[left]
-            theta[left[better]] -= step[better]
-            now[left[better]] = there[better]
-            if better.all():
-                break
-            step = np.where(better[:, None], 0.0, step / 2.0)
+            there = value(theta[worse] - step, worse)
+            better = there < now[worse]
+            theta[worse[better]] -= step[better]
+            now[worse[better]] = there[better]
+            worse, step = worse[~better], step[~better] / 2.0
         if not left.size:
             break
     return theta.reshape(S, F, q)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_softmax
 
-from anymix._arrays import FloatArray
+from anymix._arrays import FloatArray, shares
 from anymix.core.records import Record
 
 # Far beyond what is ever learned, and far below where numbers overflow.
@@ -61,10 +60,10 @@ def log_responsibilities(
     A point that every source calls impossible says nothing: all sources alike.
     """
     log_masses = np.where(np.isneginf(log_masses).all(axis=0), 0.0, log_masses)
-    log_r = np.asarray(log_softmax(log_masses, axis=0))
+    log_r = shares(log_masses)[0]
     if calibration is None:
         return log_r
     scale = calibration.sharpness / calibration.temperature
     offset = calibration.sharpness * calibration.offset
     scores = np.maximum(log_r, calibration.floor) * scale[:, None] + offset[:, None]
-    return np.asarray(log_softmax(scores, axis=0))
+    return shares(scores)[0]

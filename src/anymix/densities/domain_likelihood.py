@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve
-from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from anymix._arrays import FloatArray, IntArray
+from anymix._arrays import FloatArray, IntArray, shares
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 
@@ -29,7 +28,7 @@ def floored_responsibilities(
     impossible has equal responsibilities.
     """
     table = np.where(np.isneginf(table).all(axis=0), 0.0, table)
-    log_r: FloatArray = log_softmax(table, axis=0)
+    log_r = shares(table)[0]
     if floor is None:
         floor = float(min(log_r[np.isfinite(log_r)].min(), LOG_TINY))
     return np.maximum(log_r, floor), floor
@@ -79,6 +78,8 @@ def newton(
     return theta, max_iter
 
 
+# A block of a table, and what is made of it, stays in the inner caches.
+BLOCK_NUMBERS, LEAST_BLOCK = 20_000, 256
 N_BINS = 15  # of equal width, by the responsibility of the likeliest source
 
 
@@ -117,6 +118,31 @@ def balanced_weights(
     return balanced
 
 
+def likelihood(
+    theta: FloatArray, log_r: FloatArray, targets: FloatArray, weight: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
+    """Value, gradient and Hessian of -Σ_i w_i Σ_k t_ki log q_ki in theta = (a, b), convex.
+
+    log q_ki = a_k log r_ki + b_k - logsumexp_j [a_j log r_ji + b_j].
+    """
+    a, b = np.split(theta, 2)
+    log_q, q = shares(a[:, None] * log_r + b[:, None])
+    value = -float(np.einsum("ki,ki,i->", targets, log_q, weight))
+    weighted = weight * q
+    residual = weighted - weight * targets
+    gradient = np.concatenate([(residual * log_r).sum(axis=1), residual.sum(axis=1)])
+    # A A' of one array A is half the work of a product of two.
+    root = np.concatenate([q * log_r, q]) * np.sqrt(weight)
+    hessian = -(root @ root.T)
+    scales, offsets = np.arange(len(a)), np.arange(len(a), len(theta))
+    across = np.einsum("ki,ki->k", weighted, log_r)
+    hessian[scales, scales] += np.einsum("ki,ki,ki->k", weighted, log_r, log_r)
+    hessian[scales, offsets] += across
+    hessian[offsets, scales] += across
+    hessian[offsets, offsets] += weighted.sum(axis=1)
+    return value, gradient, hessian
+
+
 class DomainRows:
     """Log-densities (p, m) of points, the source of each (m,), and its positive weight (m,).
 
@@ -142,31 +168,24 @@ class DomainRows:
         # One-hot, but a share doubt / (n_k + doubt) is spread evenly over the sources: (p, m).
         share = doubt / ((np.bincount(domain, minlength=p) if counts is None else counts) + doubt)
         self.targets = np.eye(p)[:, domain] * (1.0 - share[domain]) + share[domain] / p
+        # The common temperature is sought on the way to each source's own, too.
+        self._known: dict[bytes, tuple[float, FloatArray, FloatArray]] = {}
 
     def likelihood(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Value, gradient and Hessian of -Σ_i w_i Σ_k t_ki log q_ki in theta = (a, b), convex.
-
-        log q_ki = a_k log r_ki + b_k - logsumexp_j [a_j log r_ji + b_j].
-        """
-        log_r, targets, weight = self.log_r, self.targets, self.weight
-        a, b = np.split(theta, 2)
-        log_q = log_softmax(a[:, None] * log_r + b[:, None], axis=0)
-        q = np.exp(log_q)
-        residual = weight * (q - targets)
-        gradient = np.concatenate([(residual * log_r).sum(axis=1), residual.sum(axis=1)])
-        slopes = np.concatenate([q * log_r, q])
-        weighted = weight * slopes
-        hessian = -weighted @ slopes.T
-        scales, offsets = np.arange(len(a)), np.arange(len(a), len(theta))
-        hessian[scales, scales] += (weighted[scales] * log_r).sum(axis=1)
-        hessian[scales, offsets] += weighted[scales].sum(axis=1)
-        hessian[offsets, scales] += weighted[scales].sum(axis=1)
-        hessian[offsets, offsets] += weighted[offsets].sum(axis=1)
-        return -float(np.sum(weight * targets * log_q)), gradient, hessian
+        """Value, gradient and Hessian of `likelihood` at all points; kept by theta."""
+        key = theta.tobytes()
+        if key not in self._known:
+            size = max(LEAST_BLOCK, BLOCK_NUMBERS // self.n_sources)
+            blocks = (slice(i, i + size) for i in range(0, self.n_points, size))
+            tables = self.log_r, self.targets, self.weight
+            parts = [likelihood(theta, *(table[..., i] for table in tables)) for i in blocks]
+            value, gradient, hessian = (sum(same) for same in zip(*parts, strict=True))
+            self._known[key] = float(value), np.asarray(gradient), np.asarray(hessian)
+        return self._known[key]
 
     def tally(self, temperature: FloatArray, offset: FloatArray) -> FloatArray:
         """Σ w, then -Σ w log r and Σ w (1[right] - confidence) in 15 bins, before and after."""
-        after = log_softmax(self.log_r / temperature[:, None] + offset[:, None], axis=0)
+        after = shares(self.log_r / temperature[:, None] + offset[:, None])[0]
         sums = [self.weight.sum()]
         for log_r in (self.log_r, after):
             own = log_r[self.domain, np.arange(self.n_points)]
