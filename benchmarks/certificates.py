@@ -1,213 +1,253 @@
 """How often does a default certificate fail, and how far above the truth is it?
 
-    python -m benchmarks.certificates [--quick] [--runs 1000] [--way given] [--p 3] [--n 200] ...
+    python -m benchmarks.certificates [--quick] [--seconds 600] [--cells overlap+p=10,]
+    python -m benchmarks.certificates --show
 
-In every cell sources are given (`from_sources(...).fit`) or trained (`fit`), n rows a source are
-drawn, a model is learned, and its certificate is held against what the deployed model loses in
-truth.  A half is counted where it is claimed; 5 % of failures are allowed for both together.  Slack
-is the mean distance above the truth, beside that of the rule of version 0.2 on the same rows, which
-spread Student's bound over all rounded z (and failed where harm is rare).
+In every cell sources are given, rows are drawn, a combination is learned and certified by the same
+rows (`fit`), and by 200 new rows of each source (`new`).  Every statement that is claimed is held
+against what the combination loses in truth: the loss, the regret, and the share of rows above the
+clip.  5 % of certificates may fail in any of them.  Parts of a few seconds are
+added to the record until the time is over, to the cell first that has had the fewest runs and the
+least time, so that the record can be continued on another night.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
+import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
-from multiprocessing import Pool
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression, Ridge
 
-from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
-from anymix.core import LossSummary, mean_upper_bound, n_rounded
-from anymix.core.guarantees.certificate import rounded
-from anymix.densities import GaussianMixtureDensity
-from anymix.sources import LearningSettings, combined_predictions, consult, learn, learn_fold
-from benchmarks.worlds import LABELS, NOISES, World
+from anymix import __version__
+from anymix.core import Certificate
+from anymix.sources import Grounds, LearningSettings, certify_tables, learn, usual_clip
+from benchmarks.certificate_worlds import WORLDS, Case, Truth, make_case
 
-WAYS, SIZES, ROWS = ("given", "trained"), (3, 10), (20, 40, 200, 1000)
-CONFIDENCE, N_WORLDS, N_TRUTH, N_BEFORE = 0.95, 8, 20_000, 100
-# Calibrations that version 0.2 chose from beside z.
-CALIBRATIONS = 6
+RECORD = Path(__file__).parent / "records" / "certificates.jsonl"
+N_WORLDS, N_NEW = 8, 200
+# A statement, and how a certificate names it.
+HALVES = {"regret": "regret_upper", "loss": "loss_upper", "above": "share_above"}
+HOWS = ("fit", "new")
+# Of more sources, and where densities say nothing, z alone is learned: no pools or temperatures.
+MOST_CONSULTING = 5
 
 
 class Cell(NamedTuple):
-    """A way to come by sources, how many there are, rows of each, and what blurs the targets."""
+    """A world, how many sources there are, and rows of each: "200/5000" of the first, of others."""
 
-    way: str
+    world: str
     p: int
-    n: int
-    noise: str
+    n: str
+
+    @property
+    def sizes(self) -> list[int]:
+        """Rows (of copies: groups of them) of each source."""
+        first, *others = (int(n) for n in self.n.split("/"))
+        return [first, *[others[0] if others else first] * (self.p - 1)]
+
+    @property
+    def learns(self) -> str:
+        """What is learned: all that `fit` learns from given sources, or z alone."""
+        return "all" if self.p <= MOST_CONSULTING and self.world != "overlap" else "z"
+
+    def __str__(self) -> str:
+        return f"{self.world},p={self.p},n={self.n}"
+
+
+def cells() -> list[Cell]:
+    """Name all cells, small ones first."""
+    found = [
+        *product(WORLDS, (2, 5), ("200", "1000", "200/5000")),
+        *product(WORLDS, (2,), ("5000",)),
+        *product(WORLDS, (10,), ("200", "1000")),
+        *product(("overlap", "routing"), (10,), ("5000",)),
+        *product(WORLDS, (30,), ("200",)),
+        *product(("Gaussian", "overlap"), (30,), ("1000",)),
+    ]
+    return sorted((Cell(*one) for one in found), key=lambda cell: sum(cell.sizes) * cell.p)
 
 
 class Outcome(NamedTuple):
-    """One run: bound less truth of each half, NaN where none is claimed; the same of 0.2."""
+    """Of one certificate: bound less truth of each statement, NaN where it is not claimed."""
 
-    loss: float
-    regret: float
-    loss_before: float
-    regret_before: float
-    grounds: tuple[str, str]
+    slack: dict[str, float]
+    truth: dict[str, float]
+    ground: str
 
+    @classmethod
+    def of(cls, certificate: Certificate, truth: Truth) -> Outcome:
+        """Hold a certificate against the truth."""
+        bounds = {half: getattr(certificate, name) for half, name in HALVES.items()}
+        true = {half: truth.worst(half) for half in HALVES}
+        known = {h: np.nan if b is None else b - true[h] for h, b in bounds.items()}
+        return cls(known, true, certificate.regret_ground)
 
-def run(cell: Cell, seed: int) -> Outcome:
-    """Draw rows, learn, certify, and hold the certificate against the truth."""
-    world = World.draw(cell.p, cell.noise, seed % N_WORLDS)
-    rng = np.random.default_rng([seed, cell.n, cell.p])
-    X, y, domain = world.sample(cell.n, rng)
-    new, _, home = world.sample(N_TRUTH, np.random.default_rng(seed % N_WORLDS))
-    loss = "cross_entropy" if world.labels else "squared"
-    if cell.way == "given":
-        found = learn(world.tables(X, y, domain), LearningSettings(loss=loss, consult=True))
-        certificate, said = (
-            found.evidence.certificate,
-            combined_predictions(world.tables(new), found.combination),
-        )
-        own = world.tables(new).predictions[home, np.arange(home.size)]
-    else:
-        certificate, said, own = trained(world, X, y, domain, new, home)
-
-    def worst(values: Any) -> float:
-        return float(max(values[home == k].mean() for k in range(cell.p)))
-
-    loss_now = worst(world.expected(said, new, certificate.clip))
-    c = certificate.clip
-    regret_now = worst(world.expected(said, new, c) - world.expected(own, new, c))
-    before = (np.nan, np.nan)
-    if cell.way == "given" and seed < N_BEFORE:
-        before = as_before(world, X, y, domain, new, home)
-    return Outcome(
-        _excess(certificate.loss_upper, loss_now),
-        _excess(certificate.regret_upper, regret_now),
-        *before,
-        (certificate.loss_ground, certificate.regret_ground),
-    )
+    @property
+    def failed(self) -> bool:
+        """Whether anything that was claimed is false."""
+        return any(slack < 0 for slack in self.slack.values())
 
 
-def _excess(bound: float | None, truth: float) -> float:
-    return np.nan if bound is None else bound - truth
+@lru_cache(maxsize=N_WORLDS)
+def case_of(cell: Cell, seed: int) -> Case:
+    """One of a few worlds, each with its points of truth."""
+    return make_case(cell.world, cell.p, seed, cell.sizes[0])
 
 
-def trained(world: World, X: Any, y: Any, domain: Any, new: Any, home: Any) -> tuple[Any, Any, Any]:
-    """Train plain sources by `fit`; what the model and each own model say of new rows."""
-    density = GaussianMixtureDensity(1)
-    if world.labels:
-        learner: Any = LogisticRegression(C=10.0, max_iter=200)
-        model: Any = DistributionWeightedClassifier(learner, density, random_state=0)
-    else:
-        model = DistributionWeightedRegressor(Ridge(1e-3), density, random_state=0)
-    model.fit(X, y, sample_domain=domain)
-    tables = model.evaluate(new)
-    own = tables.predictions[home, np.arange(home.size)]
-    return model.certificate_, combined_predictions(tables, model.combination_), own
+def run(cell: Cell, seed: int) -> dict[str, Outcome]:
+    """Draw rows, learn, certify by them and by new ones, and hold both against the truth."""
+    case, rng = case_of(cell, seed % N_WORLDS), np.random.default_rng([seed, cell.p, *cell.sizes])
+    rows, new = case.draw(cell.sizes, rng), case.draw([N_NEW] * cell.p, rng)
+    everything = cell.learns == "all"
+    settings = LearningSettings(loss=case.loss, consult=everything, calibrate=everything)
+    found = learn(rows, settings)
+    used, held_out = found.combination, found.evidence.held_out
+    clip = usual_clip(rows, held_out, case.loss, None, new)
+    fresh = certify_tables(new, used, case.loss, grounds=Grounds(clip=clip))
+    both = found.evidence.certificate, fresh
+    return {
+        how: Outcome.of(one, case.truth(used, one.clip))
+        for how, one in zip(HOWS, both, strict=True)
+    }
 
 
-def as_before(
-    world: World, X: Any, y: Any, domain: Any, new: Any, home: Any
-) -> tuple[float, float]:
-    """The rule of version 0.2: one z on all rows, rounded, and Student's bound over all of them."""
-    loss = "cross_entropy" if world.labels else "squared"
-    tables, p = world.tables(X, y, domain), world.p
-    used, *_ = learn_fold(tables, LearningSettings(loss=loss, consult=True))
-    z = rounded(used.z)
-    judged = consult(tables, loss).tables.weighed(used.calibration).problem(loss, used.eta)
-    delta = (1 - CONFIDENCE) / (2 * CALIBRATIONS * n_rounded(p))
-    homes = LossSummary.at(judged, z).samples
-    bounds = [mean_upper_bound(one.losses, delta, "student") for one in homes]
-    pairs = [mean_upper_bound(one.losses - one.own, delta, "student") for one in homes]
-    fresh = world.tables(new).heard(used.consulting)
-    weighed = fresh.weighed(used.calibration)
-    said = type(used)(z, used.eta).predict(weighed.log_masses, fresh.predictions)
-    own = fresh.predictions[home, np.arange(home.size)]
-    losses, owns = world.expected(said, new), world.expected(own, new)
-    true = [(losses[home == k].mean(), (losses - owns)[home == k].mean()) for k in range(p)]
-    return max(bounds) - max(a for a, _ in true), max(pairs) - max(b for _, b in true)
-
-
-def judge(cell: Cell, found: list[Outcome]) -> dict[str, Any]:
-    """Count failures, of each half and of both together, and average the slack."""
-    table = np.array([one[:4] for one in found])
-    claimed = ~np.isnan(table[:, :2])
-    failed = np.where(claimed, table[:, :2] < 0, False)
-    row: dict[str, Any] = {**cell._asdict(), "runs": len(found)}
-    for i, half in enumerate(("loss", "regret")):
-        n = int(claimed[:, i].sum())
-        row[half] = float(failed[:, i].sum() / n) if n else None
-        row[f"{half} slack"] = float(table[claimed[:, i], i].mean()) if n else None
-        old = table[~np.isnan(table[:, 2 + i]), 2 + i]
-        row[f"{half} slack before"] = float(old.mean()) if old.size else None
-        row[f"{half} before"] = float((old < 0).mean()) if old.size else None
-    row["joint"] = float(failed.any(axis=1).mean()) if claimed.any() else None
-    row["ground"] = "/".join(sorted({ground for one in found for ground in one.grounds}))
+def summarise(outcomes: list[Outcome]) -> dict[str, Any]:
+    """Count claims and failures; the median slack and truth of each statement."""
+    row: dict[str, Any] = {
+        "failed": sum(one.failed for one in outcomes),
+        "grounds": dict(Counter(one.ground for one in outcomes)),
+    }
+    for half in HALVES:
+        slack = np.array([one.slack[half] for one in outcomes])
+        claimed = slack[~np.isnan(slack)]
+        row[half] = {
+            "claimed": claimed.size,
+            "failed": int((claimed < 0).sum()),
+            "slack": float(f"{np.median(claimed):.4g}") if claimed.size else None,
+            "truth": float(f"{np.median([one.truth[half] for one in outcomes]):.4g}"),
+        }
     return row
 
 
-def measure(cell: Cell, runs: int) -> dict[str, Any]:
-    """Run one cell in one thread."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+def measure(cell: Cell, first: int, seconds: float, least: int = 4) -> dict[str, Any]:
+    """Run a part of a cell, from a seed on and for so long: one line of the record."""
+    outcomes: list[dict[str, Outcome]] = []
+    start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return judge(cell, [run(cell, seed) for seed in range(runs)])
+        while len(outcomes) < least or time.process_time() - start < seconds:
+            outcomes.append(run(cell, first + len(outcomes)))
+    return {
+        **cell._asdict(),
+        "learns": cell.learns,
+        "seeds": [first, first + len(outcomes)],
+        "version": __version__,
+        "seconds": round(time.process_time() - start, 2),
+        **{how: summarise([one[how] for one in outcomes]) for how in HOWS},
+    }
 
 
-def cells(quick: bool, **some: Any) -> Iterator[Cell]:
-    """Name the cells, small ones first; `some` leaves those that have its values."""
-    noises = ("Gaussian", LABELS) if quick else NOISES
-    sizes, rows = ((3,), (200,)) if quick else (SIZES, ROWS)
-    for n, p, way, noise in product(rows, sizes, WAYS, noises):
-        cell = Cell(way, p, n, noise)
-        if all(value in (None, getattr(cell, name)) for name, value in some.items()):
-            yield cell
+def read(path: Path = RECORD) -> list[dict[str, Any]]:
+    """All lines of the record."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def shown(row: dict[str, Any]) -> str:
-    """One line of the table."""
-
-    def share(value: float | None) -> str:
-        return "–" if value is None else f"{100 * value:.1f}"
-
-    def number(value: float | None) -> str:
-        return "–" if value is None else f"{value:.3g}"
-
-    names = [row["way"], row["noise"], row["p"], row["n"]]
-    rates = [share(row[name]) for name in ("joint", "regret", "loss")]
-    slack = [f"{number(row[f'{h} slack'])} ({number(row[f'{h} slack before'])})" for h in HALVES]
-    return "| " + " | ".join(map(str, [*names, row["runs"], *rates, *slack, row["ground"]])) + " |"
-
-
-HALVES = ("regret", "loss")
-HEAD = (
-    "| sources | noise | p | n | runs | both fail, % | regret, % | loss, % | regret slack (0.2) | "
-    "loss slack (0.2) | ground |\n|---|---|--:|--:|--:|--:|--:|--:|---|---|---|"
-)
+def joined(lines: list[dict[str, Any]]) -> dict[Cell, dict[str, Any]]:
+    """Add up the parts of each cell; medians are averaged by how many claims they are of."""
+    parts: dict[Cell, list[dict[str, Any]]] = {}
+    for line in lines:
+        parts.setdefault(Cell(line["world"], line["p"], line["n"]), []).append(line)
+    found = {}
+    for cell, of in parts.items():
+        row: dict[str, Any] = {"runs": sum(one["seeds"][1] - one["seeds"][0] for one in of)}
+        row["seconds"] = sum(one["seconds"] for one in of)
+        for how in HOWS:
+            row[how] = {"failed": sum(one[how]["failed"] for one in of)}
+            row[how] |= {half: _joined([one[how][half] for one in of]) for half in HALVES}
+        found[cell] = row
+    return found
 
 
-def main(quick: bool = False, runs: int = 1000, out: str | None = None, **some: Any) -> None:
-    """Print a line for each cell; the rows go to a file, too, if one is named."""
-    print(HEAD)
-    n_runs = 3 if quick else runs
-    with Pool(1 if quick else 2) as pool:
-        jobs = [pool.apply_async(measure, (cell, n_runs)) for cell in cells(quick, **some)]
-        for job in jobs:
-            row = job.get()
-            print(shown(row), flush=True)
-            if out is not None:
-                with open(out, "a", encoding="utf-8") as file:
-                    file.write(json.dumps(row) + "\n")
+def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    row: dict[str, Any] = {name: sum(one[name] for one in parts) for name in ("claimed", "failed")}
+    claimed = [one for one in parts if one["claimed"]]
+    for name in ("slack", "truth"):
+        values = [one[name] for one in claimed], [one["claimed"] for one in claimed]
+        row[name] = float(np.average(values[0], weights=values[1])) if claimed else None
+    return row
+
+
+def too_often(failed: int, runs: int) -> bool:
+    """Whether more than 5 % and two standard errors have failed."""
+    return failed > 0.05 * runs + 2 * np.sqrt(0.05 * 0.95 * runs)
+
+
+def lines() -> Iterator[str]:
+    """The table: a line for each cell."""
+    found = joined(read())
+    yield "| world | p | n | runs | `fit` fails, % | new rows fail, % | regret slack | loss slack |"
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|"
+    for cell in sorted(found, key=lambda cell: (WORLDS.index(cell.world), cell.p, cell.sizes)):
+        row = found[cell]
+        rates = [_rate(row[how], row["runs"]) for how in HOWS]
+        slack = [_pair(row, half) for half in ("regret", "loss")]
+        yield "| " + " | ".join(map(str, [*cell, row["runs"], *rates, *slack])) + " |"
+
+
+def _rate(of: dict[str, Any], runs: int) -> str:
+    """Failures in per cent; a dash where nothing is claimed in any run."""
+    if not any(of[half]["claimed"] for half in HALVES):
+        return "–"
+    return f"{100 * of['failed'] / runs:.1f}" + (" (!)" if too_often(of["failed"], runs) else "")
+
+
+def _pair(row: dict[str, Any], half: str) -> str:
+    slacks = [row[how][half]["slack"] for how in HOWS]
+    return ", ".join("–" if one is None else f"{one:.2g}" for one in slacks)
+
+
+def main(
+    quick: bool = False,
+    seconds: float = 600.0,
+    chosen: str = "",
+    part: float = 8.0,
+    record: Path = RECORD,
+) -> None:
+    """Add parts to the record until the time is over."""
+    some = [cell for cell in cells() if all(word in f"{cell}," for word in chosen.split("+"))]
+    if quick:
+        print(json.dumps(measure(Cell("Gaussian", 2, "200"), 0, 0.0)))
+        return
+    end = time.monotonic() + seconds
+    record.parent.mkdir(exist_ok=True)
+    while time.monotonic() < end:
+        known = joined(read(record))
+        nothing = {"seconds": 0.0, "runs": 0}
+        spent = {cell: known.get(cell, nothing) for cell in some}
+        # Between as many runs, and as much time, for each cell.
+        cell = min(some, key=lambda cell: spent[cell]["seconds"] * spent[cell]["runs"])
+        line = measure(cell, spent[cell]["runs"], part)
+        with record.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--out")
-    parser.add_argument("--way", choices=WAYS)
-    parser.add_argument("--noise", choices=NOISES)
-    parser.add_argument("--p", type=int)
-    parser.add_argument("--n", type=int)
-    main(**vars(parser.parse_args()))
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--cells", dest="chosen", default="", help="words joined by +")
+    parser.add_argument("--part", type=float, default=8.0, help="seconds of a part")
+    parser.add_argument("--show", action="store_true")
+    given = vars(parser.parse_args())
+    if given.pop("show"):
+        print("\n".join(lines()))
+    else:
+        main(**given)

@@ -44,15 +44,17 @@ class World:
     def draw(cls, p: int, noise: str, seed: int, n: int = 300) -> World:
         """Place the sources, and train each one's model on rows of its own."""
         rng = np.random.default_rng(seed)
-        centres = 1.5 * rng.normal(size=(p, 2))
-        world = cls(noise, centres, np.zeros((p, 3)))
-        models = np.empty((p, 3))
-        for k in range(p):
-            X = world.rows(k, n, rng)
+        return cls(noise, 1.5 * rng.normal(size=(p, 2)), np.zeros((p, 3))).trained(n, rng)
+
+    def trained(self, n: int, rng: np.random.Generator) -> World:
+        """Train each source's model on n rows of its own."""
+        models = np.empty((self.p, 3))
+        for k in range(self.p):
+            X = self.rows(k, n, rng)
             # Labels have a score that is linear near home, as a logistic regression finds it.
             y = truth(X) + 0.5 * rng.normal(size=n)
             models[k] = np.linalg.lstsq(_design(X), y, rcond=None)[0]
-        return cls(noise, centres, models)
+        return World(self.noise, self.centres, models)
 
     @property
     def p(self) -> int:
@@ -84,14 +86,17 @@ class World:
 
     def tables(self, X: Floats, y: Floats | None = None, domain: Floats | None = None) -> Tables:
         """What the sources say of rows; densities are a little too sure, as estimates are."""
-        log_masses = np.stack([-0.65 * ((X - c) ** 2).sum(axis=1) for c in self.centres])
         said = self.models @ _design(X).T
         classes = None
         if self.labels:
             one = np.clip(expit(8.0 * said), PROBABILITY_FLOOR, 1 - PROBABILITY_FLOOR)
             said, classes = np.stack([1 - one, one], axis=2), np.array([0, 1])
-        found = Tables(log_masses, said, classes=classes)
+        found = Tables(self.log_masses(X), said, classes=classes)
         return found if y is None or domain is None else found.labelled(y, domain)
+
+    def log_masses(self, X: Floats) -> Floats:
+        """Log-densities of the sources, (p, n)."""
+        return np.stack([-0.65 * ((X - c) ** 2).sum(axis=1) for c in self.centres])
 
     def expected(self, h: Floats, X: Floats, clip: float | None = None) -> Floats:
         """E[min(ℓ(h, y), c) | x] at each row: squared error, or cross-entropy."""
