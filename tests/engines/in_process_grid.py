@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from anymix.engines.flower_messages import need_flower
 
-RUN, SERVER = 1, 1
+SERVER, RUNS = 1, count(1)
 
 
 def in_process_grid(
@@ -20,17 +21,17 @@ def in_process_grid(
     It is Flower's `Grid`: what a `ServerApp` does with it is what it does with a SuperLink.  An
     error of a site comes back as an error message, as it does from a SuperNode.
     """
-    app = need_flower()
+    app, run = need_flower(), next(RUNS)
 
     # Flower sets it when it starts the process of an app; a message cannot be made without.
     from flwr.supercore.task_identity import TaskIdentity
 
-    TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = RUN, SERVER, SERVER
+    TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = run, SERVER, SERVER
     contexts = {
-        i + 2: app.Context(RUN, i + 2, dict(node), app.RecordDict(), dict(run_config or {}))
+        i + 2: app.Context(run, i + 2, dict(node), app.RecordDict(), dict(run_config or {}))
         for i, node in enumerate(nodes)
     }
-    return _grid_class()(client_app, contexts)
+    return _grid_class()(client_app, contexts, run)
 
 
 def _grid_class() -> Any:
@@ -41,9 +42,9 @@ def _grid_class() -> Any:
     class InProcessGrid(Grid):
         """Runs the ClientApp of a node when a message is sent to it."""
 
-        def __init__(self, client_app: Any, contexts: Mapping[int, Any]) -> None:
+        def __init__(self, client_app: Any, contexts: Mapping[int, Any], run: int) -> None:
             self.client_app, self.contexts = client_app, contexts
-            self._run = Run.create_empty(RUN)
+            self._run = Run.create_empty(run)
             self._replies: dict[str, Any] = {}
             self._sent = 0
 

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 import time
+from functools import partial
+from io import BytesIO
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,14 +13,22 @@ import pytest
 
 pytest.importorskip("flwr", reason='sites need Flower: pip install "anymix[flower]"')
 
-from flwr.app import Context, RecordDict
+from flwr.app import Context, Message, RecordDict
 
 from anymix import load
 from anymix.cli.federate_command import read_rows
 from anymix.engines.flower import client_app, server_app
-from anymix.engines.flower_messages import read_questions, reply_records, total
+from anymix.engines.flower_messages import (
+    Refusal,
+    ask_records,
+    read_questions,
+    reply_records,
+    total,
+)
+from anymix.engines.flower_queries import check_query
 from anymix.engines.flower_server import Settings, SiteError, Sites, federate
 from anymix.engines.flower_site import answer, part_of_site
+from anymix.engines.rounds import digest
 from anymix.exceptions import InputError
 from anymix.sources import Blocks, Query
 from anymix.sources import learn as learn_at_hand
@@ -161,8 +171,9 @@ def test_a_second_run_adds_to_the_account_and_asks_no_source_again(numbers, tmp_
     written = tables.stat().st_mtime_ns
     learn(numbers, tmp_path / "two", grid, **QUICK)
     assert tables.stat().st_mtime_ns == written
-    before, after = (json.loads(t) for t in (first, (state / "north" / "left.json").read_text()))
-    assert after["1"]["rounds"] == 2 * before["1"]["rounds"]
+    second = (state / "north" / "left.json").read_text()
+    (before,), (after,) = (json.loads(text).values() for text in (first, second))
+    assert after["rounds"] == 2 * before["rounds"]
 
 
 # --- failures ------------------------------------------------------------------------------------
@@ -182,11 +193,12 @@ def test_a_site_refuses_below_its_own_minimum_of_rows(numbers, tmp_path):
     nodes[1] = numbers.node("south", **{"min-rows": 500, "state": str(tmp_path / "south")})
     grid = in_process_grid(client_app(numbers.expected, read_rows), nodes)
     sentence = refused(numbers, tmp_path / "model", "refuses to answer", grid)
-    assert "40 rows at 'south' are too few: this site answers for at least 500" in sentence
+    assert "its table cannot be used, or has too few rows" in sentence
+    assert "40" not in sentence
     # A server cannot change what the site says.
     run = {"min-rows": 1}
     app = client_app(numbers.expected, read_rows)
-    refused(numbers, tmp_path / "model", "too few", in_process_grid(app, nodes, run))
+    refused(numbers, tmp_path / "model", "too few rows", in_process_grid(app, nodes, run))
     with pytest.raises(InputError, match="setting 'min-rows' is unknown"):
         Settings.of(run)
 
@@ -194,7 +206,7 @@ def test_a_site_refuses_below_its_own_minimum_of_rows(numbers, tmp_path):
 def test_a_site_with_another_source_folder_is_named(numbers, tmp_path):
     other = {**numbers.expected, "south": "0" * 64}
     grid = grid_of(numbers, client_app(other, read_rows))
-    refused(numbers, tmp_path / "model", "is not the source 'south' that the others have", grid)
+    refused(numbers, tmp_path / "model", "its folder of sources cannot be used", grid)
 
 
 def lying(world, lie, after=3):
@@ -326,12 +338,12 @@ def test_a_fit_does_not_resume_with_other_rows(numbers, tmp_path):
         learn(numbers, tmp_path / "model", grid_of(numbers, lying(numbers, lie, 0)), resume=True)
 
 
-def test_an_error_of_a_site_is_told(numbers, tmp_path):
+def test_the_error_of_a_site_stays_in_its_log(numbers, tmp_path):
     def broken(path, received, target):
         raise RuntimeError("the disk is gone")
 
     grid = grid_of(numbers, client_app(numbers.expected, broken), state=str(tmp_path))
-    refused(numbers, tmp_path / "model", "failed: .*the disk is gone", grid)
+    assert "disk" not in refused(numbers, tmp_path / "model", "its table cannot be used", grid)
 
 
 def test_late_sites_are_waited_for(numbers, tmp_path):
@@ -356,16 +368,23 @@ def test_two_nodes_of_one_site_and_strangers_are_refused(numbers, tmp_path):
     many = in_process_grid(app, [*numbers.nodes(), numbers.node("west")])
     refused(numbers, tmp_path / "m", "4 nodes are connected where 3 sites", many)
     unknown = [numbers.node("north"), numbers.node("south"), {**numbers.node("west"), "site": "x"}]
-    refused(numbers, tmp_path / "m", "site 'x' is unknown", in_process_grid(app, unknown))
+    refused(numbers, tmp_path / "m", "its configuration", in_process_grid(app, unknown))
     bare = [numbers.node("north"), numbers.node("south"), {"site": "west"}]
-    refused(numbers, tmp_path / "m", "configuration lacks 'rows'", in_process_grid(app, bare))
+    refused(numbers, tmp_path / "m", "its configuration", in_process_grid(app, bare))
 
 
 @pytest.mark.parametrize("verb", ["sample", "novelty", "tables", "__init__", "answer"])
 def test_sites_answer_no_other_verb(numbers, verb):
     part = part_of_site(numbers.tables().taken(np.arange(40)))
     with pytest.raises(InputError, match="is not answered by sites"):
+        check_query(Query(verb, {}, {}), part.tables)
+    with pytest.raises(Refusal, match="does not answer such a query"):
         answer(Query(verb, {}, {}), part)
+
+
+def pool(weights):
+    """A pool of three sources as the arrays of a query."""
+    return {"ears.0": weights, "ear_offset.0": np.zeros(3), "reach.0": np.ones(3)}
 
 
 def test_sites_refuse_questions_that_are_not_sound(numbers):
@@ -380,13 +399,99 @@ def test_sites_refuse_questions_that_are_not_sound(numbers):
         "off the simplex": {"Z": np.array([[2.0, -1.0, 0.0]])},
         "not finite": {"Z": np.full((1, 3), np.nan)},
         "some of the rows": {"share": np.array(0.05), "seed": np.array(1)},
+        "not to 5": {"folds": np.array(4)},
+        "spread": {"spread": np.array([True, False, False])},
+        "100 z": {"Z": np.full((100, 3), 1 / 3)},
+        "sharper": {"temperature.0": np.full(3, 0.01), "offset.0": np.zeros(3)},
+        "outside": pool(1e3 * np.eye(3)),
+        "other shapes": pool(np.eye(4)),
+        "does not need": {"anything": np.array(1.0)},
         "values": {"Z": np.array([["a", "b", "c"]])},
     }
     for said, change in wrong.items():
-        with pytest.raises(InputError, match=said):
-            answer(Query("evaluate", words, sound | change), part)
-    with pytest.raises(InputError, match="is incomplete"):
+        with pytest.raises(ValueError, match=said):
+            check_query(Query("evaluate", words, sound | change), part.tables)
+    with pytest.raises(Refusal, match="cannot be computed"):
         answer(Query("evaluate", words, {"Z": sound["Z"]}), part)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("loss", "poisson"), ("rule", "joint"), ("measure", "mae")]
+)
+def test_sites_judge_by_the_loss_and_the_rule_of_the_protocol_alone(numbers, name, value):
+    part = part_of_site(numbers.tables().taken(np.arange(40)))
+    with pytest.raises(InputError, match=f"has {name} .*does not need"):
+        check_query(Query("cross", {"loss": "squared", name: value}, {}), part.tables)
+
+
+def test_a_refusal_tells_its_kind_alone_and_is_counted(numbers, tmp_path):
+    """A refused query used to carry numbers of single rows, and to be in no account."""
+    grid = grid_of(numbers, state=str(tmp_path))
+    ask = partial(asked, grid)
+    assert ask(Query("check", {"loss": "poisson", "rule": "marginal"}, {})) == "query"
+    assert ask(Query("evaluate", {"loss": "squared", "rule": "marginal"}, {})) == "rows"
+    account = json.loads((tmp_path / "left.json").read_text())
+    ((_, entry),) = account.items()
+    assert entry == {"rounds": 0, "left": {}, "refused": {"query": 1, "rows": 1}}
+    for _ in range(98):
+        ask(Query("tables", {}, {}))
+    assert ask(Query("count", {}, {"folds": np.array(1)})) == "budget"
+
+
+def asked(grid, query):
+    """The kind of refusal that the site 'north' sends back for a query."""
+    (reply,) = grid.send_and_receive([Message(ask_records([query]), 2, "query")])
+    head = dict(reply.content["refused"])
+    assert set(head) == {"form", "kind"}
+    return head["kind"]
+
+
+def test_queries_that_tell_of_rows_have_a_budget(numbers, tmp_path):
+    grid = grid_of(numbers, state=str(tmp_path))
+    known = {"loss": "squared", "rule": "marginal", "judged": "folds"}
+    for n in range(21):
+        arrays = {"clip": np.array(1.0), "constant": np.array(n / 10)}
+        message = Message(ask_records([Query("beside", known, arrays)]), 2, "query")
+        (reply,) = grid.send_and_receive([message])
+        assert ("refused" in reply.content) == (n == 20)
+
+
+def test_a_damaged_round_is_not_resumed(numbers, tmp_path):
+    refused(numbers, tmp_path / "model", "has not answered", dying(numbers, alive=4))
+    path = max((tmp_path / "model.rounds").glob("round-*.npz"))
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match="is not what was written there"):
+        learn(numbers, tmp_path / "model", resume=True)
+
+
+def test_what_was_kept_is_checked_as_what_a_site_sends(numbers, tmp_path):
+    refused(numbers, tmp_path / "model", "has not answered", dying(numbers, alive=7))
+    path = max((tmp_path / "model.rounds").glob("round-*.npz"))
+    with np.load(path) as file:
+        arrays = {k: -np.inf + a if k.endswith("losses") else a for k, a in file.items()}
+    content = BytesIO()
+    np.savez(content, **arrays)
+    path.unlink()
+    name = f"{path.stem[:12]}{digest(content.getvalue())}.npz"
+    (path.parent / name).write_bytes(content.getvalue())
+    with pytest.raises(SiteError, match="not finite"):
+        learn(numbers, tmp_path / "model", resume=True, **QUICK)
+
+
+def test_an_account_loses_no_round_when_two_write_it(tmp_path):
+    code = (
+        "import sys, numpy as np\n"
+        "from pathlib import Path\n"
+        "from anymix.engines.flower_messages import record_left\n"
+        "from anymix.sources import Query\n"
+        "for _ in range(20):\n"
+        "    record_left(Path(sys.argv[1]), 1, [Query('count')], [{'rows': np.ones(2)}])\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "left.json")]
+    running = [subprocess.Popen(command) for _ in range(3)]
+    assert [one.wait(120) for one in running] == [0, 0, 0]
+    ((_, entry),) = json.loads((tmp_path / "left.json").read_text()).items()
+    assert entry == {"rounds": 60, "left": {"count": [60, 120]}}
 
 
 def test_without_flower_one_sentence_says_how_to_install_it():

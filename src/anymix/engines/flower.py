@@ -6,25 +6,25 @@ as sums over their rows; rows, and what sources say of a row, never leave a site
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 from anymix.engines.flower_messages import (
+    LOG,
+    Refusal,
     add_counts,
+    check_refusals,
     need_flower,
     read_questions,
     record_left,
+    record_refusal,
     refusal_records,
+    refusing,
     reply_records,
     total,
 )
 from anymix.engines.flower_server import Settings, federate
 from anymix.engines.flower_site import ReadRows, Site, answer
-from anymix.exceptions import InputError
-
-# Flower's own logger, which the processes of its apps show.
-LOG = logging.getLogger("flwr")
 
 
 def client_app(expected: Mapping[str, str], read_rows: ReadRows) -> Any:
@@ -48,11 +48,10 @@ def client_app(expected: Mapping[str, str], read_rows: ReadRows) -> Any:
     @client.query()
     def query(message: Any, context: Any) -> Any:
         try:
-            content = _answers(message.content, context, expected, read_rows)
-        # Faults are said in a sentence; what else goes wrong, Flower tells the server.
-        except (InputError, ValueError) as error:
-            LOG.error("refused: %s", error)
-            content = refusal_records(str(error))
+            with refusing("fault"):
+                content = _answers(message.content, context, expected, read_rows)
+        except Refusal as refusal:
+            content = refusal_records(refusal.kind)
         return app.Message(content, reply_to=message)
 
     return client
@@ -83,10 +82,18 @@ def server_app(expected: Mapping[str, str]) -> Any:
 
 def _answers(content: Any, context: Any, expected: Mapping[str, str], read_rows: ReadRows) -> Any:
     """Respond to the queries of one round; record and log what leaves before it does."""
-    site = Site.of(context.node_config, expected)
-    part, questions = site.part(read_rows), read_questions(content)
-    answers = [answer(question, part) for question in questions]
-    n, run, all_runs = record_left(site.ledger, context.run_id, questions, answers)
+    with refusing("setup"):
+        site = Site.of(context.node_config, expected)
+    check_refusals(site.ledger)
+    try:
+        part = site.part(read_rows)
+        with refusing("query"):
+            questions = read_questions(content)
+        answers = [answer(question, part) for question in questions]
+        n, run, all_runs = record_left(site.ledger, context.run_id, questions, answers)
+    except Refusal as refusal:
+        record_refusal(site.ledger, context.run_id, refusal.kind)
+        raise
     left = add_counts({}, questions, answers)
     what = ", ".join(f"{numbers} of {verb}" for verb, (_, numbers) in left.items())
     LOG.info(

@@ -2,14 +2,16 @@
 
 a round      "ask": how many queries; "0", "1", ...: each query as arrays
 a reply      "answer": the name of the site; "0", "1", ...: the arrays of each response
-or           "refused": one sentence that says why
+or           "refused": of which kind the refusal is; the cause stays in the site's own log
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,30 @@ from numpy.typing import NDArray
 from anymix.core import loss_from_dict, loss_to_dict
 from anymix.exceptions import InputError, not_installed, one_line
 from anymix.sources import Arrays, Query, numbers_in
-from anymix.storage import plain_json, replacing
+from anymix.storage import locked, plain_json, replacing
 
 # Of the form of messages: sites and server must have the same.
 FORM = 3
 MOST_QUESTIONS = 1000
-LONGEST_REASON = 500
+# All that a server learns of a refusal: of which kind it is.
+REFUSALS = {
+    "setup": "its configuration or its folder of sources cannot be used",
+    "table": "its table cannot be used, or has too few rows",
+    "query": "it does not answer such a query",
+    "rows": "the query cannot be computed on its rows",
+    "budget": "it has answered or refused as much as it allows",
+    "fault": "it failed",
+}
+WHERE = "; the log of that site says more"
+# A fit needs a few hundred at most; an honest one ends with the first refusal.
+MOST_ANSWERS = 20_000
+MOST_REFUSALS = 100
+# Queries of which a fit needs but a few: what they tell of single rows adds up.
+MOST_OF_A_VERB = {"beside": 20, "below": 400, "count": 100, "cross": 100, "exact_upper": 400}
+# Seconds that an answer waits for another one to be counted.
+WAIT = 60.0
+# Flower's own logger, which the processes of its apps show.
+LOG = logging.getLogger("flwr")
 # Types of arrays that travel: numbers and truth values.
 KINDS = "biuf"
 NO_TRAVEL = "may not travel between a server and sites"
@@ -33,7 +53,24 @@ HEAD = "query"
 
 
 class Refusal(Exception):
-    """A site does not respond; the sentence says why."""
+    """A site does not respond; `kind` is one of `REFUSALS`, and all that the server learns."""
+
+    def __init__(self, kind: str):
+        self.kind = kind if kind in REFUSALS else "fault"
+        super().__init__(REFUSALS[self.kind] + WHERE)
+
+
+@contextmanager
+def refusing(kind: str) -> Iterator[None]:
+    """Refuse whatever fails in the block: what an error says may be of rows."""
+    try:
+        yield
+    except Refusal:
+        raise
+    # Flower would send the text of any other error to the server.
+    except Exception as error:
+        LOG.error("refused (%s): %s", kind, one_line(f"{type(error).__name__}: {error}"))
+        raise Refusal(kind) from error
 
 
 def need_flower() -> Any:
@@ -68,16 +105,15 @@ def reply_records(site: str, answers: Sequence[Arrays]) -> Any:
     return _records("answer", {"form": FORM, "site": site}, answers)
 
 
-def refusal_records(why: str) -> Any:
-    """Write why a site does not respond."""
-    return _records("refused", {"form": FORM, "why": one_line(why)[:LONGEST_REASON]}, ())
+def refusal_records(kind: str) -> Any:
+    """Write that a site does not respond, and of which kind the refusal is."""
+    return _records("refused", {"form": FORM, "kind": kind}, ())
 
 
 def read_reply(content: Any, n: int) -> tuple[str, list[Arrays]]:
-    """Read the name of a site and its n responses; a `Refusal` carries the site's own sentence."""
+    """Read the name of a site and its n responses, or raise the `Refusal` that it sent."""
     if "refused" in content:
-        why = one_line(str(_head(content, "refused").get("why", "")))[:LONGEST_REASON]
-        raise Refusal(why or "it refused without a reason.")
+        raise Refusal(str(_head(content, "refused").get("kind", "")))
     return str(_head(content, "answer").get("site", "")), _arrays(content, n)
 
 
@@ -172,12 +208,43 @@ def total(counts: Counts) -> int:
 def record_left(
     path: Path, run: int, questions: Sequence[Query], answers: Sequence[Arrays]
 ) -> tuple[int, int, int]:
-    """Add a round to a site's account, a file; return its number, numbers of the run and ever."""
+    """Add a round to a site's account, a file; return its number, numbers of the run and ever.
+
+    What would be more than a run may have is refused.
+    """
+    with _account(path) as account:
+        entry = account.setdefault(str(run), {"rounds": 0, "left": {}})
+        entry["rounds"] += 1
+        left = add_counts(entry["left"], questions, answers)
+        if sum(n for n, _ in left.values()) > MOST_ANSWERS:
+            raise Refusal("budget")
+        if any(left.get(verb, [0])[0] > most for verb, most in MOST_OF_A_VERB.items()):
+            raise Refusal("budget")
+        ever = sum(total(each["left"]) for each in account.values())
+        return entry["rounds"], total(entry["left"]), ever
+
+
+def check_refusals(path: Path) -> None:
+    """Refuse everything once a site has refused too often: each refusal tells a little."""
     account = plain_json(path.read_bytes()) if path.exists() else {}
-    entry = account.setdefault(str(run), {"rounds": 0, "left": {}})
-    entry["rounds"] += 1
-    add_counts(entry["left"], questions, answers)
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(account, indent=1), "utf-8")
-    ever = sum(total(each["left"]) for each in account.values())
-    return entry["rounds"], total(entry["left"]), ever
+    if sum(sum(each.get("refused", {}).values()) for each in account.values()) >= MOST_REFUSALS:
+        LOG.error("more than %d refusals; remove %s to answer again", MOST_REFUSALS, path)
+        raise Refusal("budget")
+
+
+def record_refusal(path: Path, run: int, kind: str) -> None:
+    """Add a refusal, which leaves the site as an answer does, to its account."""
+    with _account(path) as account:
+        refused = account.setdefault(str(run), {"rounds": 0, "left": {}}).setdefault("refused", {})
+        refused[kind] = refused.get(kind, 0) + 1
+
+
+@contextmanager
+def _account(path: Path) -> Iterator[dict[str, Any]]:
+    """Read, change and write a site's account, while nobody else does."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(path.parent, wait=WAIT):
+        account = plain_json(path.read_bytes()) if path.exists() else {}
+        yield account
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(account, indent=1), "utf-8")

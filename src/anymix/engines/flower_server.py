@@ -21,7 +21,8 @@ from anymix.engines.flower_messages import (
     read_reply,
     total,
 )
-from anymix.engines.flower_site import NEVER, read_expected, spread
+from anymix.engines.flower_queries import NEVER
+from anymix.engines.flower_site import read_expected, spread
 from anymix.engines.rounds import Journal, Rounds, key_of
 from anymix.exceptions import InputError, one_line
 from anymix.models import reserved, write_taught
@@ -144,6 +145,10 @@ class Sites:
             self.journal.add(dict(zip(asked, self._round(list(asked.values())), strict=True)))
             stacks = [q.arrays["Z"].tolist() for q in asked.values() if "Z" in q.arrays]
             self.last_z = stacks or self.last_z
+        # What an earlier run has left on disk is checked as what a site sends.
+        for key, question in zip(keys, questions, strict=True):
+            for name, answer in zip(self.names, self.journal.known[key], strict=True):
+                self._check(question, name, answer)
         return [self.journal.known[key] for key in keys]
 
     def _round(self, asked: list[Query]) -> list[list[Arrays]]:
@@ -232,7 +237,7 @@ def _read(reply: Any, who: str, n: int) -> tuple[str, list[Arrays]]:
     try:
         return read_reply(reply.content, n)
     except Refusal as refusal:
-        raise SiteError(who, f"refuses to answer: {str(refusal).rstrip('.')}") from refusal
+        raise SiteError(who, f"refuses to answer: {refusal}") from refusal
     except (InputError, ValueError, TypeError) as error:
         raise SiteError(who, f"sent what cannot be read: {str(error).rstrip('.')}") from error
 

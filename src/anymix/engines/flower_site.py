@@ -14,6 +14,8 @@ import numpy as np
 
 from anymix._version import __version__
 from anymix.core import Sums
+from anymix.engines.flower_messages import refusing
+from anymix.engines.flower_queries import check_query
 from anymix.exceptions import InputError, MissingError
 from anymix.exchange import (
     MIN_ROWS,
@@ -23,7 +25,7 @@ from anymix.exchange import (
     load_arrays,
     read_alike,
 )
-from anymix.sources import N_FOLDS, QUERIES, Arrays, Block, Query, Tables
+from anymix.sources import Arrays, Block, Query, Tables
 from anymix.storage import plain_json, replacing
 
 # Reads the features and the target of a table, as the manifests of the sources describe them.
@@ -75,13 +77,14 @@ class Site:
 
     def part(self, read_rows: ReadRows) -> Block:
         """Return the block of the site's rows; all sources are evaluated on them once."""
-        if not Path(self.rows).is_file():
-            raise MissingError(self.rows, "does not exist; give the table of this site's rows")
-        with open(self.rows, "rb") as file:
-            rows = file_digest(file, "sha256").hexdigest()
-        # What the tables depend on: the rows themselves, the sources, and this version.
-        told = [rows, self.name, self.target, list(self.expected), __version__]
-        return _part(self, sha256(json.dumps(told).encode()).hexdigest()[:24], read_rows)
+        with refusing("table"):
+            if not Path(self.rows).is_file():
+                raise MissingError(self.rows, "does not exist; give the table of this site's rows")
+            with open(self.rows, "rb") as file:
+                rows = file_digest(file, "sha256").hexdigest()
+            # What the tables depend on: the rows themselves, the sources, and this version.
+            told = [rows, self.name, self.target, list(self.expected), __version__]
+            return _part(self, sha256(json.dumps(told).encode()).hexdigest()[:24], read_rows)
 
 
 def read_expected(folder: str | Path, expected: Mapping[str, str]) -> list[ReceivedSource]:
@@ -114,7 +117,8 @@ def _part(site: Site, key: str, read_rows: ReadRows) -> Block:
         told: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
         tables = Tables(**told, classes=classes, has_densities=head["has_densities"])
     else:
-        received = read_expected(site.sources, dict(site.expected))
+        with refusing("setup"):
+            received = read_expected(site.sources, dict(site.expected))
         X, y = read_rows(site.rows, received, site.target)
         # The order of rows says nothing, and none of them leaves.
         evaluated = evaluate_site(received, site.name, X, y, min_rows=1).whole
@@ -136,59 +140,20 @@ def _part(site: Site, key: str, read_rows: ReadRows) -> Block:
     return part_of_site(tables)
 
 
-# "sample" is rows, and "novelty" the log-densities of single rows.
-ANSWERED = frozenset(QUERIES) - {"sample", "novelty"}
-# A sum over few rows tells of them; these would ask for one.
-NEVER = {"share", "seed", "shares"}
-MAY_BE_INFINITE = {"clip"}
-LARGEST = 10**6
-# Temperature by sharpness of a calibration: benchmarks/federated.py shows what sharper ones tell.
-LEAST_WIDTH = 0.1
-
-
 def part_of_site(tables: Tables) -> Block:
     """Return a part that answers for a site; how likely its rows are stays there."""
     return Block(replace(tables, has_densities=False), shares_rows=False)
 
 
 def answer(question: Query, part: Block) -> Arrays:
-    """Respond to a query, or refuse in one sentence."""
-    check_question(question, part.tables.n_sources)
-    try:
+    """Respond to a query, or refuse with the kind of the refusal; the cause stays here."""
+    with refusing("query"):
+        check_query(question, part.tables)
+    with refusing("rows"):
         found = part.answer(question.name, question.options, question.arrays)
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise InputError(f"the question {question.name!r}", f"is incomplete: {error}") from error
-    # All rows of a site are of one source.
-    return own_sums(found, int(part.tables.domain[0])) if question.name == "evaluate" else found
-
-
-def check_question(question: Query, p: int) -> None:
-    """Refuse queries that sites do not answer, and arrays of wrong shapes or odd numbers."""
-    where, arrays = f"the question {question.name!r:.60}", question.arrays
-    if question.name not in ANSWERED:
-        raise InputError(where, "is not answered by sites")
-    for name, array in arrays.items():
-        if name in NEVER:
-            raise InputError(where, "is about some of the rows; sites answer for all or a fold")
-        if array.dtype.kind not in "biuf" or array.size > LARGEST:
-            raise InputError(where, f"has {name!r:.40} of {array.size} {array.dtype} values")
-        if not np.isfinite(array).all() and name not in MAY_BE_INFINITE:
-            raise InputError(where, f"has {name!r:.40} that are not finite")
-        # With a sharper one a loss would jump when an offset passes the odds of one row.
-        if name.split(".")[0] == "temperature":
-            sharpness = arrays.get(name.replace("temperature", "sharpness"), np.array(1.0))
-            if not (array >= LEAST_WIDTH * sharpness).all():
-                raise InputError(where, f"has a calibration that is sharper than 1/{LEAST_WIDTH:g}")
-    # Points off the simplex have no meaning, and some would single rows out.
-    for name in ("Z", "z"):
-        Z = np.atleast_2d(arrays.get(name, np.full(p, 1.0 / p)))
-        if Z.ndim != 2 or Z.shape[1] != p:
-            raise InputError(where, f"has {name} of shape {Z.shape} for {p} sources")
-        if (Z < -1e-9).any() or (np.abs(Z.sum(axis=1) - 1.0) > 1e-6).any():
-            raise InputError(where, f"has {name} off the simplex")
-    # All rows, or all but a fold of the usual ones: differences of smaller ones tell of rows.
-    if int(arrays.get("folds", np.array(1))) not in (1, N_FOLDS):
-        raise InputError(where, f"deals the rows out to {arrays['folds']} folds, not to {N_FOLDS}")
+        # All rows of a site are of one source.
+        own = int(part.tables.domain[0])
+        return own_sums(found, own) if question.name == "evaluate" else found
 
 
 def own_sums(found: Arrays, k: int) -> Arrays:

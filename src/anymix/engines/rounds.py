@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from threading import Lock, Thread, local
 from typing import Any, Generic, TypeVar
@@ -103,6 +104,11 @@ def key_of(arrays: Arrays) -> str:
     return found.hexdigest()
 
 
+def digest(content: bytes) -> str:
+    """SHA-256 of a round, which stands in the name of its file: a damaged one is not used."""
+    return sha256(content).hexdigest()
+
+
 class Journal:
     """Responses of all `sites`, in order, by the key of the query; in a folder or in memory."""
 
@@ -115,17 +121,23 @@ class Journal:
     def resume(self) -> int:
         """Read the rounds that are there; return how many."""
         for path in sorted(self.folder.glob("round-*.npz")) if self.folder else []:
-            with np.load(path, allow_pickle=False) as file:
-                told = {name: file[name] for name in file.files}
-            if told.pop("sites").tolist() != self.sites:
-                raise InputError(path, "is of other sites; choose another folder, or start anew")
-            for key in told.pop("keys").tolist():
-                self.known[key] = [{} for _ in self.sites]
-            for entry, array in told.items():
-                key, site, name = entry.split(".", 2)
-                self.known[key][int(site)][name] = array
+            content = path.read_bytes()
+            if digest(content) != path.stem.rpartition("-")[2]:
+                raise InputError(path, "is not what was written there; start anew (resume=false)")
+            self._read(path, content)
             self.n_rounds += 1
         return self.n_rounds
+
+    def _read(self, path: Path, content: bytes) -> None:
+        with np.load(BytesIO(content), allow_pickle=False) as file:
+            told = {name: file[name] for name in file.files}
+        if told.pop("sites").tolist() != self.sites:
+            raise InputError(path, "is of other sites; choose another folder, or start anew")
+        for key in told.pop("keys").tolist():
+            self.known[key] = [{} for _ in self.sites]
+        for entry, array in told.items():
+            key, site, name = entry.split(".", 2)
+            self.known[key][int(site)][name] = array
 
     def clear(self) -> None:
         """Forget the rounds of an earlier fit."""
@@ -143,8 +155,11 @@ class Journal:
         for key, answers in answered.items():
             for site, arrays in enumerate(answers):
                 told |= {f"{key}.{site}.{name}": array for name, array in arrays.items()}
-        with replacing(self.folder / f"round-{self.n_rounds:05d}.npz") as temporary:
-            np.savez(temporary, allow_pickle=False, **told)
+        content = BytesIO()
+        np.savez(content, allow_pickle=False, **told)
+        name = f"round-{self.n_rounds:05d}-{digest(content.getvalue())}.npz"
+        with replacing(self.folder / name) as temporary:
+            temporary.write_bytes(content.getvalue())
 
     def note(self, state: Mapping[str, Any]) -> None:
         """Write for people how far the fit has come: rounds, the last z, why it ended."""

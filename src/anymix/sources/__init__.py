@@ -47,7 +47,7 @@ from anymix.sources.learning import (
 )
 from anymix.sources.model_source import PROBABILITY_FLOOR, SecondRound, Source, pool_of_others
 from anymix.sources.partitioned import Map, PartitionedProblem, seen_through
-from anymix.sources.queries import Arrays, Options, Query, numbers_in
+from anymix.sources.queries import Arrays, Options, Query, numbers_in, read_average
 from anymix.sources.source_influence import FEWEST_SITES, MOST_SOURCES, Influence, find_influence
 from anymix.sources.suspicious_rows import (
     Seen,
@@ -129,6 +129,7 @@ __all__ = [
     "own_losses",
     "pool_of_others",
     "predictions_after",
+    "read_average",
     "reference_point_losses",
     "seen_through",
     "usual_clip",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,8 +20,10 @@ LOCK = ".lock"
 
 
 @contextmanager
-def locked(folder: str | Path) -> Iterator[None]:
-    """Hold a folder, which is made if need be, for one writer; a second one is refused at once.
+def locked(folder: str | Path, wait: float = 0.0) -> Iterator[None]:
+    """Hold a folder, which is made if need be, for one writer; a second one is refused.
+
+    It is refused at once, or after it has tried for `wait` seconds.
 
     Examples
     --------
@@ -37,7 +40,10 @@ def locked(folder: str | Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            lock = _open(folder / LOCK)
+            lock, end = _open(folder / LOCK), time.monotonic() + wait
+            while lock is None and time.monotonic() < end:
+                time.sleep(0.02)
+                lock = _open(folder / LOCK)
         except (OSError, InputError):
             with suppress(OSError):
                 _end(folder, made)
