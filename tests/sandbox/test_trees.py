@@ -64,5 +64,5 @@ def test_every_walk_through_an_accepted_tree_ends():
         seen[verdict, shared(*tree), ends(*tree)] += 1
         assert ends(*tree) or not verdict, tree
     # Chains are among those that pass, and loops among those that do not.
-    assert seen[True, True, True] > 50
+    assert seen[True, True, True] > 30
     assert seen[False, True, False] > 500

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.sandbox.operators import OF_WORDS, RULES
-from anymix.sandbox.session import open_session, run
+from anymix.sandbox.attribute_rules import check_attributes
+from anymix.sandbox.operators import OF_WORDS, ON_CONSTANTS, RULES
 from anymix.sandbox.shapes import (
     N,
     Node,
@@ -23,6 +23,7 @@ from anymix.sandbox.shapes import (
     W,
     is_stacked,
     numbers,
+    numbers_after,
     sizes_after,
 )
 
@@ -86,15 +87,38 @@ def _folded(model: Any, known: Known, opsets: dict[str, int]) -> Known:
     late = [(node, a) for node, a in known.nodes if not fixed.issuperset(node.output)]
     made = {name for node, _ in early for name in node.output if name}
     wanted = sorted(made.intersection(name for node, _ in late for name in node.input))
-    first = Known(early, known.constants)
-    whole: list[Array] = []
-    if wanted:
-        session = open_session(_written(model, first, None, opsets, wanted))
-        whole = [np.asarray(array) for array in run(session, wanted)]
+    for node, _ in early:
+        if domain_of(node) or node.op_type not in CONSTANT:
+            raise Refused(f"the operator {node.op_type!r:.60} is not allowed on constants")
+    whole = _computed(_written(model, Known(early, known.constants), None, opsets, wanted), wanted)
     if sum(array.size for array in whole) > MAX_NUMBERS or not all(map(is_sound, whole)):
         raise Refused("its constants are too large or not finite numbers")
     constants = known.constants | dict(zip(wanted, whole, strict=True))
     return needed(Known(late, constants), model.graph.output[0].name)
+
+
+# What may be done with constants.
+CONSTANT = {*ON_CONSTANTS, "Constant", "Shape"}
+
+
+def _computed(content: bytes, wanted: list[str]) -> list[Array]:
+    """Compute constants by numpy, which looks at every length; onnxruntime runs rows alone."""
+    if not wanted:
+        return []
+    from onnx.reference import ReferenceEvaluator
+
+    try:
+        with np.errstate(all="ignore"):
+            found = ReferenceEvaluator(content).run(wanted, {})
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise Refused("its constants cannot be computed") from error
+    return [np.asarray(array) for array in found]
+
+
+def _constant(array: Array) -> Value:
+    return Value(array.shape, array, whole=array.dtype.kind in "iu")
 
 
 def _walk(
@@ -102,7 +126,7 @@ def _walk(
 ) -> tuple[dict[str, Shape], int]:
     """Return the shape of each value that has rows, and the multiplications for one row."""
     values = {name: Value(shape) for name, shape in given.items()}
-    values |= {name: Value(array.shape, array) for name, array in known.constants.items()}
+    values |= {name: _constant(array) for name, array in known.constants.items()}
     shapes, products = dict(given), 0
     filled: set[str] = set()
     for raw, attributes in known.nodes:
@@ -117,14 +141,15 @@ def _walk(
         of_sizes = any(value is not None and value.sizes is not None for value in used)
         if node.operator == "Shape" or (of_sizes and node.operator != "ConstantOfShape"):
             sizes = sizes_after(node)
-            values[raw.output[0]] = Value(sizes.shape, None, sizes)
+            values[raw.output[0]] = Value(sizes.shape, None, sizes, whole=True)
             continue
         filled |= _check_words(node, filled)
+        check_attributes(node)
         found = RULES[domain][raw.op_type](node)
-        for name, shape in zip(raw.output, found, strict=False):
+        for i, (name, shape) in enumerate(zip(raw.output, found, strict=False)):
             if (N not in shape and not is_stacked(shape)) or 0 in shape:
                 raise Refused(f"{raw.op_type} loses the rows or what is in them")
-            values[name], shapes[name] = Value(shape), shape
+            values[name], shapes[name] = Value(shape, None, None, *numbers_after(node, i)), shape
         products += _products(node, found[0])
     return shapes, products
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from anymix.sandbox.attribute_rules import DEEPEST, n_classes
 from anymix.sandbox.row_operators import ARITHMETIC, LAYOUT, feature_extractor, same
 from anymix.sandbox.shapes import N, Node, Refused, Rule, Shape, Size, W, fixed, numbers
 
@@ -30,12 +31,6 @@ def by_column(node: Node) -> list[Shape]:
     """Each number by itself, or by its column."""
     columns(node)
     return [node.first.shape]
-
-
-def n_classes(node: Node) -> int:
-    """Return how many labels a classifier names."""
-    named = ("classlabels_int64s", "classlabels_ints", "classlabels_strings")
-    return max(len(node.attributes.get(name, ())) for name in named)
 
 
 def classifier(node: Node) -> list[Shape]:
@@ -86,13 +81,24 @@ def trees(node: Node) -> list[Shape]:
     reached = np.sort(np.concatenate([name[first], yes[needed], no[branch]]))
     if (reached[1:] == reached[:-1]).any():
         raise Refused(f"{node.operator} has a node with two parents")
-    of_classes = "Classifier" in node.operator
-    kind = "class" if of_classes else "target"
-    ids = np.asarray(get(f"{kind}_ids", ()))
-    most = n_classes(node) if of_classes else get("n_targets", 1)
-    if not ids.size or ids.min() < 0 or ids.max() >= most:
-        raise Refused(f"{node.operator} adds to a {kind} that is not there")
-    return classifier(node) if of_classes else regressor(node)
+    if not np.isin(np.concatenate([yes[branch], no[branch]]), name).all():
+        raise Refused(f"{node.operator} leads to a node that is not there")
+    _check_depth(node, name, np.flatnonzero(first), (yes, no), (needed, branch))
+    return classifier(node) if "Classifier" in node.operator else regressor(node)
+
+
+def _check_depth(
+    node: Node, name: Whole, roots: Whole, ends: tuple[Whole, Whole], taken: tuple[Flags, Flags]
+) -> None:
+    """Walk down all trees at once, a level at a time; every node has one parent at most."""
+    order = np.argsort(name, kind="stable")
+    level = roots
+    for _ in range(DEEPEST):
+        below = np.concatenate([end[level[on[level]]] for end, on in zip(ends, taken, strict=True)])
+        if not below.size:
+            return
+        level = order[np.searchsorted(name, below, sorter=order)]
+    raise Refused(f"{node.operator} has a tree of more than {DEEPEST} levels")
 
 
 def _asks_again(node: Node, name: Whole, yes: Whole, no: Whole, equal: Flags) -> Flags:
@@ -167,6 +173,12 @@ TOKENS: dict[str, Rule] = {"Tokenizer": tokenize}
 OF_WORDS = {"Flatten", "Identity", "Squeeze", "TfIdfVectorizer"}
 
 
+# What may be done with constants, which are computed once; no exporter needs a model there.
+NOT_ON_CONSTANTS = {
+    *["AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "TopK"]
+}
+NOT_ON_CONSTANTS |= {name for name in ARITHMETIC if "Norm" in name or name == "Dropout"}
+ON_CONSTANTS = {*ARITHMETIC, *LAYOUT} - NOT_ON_CONSTANTS
 # The rule of each operator, by its domain.
 RULES: dict[str, dict[str, Rule]] = {
     "": {**ARITHMETIC, **LAYOUT, **TEXTS},

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 N, W = "n", "words"
+# As onnx numbers its types: int32 and int64.
+WHOLE = (6, 7)
 Size = int | str
 Shape = tuple[Size, ...]
 
@@ -33,11 +35,17 @@ class Refused(Exception):
 
 
 class Value(NamedTuple):
-    """A shape, and the numbers of a constant, or the sizes that `Shape` read off another value."""
+    """A shape, and the numbers of a constant, or the sizes that `Shape` read off another value.
+
+    `whole` says that it may hold whole numbers; those of rows are known to be below `below`, if
+    that is not 0, and not negative.
+    """
 
     shape: Shape
     array: NDArray[Any] | None = None
     sizes: NDArray[Any] | None = None
+    whole: bool = False
+    below: int = 0
 
     @property
     def has_rows(self) -> bool:
@@ -158,6 +166,42 @@ def place(axis: int, rank: int) -> int:
     return axis % rank
 
 
+# What they give is never a whole number, whatever they are given.
+FRACTIONS = {"Binarizer", "FeatureVectorizer", "LinearRegressor", "Normalizer", "OneHotEncoder"}
+FRACTIONS |= {"SVMRegressor", "Scaler", "TfIdfVectorizer", "TreeEnsembleRegressor"}
+CLASSIFIERS = frozenset({"LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"})
+# Numbers at other places, but no others.
+MOVES = {"Cast", "Concat", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze"}
+MOVES |= {"Transpose", "Unsqueeze"}
+
+
+def numbers_after(node: Node, i: int) -> tuple[bool, int]:
+    """Whether output i of a node may hold whole numbers, and what all of them are below."""
+    if node.operator in ("ArgMax", "ArgMin"):
+        axis = node.axis(0)
+        return True, fixed(node.first.shape[axis : axis + 1])
+    if node.operator in FRACTIONS:
+        return False, 0
+    if node.operator in CLASSIFIERS:
+        return i == 0, 0
+    if node.operator == "TopK" and i == 1:
+        return True, fixed(node.first.shape[node.axis(-1) :][:1])
+    if node.operator == "Cast":
+        return node.attributes.get("to") in WHOLE, node.first.below
+    if node.operator == "LabelEncoder":
+        return not {"values_floats", "values_strings"}.intersection(node.attributes), 0
+    if node.operator == "ConstantOfShape":
+        value = node.attributes.get("value")
+        return value is not None and value.dtype.kind in "iu", 0
+    source = node.given(1) if node.operator == "Where" else node.first
+    kept = node.operator in MOVES and len({value.below for value in _moved(node)}) == 1
+    return source.whole, source.below if kept else 0
+
+
+def _moved(node: Node) -> list[Value]:
+    return node.there() if node.operator == "Concat" else [node.first]
+
+
 def along(shape: Shape, axis: int) -> int:
     """Refuse to work along the rows."""
     if shape[axis] in (N, W):
@@ -174,8 +218,6 @@ def sizes_of(value: Value) -> tuple[Size, ...]:
 
 
 Sizes = NDArray[Any]
-# As onnx numbers its types: int32 and int64.
-WHOLE = (6, 7)
 
 
 def sizes_after(node: Node) -> Sizes:

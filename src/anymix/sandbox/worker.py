@@ -102,8 +102,11 @@ def _warm_up() -> None:
     given = helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n", 1])
     out = helper.make_tensor_value_info("Y", TensorProto.FLOAT, ["n", 1])
     weight = numpy_helper.from_array(np.ones((1, 1), dtype=np.float32), "w")
-    node = helper.make_node("MatMul", ["X", "w"], ["Y"])
-    graph = helper.make_graph([node], "warm", [given], [out], [weight])
+    # One constant is computed, so that what computes constants is loaded, too.
+    nodes = [
+        helper.make_node(*one) for one in (("Abs", ["w"], ["v"]), ("MatMul", ["X", "v"], ["Y"]))
+    ]
+    graph = helper.make_graph(nodes, "warm", [given], [out], [weight])
     opset = [helper.make_opsetid("", 17)]
     content = helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
     checked = rewritten([content], "float32", 1, 1)
