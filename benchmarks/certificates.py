@@ -6,9 +6,9 @@
 In every cell sources are given, rows are drawn, a combination is learned and certified by the same
 rows (`fit`), and by 200 new rows of each source (`new`).  Every statement that is claimed is held
 against what the combination loses in truth: the loss, the regret, and the share of rows above the
-clip.  5 % of certificates may fail in any of them.  Parts of a few seconds are
-added to the record until the time is over, to the cell first that has had the fewest runs and the
-least time, so that the record can be continued on another night.
+clip; in some cells also the loss of any fifth of any mixture.  5 % of certificates may fail in any
+of them.  Parts of a few seconds are added to the record until the time is over, to the cell first
+that has had the fewest runs and the least time: a record can be continued on another night.
 """
 
 from __future__ import annotations
@@ -25,27 +25,43 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from anymix import __version__
 from anymix.core import Certificate
-from anymix.sources import Grounds, LearningSettings, certify_tables, learn, usual_clip
+from anymix.sources import (
+    Grounds,
+    LearningSettings,
+    certify_learned,
+    certify_tables,
+    learn,
+    usual_cut,
+)
 from benchmarks.certificate_worlds import WORLDS, Case, Truth, make_case
 
 RECORD = Path(__file__).parent / "records" / "certificates.jsonl"
-N_WORLDS, N_NEW = 8, 200
+# Worlds of a kind; new rows of each source, and where subpopulations of a share are bounded, too.
+N_WORLDS, N_NEW, N_NEW_OF_PARTS, SHARE = 8, 200, 1000, 0.2
 # A statement, and how a certificate names it.
 HALVES = {"regret": "regret_upper", "loss": "loss_upper", "above": "share_above"}
+PART = {"part": "subpopulation_upper"}
 HOWS = ("fit", "new")
+# Of the cross-entropy of probabilities that are at least 1e-6.
+MOST_LOSS = 14.0
 # Of more sources, and where densities say nothing, z alone is learned: no pools or temperatures.
 MOST_CONSULTING = 5
 
 
 class Cell(NamedTuple):
-    """A world, how many sources there are, and rows of each: "200/5000" of the first, of others."""
+    """A world, how many sources there are, and rows of each: "200/5000" of the first, of others.
+
+    share is that of subpopulations, where they are asked about.
+    """
 
     world: str
     p: int
     n: str
+    share: float | None = None
 
     @property
     def sizes(self) -> list[int]:
@@ -59,7 +75,8 @@ class Cell(NamedTuple):
         return "all" if self.p <= MOST_CONSULTING and self.world != "overlap" else "z"
 
     def __str__(self) -> str:
-        return f"{self.world},p={self.p},n={self.n}"
+        share = "" if self.share is None else f",share={self.share}"
+        return f"{self.world},p={self.p},n={self.n}{share}"
 
 
 def cells() -> list[Cell]:
@@ -71,6 +88,7 @@ def cells() -> list[Cell]:
         *product(("overlap", "routing"), (10,), ("5000",)),
         *product(WORLDS, (30,), ("200",)),
         *product(("Gaussian", "overlap"), (30,), ("1000",)),
+        *product(("Gaussian", "t2.1", "labels", "routing", "overlap"), (2, 5), ("1000",), (SHARE,)),
     ]
     return sorted((Cell(*one) for one in found), key=lambda cell: sum(cell.sizes) * cell.p)
 
@@ -83,10 +101,11 @@ class Outcome(NamedTuple):
     ground: str
 
     @classmethod
-    def of(cls, certificate: Certificate, truth: Truth) -> Outcome:
-        """Hold a certificate against the truth."""
-        bounds = {half: getattr(certificate, name) for half, name in HALVES.items()}
-        true = {half: truth.worst(half) for half in HALVES}
+    def of(cls, certificate: Certificate, truth: Truth, part: float | None = None) -> Outcome:
+        """Hold a certificate against the truth; part is that of subpopulations."""
+        halves = HALVES if part is None else HALVES | PART
+        bounds = {half: getattr(certificate, name) for half, name in halves.items()}
+        true = {half: part if half == "part" else truth.worst(half) for half in halves}
         known = {h: np.nan if b is None else b - true[h] for h, b in bounds.items()}
         return cls(known, true, certificate.regret_ground)
 
@@ -105,18 +124,33 @@ def case_of(cell: Cell, seed: int) -> Case:
 def run(cell: Cell, seed: int) -> dict[str, Outcome]:
     """Draw rows, learn, certify by them and by new ones, and hold both against the truth."""
     case, rng = case_of(cell, seed % N_WORLDS), np.random.default_rng([seed, cell.p, *cell.sizes])
-    rows, new = case.draw(cell.sizes, rng), case.draw([N_NEW] * cell.p, rng)
+    n_new = N_NEW if cell.share is None else N_NEW_OF_PARTS
+    rows, new = case.draw(cell.sizes, rng), case.draw([n_new] * cell.p, rng)
     everything = cell.learns == "all"
     settings = LearningSettings(loss=case.loss, consult=everything, calibrate=everything)
     found = learn(rows, settings)
     used, held_out = found.combination, found.evidence.held_out
-    clip = usual_clip(rows, held_out, case.loss, None, new)
-    fresh = certify_tables(new, used, case.loss, grounds=Grounds(clip=clip))
-    both = found.evidence.certificate, fresh
-    return {
-        how: Outcome.of(one, case.truth(used, one.clip))
-        for how, one in zip(HOWS, both, strict=True)
-    }
+    cut = usual_cut(rows, held_out, case.loss, None, new, cell.share)
+    both = found.evidence.certificate, certify_tables(new, used, case.loss, grounds=Grounds(**cut))
+    if cell.share is not None:
+        again = certify_learned(rows, used, held_out, case.loss, Grounds(share=cell.share))
+        both = again, both[1]
+    outcomes = {}
+    for how, one in zip(HOWS, both, strict=True):
+        part = None if cell.share is None else true_part(case, used, one.clip, cell.share)
+        outcomes[how] = Outcome.of(one, case.truth(used, one.clip), part)
+    return outcomes
+
+
+def true_part(case: Case, used: Any, clip: float | None, share: float) -> float:
+    """min_t max_k [t + E (min(ℓ, c) − t)₊/β]; the excess is min(ℓ, c) − min(ℓ, t)."""
+    whole = case.truth(used, clip)["loss"]
+
+    def bound(t: float) -> float:
+        return t + float(np.max(whole - case.truth(used, t)["loss"])) / share
+
+    most = MOST_LOSS if clip is None else clip
+    return float(minimize_scalar(bound, bounds=(0.0, most), method="bounded").fun)
 
 
 def summarise(outcomes: list[Outcome]) -> dict[str, Any]:
@@ -125,7 +159,7 @@ def summarise(outcomes: list[Outcome]) -> dict[str, Any]:
         "failed": sum(one.failed for one in outcomes),
         "grounds": dict(Counter(one.ground for one in outcomes)),
     }
-    for half in HALVES:
+    for half in outcomes[0].slack:
         slack = np.array([one.slack[half] for one in outcomes])
         claimed = slack[~np.isnan(slack)]
         row[half] = {
@@ -164,14 +198,16 @@ def joined(lines: list[dict[str, Any]]) -> dict[Cell, dict[str, Any]]:
     """Add up the parts of each cell; medians are averaged by how many claims they are of."""
     parts: dict[Cell, list[dict[str, Any]]] = {}
     for line in lines:
-        parts.setdefault(Cell(line["world"], line["p"], line["n"]), []).append(line)
+        cell = Cell(line["world"], line["p"], line["n"], line.get("share"))
+        parts.setdefault(cell, []).append(line)
     found = {}
     for cell, of in parts.items():
         row: dict[str, Any] = {"runs": sum(one["seeds"][1] - one["seeds"][0] for one in of)}
         row["seconds"] = sum(one["seconds"] for one in of)
         for how in HOWS:
             row[how] = {"failed": sum(one[how]["failed"] for one in of)}
-            row[how] |= {half: _joined([one[how][half] for one in of]) for half in HALVES}
+            halves = [half for half in HALVES | PART if half in of[0][how]]
+            row[how] |= {half: _joined([one[how][half] for one in of]) for half in halves}
         found[cell] = row
     return found
 
@@ -195,11 +231,16 @@ def lines() -> Iterator[str]:
     found = joined(read())
     yield "| world | p | n | runs | `fit` fails, % | new rows fail, % | regret slack | loss slack |"
     yield "|---|--:|--:|--:|--:|--:|--:|--:|"
-    for cell in sorted(found, key=lambda cell: (WORLDS.index(cell.world), cell.p, cell.sizes)):
+    for cell in sorted(found, key=place):
         row = found[cell]
         rates = [_rate(row[how], row["runs"]) for how in HOWS]
         slack = [_pair(row, half) for half in ("regret", "loss")]
-        yield "| " + " | ".join(map(str, [*cell, row["runs"], *rates, *slack])) + " |"
+        yield "| " + " | ".join(map(str, [*cell[:3], row["runs"], *rates, *slack])) + " |"
+
+
+def place(cell: Cell) -> Any:
+    """Where a cell stands in a table."""
+    return cell.share or 0.0, WORLDS.index(cell.world), cell.p, cell.sizes
 
 
 def _rate(of: dict[str, Any], runs: int) -> str:

@@ -118,3 +118,14 @@ def test_the_rows_of_fit_are_judged_by_the_measure_of_the_report(model, run, tmp
     assert shown["verdict"][0]["loss"] == pytest.approx(told)
     asked = ["report", model, "--out", page, "--force", "--measure", "auc"]
     assert "--measure auc --save" in refused(run, *asked, code=3)
+
+
+def test_subpopulations_are_bounded_on_new_rows_and_on_those_of_fit(model, world, run, tmp_path):
+    asked = ["--subpopulation", "0.5", "--measure", "accuracy", "--save", "--json"]
+    record = json.loads(run("certify", model, "--held-out", *world.test, *asked).out)
+    assert record["subpopulation"] == 0.5
+    assert record["subpopulation_upper"] == pytest.approx(min(1.0, 2 * record["loss_upper"]))
+    run("report", model, "--out", tmp_path / "page.html")
+    assert "any 50 % of any mixture" in (tmp_path / "page.html").read_text("utf-8")
+    fitted = json.loads(run("certify", model, "--subpopulation", "0.5", "--json").out)
+    assert fitted["subpopulation"] == 0.5

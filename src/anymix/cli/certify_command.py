@@ -37,6 +37,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=positive,
         help="a bound M on the loss of new rows; makes the confidence exact",
     )
+    parser.add_argument(
+        "--subpopulation",
+        type=share,
+        metavar="SHARE",
+        help="bound the loss on any subpopulation of at least this share of any mixture as well",
+    )
     add_measure(parser, "certify another measure of new rows", means=True)
     add_engine(parser, ROWS_ENGINES)
     parser.add_argument("--save", action="store_true", help="keep the record in the model folder")
@@ -52,7 +58,7 @@ def run(args: Namespace, console: Console) -> int:
                     f"{option} needs new rows; give them with --held-out or --from-sites, or leave "
                     f"{option} out to see what fit has certified."
                 )
-        found = read_certificate(args.model)
+        found = read_certificate(args.model, args.subpopulation)
         if found is None:
             raise ValueError(
                 f"{args.model} has no certificate: it is of one source, the rows that taught it "
@@ -69,7 +75,8 @@ def run(args: Namespace, console: Console) -> int:
         else:
             sites = held_out_sites(args, saved.received, console)
         with console.working("bounding the loss"):
-            certificate, _ = certify_sites(saved, sites, confidence, args.loss_bound, args.measure)
+            given = confidence, args.loss_bound, args.measure, args.subpopulation
+            certificate, _ = certify_sites(saved, sites, *given)
         if args.save:
             add_record(args.model, "certificate", certificate, saved.sha256)
     note = f"\n{sum(site.n_rows for site in sites)} rows, drawn by chance, have judged." * large

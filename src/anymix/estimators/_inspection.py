@@ -35,11 +35,12 @@ from anymix.sources import (
     Influence,
     SecondRound,
     Tables,
+    certify_learned,
     certify_tables,
     evaluate,
     find_influence,
     measure_of,
-    usual_clip,
+    usual_cut,
     warn_of_training_rows,
     without_confidence,
 )
@@ -226,20 +227,23 @@ class FittedEvidence:
 
     def certify(
         self,
-        X: Any,
-        y: ArrayLike,
-        sample_domain: ArrayLike,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        sample_domain: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
         confidence: float | None = 0.95,
         loss_bound: float | None = None,
         measure: str | Loss | None = None,
+        subpopulation: float | None = None,
     ) -> Certificate:
         """State what new rows guarantee: rows that neither sources nor z have seen.
 
+        Without rows it is stated again what those of `fit` guarantee.
+
         Parameters
         ----------
-        X, y, sample_domain : rows, their labels or numbers, the source of each
+        X, y, sample_domain : rows, their labels or numbers, the source of each, optional
             Rows that `fit` has seen are recognised, and earn no confidence.
         groups : array (n,), optional
             What rows that depend on each other have in common, such as the patient: those of one
@@ -251,9 +255,19 @@ class FittedEvidence:
         measure : str or Loss, optional
             What to certify in place of the loss: "accuracy" for the share of wrong labels, "mae",
             "brier", ...
+        subpopulation : float, optional
+            A share β, such as 0.1: bound as well what is lost on average on any subpopulation of at
+            least this share of any mixture (`certificate.subpopulation_upper`).
         """
         if confidence is not None:
             check(confidence, "confidence", share_rule)
+        check(subpopulation, "subpopulation", Either(None, share_rule))
+        if X is None:
+            if y is not None or (groups, loss_bound, measure) != (None, None, None):
+                raise ValueError(
+                    "y, groups, loss_bound and measure need new rows: give X and sample_domain too."
+                )
+            return self._certified_again(confidence, subpopulation)
         check(loss_bound, "loss_bound", Either(None, Number(above=0)))
         classes = vars(self).get("classes_")
         measure_of(measure, self.loss, None if classes is None else len(classes))
@@ -269,8 +283,8 @@ class FittedEvidence:
         if not members:
             warn_of_training_rows(tables, self.sources_, stacklevel=2)
         names = [str(name) for name in self.source_names_]
-        clip = usual_clip(self.tables_, self.held_out_, self.loss, measure, tables)
-        grounds = Grounds(confidence, names=names, clip=clip)
+        given = self.tables_, self.held_out_, self.loss, measure, tables, subpopulation
+        grounds = Grounds(confidence, names=names, **usual_cut(*given))
         certificate = certify_tables(
             tables,
             Combination(self.z_, self.eta) if members else self.combination_,
@@ -281,6 +295,21 @@ class FittedEvidence:
             assumptions=Assumptions(loss_bound=loss_bound),
         )
         return without_confidence(certificate, self.seen_among(tables, X))
+
+    def _certified_again(self, confidence: float | None, share: float | None) -> Certificate:
+        """State again what the rows of `fit` guarantee."""
+        stored = getattr(self, "certificate_", None)
+        if stored is None or not hasattr(self, "tables_"):
+            raise ValueError(
+                "the model keeps no rows of fit to certify it by; give new rows: X, y and "
+                "sample_domain."
+            )
+        names, members = [str(name) for name in self.source_names_], bool(self._members())
+        ways = int(stored.n_candidates) if self.held_out_.crossed else 1
+        grounds = Grounds(confidence, not stored.covers, ways, names, share=share)
+        used = Combination(self.z_, self.eta) if members else self.combination_
+        given = self.tables_, used, self.held_out_, self.loss, grounds
+        return certify_learned(*given, theorems=not members)
 
     def seen_among(self, tables: Tables, X: Any = None) -> list[str]:
         """Name the sources whose rows here were among those of `fit`, by their predictions."""

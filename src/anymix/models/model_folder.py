@@ -42,7 +42,7 @@ from anymix.models.saved_records import check_evidence, read_records
 from anymix.models.source_files import without_generated_names
 from anymix.models.tables_file import FILE_LIMIT, NOVELTY_LIMIT, read_novelty, read_tables
 from anymix.models.target_folder import PART, RECORD, RECORD_LIMIT, SOURCE, is_own
-from anymix.models.verify import certificate_of, restore_held_out, verify_evidence
+from anymix.models.verify import restore_held_out, verify_evidence
 from anymix.sources import Novelty, check_measure
 from anymix.storage import read_file
 
@@ -246,7 +246,7 @@ def _add_evidence(model: Any, folder: Path, record: dict[str, Any], verify: bool
         verify_evidence(model, record)
     if record.get(UPGRADED, SCHEMA) < 3 and model.certificate_ is not None:
         # These certificates claimed a confidence that rows used for learning do not give.
-        model.certificate_ = certificate_of(model)
+        model.certificate_ = model.certify(confidence=model.confidence)
     check_evidence(model, record["comparison"])
     model.novelty_ = Novelty.from_tables(model.tables_) if record["has_densities"] else None
     if record.get(NOVELTY) is not None:
@@ -328,10 +328,19 @@ def _part(folder: Path, stated: Any, limit: int) -> tuple[Path, dict[str, NDArra
     return path, load_arrays(content, str(path))
 
 
-def read_certificate(folder: str | Path) -> Certificate | None:
-    """Return what fit certified, recomputed from the tables in the folder; no source is run."""
+def read_certificate(folder: str | Path, subpopulation: float | None = None) -> Certificate | None:
+    """Return what fit certified, recomputed from the tables in the folder; no source is run.
+
+    With `subpopulation` the loss on any subpopulation of at least that share is bounded as well.
+    """
     model = _settled(Path(folder), partial(_restore, verify=True, alone=True)).model
-    return None if len(model.source_names_) < 2 else model.certificate_
+    if len(model.source_names_) < 2:
+        return None
+    found: Certificate | None = model.certificate_
+    if found is None or subpopulation is None:
+        return found
+    again: Certificate = model.certify(confidence=model.confidence, subpopulation=subpopulation)
+    return again
 
 
 def summarise_folder(

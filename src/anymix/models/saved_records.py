@@ -42,7 +42,7 @@ FILES = {part: f"{part}.json" for part in KINDS}
 RECORD, RECORD_LIMIT = "model.json", 64 * 2**20
 SHORT = 60
 # How a certificate begins to say why it claims less, and how long that may be.
-REASONS, MOST_OF_REASON = ("Nothing is claimed: ", "No bound on the loss is claimed: "), 300
+REASONS, MOST_OF_REASON = ("Nothing is claimed: ", "No bound on "), 400
 # How a search for z may end.
 STATUSES = ("converged", "stationary", "stalled", "out of evaluations", "budget")
 # What must hold, and the sentence that refuses it else; a rule may rely on those before it.
@@ -233,6 +233,12 @@ def _certificate_rules(found: Certificate, model: Any) -> Rules:
     yield found.clip is None or 0 < found.clip < np.inf, "its clip is out of bounds"
     shares = [share for share in (found.share_above, found.rarest) if share is not None]
     yield all(0 <= share < np.inf for share in shares), "its shares of rows are out of bounds"
+    beta, part = found.subpopulation, found.subpopulation_upper
+    yield beta is None or 0 < beta <= 1, "its share of a subpopulation is out of bounds"
+    yield (
+        part is None or (beta is not None and found.confidence is not None and part < np.inf),
+        "its bound on subpopulations is out of bounds",
+    )
     why = found.reason
     sound = not why or (
         why.startswith(REASONS) and why.isprintable() and len(why) <= MOST_OF_REASON

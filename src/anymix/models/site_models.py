@@ -35,7 +35,7 @@ from anymix.sources import (
     certify_tables,
     check_measure,
     combined_predictions,
-    usual_clip,
+    usual_cut,
     warn_of_training_rows,
     without_confidence,
 )
@@ -87,19 +87,22 @@ def certify_sites(
     confidence: float = 0.95,
     loss_bound: float | None = None,
     measure: str | None = None,
+    subpopulation: float | None = None,
 ) -> tuple[Certificate, list[str]]:
     """Certify a model on new rows; name the sources whose rows are not new.
 
     Rows that the model was learned from earn no confidence.  `measure` is certified in place of the
-    loss: "accuracy", "mae", ...
+    loss: "accuracy", "mae", ...  Any subpopulation of at least that share is bounded as well.
     """
     (tables, seen), model = _joined(sites, saved), saved.model
     # Rows that stayed at their sites have left no losses to clip by, but what they were clipped at.
     clip = model.certificate_.clip if model.certificate_ and measure is None else None
+    cut: dict[str, Any] = {"clip": clip, "share": subpopulation, "threshold": 0.0}
     if hasattr(model, "tables_"):
-        clip = usual_clip(model.tables_, model.held_out_, model.loss, measure, tables)
+        given = model.tables_, model.held_out_, model.loss, measure, tables, subpopulation
+        cut = usual_cut(*given)
     names = [str(name) for name in model.source_names_]
-    grounds = Grounds(confidence, names=names, clip=clip)
+    grounds = Grounds(confidence, names=names, **cut)
     found = certify_tables(
         tables,
         model.combination_,

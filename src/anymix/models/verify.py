@@ -12,16 +12,14 @@ import numpy as np
 
 from anymix._arrays import IntArray
 from anymix._version import __version__
-from anymix.core import Combination, gap, plain, restored, simplex
+from anymix.core import gap, plain, restored, simplex
 from anymix.estimators import Comparison
 from anymix.sources import (
     Blocks,
     Consulted,
-    Grounds,
     HeldOut,
     Tables,
     assign_folds,
-    certify_learned,
     consult,
     consulting_gain,
     held_out_predictions,
@@ -60,7 +58,7 @@ def verify_evidence(model: Any, record: dict[str, Any]) -> None:
             if not np.allclose(stored.predictions, held_out.predictions, **near):
                 raise ValueError("the held-out predictions are not those that the tables give")
         if comparable and model.certificate_ is not None:
-            found, said = certificate_of(model), model.certificate_
+            found, said = model.certify(confidence=model.confidence), model.certificate_
             # Before 0.4.0 certificates were claimed by other rules, and gave no reason.
             by_our_rules = same_version and bool(said.reason or said.rarest)
             _compare("the certificate", said, found, by_our_rules)
@@ -127,16 +125,6 @@ def _first_folds(tables: Tables, n_folds: int) -> IntArray:
         n = int(group[-1]) + 1
         fold[rows[order]] = (np.random.default_rng([n_folds, k, n]).permutation(n) % n_folds)[group]
     return fold
-
-
-def certificate_of(model: Any) -> Any:
-    """Certify the model by its held-out predictions, as `fit` does."""
-    stored, names = model.certificate_, tuple(str(name) for name in model.source_names_)
-    n_ways = stored.n_candidates if model.held_out_.crossed else 1.0
-    grounds = Grounds(model.confidence, not stored.covers, int(n_ways), names)
-    members, judged = bool(model.result_.members), (model.held_out_, model.loss, grounds)
-    used = Combination(model.z_, model.eta) if members else model.combination_
-    return certify_learned(model.tables_, used, *judged, theorems=not members)
 
 
 def _consulted(model: Any, tables: Tables) -> Consulted:

@@ -253,6 +253,12 @@ def figures(record: Data) -> list[str]:
             note = f"at most {most} with {100 * confidence:g} % confidence{how}{cut}"
         head = esc(f"{title}: {unit.head}")
         parts.append(f"<div><dt>{head}</dt><dd>{value}<small>{note}</small></dd></div>")
+    share, upper = found.get("subpopulation"), found.get("subpopulation_upper")
+    if share is not None and upper is not None and confidence is not None:
+        head = esc(f"Loss on any {100 * share:g} % of any mixture, at most: {unit.head}")
+        note = f"with {100 * confidence:g} % confidence"
+        value = _written(upper, unit)
+        parts.append(f"<div><dt>{head}</dt><dd>{value}<small>{note}</small></dd></div>")
     return parts
 
 

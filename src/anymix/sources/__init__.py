@@ -7,6 +7,7 @@ from anymix.sources.certification import (
     certify_learned,
     certify_tables,
     usual_clip,
+    usual_cut,
     without_confidence,
 )
 from anymix.sources.consultation import Consulted, ConsultingGain, consult
@@ -133,6 +134,7 @@ __all__ = [
     "reference_point_losses",
     "seen_through",
     "usual_clip",
+    "usual_cut",
     "warn_of_training_rows",
     "without_confidence",
 ]

@@ -48,7 +48,7 @@ from anymix.sources.tables import Tables
 KEPT = 12
 # What may differ between two queries about one problem, and between two about one average.
 NOT_OF_PROBLEM = ("Z", "multipliers", "z", "width", "theta")
-NOT_OF_AVERAGE = ("c", "delta", "thresholds", "totals", "asked")
+NOT_OF_AVERAGE = ("c", "t", "delta", "thresholds", "totals", "asked")
 
 
 class Block:
@@ -371,8 +371,8 @@ def exact_upper(block: Block, options: Options, arrays: Arrays) -> dict[str, Any
     """The largest bound over the sources here, of each fold [K]."""
     known = options["kind"], float(arrays["c"]), float(arrays["delta"]), options["method"]
     n_folds = int(arrays["folds"]) if options["judged"] == "folds" else 1
-    homes = block.samples(options, arrays).values()
-    uppers = [home.exact_uppers(*known, n_folds) for home in homes]
+    given = *known, n_folds, float(arrays.get("t", 0.0))
+    uppers = [home.exact_uppers(*given) for home in block.samples(options, arrays).values()]
     return {"uppers": np.max([np.full(n_folds, -np.inf), *uppers], axis=0)}
 
 
@@ -380,8 +380,9 @@ def moments(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
     """Moments (p, 7) of what is bounded at each source, and weights and sums of its tail [9p]."""
     p = block.tables.n_sources
     found, tail = np.zeros((p, len(Moments._fields))), np.zeros((p, 2))
+    known = options["kind"], float(arrays["c"]), float(arrays.get("t", 0.0))
     for k, home in block.samples(options, arrays).items():
-        found[k], tail[k] = home.moments(options["kind"], float(arrays["c"]))
+        found[k], tail[k] = home.moments(*known)
     return {"moments": found, "tail": tail}
 
 

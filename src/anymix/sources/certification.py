@@ -30,6 +30,7 @@ from anymix.core import (
     clip_shares,
     facts_of,
     get_loss,
+    largest_value,
     paper_bounds,
 )
 from anymix.sources.blocks import Blocks, joined_moments, map_moments
@@ -48,7 +49,8 @@ class Grounds(NamedTuple):
     Without `fresh` the sources, or what weighs them, were trained on folds of the rows that judge;
     what is judged are those fold models.  Where all rows together have chosen one of several ways
     to learn, the error is shared by these.  names are those of the sources; clip is c, where it was
-    chosen by other rows.  Without confidence losses are only measured.
+    chosen by other rows, and threshold t for subpopulations of a share β, if they are asked about.
+    Without confidence losses are only measured.
     """
 
     confidence: float | None = 0.95
@@ -56,12 +58,15 @@ class Grounds(NamedTuple):
     ways: int = 1
     names: Sequence[str] = ()
     clip: float | None = None
+    share: float | None = None
+    threshold: float | None = None
 
     def options(self, **known: Any) -> BoundOptions | None:
         """Return how bounds are found, with what is known of the loss; None without confidence."""
         if self.confidence is None:
             return None
-        given = {"fresh": self.fresh, "names": self.names, "clip": self.clip}
+        given = self._asdict()
+        del given["confidence"], given["ways"]
         return BoundOptions.at(self.confidence, self.ways, **given, **known)
 
 
@@ -198,12 +203,12 @@ class BlockLossSummary(LossSummary):
         self.least, self.largest = float(joined["least"].min()), float(joined["largest"].max())
         self.alike = self.blocks.alike
 
-    def quantiles(self) -> FloatArray:
+    def quantiles(self, share: float = 1.0) -> FloatArray:
         """Of each source's losses and own losses, which about ten of its rows exceed: (p,).
 
         Found by counts of losses below thresholds, to 1e-13.
         """
-        where = clip_shares(self.rows) * (self.blocks.by_fold["weighed"].sum(axis=0) - 1)
+        where = clip_shares(self.rows, share) * (self.blocks.by_fold["weighed"].sum(axis=0) - 1)
         places = np.stack([np.floor(where), np.ceil(where)], axis=-1)[:, None, :, None]
         shape = (len(where), 2, 2)
         low = np.full(shape, np.nextafter(self.least, -np.inf))
@@ -220,19 +225,26 @@ class BlockLossSummary(LossSummary):
         part = (where - np.floor(where))[:, None]
         return np.asarray(((1 - part) * high[..., 0] + part * high[..., 1]).max(axis=1))
 
-    def exact_upper(self, kind: BoundKind, c: float, delta: float, method: Method) -> float:
+    def threshold(self, share: float, c: float) -> float:
+        """t = 0: rows that are elsewhere choose none."""
+        return 0.0
+
+    def exact_upper(
+        self, kind: BoundKind, c: float, delta: float, method: Method, t: float = 0.0
+    ) -> float:
         """mean_t max_k of bounds on what source k tells of part t, each at δ/K."""
         options = self.options | {"kind": kind, "method": method}
         given = self.arrays | {"c": np.array(c), "delta": np.array(delta / self.n_folds)}
+        given["t"] = np.array(t)
         return float(_joined(self.blocks.ask("exact_upper", options, given))["uppers"].mean())
 
-    def asymptotic_upper(self, kind: BoundKind, c: float, delta: float) -> float:
+    def asymptotic_upper(self, kind: BoundKind, c: float, delta: float, t: float = 0.0) -> float:
         """max_k of bounds that hold as rows become many, each at δ."""
-        given = self.arrays | {"c": np.array(c)}
+        given = self.arrays | {"c": np.array(c), "t": np.array(t)}
         found = self.blocks.ask("moments", self.options | {"kind": kind}, given)
         known = map_moments(joined_moments([one["moments"] for one in found]))
         tails = np.sum([one["tail"] for one in found], axis=0)
-        most = 1.0 if kind == "above" else c
+        most = largest_value(kind, c, t)
         return max(one.upper(delta, most, tail) for one, tail in zip(known, tails, strict=True))
 
 
@@ -353,9 +365,24 @@ def usual_clip(
     new: Tables | None = None,
 ) -> float:
     """c for new rows, by the rows of a fit as `fit` itself clips, but as low as few rows need."""
+    return float(usual_cut(tables, held_out, loss, measure, new)["clip"])
+
+
+def usual_cut(
+    tables: Tables,
+    held_out: HeldOut,
+    loss: str | Loss,
+    measure: str | Loss | None = None,
+    new: Tables | None = None,
+    share: float | None = None,
+) -> dict[str, Any]:
+    """The clip c and the threshold t of `Grounds` for new rows, by the rows of a fit.
+
+    t is where, by these rows, the bound on subpopulations of a share is lowest.
+    """
     judge = measure_of(measure, loss, tables.n_classes)
     if judge.binary:
-        return 1.0
+        return {"clip": 1.0, "share": share, "threshold": 0.0}
     losses = judge.value(held_out.predictions, np.asarray(tables.targets))
     known = own_values(tables, judge), tables.domain, tables.sample_weight, None, tables.n_sources
     c = tables.n_classes
@@ -365,7 +392,9 @@ def usual_clip(
         # How many rows there are is known before their losses.
         few = np.bincount(new.domain, minlength=new.n_sources).min()
         summary.rows = np.minimum(summary.rows, max(few, 1))
-    return clip_of(summary, np.inf, chance)
+    clip = clip_of(summary, np.inf, chance, share or 1.0)
+    threshold = None if share is None else summary.threshold(share, clip)
+    return {"clip": clip, "share": share, "threshold": threshold}
 
 
 def without_confidence(certificate: Certificate, seen: Sequence[str]) -> Certificate:
@@ -383,6 +412,7 @@ def without_confidence(certificate: Certificate, seen: Sequence[str]) -> Certifi
         clip=None,
         share_above=None,
         rarest=None,
+        subpopulation_upper=None,
         reason="",
         seen=tuple(seen),
     )

@@ -29,16 +29,17 @@ from anymix.core.guarantees.divergence import (
     sampled_renyi_ratio,
     sampled_renyi_upper_bound,
 )
-from anymix.core.guarantees.nearest import nearest_mixture, sampled_nearest_mixture
-from anymix.core.guarantees.premises import Assumptions, Bound, TheoremSums, facts_of
-from anymix.core.guarantees.upper_bounds import (
+from anymix.core.guarantees.loss_summary import (
     BoundKind,
-    BoundOptions,
     LossSummary,
     SourceSample,
     clip_of,
     clip_shares,
+    largest_value,
 )
+from anymix.core.guarantees.nearest import nearest_mixture, sampled_nearest_mixture
+from anymix.core.guarantees.premises import Assumptions, Bound, TheoremSums, facts_of
+from anymix.core.guarantees.upper_bounds import BoundOptions
 
 __all__ = [
     "FOLD_MODELS",
@@ -64,6 +65,7 @@ __all__ = [
     "facts_of",
     "gaussian_renyi_ratio",
     "hoelder",
+    "largest_value",
     "mean_upper_bound",
     "n_rounded",
     "nearest_mixture",

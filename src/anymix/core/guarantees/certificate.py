@@ -28,10 +28,10 @@ from anymix.core import simplex
 from anymix.core.averaging import OwnMeasure
 from anymix.core.guarantees.bounds import paper_bounds
 from anymix.core.guarantees.confidence import Method
+from anymix.core.guarantees.loss_summary import LossSummary
 from anymix.core.guarantees.premises import Assumptions, Bound, gather, rule_loss_bound
 from anymix.core.guarantees.upper_bounds import (
     BoundOptions,
-    LossSummary,
     UpperBounds,
     lower_ends,
     upper_bounds,
@@ -98,6 +98,10 @@ class Certificate(Record):
         the other two.
     rarest : float or None
         Harm to a smaller share of a source's rows than this may have missed these rows.
+    subpopulation, subpopulation_upper : float or None
+        β, if subpopulations were asked about; and an upper bound on the loss of any subpopulation
+        of at least a share β of any mixture, on the ground that the loss has; it holds together
+        with the other three.
     reason : str
         Why nothing, or less, is claimed, and what would help.
     n_rows : float
@@ -142,6 +146,8 @@ class Certificate(Record):
     share_above: float | None = None
     rarest: float | None = None
     reason: str = ""
+    subpopulation: float | None = None
+    subpopulation_upper: float | None = None
     sentence: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -162,6 +168,12 @@ class Certificate(Record):
         worst = self.robust_loss if bound is None else bound
         blind = [one for one in self.beside if one.name in BLIND]
         return any(worst >= (one.loss if bound is None else one.clipped) for one in blind)
+
+    @property
+    def subpopulation_ground(self) -> str:
+        """What the bound on subpopulations stands on: all bounds of a certificate have one."""
+        grounds = self.loss_ground, self.regret_ground
+        return next((one for one in grounds if one != "measured"), "measured")
 
     def _sentence(self) -> str:
         """Say in one plain sentence what is guaranteed; further ones only where they are needed."""
@@ -187,6 +199,8 @@ class Certificate(Record):
                 f"The rows of {', '.join(self.seen)} have taught the model: give rows that it has "
                 "not seen."
             )
+        if self.subpopulation_upper is not None:
+            said.append(self._of_subpopulations())
         if self.covers:
             said.append(f"It is of {self.covers}; those in use are trained on all rows.")
         if self.reason and not self.seen:
@@ -195,6 +209,17 @@ class Certificate(Record):
             blind = next(one.name for one in self.beside if one.name in BLIND)
             said.append(f"That is vacuous: {blind} does as well.")
         return " ".join(said)
+
+    def _of_subpopulations(self) -> str:
+        """Say what is lost on a large enough part of any mixture, and how much of it may be cut."""
+        share, above, clipped = self.subpopulation or 1.0, self.share_above, ""
+        if self.clip is not None and above is not None:
+            more = min(100 * above / share, 100.0)
+            clipped = f" (clipped alike; at most {more:.2g} % of its rows lose more)"
+        return (
+            f"On any subpopulation of at least {100 * share:g} % of any mixture it loses at most "
+            f"{self.subpopulation_upper:.4g}{clipped}, {self._how(self.subpopulation_ground)}."
+        )
 
     def _how(self, ground: str) -> str:
         """Name the ground that a bound stands on."""
@@ -396,6 +421,8 @@ def certify_rows(
         share_above=found.share,
         rarest=found.rarest,
         reason=found.reason,
+        subpopulation=None if options is None else options.share,
+        subpopulation_upper=found.part,
     )
 
 
