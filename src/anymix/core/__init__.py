@@ -57,6 +57,7 @@ from anymix.core.guarantees import (
     sampled_renyi_upper_bound,
     worst_mean_upper_bound,
 )
+from anymix.core.linear_sums import LinearFit, LinearPart, fit_linear
 from anymix.core.losses import (
     ALIASES,
     LOSSES,
@@ -113,6 +114,8 @@ __all__ = [
     "CrossFittedCombination",
     "ErrorScale",
     "EvaluatedPoints",
+    "LinearFit",
+    "LinearPart",
     "Loss",
     "LossSummary",
     "Method",
@@ -152,6 +155,7 @@ __all__ = [
     "errors_at",
     "facts_of",
     "fewest",
+    "fit_linear",
     "gap",
     "gaussian_renyi_ratio",
     "get_loss",

@@ -7,6 +7,7 @@ both give log-responsibilities, which `TemperatureScaling` calibrates on held-ou
 
 from anymix.densities.bandwidth import ScaleWarning
 from anymix.densities.bigram import BigramModel
+from anymix.densities.boosted_leaves import joined_trees, leaf_columns
 from anymix.densities.boosted_trees import BoostedTrees
 from anymix.densities.contrastive import ContrastiveDensity
 from anymix.densities.density import KnownDensity
@@ -43,5 +44,7 @@ __all__ = [
     "TextDensity",
     "balanced_weights",
     "floored_responsibilities",
+    "joined_trees",
+    "leaf_columns",
     "newton",
 ]

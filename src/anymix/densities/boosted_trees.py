@@ -8,8 +8,8 @@ value where the node sends missing values; a category that was never seen is a m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -143,11 +143,33 @@ class BoostedTrees:
 
     def raw_predict(self, X: ArrayLike) -> FloatArray:
         """Return the scores (n, k) of rows (n, d) with NaN for gaps, as the model gives them."""
+        k = len(self.baseline)
+        raw = np.zeros((len(np.asarray(X)), k), order="F") + self.baseline
+        for t, answers in enumerate(self._walks(X, self._predictors)):
+            raw[:, t % k] += answers
+        return raw
+
+    def leaves(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Return the node that each row falls into, in each tree: (n, n_trees)."""
+        numbered = np.where(self.kinds & LEAF, np.arange(self.kinds.size), self.values)
+        same = replace(self, values=numbered.astype(np.float64))
+        return np.stack(list(self._walks(X, same._predictors)), axis=1).astype(np.int64)
+
+    def first(self, rounds: int) -> BoostedTrees:
+        """The trees of the first rounds alone."""
+        n_trees = min(rounds * self.n_scores, self.n_trees)
+        end, parts = int(self.sizes[:n_trees].sum()), {}
+        for name in ("kinds", "values", "features", "left", "right", "set_of"):
+            parts[name] = getattr(self, name)[:end]
+        return replace(self, sizes=self.sizes[:n_trees], **parts)
+
+    def _walks(self, X: ArrayLike, predictors: list[Any]) -> Iterator[FloatArray]:
+        """Yield what each tree gives to the rows, (n,)."""
         rows = np.asarray(X, dtype=np.float64)
         d = len(self.n_categories)
         if rows.ndim != 2 or rows.shape[1] != d:
             raise ValueError(f"X has the shape {rows.shape}; {d} columns are needed.")
-        k, ends = len(self.baseline), np.cumsum(self.n_categories)
+        ends = np.cumsum(self.n_categories)
         categorical = np.flatnonzero(self.n_categories)
         rows = rows.copy() if categorical.size else rows
         for j in categorical:
@@ -158,10 +180,8 @@ class BoostedTrees:
         known = self.known.view("<u4").astype(np.uint32)
         place = np.arange(d, dtype=np.uint32)
         threads = _sklearn_internals()[2]()
-        raw = np.zeros((len(rows), k), order="F") + self.baseline
-        for t, tree in enumerate(self._predictors):
-            raw[:, t % k] += tree.predict(rows, known, place, threads)
-        return raw
+        for tree in predictors:
+            yield tree.predict(rows, known, place, threads)
 
     decision_function = raw_predict  # as a classifier's
 

@@ -24,7 +24,7 @@ from scipy.special import log_softmax
 from anymix._arrays import FloatArray, source_numbers
 from anymix.densities import DomainClassifier, newton
 from anymix.exceptions import InputError
-from anymix.sources import Arrays, Map, Options, Query
+from anymix.sources import Arrays, Map, Options, Query, joined_scales
 
 # Coefficients up to which Newton's method is used; more are found by gradients alone.
 MOST_COEFFICIENTS = 600
@@ -168,16 +168,10 @@ def fit_domain_classifier(
 
 def _standard(found: list[Arrays]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Weights of the sources, means and standard deviations of the columns, of all parts."""
-    weights = np.sum([one["weights"] for one in found], axis=0)
+    known = joined_scales(found)
+    weights = known["weights"]
     empty = np.flatnonzero(weights == 0)
     if empty.size or weights.size < 2:
         lost = f"source {empty[0]} has no row" if empty.size else "there is one source alone"
         raise ValueError(f"{lost}: a classifier of domains needs rows of two sources or more.")
-    each = np.array([one["weights"].sum() for one in found])
-    means, total = np.array([one["mean"] for one in found]), each.sum()
-    mean = each @ means / total
-    second = np.sum([one["second"] for one in found], axis=0) + each @ (means - mean) ** 2
-    variance, tiny = second / total, total * np.finfo(float).eps
-    # As scikit-learn tells a constant column.
-    constant = variance <= tiny * variance + (tiny * mean) ** 2
-    return weights, mean, np.where(constant, 1.0, np.sqrt(variance))
+    return weights, known["mean"], known["scale"]

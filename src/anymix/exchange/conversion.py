@@ -27,7 +27,14 @@ from anymix.exchange.onnx_graph import Graph, embedded, finished
 from anymix.exchange.own_graphs import Classes, one_output, read_own
 from anymix.exchange.predictor import OnnxPredictor, audit
 from anymix.sandbox import Refused
-from anymix.sources import SecondRound, Source, TorchPredictor, at_rest
+from anymix.sources import (
+    LeafClassifier,
+    LeafRegressor,
+    SecondRound,
+    Source,
+    TorchPredictor,
+    at_rest,
+)
 from anymix.storage import need
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
@@ -67,6 +74,8 @@ def graphs_of(source: Source, n_features: int, text: bool, dtype: str) -> list[O
     if dtype not in DTYPES:
         raise InputError(f"dtype={dtype!r}", f"is not known; choose one of {tuple(DTYPES)}")
     model, torch, classes = source.predictor, sys.modules.get("torch"), classes_of(source)
+    if isinstance(model, LeafClassifier | LeafRegressor):
+        return [one_output(_from_leaves(model), classes)]
     if isinstance(model, BaseEstimator):
         exact = any(isinstance(part, BOOSTED) for part in all_parts(model))
         wanted = ("string",) if text else DTYPES["float64" if exact else dtype]
@@ -126,6 +135,23 @@ def _last_step(model: Any) -> Any:
     if isinstance(model, TorchPredictor):
         return model.module
     return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
+def _from_leaves(model: Any) -> bytes:
+    """Write trees whose leaves were learned by sums, and what makes predictions of scores."""
+    graph, name = Graph(), "prediction" if isinstance(model, LeafRegressor) else "probabilities"
+    raw, k = model.trees.add_to(graph, graph.rows), model.trees.n_scores
+    if name == "prediction":
+        graph.add("Identity", raw, out=name)
+    elif k > 1:
+        graph.add("Softmax", raw, axis=1, out=name)
+    else:
+        second = graph.add("Sigmoid", raw)
+        first = graph.add("Sub", graph.constant(np.array([1.0])), second)
+        graph.add("Concat", first, second, axis=1, out=name)
+        k = 2
+    outputs = [(name, graph.onnx.TensorProto.DOUBLE, ["n", k])]
+    return finished(graph, model.n_features_in_, outputs)
 
 
 def _from_torch(model: Any, n_features: int, kind: tuple[Any, Any]) -> bytes:

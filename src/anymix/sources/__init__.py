@@ -2,6 +2,15 @@
 
 from anymix.sources.block import QUERIES, Block
 from anymix.sources.blocks import Blocks, TrainingFold, in_threads
+from anymix.sources.by_sums import (
+    LeafClassifier,
+    LeafRegressor,
+    LinearRows,
+    SumsFit,
+    fit_by_sums,
+    joined_scales,
+    shared_columns,
+)
 from anymix.sources.certification import (
     Grounds,
     certify_learned,
@@ -83,7 +92,10 @@ __all__ = [
     "Grounds",
     "HeldOut",
     "Influence",
+    "LeafClassifier",
+    "LeafRegressor",
     "LearningSettings",
+    "LinearRows",
     "Map",
     "Measure",
     "Novelty",
@@ -93,6 +105,7 @@ __all__ = [
     "SecondRound",
     "Seen",
     "Source",
+    "SumsFit",
     "Tables",
     "TorchPredictor",
     "TrainingFold",
@@ -113,10 +126,12 @@ __all__ = [
     "evaluate",
     "find_influence",
     "find_z",
+    "fit_by_sums",
     "held_out_predictions",
     "in_threads",
     "is_of_labels",
     "joined_groups",
+    "joined_scales",
     "judge_of",
     "lay_out",
     "learn",
@@ -133,6 +148,7 @@ __all__ = [
     "read_average",
     "reference_point_losses",
     "seen_through",
+    "shared_columns",
     "usual_clip",
     "usual_cut",
     "warn_of_training_rows",
