@@ -32,8 +32,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         nargs="+",
         action="extend",
         metavar="NAME=TABLE",
-        help="new rows of each source, on which nothing was trained, to compare the traffic with; "
-        "needed for an alarm where fit has trained the densities",
+        help="new rows of each source, on which nothing was trained, to compare the traffic with "
+        "in place of the held-out rows of fit",
     )
     parser.add_argument(
         "--target", help="column of the --reference tables with the label, for the expected loss"

@@ -21,7 +21,6 @@ from anymix.densities import (
     ContrastiveDensity,
     DomainClassifier,
     GaussianKDE,
-    Reference,
     TextDensity,
 )
 from anymix.estimators._row_checks import Rows, is_text
@@ -33,6 +32,7 @@ from anymix.estimators._source_training import (
 from anymix.exceptions import InputError
 from anymix.sources import (
     FEWEST_SITES,
+    FoldDensities,
     LearningSettings,
     Tables,
     calibrations,
@@ -161,9 +161,8 @@ def candidates(
     if kind == "vectors":
         return {"kernels": GaussianKDE(**seed), "linear classifier": DomainClassifier()}
     # Half of the draws from marginals, half from centres: on no table worse than one of them alone.
-    reference = Reference.of(rows.X, "both", rows.domain, columns=columns, **seed)
     boosted = DomainClassifier.boosted(random_state)
-    found = {"contrast": ContrastiveDensity(reference=reference, **seed), "trees": boosted}
+    found = {"contrast": ContrastiveDensity(reference="both", **seed), "trees": boosted}
     if columns is not None and columns.categorical.any():
         boosted.estimator.set_params(categorical_features=columns.categorical)
     if kind == "numbers":
@@ -258,22 +257,26 @@ def choose_density(
     fold: NDArray[np.intp],
     goal: LearningSettings,
     candidates: dict[str, Any],
-) -> tuple[DensityChoice, FloatArray, FloatArray | None]:
+) -> tuple[DensityChoice, FloatArray, FloatArray | None, dict[int, FoldDensities]]:
     """Choose the candidate of the smallest held-out loss, all sources weighing alike.
 
     A candidate that these rows cannot train is left out, unless it is the last.  Returns the
     choice, the held-out log-masses (p, m) of what was chosen and, beside a classifier of sources,
-    those of the best density, NaN at rows that were not asked about.
+    those of the best density, NaN at rows that were not asked about; last, what was learned without
+    each fold.
     """
     sizes = np.cumsum(np.bincount(fold))
     numbers = range(int(np.searchsorted(sizes, min(ENOUGH_ROWS, sizes[-1]))) + 1)
     asked = np.flatnonzero(np.isin(fold, numbers))
     few, masses, losses = tables.taken(asked), {}, {}
+    learned: dict[str, dict[int, FoldDensities]] = {name: {} for name in candidates}
     equal = simplex.uniform(tables.n_sources)
     refused: ValueError | None = None
     for name, density in candidates.items():
         try:
-            masses[name] = replace(trainer, density=density).held_out_masses(rows, fold, numbers)
+            masses[name] = replace(trainer, density=density).held_out_masses(
+                rows, fold, numbers, learned[name]
+            )
         except ValueError as error:
             # Rows that are all alike, say, have no bandwidth; others may still weigh them.
             refused = error
@@ -292,11 +295,17 @@ def choose_density(
         density = next(alone, None)
     others = range(len(numbers), len(sizes))
     chosen = replace(trainer, density=candidates[best])
-    log_masses = chosen.held_out_masses(rows, fold, others)
+    log_masses = chosen.held_out_masses(rows, fold, others, learned[best])
     log_masses[:, asked] = masses[best][:, asked]
     told = np.array([losses[name] for name in order])
     choice = DensityChoice(best, tuple(order), told, density, asked.size)
-    return choice, log_masses, None if density is None else masses[density]
+    if density is None:
+        return choice, log_masses, None, learned[best]
+    pairs = {
+        t: FoldDensities(own.densities, learned[best][t].router)
+        for t, own in learned[density].items()
+    }
+    return choice, log_masses, masses[density], pairs
 
 
 def with_set_aside(

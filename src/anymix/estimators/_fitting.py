@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from anymix._arrays import FloatArray, IntArray, positions
 from anymix._parameters import Either, Number, Rule, Words, check, flag_rule, seed_rule, share_rule
 from anymix.core import Combination, CrossFittedCombination, check_n_sources
-from anymix.densities import ContrastiveDensity, GaussianKDE
+from anymix.densities import GaussianKDE
 from anymix.estimators._automatic import (
     N_PARTS,
     DensityChoice,
@@ -42,11 +42,14 @@ from anymix.sources import (
     Blocks,
     FitEvidence,
     FitResult,
+    FoldDensities,
+    FoldScores,
     Grounds,
     HeldOut,
     LearningSettings,
     Novelty,
     Seen,
+    Source,
     Tables,
     TrainingRows,
     certify_learned,
@@ -158,7 +161,8 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
         density = GaussianKDE(random_state=model.random_state)
     estimator = None if model.sources else model.estimator_
     given = estimator, density, model.sources, several, model.n_jobs
-    trainer, settings = SourceTrainer(model.source_names_, *given), settings_of(model)
+    trainer = SourceTrainer(model.source_names_, *given, columns=model.columns_)
+    settings = settings_of(model)
     with step(model, "models of all sources"):
         model.sources_, model.router_ = trainer.predictors(rows), None
     if not several:
@@ -177,7 +181,7 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
         if again:
             model.sources_ = trainer.second_round(model.sources_, rows, again)
     with step(model, "what weighs them"):
-        tables, choice, novel_masses = _weigh(model, rows, trainer, tables, fold, chooses)
+        tables, choice, novel_masses, learned = _weigh(model, rows, trainer, tables, fold, chooses)
     with step(model, "z and its certificate"):
         # Whether nothing but the combination is learned from the rows of `fit`.
         fresh = bool(trainer.sources) and trainer.weighed and not chooses
@@ -187,29 +191,30 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
     if novel_masses is None and model.router_ is None:
         novel_masses = tables.log_masses
     if novel_masses is not None:
-        novel_masses = novel_masses + log_reference(model.sources_, rows.X)
+        novel_masses = novel_masses + log_references(model.sources_, rows, *learned)
         # The densities may have been evaluated on some of the rows alone.
         known = np.flatnonzero(~np.isnan(novel_masses).any(axis=0))
         usual = replace(tables.taken(known), log_masses=novel_masses[:, known])
         evidence = replace(evidence, novelty=Novelty.from_tables(usual))
-    return replace(result, evidence=evidence)
+    scores = FoldScores.of(*learned, tables.domain, novel_masses)
+    return replace(result, evidence=replace(evidence, fold_scores=scores))
 
 
 def _weigh(
     model: Any, rows: Rows, trainer: SourceTrainer, tables: Tables, fold: IntArray, chooses: bool
-) -> tuple[Tables, DensityChoice | None, FloatArray | None]:
+) -> tuple[
+    Tables, DensityChoice | None, FloatArray | None, tuple[dict[int, FoldDensities], IntArray]
+]:
     """Add what weighs the sources, to them and to the held-out tables.
 
     Returns the tables, the choice of a density if there was one and, where novelty is not measured
-    by the weights, held-out log-densities for it.
+    by the weights, held-out log-densities for it; last, what was learned without each fold, and the
+    fold of each row.
     """
     choice, novel_masses, columns = None, None, model.columns_
+    learned: dict[int, FoldDensities] = {}
     if not chooses:
-        if columns is not None and isinstance(trainer.density, ContrastiveDensity):
-            # Rows are encoded here, and no longer show which columns hold categories.
-            density = trainer.density.with_shared(rows.X, rows.domain, columns)
-            trainer = replace(trainer, density=density)
-        log_masses = trainer.held_out_masses(rows, fold)
+        log_masses = trainer.held_out_masses(rows, fold, None, learned)
     else:
         # Densities are trained here, whatever the sources brought.
         fold = folds_of(rows, N_PARTS, model._classification, model.random_state)
@@ -222,7 +227,7 @@ def _weigh(
         if aside is not None:
             names = [str(name) for name in model.source_names_]
             settings = with_set_aside(aside, tables, settings, names)
-        choice, log_masses, novel_masses = choose_density(
+        choice, log_masses, novel_masses, learned = choose_density(
             trainer, rows, tables, fold, settings, options
         )
         trainer = replace(trainer, density=options[choice.chosen])
@@ -234,7 +239,18 @@ def _weigh(
         sources = [replace(source, columns=columns) for source in sources]
     model.sources_ = sources
     tables = replace(tables, log_masses=log_masses, has_densities=model.router_ is None)
-    return tables, choice, novel_masses
+    return tables, choice, novel_masses, (learned, fold)
+
+
+def log_references(
+    sources: list[Source], rows: Rows, learned: dict[int, FoldDensities], fold: IntArray
+) -> FloatArray:
+    """log U(x) at each row, of the reference that was made without it: (m,)."""
+    found = np.zeros(rows.y.size) + log_reference(sources, rows.X)
+    for t, densities in learned.items():
+        held = np.flatnonzero(fold == t)
+        found[held] = log_reference(densities.of(sources), rows.take(held).X)
+    return found
 
 
 def fit_tables(model: Any, tables: Tables, teaching: TrainingRows | None) -> FitResult:
@@ -299,6 +315,10 @@ def fit_members(model: Any, given: tuple[Any, Any, Any, Any], rows: Rows) -> Fit
         unseen = _safe_indexing(X, held)
         combined.append(aligned(model, member, member._combined(unseen)))
         each.append([aligned(model, member, h) for h in member.evaluate(unseen).predictions])
+        # Novelty of the average is asked of the members, and no fold of theirs.
+        evidence = member.result_.evidence
+        if evidence is not None:
+            member.result_ = replace(member.result_, evidence=replace(evidence, fold_scores=None))
         members.append(member)
     back = np.argsort(np.concatenate(order), kind="stable")
     predictions = np.concatenate([np.stack(some) for some in each], axis=1)[:, back]

@@ -13,9 +13,18 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from anymix._arrays import FloatArray, n_rows, positions
+from anymix.densities import ContrastiveDensity
 from anymix.estimators._row_checks import Rows, not_numbers
 from anymix.estimators._running import side_by_side
-from anymix.sources import SecondRound, Source, Tables, masses_of, pool_of_others
+from anymix.sources import (
+    FoldDensities,
+    SecondRound,
+    Source,
+    Tables,
+    masses_of,
+    pool_of_others,
+)
+from anymix.tables import Columns
 
 # Fewer rows of a site cannot teach a second round.
 FEWEST_FOR_SECOND = 30
@@ -118,7 +127,8 @@ def without_empty(X: Any) -> Any:
 class SourceTrainer:
     """How sources come about: predictors are trained here or given, densities likewise.
 
-    Without `weighs` no density is needed: all sources count alike everywhere.
+    Without `weighs` no density is needed: all sources count alike everywhere.  `columns` are those
+    that the rows were encoded by, which no longer show which of them hold categories.
     """
 
     names: NDArray[Any]
@@ -127,6 +137,7 @@ class SourceTrainer:
     sources: Sequence[Source] | None = None
     weighs: bool = True
     n_jobs: int | None = None
+    columns: Columns | None = None
 
     @property
     def weighed(self) -> bool:
@@ -154,7 +165,9 @@ class SourceTrainer:
         if self.weighed or self.density is None:
             return sources, None
         density = self.density
-        if hasattr(density, "with_shared"):
+        if isinstance(density, ContrastiveDensity):
+            density = density.with_shared(rows.X, rows.domain, self.columns)
+        elif hasattr(density, "with_shared"):
             density = density.with_shared(rows.X, rows.domain)
         # A classifier of sources sees all of them at once; a density sees one.
         if hasattr(density, "log_responsibilities"):
@@ -188,14 +201,24 @@ class SourceTrainer:
         return found
 
     def held_out_masses(
-        self, rows: Rows, fold: NDArray[np.intp], numbers: Iterable[int] | None = None
+        self,
+        rows: Rows,
+        fold: NDArray[np.intp],
+        numbers: Iterable[int] | None = None,
+        learned: dict[int, FoldDensities] | None = None,
     ) -> FloatArray:
-        """log D_k or log r_k (p, m) at the rows of some folds; NaN at all others."""
+        """log D_k or log r_k (p, m) at the rows of some folds; NaN at all others.
+
+        What was learned without each of several folds is added to `learned`.
+        """
         out = np.full((len(self.names), rows.y.size), np.nan)
         for held, rest in folds_in_turn(rows, fold, numbers):
             blank = self.sources or [Source(str(name), None) for name in self.names]
             sources, router = self.with_densities(list(blank), rest)
             out[:, held] = masses_of(sources, rows.take(held).X, router)
+            if learned is not None and held.size < fold.size:
+                densities = tuple(source.density for source in sources)
+                learned[int(fold[held[0]])] = FoldDensities(densities, router)
         return out
 
     def blank(self, rows: Rows, classes: NDArray[Any] | None) -> Tables:

@@ -201,6 +201,29 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
             log_densities = masses_of(self.sources_, X) + log_reference(self.sources_, X)
             return np.asarray(learned.score(log_densities))
 
+    def fold_scores(
+        self, X: Any, rng: int | np.random.Generator = 0
+    ) -> tuple[FloatArray, FloatArray]:
+        """Score rows as the held-out rows of `fit` were: log r_k(x) (p, n) and novelty (n,).
+
+        Each row is scored by the densities that were learned without a random fold, so that new
+        rows and `result_.evidence.fold_scores` have the same distribution; see `Monitor`.  Without
+        densities the novelty is zero.
+        """
+        check_is_fitted(self, "combination_")
+        evidence = self.result_.evidence
+        known = None if evidence is None else evidence.fold_scores
+        if known is None:
+            raise ValueError(
+                "this model keeps no densities of folds: they were given to it, or its folder is "
+                "of an older version."
+            )
+        X = check_X(self, X)
+        with names_checked(self):
+            log_masses, novel = known.masses(self.sources_, X, np.random.default_rng(rng))
+        log_r = self.combination_.log_responsibilities(log_masses)
+        return log_r, np.zeros(n_rows(X)) if novel is None else self.novelty_.score(novel)
+
     def predict_or_abstain(self, X: Any, max_novelty: float = 0.95) -> tuple[Any, Any]:
         """Predictions, and which rows (True) are unlike all sources; 1 − max_novelty at home."""
         check(max_novelty, "max_novelty", Number(0, 1))

@@ -50,6 +50,7 @@ from anymix.exchange.site_table import (
 )
 from anymix.exchange.source_names import check_different, check_name
 from anymix.exchange.tensors import (
+    DocumentDensity,
     Part,
     density_from_arrays,
     density_to_arrays,
@@ -66,6 +67,7 @@ __all__ = [
     "MOST_NUMBERS",
     "THAT_WORK",
     "AuditError",
+    "DocumentDensity",
     "FileFacts",
     "Float32Difference",
     "Manifest",

@@ -19,6 +19,7 @@ from anymix.exceptions import AuditError, InputError, MissingError
 from anymix.exchange import (
     LIMITS,
     FileFacts,
+    Manifest,
     ReceivedSource,
     check_facts,
     check_name,
@@ -28,7 +29,9 @@ from anymix.exchange import (
     parse_json,
     read_sources,
 )
+from anymix.models.fold_scores_file import FOLDS_LIMIT, read_fold_scores
 from anymix.models.model_record import (
+    FOLD_SCORES,
     KIND,
     MEMBERS,
     NOVELTY,
@@ -184,6 +187,7 @@ def _restore(
         _add_evidence(member, folder, entry, verify)
     for member, entry in [] if alone else each:
         received += _add_sources(member, folder, entry)
+        _add_fold_scores(member, folder, entry, received[-1].manifest)
     if members and not alone:
         model.sources_ = [source for member in members for source in member.sources_]
         model.columns_ = members[0].columns_
@@ -217,6 +221,23 @@ def _add_sources(model: Any, folder: Path, record: dict[str, Any]) -> list[Recei
         if names is not None and hasattr(density, "n_features_in_"):
             density.feature_names_in_ = names
     return received
+
+
+def _add_fold_scores(model: Any, folder: Path, record: dict[str, Any], manifest: Manifest) -> None:
+    """Read the densities of the folds, if they were kept."""
+    if record.get(FOLD_SCORES) is None:
+        return
+    path, arrays = _part(folder, record[FOLD_SCORES], FOLDS_LIMIT)
+    names = vars(model).get("feature_names_in_") if model.columns_ is None else None
+    known = len(manifest.features), manifest.is_text, names
+    found = read_fold_scores(path, arrays, model.tables_, *known)
+    evidence = replace(model.result_.evidence, fold_scores=found)
+    model.result_ = replace(model.result_, evidence=evidence)
+    routed = model.router_ is not None
+    if any((fold.router is not None) != routed for fold in found.learned):
+        raise ValueError("its folds weigh the sources otherwise than the model does")
+    if (None in found.learned[0].densities) == (model.novelty_ is not None):
+        raise ValueError("its folds do not have the densities that novelty needs")
 
 
 def _add_evidence(model: Any, folder: Path, record: dict[str, Any], verify: bool) -> None:
@@ -259,7 +280,7 @@ def _check_without_tables(record: dict[str, Any], several: bool) -> None:
     """A model without tables claims nothing that only tables could show."""
     # A model of one source has nothing that is learned from several.
     names = [] if several else ["tables", "router", "consulting_gain"]
-    names += ["certificate", "comparison", "novelty", "seen", "crossed"]
+    names += ["certificate", "comparison", "novelty", FOLD_SCORES, "seen", "crossed"]
     if stated := [name for name in names if record.get(name) is not None]:
         raise ValueError(f"it has the entry {stated[0]!r}, and no tables that show it")
     if record["has_densities"] or record["at_label"]:

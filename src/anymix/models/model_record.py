@@ -55,9 +55,11 @@ ENTRIES = (
 # of the rows that taught it, and how many did so where the rows of the tables only judge.
 UPGRADED = "upgraded_from"
 CHOICE, NOVELTY, SEEN, TAUGHT = "density_choice", "novelty", "seen", "taught"
+# The densities of folds, which the monitor needs where `fit` has trained the densities.
+FOLD_SCORES = "fold_scores"
 # With refit=False: the records of the models that were learned without each fold.
 MEMBERS = "members"
-OPTIONAL = (CHOICE, NOVELTY, SEEN, TAUGHT, MEMBERS, UPGRADED)
+OPTIONAL = (CHOICE, NOVELTY, FOLD_SCORES, SEEN, TAUGHT, MEMBERS, UPGRADED)
 # What a model and its members have in common.
 SHARED = ("kind", "schema", "anymix", "task", "loss", "names", "features")
 # Certificates are of answers in which no source is skipped, so that those that skip must be near.
@@ -141,7 +143,7 @@ def model_from_dict(record: dict[str, Any]) -> Any:
         _restore_evidence(model, record)
         return model
     stated = [name for name in (*LEARNED, "consulting_gain") if record[name] is not None]
-    stated += [name for name in (CHOICE, TAUGHT, SEEN) if name in record]
+    stated += [name for name in (CHOICE, TAUGHT, SEEN, FOLD_SCORES) if name in record]
     if stated:
         raise ValueError(f"a model of one source has the entry {stated[0]!r}")
     return model
@@ -160,7 +162,7 @@ def _with_members(record: dict[str, Any]) -> Any:
     if len(members) < 2 or p < 2:
         raise ValueError("fewer than two members, or sources, leave nothing to average")
     absent = ("combination", "solution", "calibration_report", "router", "consulting_gain")
-    stated = [name for name in (*absent, CHOICE, NOVELTY, TAUGHT) if record.get(name)]
+    stated = [name for name in (*absent, CHOICE, NOVELTY, FOLD_SCORES, TAUGHT) if record.get(name)]
     if stated or record["sources"] != []:
         raise ValueError(f"only its members have the entry {[*stated, 'sources'][0]!r}")
     model = _from_settings(record, members[0].rule, p)

@@ -335,7 +335,10 @@ def _traffic_rules(found: TrafficReport, model: Any) -> Rules:
         yield inside, "its intervals are not shares of the sources"
     shares = alarm.p_value, alarm.level, estimate.confidence
     yield all(0 <= share <= 1 for share in shares), "it has a share that is not between 0 and 1"
-    yield alarm.rings == (alarm.p_value <= alarm.level), "its alarm is not that of its p-value"
+    sound = alarm.look is None or alarm.look >= 1
+    yield sound, "it is of a look before the first"
+    rings = alarm.tested and alarm.p_value <= alarm.threshold
+    yield alarm.rings == rings, "its alarm is not that of its p-value"
     lost = found.expected_loss
     if lost is None:
         return

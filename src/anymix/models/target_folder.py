@@ -25,7 +25,7 @@ LINK = "is a link; give the folder itself, or another name"
 SCHEMAS = tuple(range(1, SCHEMA + 1))
 # Names that only a model's own parts have: twelve digits of a SHA-256.
 SOURCE = re.compile(r"[^.].*-([0-9a-f]{12})", re.DOTALL)
-PARTS = ("tables", "router", "novelty")
+PARTS = ("tables", "router", "novelty", "fold_scores")
 PART = re.compile(rf"(?:{'|'.join(PARTS)})-([0-9a-f]{{12}})\.safetensors")
 WRITTEN = re.compile(rf"model|certificate|comparison|traffic|({'|'.join(PARTS)})-[0-9a-f]{{12}}")
 

@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from anymix.core import plain
 from anymix.exceptions import AuditError
 from anymix.exchange import LIMITS, Part, ReceivedSource, all_classes, check_facts, part_of
-from anymix.models.model_record import MEMBERS, TASKS, check_kind, model_to_dict
+from anymix.models.fold_scores_file import fold_scores_to_arrays
+from anymix.models.model_record import FOLD_SCORES, MEMBERS, TASKS, check_kind, model_to_dict
 from anymix.models.saved_records import FILES
 from anymix.models.source_files import pack_sources, router_to_arrays, write_source
 from anymix.models.tables_file import novelty_to_arrays, tables_to_arrays
@@ -137,6 +138,7 @@ def _add_parts(
     }
     record |= dict.fromkeys(arrays)
     arrays["novelty"] = novelty_to_arrays(model)
+    arrays[FOLD_SCORES] = fold_scores_to_arrays(model)
     parts = {stem: part_of(stem, found) for stem, found in arrays.items() if found is not None}
     record |= {stem: {"file": part.name, **vars(part.facts)} for stem, part in parts.items()}
     own = [] if members else received

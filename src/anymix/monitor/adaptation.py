@@ -25,7 +25,8 @@ def adapt_z(
 ) -> FloatArray:
     """Blend λ̂ with the robust z by the width of its interval.
 
-    z = t λ̂ + (1 − t) z_robust,    t = 1 − max_k (upper_k − lower_k),    t = 0 if the alarm rings.
+    z = t λ̂ + (1 − t) z_robust,    t = 1 − max_k (upper_k − lower_k),
+    t = 0 if the alarm rings or was not tested.
 
     On traffic of mixture λ, z = λ loses at most Σ_k λ_k ε_k + ηM, which may be more than the robust
     z loses there: where labelled held-out rows are at hand, `Monitor.adapt` does better.  A wrong λ̂
@@ -38,7 +39,7 @@ def adapt_z(
         The z that is good on every mixture.
     estimate : MixtureEstimate
     alarm : Alarm, optional
-        If it rings, λ̂ describes no real mixture and z_robust is returned.
+        If it rings, λ̂ may describe no real mixture and z_robust is returned.
 
     Examples
     --------
@@ -49,7 +50,7 @@ def adapt_z(
     array([0.82, 0.18])
     """
     z = simplex.check(z_robust, len(estimate.mixture), "z_robust")
-    if alarm is not None and alarm.rings:
+    if alarm is not None and (alarm.rings or not alarm.tested):
         return z
     trust = 1.0 - float(np.max(estimate.upper - estimate.lower))
     return simplex.clean(trust * estimate.mixture + (1.0 - trust) * z)

@@ -14,7 +14,7 @@ both sides, but not what lies beyond them all.  So the rows of traffic that are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -83,6 +83,15 @@ class Alarm(Record):
     n_outliers: int = 0
     tested: bool = True
 
+    @property
+    def threshold(self) -> float:
+        """It rings at p-values up to this: the level, or the part 6/(π² t²) of it for look t.
+
+        >>> Alarm(False, 0.5, 0.05, 0.1, look=2).threshold.__round__(4)
+        0.0076
+        """
+        return self.level * (1.0 if self.look is None else 6.0 / (np.pi * self.look) ** 2)
+
 
 def mixture_alarm(
     traffic: Scores,
@@ -150,10 +159,9 @@ def mixture_alarm(
     for share in ABOVE:
         p_values.append(outlier_p_value(here[-1], there[-1], domain, mixture, share) / PART)
     p_value = min(1.0, *p_values)
-    part = 1.0 if look is None else 6.0 / (np.pi * look) ** 2
     outliers = int(np.sum(here[-1] > there[-1].max()))
-    distance = float(np.abs(gap).max())
-    return Alarm(bool(p_value <= part * level), p_value, level, distance, look, outliers)
+    alarm = Alarm(False, float(p_value), level, float(np.abs(gap).max()), look, outliers)
+    return replace(alarm, rings=alarm.p_value <= alarm.threshold)
 
 
 def tail_p_value(value: float, null: FloatArray) -> float:

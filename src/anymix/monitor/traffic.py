@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,8 +18,14 @@ from anymix.core import Record, get_loss, loss_name, losses_at, solve_mixtures
 from anymix.monitor.adaptation import adapt_labelled, adapt_z
 from anymix.monitor.alarm import Alarm, Scores, check_level, mixture_alarm
 from anymix.monitor.mixture import SETTINGS, MixtureEstimate, estimate_mixture
-from anymix.monitor.unlabelled import ExpectedLoss, checked_losses, expected_loss, with_sentence
-from anymix.sources import Tables, held_out_predictions
+from anymix.monitor.unlabelled import (
+    ExpectedLoss,
+    checked_losses,
+    expected_loss,
+    for_refitted,
+    with_sentence,
+)
+from anymix.sources import FoldScores, Tables, held_out_predictions
 
 
 class Watched(Protocol):
@@ -128,6 +135,7 @@ class Monitor:
         self.n_bootstrap = n_bootstrap
         self.tested = True
         self.covers = ""
+        self.folds: FoldScores | None = None
 
     def _check(self) -> None:
         """Say what is wrong with the settings before the model is asked about any row."""
@@ -145,9 +153,10 @@ class Monitor:
         `expected_loss` come from `held_out_` of the model, what was predicted at each row without
         having learned from it, or from other tables' own targets.
 
-        Without other tables the alarm is for models whose densities were given to `fit`.  Where
-        `fit` has trained them, on folds and then on all rows, traffic and held-out rows are scored
-        by different functions: false alarms would be frequent, and `alarm.tested` is False.
+        Where `fit` has trained the densities, on folds and then on all rows, those in use score
+        traffic otherwise than those of the folds scored the held-out rows.  So for the alarm each
+        row of traffic is scored by the densities of a random fold.  A folder of an older version
+        does not hold them: then `alarm.tested` is False.
         """
         cls(model, None, None, **settings)._check()
         others, tables = tables, model.tables_ if tables is None else tables
@@ -155,16 +164,20 @@ class Monitor:
         monitor.domain = np.asarray(tables.sample_domain)
         log_masses, novelty = tables.log_masses, getattr(model, "novelty_", None)
         certificate = getattr(model, "certificate_", None)
-        # Densities that were trained again on all rows score traffic otherwise than the folds' own
-        # densities scored the tables: no two such distributions can be compared.
-        same = others is not None or (certificate is not None and not certificate.covers)
-        monitor.tested = novelty is not None and same and novelty.is_of(model.tables_)
-        monitor.reference = Scores(
-            model.combination_.log_responsibilities(log_masses),
-            novelty.score(log_masses)
-            if novelty is not None and monitor.tested
-            else np.zeros(len(monitor.domain)),
-        )
+        log_r = model.combination_.log_responsibilities(log_masses)
+        evidence = getattr(getattr(model, "result_", None), "evidence", None)
+        kept = None if others is not None else getattr(evidence, "fold_scores", None)
+        given = others is not None or (certificate is not None and not certificate.covers)
+        strange = np.zeros(len(monitor.domain))
+        if kept is not None:
+            monitor.folds = kept
+        elif novelty is None or not given or not novelty.is_of(model.tables_):
+            monitor.tested = False
+        elif others is None:
+            strange = novelty.of_each(log_masses, monitor.domain)
+        else:
+            strange = novelty.score(log_masses)
+        monitor.reference = Scores(log_r, strange)
         held_out = getattr(model, "held_out_", None)
         if monitor.losses is not None:
             return monitor
@@ -182,7 +195,21 @@ class Monitor:
     def scores(self, X: Any) -> Scores:
         """Return what monitoring sees of some rows."""
         log_r = self.model.log_responsibilities(X)
-        return Scores(log_r, self.model.novelty(X) if self.tested else np.zeros(log_r.shape[1]))
+        needed = self.tested and self.folds is None
+        return Scores(log_r, self.model.novelty(X) if needed else np.zeros(log_r.shape[1]))
+
+    def _alarm(self, X: Any, traffic: Scores, rng: np.random.Generator, look: int | None) -> Alarm:
+        """Test the traffic, scored by densities that have learned from no row of the reference."""
+        if not self.tested:
+            return Alarm(False, 1.0, self.level, 0.0, look, tested=False)
+        reference, domain, kept = self.reference, self.domain, self.folds
+        if kept is not None:
+            model: Any = self.model
+            traffic = Scores(*model.fold_scores(X, rng))
+            log_r = np.asarray(reference.log_r)[:, kept.rows]
+            reference, domain = Scores(log_r, kept.novelty), domain[kept.rows]
+        settings = self.level, self.n_bootstrap, rng, look
+        return mixture_alarm(traffic, reference, domain, *settings)
 
     @cached_property
     def reference(self) -> Scores:
@@ -229,15 +256,14 @@ class Monitor:
             confidence=self.confidence,
             rng=rng,
         )
-        alarm = Alarm(False, 1.0, self.level, 0.0, look, tested=False)
-        if self.tested:
-            settings = self.level, self.n_bootstrap, rng, look
-            alarm = mixture_alarm(traffic, self.reference, domain, *settings)
+        alarm = self._alarm(X, traffic, rng, look)
         said, lost = describe_traffic(estimate, alarm, names), None
         if self.reference_losses is not None:
             losses, name, fresh = self.reference_losses
             known = traffic.log_r, self.reference.log_r, domain, losses, name
             found = expected_loss(estimate, *known, trusted=not alarm.rings)
+            if self.covers:
+                found = for_refitted(found, 0.0 if losses.min() >= 0.0 else -np.inf)
             lost = with_sentence(replace(found, fresh=fresh, covers=self.covers))
         return TrafficReport(estimate, alarm, names, said, lost)
 
@@ -256,17 +282,22 @@ class Monitor:
 
         Without labels z minimises max_λ Σ_k λ_k L_k(z) on the held-out rows that the model carries,
         over all mixtures λ in the joint intervals of the estimate: there it is never worse than the
-        robust z, which stays if the alarm rings.  That is measured, not guaranteed.  A model
-        without tables moves z towards λ̂ by the width of its intervals (`adapt_z`).  With labels it
-        is then learned from them, held near that (`adapt_labelled`).  The certificate is for the
-        old z and does not go with it: `certificate_` is None.
+        robust z.  That is measured, not guaranteed.  If the alarm rings, as for rows that no source
+        explains, or could not be tested, z stays, with a warning.  A model without tables moves z
+        towards λ̂ by the width of its intervals (`adapt_z`).  With labels it is then learned from
+        them, held near that (`adapt_labelled`).  The certificate is for the old z and does not go
+        with another: `certificate_` is None.
         """
         report = self.estimate(X, rng)
         model: Any = self.model
         z, tables = model.z_, getattr(model, "tables_", None)
+        why = _untrusted(report.alarm)
+        if why and y is None:
+            warnings.warn(f"z stays as it is: {why}.", UserWarning, stacklevel=2)
+            return copy.copy(model)
         if tables is None or report.estimate.joint_lower is None:
             z = adapt_z(z, report.estimate, report.alarm)
-        elif not report.alarm.rings:
+        elif not why:
             used = model.combination_
             rows = replace(
                 tables,
@@ -290,6 +321,19 @@ class Monitor:
             answers = held_out_predictions(model.tables_, adapted.combination_, held_out.fold)
             adapted.held_out_ = replace(held_out, predictions=answers)
         return adapted
+
+
+def _untrusted(alarm: Alarm) -> str:
+    """Say why λ̂ may describe no real mixture; empty if it does."""
+    if not alarm.tested:
+        return "whether these rows are a mixture of the sources was not tested"
+    if not alarm.rings:
+        return ""
+    strange = f"; {alarm.n_outliers} are stranger than every held-out row"
+    return (
+        f"these rows are not a mixture of the sources (p = {alarm.p_value:.2g}"
+        f"{strange if alarm.n_outliers else ''})"
+    )
 
 
 def describe_traffic(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[str]) -> str:

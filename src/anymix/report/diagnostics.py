@@ -146,9 +146,15 @@ def traffic(record: Data) -> str:
     if found.get("expected_loss") is not None:
         body += f'<p class="status {css}">{prose(found["expected_loss"]["sentence"])}</p>'
     body += table("Mixture of the traffic", ["Source", "share", interval, ""], rows)
+    level = f"p ≤ {alarm['level']:g}"
+    if alarm.get("look") is not None:
+        level = f"a level of {100 * alarm['level']:g} % for all looks together"
+    tested = f"Alarm at {level}; here p = {alarm['p_value']:.2g}."
+    if not alarm.get("tested", True):
+        tested = "Whether they are a mixture of the sources was not tested."
     lead = (
-        f"{estimate['n']} unlabelled rows, set beside the held-out rows of the sources. Alarm at "
-        f"p ≤ {alarm['level']:g}; here p = {alarm['p_value']:.2g}.{recorded(record, 'traffic')}"
+        f"{estimate['n']} unlabelled rows, set beside the held-out rows of the sources. {tested}"
+        f"{recorded(record, 'traffic')}"
     )
     return section("traffic", "Today’s traffic", lead, body)
 

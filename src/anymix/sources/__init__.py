@@ -46,6 +46,7 @@ from anymix.sources.error_measures import (
 )
 from anymix.sources.evaluation import CHUNK_ROWS, evaluate, log_reference, masses_of
 from anymix.sources.fit_result import FitEvidence, FitResult
+from anymix.sources.fold_scores import FoldDensities, FoldScores
 from anymix.sources.learning import (
     FoldResult,
     LearningSettings,
@@ -88,7 +89,9 @@ __all__ = [
     "CrossLoss",
     "FitEvidence",
     "FitResult",
+    "FoldDensities",
     "FoldResult",
+    "FoldScores",
     "Grounds",
     "HeldOut",
     "Influence",

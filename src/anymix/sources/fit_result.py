@@ -14,6 +14,7 @@ from anymix.densities import CalibrationReport
 from anymix.sources.consultation import ConsultingGain
 from anymix.sources.cross_fitting import HeldOut
 from anymix.sources.cross_loss import CrossLoss
+from anymix.sources.fold_scores import FoldScores
 from anymix.sources.suspicious_rows import Seen
 from anymix.sources.tables import Novelty, Tables
 
@@ -34,6 +35,9 @@ class FitEvidence:
         How well the densities tell sources apart, before and after calibration.
     novelty : Novelty or None
         What is usual for each source, where there are densities.
+    fold_scores : FoldScores or None
+        Densities of the folds, where `fit` has trained densities: the monitor scores traffic by
+        them, as they scored the held-out rows.
     held_out : HeldOut or None
         The combined prediction at each row of `tables`, by what was learned without the row.
     consulting_gain : ConsultingGain or None
@@ -59,6 +63,7 @@ class FitEvidence:
     cross_loss: CrossLoss | None = None
     calibration_report: CalibrationReport | None = None
     novelty: Novelty | None = None
+    fold_scores: FoldScores | None = None
     held_out: HeldOut | None = None
     consulting_gain: ConsultingGain | None = None
     tables: Tables | None = None

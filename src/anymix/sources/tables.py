@@ -334,6 +334,29 @@ class Novelty:
         rows = enumerate(tables.log_masses)
         return cls(tuple(np.sort(row[tables.rows_of(k)]) for k, row in rows))
 
+    @staticmethod
+    def of_each(log_masses: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
+        """Return the novelty of held-out points themselves, each ranked among the others: (m,).
+
+        Of the n_k points of source k the r-th lowest has p = r / n_k, as a new one has among the
+        other n_k − 1.
+
+        >>> Novelty.of_each(np.array([[0.0, 2.0, 1.0, 3.0]]), np.zeros(4, dtype=int))
+        array([0.96..., 0.25      , 0.5       , 0.        ])
+        """
+        best = np.zeros(domain.size)
+        for k, row in enumerate(log_masses):
+            own = domain == k
+            ordered = np.sort(row[own])
+            p = np.empty(domain.size)
+            p[~own] = tail_probabilities(row[~own], ordered)
+            p[own] = np.searchsorted(ordered, row[own], side="right") / ordered.size
+            lowest = own & (row == ordered[0])
+            if ordered.size > 2 and ordered[0] < ordered[1]:
+                p[lowest] = tail_probabilities(row[lowest], ordered[1:])
+            np.maximum(best, p, out=best)
+        return 1.0 - best
+
     def is_of(self, tables: Tables) -> bool:
         """Whether it is what these tables say is usual, or comes from other densities.
 
