@@ -1,6 +1,7 @@
 """source pack: faults of options and tables are said before training, with cause and remedy."""
 
 import json
+from argparse import Namespace
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +11,12 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.svm import SVC
 
 from anymix import Source
+from anymix.cli.packing import likelier_density, make_estimator
+from anymix.cli.training_table import TrainingTable
 from anymix.densities import GaussianKDE
+from anymix.estimators import default_estimator
 from anymix.exchange import pack_source
-from anymix.tables import TableColumns, read_rows
+from anymix.tables import Column, Columns, TableColumns, read_rows
 
 GOOD = "a,b,y\n" + "1,2,yes\n3,4,no\n2,2,yes\n5,4,no\n" * 10
 
@@ -207,3 +211,24 @@ def test_rows_are_kept_on_demand(pack):
     assert said.status == 0, said.err
     assert "60 training rows, exactly as they are." in said.out
     assert "none stands in the predictor as it is, 60 in the density" in said.out
+
+
+def test_the_command_trains_what_fit_trains():
+    """Mixed tables get the trees of `default_estimator`, complete numbers its linear model."""
+    rng = np.random.default_rng(0)
+    words = Columns((Column("a"), Column("b", ("x", "y"))))
+    X = np.column_stack([rng.normal(size=90), rng.integers(0, 2, 90)])
+    for coding, rows in ((words, X), (None, X)):
+        for task in ("classification", "regression"):
+            args = Namespace(task=task, estimator="auto", seed=3)
+            made = make_estimator(args, TrainingTable(rows, None, ["a", "b"], coding))
+            due = default_estimator(rows, task == "classification", 3, columns=coding)
+            assert repr(made) == repr(due)
+    assert made.steps[0][0] == "standardscaler"
+
+
+def test_the_density_under_which_rows_are_likelier():
+    rng = np.random.default_rng(0)
+    ring = rng.uniform(0, 2 * np.pi, 600)
+    assert likelier_density(rng.normal(size=(300, 4)), 0) == "mixture"
+    assert likelier_density(np.column_stack([np.cos(9 * ring), ring, ring**2 % 1]), 0) == "kernels"

@@ -201,7 +201,7 @@ def test_complete_numbers_are_packed_as_ever(run, tmp_path):
     assert run("source", "pack", tmp_path / "s", *words).status == 0
     manifest = json.loads((tmp_path / "s" / "manifest.json").read_text())
     assert manifest["features"] == [{"name": n, "dtype": "float32"} for n in ("a", "b")]
-    assert (manifest["schema"], manifest["density"]) == (1, "gaussian_kernels")
+    assert (manifest["schema"], manifest["density"]) == (1, "gaussian_mixture")
 
 
 def test_booleans_alone_need_no_reference(run, tmp_path):

@@ -5,22 +5,15 @@ from __future__ import annotations
 import warnings
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
-from sklearn.ensemble import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import KFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
@@ -35,11 +28,14 @@ from anymix.densities import (
     Reference,
     ScaleWarning,
 )
+from anymix.estimators import default_estimator
 from anymix.exceptions import InputError, UsageError, quoted
 from anymix.exchange import THAT_WORK, ReceivedSource, read_sources, second_round_graph
 from anymix.sources import pool_of_others
 
 FEW_ROWS = 10_000
+FOLDS = 5
+DENSITIES: dict[str, Any] = {"kernels": GaussianKDE, "mixture": GaussianMixtureDensity}
 KINDS = {
     "classification": (is_classifier, "classifier"),
     "regression": (is_regressor, "regressor"),
@@ -50,22 +46,16 @@ def make_estimator(args: Namespace, table: TrainingTable) -> Any:
     """Return what --estimator asks for, not yet trained; it must take what the table holds."""
     classifies = args.task == "classification"
     wish = args.estimator
-    if wish == "auto":
-        mixed = table.first_of_words is not None or table.first_with_gaps is not None
-        wish = "boosted" if mixed else "linear"
     if wish == "linear":
         _refuse_mixed(args, table, "--estimator linear", "--estimator boosted")
-        return make_pipeline(
-            StandardScaler(), LogisticRegression(max_iter=1000) if classifies else Ridge()
-        )
+    if wish in ("auto", "linear", "boosted"):
+        # What `fit` trains in Python: of complete numbers a linear model.
+        coded = wish == "boosted" or (wish == "auto" and table.is_mixed)
+        columns = table.columns if coded else None
+        return default_estimator(table.X, classifies, args.seed, columns=columns)
     if wish == "forest":
         kind = RandomForestClassifier if classifies else RandomForestRegressor
         return kind(100, min_samples_leaf=5, random_state=args.seed)
-    if wish == "boosted":
-        # Leaves hold 20 rows or more; words are split by their sets.
-        kind = HistGradientBoostingClassifier if classifies else HistGradientBoostingRegressor
-        words = None if table.first_of_words is None else table.columns.categorical
-        return kind(min_samples_leaf=20, categorical_features=words, random_state=args.seed)
     module, _, name = wish.partition(":")
     try:
         kind = getattr(import_module(module), name)
@@ -117,9 +107,9 @@ def _check_kind(args: Namespace, estimator: Any) -> None:
 def make_density(args: Namespace, table: TrainingTable, reference: Reference | None) -> Any:
     """Return what --density asks for, not yet fitted; it must take what the table holds."""
     wish = args.density
-    mixed = table.first_of_words is not None or table.first_with_gaps is not None
     if wish == "auto":
-        wish = "contrastive" if mixed or reference is not None else "kernels"
+        agreed = table.is_mixed or reference is not None
+        wish = "contrastive" if agreed else likelier_density(table.X, args.seed)
     if wish == "contrastive":
         if reference is None:
             why, first = "", table.first_of_words or table.first_with_gaps
@@ -136,9 +126,26 @@ def make_density(args: Namespace, table: TrainingTable, reference: Reference | N
     _refuse_mixed(args, table, f"--density {wish}", "--density contrastive, with --reference")
     if reference is not None:
         raise UsageError(f"--reference is for --density contrastive, and not for {wish}.")
-    if wish == "mixture":
-        return GaussianMixtureDensity(random_state=args.seed)
-    return GaussianKDE(random_state=args.seed)
+    return DENSITIES[wish](random_state=args.seed)
+
+
+def likelier_density(X: FloatArray, seed: int) -> str:
+    """Name the density, in the form that is handed over, under which held-out rows are likelier.
+
+    One that these rows cannot train is not chosen.
+    """
+    found = dict.fromkeys(DENSITIES, -np.inf)
+    if len(X) < FOLDS:  # refused later
+        return "kernels"
+    for name, kind in DENSITIES.items():
+        logs = []
+        with warnings.catch_warnings(), suppress(ValueError):
+            warnings.simplefilter("ignore", ScaleWarning)
+            for train, test in KFold(FOLDS, shuffle=True, random_state=seed).split(X):
+                density = kind(random_state=seed).fit(X[train]).shareable()
+                logs.append(density.score_samples(X[test]))
+            found[name] = float(np.mean(np.concatenate(logs)))
+    return max(found, key=lambda name: found[name])
 
 
 def fit_density(args: Namespace, density: Any, table: TrainingTable) -> None:
@@ -232,9 +239,6 @@ def read_held_out(
             f"{origin}; leave such rows out of --held-out, or train on rows of this label too."
         )
     return X, y.astype(labels.dtype)
-
-
-FOLDS = 5
 
 
 def read_others(folders: Sequence[str], table: TrainingTable) -> list[ReceivedSource]:

@@ -57,9 +57,6 @@ def read_part(path: str | Path, kind: str) -> Any:
         raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error
 
 
-KINDS = ("marginals", "centres", "both")
-
-
 def add_summary_arguments(parser: ArgumentParser) -> None:
     """Describe `reference summary`."""
     parser.add_argument("rows", type=table, metavar="TABLE", help="the site's training rows")
@@ -75,10 +72,10 @@ def add_summary_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kind",
-        choices=KINDS,
-        default="marginals",
-        help="what to tell: each column by itself, which suits few columns of many kinds; centres "
-        "of rows too, for many columns of numbers; or both",
+        choices=("marginals", "both"),
+        default="both",
+        help="what to tell: each column by itself, or centres of rows as well, by which columns "
+        "that depend on each other are described",
     )
     parser.add_argument("--seed", type=natural, default=0, help="seed of the centres")
     parser.add_argument("--force", action="store_true", help="replace a summary that exists")

@@ -80,7 +80,8 @@ def _add_parts(parser: ArgumentParser) -> None:
         "--estimator",
         default="auto",
         help="what to train: linear, boosted (trees), forest, or module:Class of scikit-learn's "
-        "kind; auto is linear for complete numbers and boosted for words and gaps",
+        "kind; auto is what fit trains in Python: linear for complete numbers, boosted for words "
+        "and missing values",
     )
     parser.add_argument(
         "--onnx", metavar="FILE", help="take this predictor instead of training one"
@@ -91,7 +92,8 @@ def _add_parts(parser: ArgumentParser) -> None:
         choices=("auto", "kernels", "mixture", "contrastive"),
         default="auto",
         help="how likely rows are: kernels on centres, a Gaussian mixture, or trees that tell rows "
-        "from draws of a reference; auto is contrastive with --reference, and kernels without",
+        "from draws of a reference; auto is contrastive with --reference, and without it kernels "
+        "or mixture, whichever makes held-out rows likelier",
     )
     parser.add_argument(
         "--others",

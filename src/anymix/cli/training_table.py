@@ -95,6 +95,11 @@ class TrainingTable:
         return np.where(np.isnan(self.X).all(axis=0), 0.0, self.X)
 
     @property
+    def is_mixed(self) -> bool:
+        """Whether the table holds words or missing values."""
+        return self.first_of_words is not None or self.first_with_gaps is not None
+
+    @property
     def first_of_words(self) -> str | None:
         """The first column that holds words, if one does."""
         return next((c.name for c in self.coding or () if c.categories is not None), None)

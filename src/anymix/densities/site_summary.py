@@ -136,7 +136,7 @@ class Summary:
         )
         summary = cls(str(name), len(encoded), min_count, columns, marginals)
         summary = summary.recoded(Columns(common))
-        if kind == "marginals":
+        if kind == "marginals" or summary.columns.categorical.all():  # words have no means
             return summary
         return summary.with_centres([encoded], check_random_state(random_state))
 

@@ -72,22 +72,27 @@ def kind_of(X: Any) -> str:
 
 
 def default_estimator(
-    X: Any, classification: bool, random_state: Any = None, sample_weight: Any = None
+    X: Any,
+    classification: bool,
+    random_state: Any = None,
+    sample_weight: Any = None,
+    columns: Columns | None = None,
 ) -> Any:
     """Return the learner for rows of this kind, not yet trained.
 
     Mixed tables get boosted trees, which take the table as `Columns.encode` writes it; tables of
     numbers a linear model of standardised columns, vectors a linear model; text a linear model of
     tf-idf.  How strongly a linear classifier of vectors is regularised depends on their variance,
-    in which a row of sample_weight 2 counts as two rows.
+    in which a row of sample_weight 2 counts as two rows.  Rows that were encoded by `columns` are a
+    mixed table.
 
     Examples
     --------
     >>> default_estimator(np.zeros((9, 300)), classification=False)
     Ridge()
     """
-    kind = kind_of(X)
-    columns = Columns.of(X) if kind == "mixed" else None
+    kind = kind_of(X) if columns is None else "mixed"
+    columns = Columns.of(X) if kind == "mixed" and columns is None else columns
     return estimator_for(kind, X, columns, classification, random_state, sample_weight)
 
 
