@@ -126,7 +126,7 @@ def digest(row: NDArray[Any], salt: str) -> str:
 
 
 class Twins(NamedTuple):
-    """Of so many rows, how many have a twin among those that are remembered beside them.
+    """Count the rows that have a twin among those that are remembered with them.
 
     That is how likely a new row of the same kind is to have one: by leaving one out.
     """

@@ -113,7 +113,7 @@ def test_numbers_of_the_card_are_those_of_the_records(which, run, tmp_path, requ
     comparison = record["comparison"]
     unit = unit_of(comparison["measure"])
     digits = unit.digits([value for row in comparison["loss"] for value in row])
-    head, rows = rows_below(card, "Beside the others")
+    head, rows = rows_below(card, "Compared with the others")
     assert head == [unit.head, *comparison["mixtures"], "worst"]
     for a, cells in enumerate(rows):
         assert cells[0].strip("*") == comparison["methods"][a]

@@ -193,7 +193,9 @@ def test_another_density_may_be_the_reference():
 
 def test_what_cannot_be_done_has_a_sentence():
     X, _ = two_sites()
-    with pytest.raises(InputError, match=r"has gaps, which LogisticRegression does not take; fill"):
+    with pytest.raises(
+        InputError, match=r"has missing values, which LogisticRegression does not take; impute"
+    ):
         ContrastiveDensity(LogisticRegression()).fit(X)
     with pytest.raises(InputError, match=r"RandomForestClassifier cannot be packed; use est"):
         ContrastiveDensity(RandomForestClassifier(5)).fit(rows(n=99)).to_arrays()
@@ -204,7 +206,7 @@ def test_what_cannot_be_done_has_a_sentence():
     with pytest.raises(InputError, match="has no column 'word'"):
         ContrastiveDensity(random_state=0).fit(X).score_samples(X[["age", "code"]])
     density = ContrastiveDensity(LogisticRegression(), Normal(), random_state=0).fit(rows())
-    with pytest.raises(InputError, match="has gaps"):
+    with pytest.raises(InputError, match="has missing values"):
         density.score_samples([[np.nan]])
 
 

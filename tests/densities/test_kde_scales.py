@@ -28,7 +28,7 @@ def test_a_column_of_money_is_named_and_scaling_is_the_remedy():
     with pytest.warns(UserWarning, match=r"column 3, the widest.*make_pipeline\(StandardScaler"):
         GaussianKDE(random_state=0).fit(X)
     frame = pd.DataFrame(X, columns=["age", "height", "weight", "income"])
-    with pytest.warns(UserWarning, match="beside column 'income'"):
+    with pytest.warns(UserWarning, match="next to column 'income'"):
         GaussianKDE(1.0).fit(frame)
     make_pipeline(StandardScaler(), GaussianKDE(random_state=0)).fit(frame)
 

@@ -108,7 +108,11 @@ def test_takes_documents_in_every_form(form):
     ("call", "error", "message"),
     [
         (lambda: TextDensity().fit("a text"), TypeError, "list of str; got str"),
-        (lambda: TextDensity().fit(["a text", None]), TypeError, "got NoneType: give gaps"),
+        (
+            lambda: TextDensity().fit(["a text", None]),
+            TypeError,
+            "got NoneType: write a missing text",
+        ),
         (lambda: TextDensity().fit([["a"], "b"]), TypeError, "got str"),
         (lambda: TextDensity().fit([]), ValueError, "corpus is empty"),
         (lambda: TextDensity().fit(["a b"]), ValueError, "no word occurs 2 times"),

@@ -46,7 +46,7 @@ def test_columns_of_other_scales_are_named_once_at_the_line_of_the_user():
     model = DistributionWeightedRegressor(Ridge(), GaussianKDE(), random_state=0)
     sentences, files = said(lambda: model.fit(X, y, d))
     assert len(sentences) == 1
-    assert "beside column 2" in sentences[0]
+    assert "next to column 2" in sentences[0]
     assert files == {__file__}
 
 

@@ -377,14 +377,14 @@ def test_who_hears_whom_is_shown():
         "density": "Weighed by trees: held-out loss 0.5 on 900 rows.",
     }
     page = render_html(record)
-    assert "Who hears whom" in page
+    assert "Who consults whom" in page
     assert "north hears the others: loss 0.5 to 0.4 at home." in page
     assert "Weighed by trees" in page
-    assert "before it hears the others" not in page
+    assert "before it consults the others" not in page
     whole = render_html(full_record() | {"consulting": {"weights": np.eye(3).tolist()}})
-    assert "before it hears the others" in whole
+    assert "before it consults the others" in whole
     # how north takes the model of south stands in the row of south, under north
-    shown = re.findall(r"\b\d\.\d\d\b", page.split("Who hears whom")[-1])
+    shown = re.findall(r"\b\d\.\d\d\b", page.split("Who consults whom")[-1])
     assert shown[:4] == ["0.75", "0.00", "0.25", "1.00"]
     record["consulting"] = {"weights": [[1.0]]}
     with pytest.raises(ValueError, match=r"consulting\.weights has shape"):

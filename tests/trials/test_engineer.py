@@ -294,5 +294,5 @@ def test_scales_that_differ_are_told_by_the_names_of_columns(clinics, run, tmp_p
     asked += ["--rows", tmp_path / "wide.csv", "--task", "classification"]
     said = run(*asked)
     assert said.status == 0
-    assert "beside column 'pence'" in said.err
+    assert "next to column 'pence'" in said.err
     assert "choose --density mixture" in said.err

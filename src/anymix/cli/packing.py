@@ -159,7 +159,7 @@ def fit_density(args: Namespace, density: Any, table: TrainingTable) -> None:
         else:
             widest = quoted(table.names[each.message.column])
             caution(
-                f"{args.rows}: beside column {widest}, whose numbers are the widest, half of the "
+                f"{args.rows}: next to column {widest}, whose numbers are the widest, half of the "
                 "others hardly count for kernels; choose --density mixture, or contrastive with "
                 "--reference."
             )

@@ -93,7 +93,7 @@ class DenseMeasure(_Blocked):
         return self.weights
 
     def sample(self, n: float, rng: np.random.Generator | int) -> NDArray[np.intp]:
-        """Choose n points evenly, and the heaviest of each source lest one have none."""
+        """Choose n points evenly, and the heaviest of each source so that none is empty."""
         keep = np.zeros(self.weights.shape[1], dtype=bool)
         keep[_spread(0, keep.size, round(n), np.random.default_rng(rng))] = True
         keep[self.weights.argmax(axis=1)] = True

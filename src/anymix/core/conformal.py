@@ -28,7 +28,7 @@ from anymix.core.records import Record
 
 # Tilts that are tried, in units of the usual error; 0 is the plain largest p-value.
 TILTS = (0.0, 0.03, 0.1, 0.3)
-# So many rows of the usual error stand behind that of each source, lest few rows decide it.
+# Rows of the usual error that are added to those of each source, so that few do not decide.
 PRIOR_ROWS = 10.0
 # Below it a source has nothing to do with a point.
 LEAST_LOG = -700.0
@@ -100,7 +100,7 @@ def learn_error_scale(
         spread = (PRIOR_ROWS * mean + r @ errors) / (PRIOR_ROWS + r.sum(axis=1))
     tried = [ErrorScale(spread, tilt) for tilt in TILTS]
     if labels is not None and labels.shape[1] == 1:
-        return tried[0]  # of the label alone nobody knows how large a set would be
+        return tried[0]  # from the label alone the size of a set is unknown
     sizes = []
     for by in tried:
         # The mean size of sets at these rows, sources counting equally, that they would give.
@@ -290,7 +290,7 @@ class Coverage(Record):
         Rows that the scores come from.
     coverage, size : array (p,)
         On these rows, each judged by the others and by the part that never saw it: the share that
-        is covered, and the mean number of labels or width; NaN where nobody can know it.
+        is covered, and the mean number of labels or width; NaN where it is unknown.
     ground : "exact", "asymptotic" or "measured"
         What "at most α is missed" stands on.  Exact holds at every number of rows; asymptotic as
         rows become many; of what is only measured nothing is claimed.

@@ -131,7 +131,7 @@ def responsibilities(log_densities: ArrayLike) -> FloatArray:
             "with full support (a Gaussian kernel, a smoothed model)."
         )
     r = np.asarray(softmax(log_d, axis=0))
-    # Not seen beside η U; denormal numbers make a matrix product a hundred times slower.
+    # Negligible next to η U; denormal numbers make a matrix product a hundred times slower.
     r[r < 1e-100] = 0.0
     return r
 

@@ -35,7 +35,7 @@ from scipy.special import log_softmax
 from anymix._arrays import FloatArray, mixed
 
 Arrays = dict[str, NDArray[Any]]
-# Rounds of one fit, the one for the sketch included; and the gradient at the end beside the first.
+# Rounds of one fit, the one for the sketch included; and the last gradient over the first.
 MOST_ROUNDS, TOL = 60, 1e-11
 # Columns of a sketch: of fewer columns X'WX itself is known after one round.
 SKETCHED = 200
@@ -216,7 +216,7 @@ Steps = Generator[tuple[FloatArray, FloatArray | None], Any, None]
 
 @dataclass
 class LinearProblem:
-    """One fold and one strength: its θ (c, D + 1) and the norm of its gradient, beside the first.
+    """One fold and one strength: its θ (c, D + 1) and the norm of its gradient over the first.
 
     θ is of centred columns, x − m, until `answer` takes it back.
     """
@@ -339,8 +339,8 @@ def run_together(
             given["along"] = np.array([asked[1] for _, _, asked in products])
             given["of"] = np.array([problem.without for problem, _, _ in products])
         found, kept = ask(given), []
-        told = found["value"].tolist(), found["bend"].tolist(), found["gradient"]
-        answers = list(zip(*told, strict=True))
+        values = found["value"].tolist(), found["bend"].tolist(), found["gradient"]
+        answers = list(zip(*values, strict=True))
         for (problem, steps, _), answer in zip(
             [*slopes, *products], [*answers, *found["product"]], strict=True
         ):
@@ -356,7 +356,7 @@ def run_together(
 class LinearFit:
     """θ and b (K, S, c, D + 1) by fold and strength, rounds, and the largest gradient that is left.
 
-    The gradient stands beside the first one, which is 1.
+    The gradient is relative to the first one.
     """
 
     theta: FloatArray

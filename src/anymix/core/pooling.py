@@ -237,8 +237,8 @@ class LabelPools(_Pools):
         scores = self._scores(theta)
         hit, top = np.einsum("bcn,cn->bn", scores, self.hit), scores.max(axis=1)
         scores -= top[:, None]
-        told = np.log(np.exp(scores, out=scores).sum(axis=1)) + top - hit
-        return np.asarray((mass * told).sum(axis=1))
+        losses = np.log(np.exp(scores, out=scores).sum(axis=1)) + top - hit
+        return np.asarray((mass * losses).sum(axis=1))
 
     def slopes(self, theta: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient (B, q) and Hessian Σ_i mass_i [F'PF − (F'p)(F'p)'], F = (log h, I), by parts."""

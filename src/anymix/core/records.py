@@ -148,7 +148,7 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class SeenRows(Record):
-    """Salted digests of rows: whether a row was among them can be told, and nothing else of it.
+    """Salted digests of rows: they recognise a row that was among them.
 
     Attributes
     ----------

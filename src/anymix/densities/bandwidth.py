@@ -153,8 +153,8 @@ def warn_of_scales(
     widest = int(variances.argmax())
     column = widest if names is None else repr(str(np.asarray(names)[widest]))
     message = (
-        f"One bandwidth cannot serve columns on such different scales: beside column {column}, the "
-        "widest, half of the others hardly count; scale the columns first, alike for all sources, "
-        "as make_pipeline(StandardScaler(), model) does."
+        f"One bandwidth cannot serve columns on such different scales: next to column {column}, "
+        "the widest, half of the others hardly count; scale the columns first, alike for all "
+        "sources, as make_pipeline(StandardScaler(), model) does."
     )
     warnings.warn(ScaleWarning(message, widest), stacklevel=stacklevel + 1)

@@ -28,7 +28,7 @@ BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 # How far the probabilities of a context in a file may be from 1: files have rounded numbers.
 SUM_TOLERANCE = 1e-3
 LN10 = float(np.log(10.0))
-# Of what strangers hand over, here and as arrays: characters of a word, words, pairs of words.
+# Limits for untrusted files, here and as arrays: characters of a word, words, pairs of words.
 LONGEST_WORD, MOST_WORDS, MOST_PAIRS = 200, 1_000_000, 4_000_000
 LONGEST_LINE, OTHER_LINES = 1000, 1000  # characters; lines of the header, and empty ones
 SECTION, COLUMNS = "\\{}-grams:", "a line has missing or extra columns"
@@ -177,7 +177,7 @@ def _logs(decimal: Sequence[float]) -> FloatArray:
 
 
 LOGS = {"log_unigram", "log_backoff", "log_listed"}
-MOST_BYTES = 2**26  # of all words that strangers hand over
+MOST_BYTES = 2**26  # of all words of an untrusted file
 MARKS_OF_A_WORD = 3  # two quotes and a comma
 
 

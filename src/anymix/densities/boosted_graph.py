@@ -4,7 +4,7 @@ A set of categories is a chain of questions, each for one of them,
 
     x = a?  yes: child     no: x = b?  yes: the same child     no: ...     no: the other child
 
-over the categories that go where gaps do not, so that gaps and what was never seen fall through.
+over the categories that missing values do not follow: missing and unseen values fall through.
 onnxruntime answers questions for 1 .. 63 about one column at once: whole numbers beyond are asked
 about in further columns, x - 63, x - 126, ...
 """
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from anymix.densities.density import refuse_unless
 
-# What a node is, as bits of its kind.  At a split of gaps from the rest there is no threshold.
+# What a node is, as bits of its kind.  A split of missing values from the rest has no threshold.
 LEAF, CATEGORY, GAPS_LEFT, GAPS_ALONE = 1, 2, 4, 8
 DOUBLE = 11  # the number of float64 in ONNX
 MODES = np.array(["LEAF", "BRANCH_LEQ", "BRANCH_EQ"])
@@ -100,7 +100,7 @@ def ensemble_attributes(trees: Any) -> dict[str, Any]:
 
 
 def _questions(trees: Any) -> tuple[Whole, Whole, Floats]:
-    """Node, column and number of a question for every category that goes where gaps do not.
+    """Node, column and number of a question for every category that missing values do not follow.
 
     Where all go there one is asked for that is never met.
     """

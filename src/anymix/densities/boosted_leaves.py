@@ -151,7 +151,7 @@ def _categories(trees: BoostedTrees) -> list[FloatArray]:
 
 
 def _recoded(trees: BoostedTrees, listed: Sequence[FloatArray]) -> BoostedTrees:
-    """The same trees, for categories of which some are new to them: these go where gaps go."""
+    """The same trees; categories that are new to them go where missing values go."""
     own = _categories(trees)
     if all(np.array_equal(a, b) for a, b in zip(own, listed, strict=True)):
         return trees

@@ -62,7 +62,7 @@ class BoostedTrees:
     baseline, sizes : ndarrays of shape (k,), (n_trees,)
         What k scores start from; nodes of each tree, of which tree t adds to the score t mod k.
     kinds, values, features, left, right, set_of : ndarrays of shape (n_nodes,)
-        Nodes, the root first: bits (leaf, split of categories, gaps go left, only gaps go right);
+        Nodes, the root first: bits (leaf, split of categories, missing left, only missing right);
         the value or threshold; the column; the children within the tree; what goes left of `sets`.
     sets : ndarray of shape (n_sets, 32)
         Sets of categories, a bit for each.
@@ -142,7 +142,7 @@ class BoostedTrees:
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
     def raw_predict(self, X: ArrayLike) -> FloatArray:
-        """Return the scores (n, k) of rows (n, d) with NaN for gaps, as the model gives them."""
+        """Return the scores (n, k) of rows (n, d), NaN where missing, as the model does."""
         k = len(self.baseline)
         raw = np.zeros((len(np.asarray(X)), k), order="F") + self.baseline
         for t, answers in enumerate(self._walks(X, self._predictors)):
@@ -192,7 +192,7 @@ class BoostedTrees:
         return np.packbits(bits, axis=1, bitorder="little")
 
     def asked_sets(self, nodes: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return the categories that go where gaps do not, at splits of categories."""
+        """Return the categories that missing values do not follow, at splits of categories."""
         known, sets = self.known[self.features[nodes]], self.sets[self.set_of[nodes]]
         gaps_left = (self.kinds[nodes] & GAPS_LEFT)[:, None] != 0
         return known & np.where(gaps_left, ~sets, sets)

@@ -32,7 +32,7 @@ from anymix.densities.kernel_sums import Frame, blocks, log_densities
 MIN_ROWS = 5  # distinct ones: a centre that stood for one row, met ten times, would be that row
 CHUNK = 2**20  # pairs held at a time
 LEAST_WEIGHT = 1e-30  # of the largest; float32 sums cannot tell it from zero
-# Operations a row for each kernel beside its distance: kernels of one width share their tables.
+# Operations per row and kernel besides the distance: kernels of one width share their tables.
 ONE_WIDTH, OWN_WIDTH = 100, 1000
 
 
@@ -113,7 +113,7 @@ def cluster(
 
 
 def sound_kernels(arrays: Arrays, n_features: int) -> tuple[Kernels, float]:
-    """Return kernels and bandwidth that a stranger wrote, or refuse them."""
+    """Return kernels and bandwidth from untrusted arrays, or refuse them."""
     check_arrays(arrays, {"centres", "weights", "variances", "bandwidth"})
     n, variances = len(weights := check_weights(arrays["weights"])), arrays["variances"]
     check_shapes(arrays, centres=(n, n_features), variances=(n,), bandwidth=(1,))
@@ -168,7 +168,7 @@ class PooledKernels:
         self.means, self.deviations, self.weights, self.grids = means, deviations, weights, grids
 
     def sample(self, n: int, rng: np.random.RandomState) -> FloatArray:
-        """Draw rows without gaps, (n, d)."""
+        """Draw rows without missing values, (n, d)."""
         j = rng.choice(len(self.weights), n, p=self.weights)
         drawn = self.means[j] + self.deviations[j] * rng.standard_normal((n, self.means.shape[1]))
         for c, grid in enumerate(self.grids):
@@ -187,7 +187,7 @@ class PooledKernels:
                 if grid is not None and table is not None:
                     x = rows[block, c]
                     place = np.minimum(np.searchsorted(grid, x), len(grid) - 1)
-                    # The last two rows of the table: a number off the grid, and a gap.
+                    # The last two rows of the table: a number off the grid, and a missing value.
                     place = np.where(grid[place] == x, place, len(grid))
                     place[np.isnan(x)] = len(grid) + 1
                     logs += table[place]
@@ -205,7 +205,7 @@ class PooledKernels:
         return np.asarray(-squares / 2)
 
     def _log_masses(self, c: int, grid: FloatArray) -> FloatArray:
-        """Log-share of each value of a grid under each kernel, of others, of gaps, (a + 2, k)."""
+        """Log-share of each grid value, of others and of missing, by kernel, (a + 2, k)."""
         edges = np.concatenate([[-np.inf], _edges(grid), [np.inf]])[:, None]
         z = (edges - self.means[:, c]) / self.deviations[:, c]
         # Of the upper tail, where it is the smaller one: differences near 1 lose their digits.

@@ -40,7 +40,7 @@ def on_public_grid(table: FloatArray, draws: FloatArray, words: NDArray[np.bool_
     """Move every number to the nearest of at most 255 drawn values of its column, (n, d).
 
     Trees split halfway between two of them, so that no threshold is the value of a row.  A column
-    of gaps becomes one of zeros, as trees must see some value.
+    of missing values becomes one of zeros, as trees must see some value.
     """
     moved = table.copy()
     for j in np.flatnonzero(~words):
@@ -84,13 +84,13 @@ class ContrastiveDensity(Travels, Density):
         log P(x) / (1 - P(x)) + log(m / n) = log D(x) / U(x).
 
     Sources that share U can be compared by that alone: in D_k / D_j the reference falls out.  Trees
-    need no scaling and take words, codes and gaps, so tables may be given as they are.
+    need no scaling and take categories and missing values, so tables may be given as they are.
 
     Parameters
     ----------
     estimator : classifier, optional
         Any classifier of scikit-learn with `predict_proba`; by default boosted trees.  It is given
-        numbers: words as codes, gaps as NaN.
+        numbers: categories as codes, NaN where missing.
     reference : Reference, sampler or {"marginals", "centres", "both"}, optional
         The distribution U: a `Reference`, anything with `sample(n, random_state)`, or the kind of
         reference that is made of the rows of `fit`; None is "marginals".  Sources can be compared
@@ -319,6 +319,6 @@ def _refuse_gaps(model: Any, rows: FloatArray) -> None:
     if np.isnan(rows).any() and not get_tags(model).input_tags.allow_nan:
         raise InputError(
             "the table",
-            f"has gaps, which {type(model).__name__} does not take; fill them in a pipeline, "
-            "or use estimator=None, boosted trees",
+            f"has missing values, which {type(model).__name__} does not take; impute "
+            "them in a pipeline, or use estimator=None, boosted trees",
         )

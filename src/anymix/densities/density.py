@@ -19,7 +19,7 @@ TYPES = (np.float64, np.int64, np.uint8)
 LARGEST = 1e100  # of a number that travels: its square is still finite
 # Below, a number changes no digit beside those that travel; far below, processors are slow.
 TINY = 1e-200
-# What a density of strangers may cost for each row that it scores: some milliseconds.
+# What an untrusted density may cost per row that it scores: some milliseconds.
 MOST_OPERATIONS = 50_000_000
 ROUNDED = 1e-12  # how far weights may sum from 1 by rounding alone
 

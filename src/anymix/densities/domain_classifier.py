@@ -70,8 +70,8 @@ class DomainClassifier(Travels, BaseEstimator):
     ----------
     estimator : classifier with predict_proba, default=None
         Any of scikit-learn's form, cloned before it is fitted; None: logistic regression.  A frame
-        with words reaches it as numbers, codes of categories and NaN for gaps, and
-        HistGradientBoostingClassifier is told which columns are categories; a Pipeline gets the
+        with words reaches it as numbers, codes of categories and NaN for missing values, and
+        HistGradientBoostingClassifier gets the list of categorical columns; a Pipeline gets the
         frame, or the documents, untouched.
     C : float, default=1.0
         Of logistic regression: inverse strength of the ridge penalty on the coefficients; smaller
@@ -126,7 +126,7 @@ class DomainClassifier(Travels, BaseEstimator):
 
     @classmethod
     def boosted(cls, random_state: RandomState = None) -> Self:
-        """Return one with boosted trees, set for tables of mixed columns with gaps."""
+        """Return one with boosted trees, set for mixed tables with missing values."""
         # Chosen on held-out rows of tables of 4 to 9 sources, 600 to 14 000 rows.
         return cls(
             HistGradientBoostingClassifier(

@@ -56,7 +56,7 @@ def fit_linear(
 def fit_estimator(
     estimator: Any, X: Any, codes: IntArray, weight: FloatArray | None, columns: Columns | None
 ) -> Any:
-    """Fit a copy of a user's classifier; boosted trees are told which columns are categories."""
+    """Fit a copy of a user's classifier; boosted trees get the list of categorical columns."""
     name, model = type(estimator).__name__, clone(estimator)
     if not hasattr(model, "predict_proba"):
         raise InputError(

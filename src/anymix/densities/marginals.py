@@ -1,7 +1,7 @@
-"""One column of a table in a few numbers: spikes, quantiles and the share of gaps.
+"""One column of a table in a few numbers: spikes, quantiles and the share of missing values.
 
 Values that many rows share, and codes of categories, are atoms.  What is left is spread evenly
-between quantiles, with an exponential tail beyond either end.  Gaps have a share of their own.
+between quantiles, with an exponential tail beyond either end.  Missing values have their own share.
 Every number is the value of `min_count` rows or the mean of `min_count` values.
 """
 
@@ -20,7 +20,7 @@ LEVELS = 65
 MOST_ATOMS = 64  # of a column of numbers
 CODES = 0.95  # share of the rows whose values are atoms, from where on the others are strays
 STEP = 1e-3  # of an even spacing, between quantiles that are equal
-MOST_QUANTILES, MOST_VALUES = 1000, 1000  # that a stranger may write
+MOST_QUANTILES, MOST_VALUES = 1000, 1000  # most that are accepted from a file
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Marginal:
 
     @classmethod
     def of(cls, column: FloatArray, min_count: int) -> Marginal:
-        """Describe a column of numbers, NaN for gaps."""
+        """Describe a column of numbers, NaN where missing."""
         least = max(1, min(min_count, len(column)))
         known = np.sort(column[~np.isnan(column)])
         values, counts = np.unique(known, return_counts=True)
@@ -73,7 +73,7 @@ class Marginal:
 
     @classmethod
     def of_codes(cls, column: FloatArray, n_categories: int, min_count: int) -> Marginal:
-        """Describe a column of categories by their codes; rare ones count as gaps."""
+        """Describe a column of categories by their codes; rare ones count as missing."""
         least = max(1, min(min_count, len(column)))
         known = column[np.isin(column, np.arange(n_categories))].astype(np.intp)
         counts = np.bincount(known, minlength=n_categories)
@@ -102,7 +102,7 @@ class Marginal:
         )
 
     def sample(self, n: int, rng: np.random.RandomState) -> FloatArray:
-        """Draw values, NaN for gaps, (n,)."""
+        """Draw values, NaN where missing, (n,)."""
         choices = [np.nan, *self.values, np.inf]
         shares = np.array([self.gaps, *self.shares, self.body])
         drawn = np.take(choices, rng.choice(len(choices), n, p=shares / shares.sum()))
@@ -132,7 +132,7 @@ class Marginal:
         return np.asarray(np.log(self.body) + inside)
 
     def recoded(self, codes: Sequence[int]) -> Marginal:
-        """Return the marginal with code i as codes[i], a gap where that is below 0."""
+        """Return the marginal with code i as codes[i], missing where that is below 0."""
         pairs = [(codes[int(v)], s) for v, s in zip(self.values, self.shares, strict=True)]
         kept = sorted((float(c), s) for c, s in pairs if c >= 0)
         gaps = self.gaps + sum(s for c, s in pairs if c < 0)

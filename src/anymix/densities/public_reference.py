@@ -43,7 +43,7 @@ class Reference:
 
         U(x) = Π_c Σ_s w_s M_sc(x_c),    w_s the share of the rows that site s has.
 
-    "centres" draws rows near centres of rows, with the gaps and words of the marginals:
+    "centres" draws rows near centres of rows, with missing values and categories of the marginals:
 
         U(x) = Π_{c words} Σ_s w_s M_sc(x_c) · Σ_j w_j Π_{c numbers} N(x_c; m_jc, s_jc^2).
 
@@ -125,7 +125,7 @@ class Reference:
 
     @classmethod
     def from_summaries(cls, summaries: Sequence[Summary], kind: str | None = None) -> Reference:
-        """Make it of what sites published; by default of both kinds where all told centres.
+        """Make it of what sites published; by default of both kinds where all have centres.
 
         The sites must agree in the names, the order and the kinds of their columns.  Words are
         those of any site.
@@ -158,7 +158,7 @@ class Reference:
         return np.asarray(rows / rows.sum())
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> FloatArray:
-        """Draw encoded rows, NaN for gaps, in random order, (n, d)."""
+        """Draw encoded rows, NaN where missing, in random order, (n, d)."""
         rng, words = check_random_state(random_state), self.columns.categorical
         n_columns = {"marginals": n, "centres": 0, "both": n // 2}[self.kind]
         drawn = self._sample_columns(n_columns, range(len(words)), rng)
@@ -186,7 +186,7 @@ class Reference:
     def log_density(self, encoded: Any) -> FloatArray:
         """log U(x) of encoded rows, (n,): a density in the columns that vary without steps.
 
-        A number, word or gap that no site has ever met counts with a share of 1e-9.
+        A number, category or missing value that no site has met counts with a share of 1e-9.
         """
         rows, words = self.columns.encode(encoded), self.columns.categorical
         if self.kind == "marginals":

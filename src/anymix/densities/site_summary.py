@@ -31,7 +31,7 @@ MOST_CENTRES = 100  # of a domain
 
 @dataclass(frozen=True, repr=False)
 class Summary:
-    """The columns of one site: quantiles, shares of frequent values and words, and of gaps.
+    """The columns of one site: quantiles, shares of frequent values and of missing ones.
 
     No value and no word that fewer than `min_count` rows have is in it, and every other number is
     the mean of `min_count` values or more (of all values, if there are fewer rows).
@@ -105,7 +105,7 @@ class Summary:
             Columns and words that the sites have agreed on; by default those of X.  Words that
             fewer than `min_count` rows of X have are left out.
         kind : {"marginals", "centres", "both"}, default="marginals"
-            Whether centres of rows are told as well.
+            Whether centres of rows are included as well.
         random_state : int, RandomState instance or None, default=None
             Draws the first centres.
         """
@@ -163,7 +163,7 @@ class Summary:
         return all_told([self])
 
     def recoded(self, columns: Columns) -> Summary:
-        """Return the summary with the words of these columns; words that they lack are gaps."""
+        """Return the summary with these categories; others count as missing."""
         marginals = []
         for old, new, marginal in zip(self.columns, columns, self.marginals, strict=True):
             if new.categories is not None and old.categories != new.categories:
@@ -249,7 +249,7 @@ def standard(summaries: Sequence[Summary], weights: FloatArray) -> tuple[FloatAr
 
 def all_told(summaries: Sequence[Summary]) -> str:
     """Say what summaries tell of the rows of each site; what several tell alike is said once."""
-    told: dict[str, list[str]] = {}
+    contents: dict[str, list[str]] = {}
     for one in summaries:
         words = sum(len(c.categories or ()) for c in one.columns)
         few = min(one.min_count, one.n_rows)
@@ -259,8 +259,8 @@ def all_told(summaries: Sequence[Summary]) -> str:
             f"numbers that {few} rows or more have, quantiles that are means of {few} "
             f"values;{centres} no value of fewer rows."
         )
-        told.setdefault(what, []).append(f"{one.n_rows} rows of {visible(one.name)!r}")
-    return " ".join(f"Of {', '.join(whose)}: {what}" for what, whose in told.items())
+        contents.setdefault(what, []).append(f"{one.n_rows} rows of {visible(one.name)!r}")
+    return " ".join(f"Of {', '.join(whose)}: {what}" for what, whose in contents.items())
 
 
 def agreed_columns(summaries: Sequence[Summary]) -> Columns:
@@ -283,24 +283,24 @@ def agreed_columns(summaries: Sequence[Summary]) -> Columns:
                 f"has the column {wrong!r} in another place than {first.name!r}; use one order",
             )
     for j, name in enumerate(first.columns.names):
-        told = [s for s in summaries if s.marginals[j].gaps < 1] or summaries
-        kinds = [s.columns.columns[j].kind for s in told]
+        known = [s for s in summaries if s.marginals[j].gaps < 1] or summaries
+        kinds = [s.columns.columns[j].kind for s in known]
         if len(set(kinds)) > 1:
             one, two = kinds.index("number"), kinds.index("category")
             raise InputError(
                 f"column {name!r}",
-                f"holds numbers in {told[one].name!r} and words in {told[two].name!r}; "
+                f"holds numbers in {known[one].name!r} and words in {known[two].name!r}; "
                 "give it one kind in all",
             )
-        words = None if "category" not in kinds else _words(told, j)
+        words = None if "category" not in kinds else _words(known, j)
         found.append(Column(name, words))
     return Columns(tuple(found))
 
 
-def _words(told: Sequence[Summary], j: int) -> tuple[str, ...]:
+def _words(known: Sequence[Summary], j: int) -> tuple[str, ...]:
     """Return the most frequent words of a column in all sites, sorted."""
     counts: dict[str, float] = {}
-    for s in told:
+    for s in known:
         words, marginal = s.columns.columns[j].categories or (), s.marginals[j]
         counts = dict.fromkeys(words, 0.0) | counts
         for code, share in zip(marginal.values, marginal.shares, strict=True):

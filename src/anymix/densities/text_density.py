@@ -231,7 +231,7 @@ class TextDensity(BigramModel):
     and `SharedVocabulary.fit_counts` makes it for sites that do not share documents.
 
     By default the words of a document are independent, P(w_1 .. w_n) = P(w_1) .. P(w_n) P(end):
-    on reviews and tweets that told sources apart better than pairs of words, and nothing but
+    on reviews and tweets that separated sources better than pairs of words, and nothing but
     counts of words leaves a site.
 
     Parameters

@@ -42,7 +42,7 @@ def cut(texts: Sequence[str], token_pattern: str = WORD, lowercase: bool = True)
     kinds = set(map(type, texts))
     wrong = next((kind.__name__ for kind in kinds if not issubclass(kind, str)), None)
     if wrong is not None:
-        raise TypeError(f"each document must be a str; got {wrong}: give gaps as the empty text")
+        raise TypeError(f"each document must be a str; got {wrong}: write a missing text as ''")
     find = pattern_of(token_pattern).findall
     return [find(text.lower()) for text in texts] if lowercase else [find(text) for text in texts]
 
@@ -120,7 +120,7 @@ class PairCounts(NamedTuple):
         return self._replace(keys=keys, counts=counts, documents=documents)
 
     def renumbered(self, kept: NDArray[np.bool_]) -> PairCounts:
-        """Give the words that are kept new numbers, without gaps."""
+        """Number the words that are kept consecutively."""
         number = np.cumsum(kept) - 1
         contexts, nexts = np.divmod(self.keys, self.size)
         keys = number[contexts] * int(kept.sum()) + number[nexts]

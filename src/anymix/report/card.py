@@ -204,7 +204,7 @@ def _comparison(record: Data) -> str:
         rows.append([f"**{OURS}**" if name == OURS else _md(name) + r" \*" * cheats, *values])
     star = r"\* uses what the others must do without." if any(found["privileged"]) else ""
     return _part(
-        "Beside the others",
+        "Compared with the others",
         f"Mean {unit.head}, smaller is better, on held-out rows of each source, of all in equal "
         "parts, and of the source where it is worst." + recorded(record, "comparison"),
         _table([unit.head, *map(_md, found["mixtures"]), "worst"], rows),
@@ -221,7 +221,7 @@ def _limits(record: Data) -> str:
     ]
     found = record.get("certificate") or {}
     if found.get("confidence") is None:
-        said.append("No confidence is claimed: too few rows, or rows that have taught the model.")
+        said.append("No confidence is claimed: too few rows, or rows that the model was fitted on.")
     worst = [_md(name) for name in record.get("set_aside", [])]
     if worst:
         said.append(f"The rows of {listed(worst)} did not choose z.")

@@ -10,7 +10,7 @@ import numpy as np
 from anymix.report.markup import esc
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 300, 66, 30, 40, 50
-# A longer trace is thinned out: more dots could not be told apart.
+# A longer trace is thinned out: more dots would overlap.
 MOST_DOTS = 400
 # Differences below this are rounding, not progress.
 TINY = 1e-16
@@ -38,7 +38,7 @@ def line(placed: Sequence[tuple[str, str]], css: str) -> str:
 
 
 def dots(placed: Sequence[tuple[str, str]], css: str, titles: Sequence[str]) -> str:
-    """Draw each point, with what a pointer resting on it is told."""
+    """Draw each point, with its tooltip."""
     return "".join(
         f'<circle class="{css}" cx="{x}" cy="{y}" r="4"><title>{esc(title)}</title></circle>'
         for (x, y), title in zip(placed, titles, strict=True)

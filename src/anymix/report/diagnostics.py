@@ -153,7 +153,7 @@ def traffic(record: Data) -> str:
     if not alarm.get("tested", True):
         tested = "Whether they are a mixture of the sources was not tested."
     lead = (
-        f"{estimate['n']} unlabelled rows, set beside the held-out rows of the sources. {tested}"
+        f"{estimate['n']} unlabelled rows, compared with the held-out rows of the sources. {tested}"
         f"{recorded(record, 'traffic')}"
     )
     return section("traffic", "Today’s traffic", lead, body)
@@ -163,8 +163,8 @@ def consulting(record: Data) -> str:
     """Show how each source takes what each model says, and what that has brought at home."""
     found = record["consulting"]
     lead = (
-        "Before it speaks, each source (columns) hears the models of all (rows), and takes each "
-        "with the weight that it has learned on its own held-out rows. The loss at home is "
+        "Before it predicts, each source (columns) consults the models of all (rows), and takes "
+        "each with the weight that it has learned on its own held-out rows. The loss at home is "
         "measured on rows that the weights have not seen."
     )
     heard = [list(column) for column in zip(*found["weights"], strict=True)]
@@ -172,7 +172,7 @@ def consulting(record: Data) -> str:
     shades = [[clipped(value / largest) for value in line] for line in heard]
     body = remark(" ".join(found.get("sentences") or []))
     body += heat_table(record, "Weight of each model for each source", heard, shades, None, 2)
-    return section("consulting", "Who hears whom", lead, body)
+    return section("consulting", "Who consults whom", lead, body)
 
 
 def coverage(record: Data) -> str:

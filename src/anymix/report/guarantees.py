@@ -50,13 +50,13 @@ def facts(record: Data) -> str:
 
 
 def alarm(record: Data) -> str:
-    """Put an alarm of the monitor where nobody can miss it."""
+    """Put an alarm of the monitor at the top."""
     found = record["traffic"]
     said = f'<p class="status alarm" role="alert">{prose(found["sentence"])}</p>'
     return said if found["alarm"]["rings"] else ""
 
 
-HANDED_OVER = "Each source’s own model is meant as it was handed over, before it hears the others."
+HANDED_OVER = "Each source’s own model is the one it contributed, before it consults the others."
 
 
 def certificate(record: Data) -> str:
@@ -108,7 +108,7 @@ def _bounds(found: Data) -> str:
 
 
 def _at_home(record: Data, found: Data) -> str:
-    """Set each source's own model beside the combined one, on its own rows."""
+    """Compare each source's own model with the combined one, on its own rows."""
     own, ours, unit = found["own_losses"], found["source_losses"], certified_unit(record)
     digits = unit.digits([*own, *ours])
     # A certificate of new rows does not tell how many they were.
@@ -148,7 +148,7 @@ def explorer(record: Data) -> str:
     return section("explore", "Mixture explorer", lead, body)
 
 
-# What the table of methods tells of mixtures that are not in it.
+# What the table of methods says about mixtures that are not in it.
 OF_RANKS = (
     "Higher is better. It ranks rows of all sources against each other, and is no mean over rows: "
     "on other mixtures it may be lower than on each source, and nothing is guaranteed of it."

@@ -18,7 +18,7 @@
   const SVG = "http://www.w3.org/2000/svg";
   const CORNERS = [[150, 30], [25, 246.5], [275, 246.5]];
 
-  // Names of strangers become text nodes and attributes, never markup.
+  // Untrusted names become text nodes and attributes, never markup.
   function make(tag, attributes = {}, text = "", space = null) {
     const node = space ? document.createElementNS(space, tag) : document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
@@ -125,7 +125,7 @@
   }
 
   function addSliders() {
-    // Beside a triangle the sliders are the second way, and stand under the bars.
+    // Where there is a triangle the sliders are the second way, below the bars.
     const parent = p === 3 ? root.querySelector(".losses") : controls;
     names.forEach((name, k) => {
       const label = add(parent, "label", { class: "slider" });

@@ -1,4 +1,4 @@
-"""What a verdict comes to: how the model stands beside each rival, in words."""
+"""Summarise a verdict: how the model compares with each rival, in words."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _beside(stand: Stand, rival: Data, i: int) -> str:
         near, far = ends[::-1] if word == "better" else ends
         less = ("fewer" if unit.share else "less") if word == "better" else "more"
         by = f"{size}{name} {less} ({near} to {far})"
-    return f"{ours}{wrong} beside {theirs}{wrong}, {by}."
+    return f"{ours}{wrong} compared with {theirs}{wrong}, {by}."
 
 
 def _guarantee(record: Data) -> str:
@@ -150,7 +150,9 @@ def _guarantee(record: Data) -> str:
     unit, upper = unit_of(found.get("loss") or record.get("loss")), found.get("loss_upper")
     title, confidence = "Guaranteed on every mixture", found.get("confidence")
     if upper is None or confidence is None:
-        text = found.get("reason") or "No confidence is claimed: rows have taught the model."
+        text = (
+            found.get("reason") or "No confidence is claimed: the model was fitted on these rows."
+        )
         return _tile(title, "Nothing yet", text, "mixed")
     digits = unit.digits([upper])
     clip = found.get("clip")
@@ -177,7 +179,7 @@ def _how(record: Data, stand: Stand) -> str:
     day = recorded(record, "verdict")
     kind = f"new rows{counted}." if day else f"held-out rows{counted}, each by what never saw it."
     if not found["fresh"]:
-        kind = f"rows{counted} that have taught the model: the numbers are too kind to it."
+        kind = f"rows{counted} that the model was fitted on: the numbers are too optimistic."
     return (
         f"Judged on {total} {kind}{day} Differences are of the same rows; "
         f"intervals have {100 * found['confidence']:g} % confidence, those of the {p} sources "
@@ -212,7 +214,7 @@ def _numbers(stand: Stand) -> str:
 ALL = "all, in equal parts"
 # More sources than this would be a wall; those that lose most are drawn.
 MOST_ROWS = 12
-# A guess that loses so many times more than all else stands at the edge, lest it hide the rest.
+# A guess that loses so many times more than all others is drawn at the edge of the axis.
 FAR = 3.0
 MARKS = {
     "own": "its own model at home",

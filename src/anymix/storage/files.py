@@ -1,4 +1,4 @@
-"""Files that strangers made, read once and safely; files that we make, whole or not at all."""
+"""Read untrusted files once and safely; write files completely or not at all."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def read_file(path: Path, limit: int) -> bytes:
 
 @contextmanager
 def replacing(path: str | Path, new: bool = False, suffix: str = "") -> Iterator[Path]:
-    """Yield a temporary name beside `path`; move it into place when the block ends well.
+    """Yield a temporary name next to `path`; move it into place when the block succeeds.
 
     The file that it replaces keeps its mode and owner; with `new` there must be none.  Folders and
     links are never replaced, nor a file that changed since the block began.  Pipes and devices are

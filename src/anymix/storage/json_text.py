@@ -1,4 +1,4 @@
-"""JSON that strangers wrote, weighed before anything is built of it."""
+"""Untrusted JSON, measured before anything is built from it."""
 
 from __future__ import annotations
 

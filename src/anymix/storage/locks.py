@@ -55,7 +55,7 @@ def locked(folder: str | Path, wait: float = 0.0) -> Iterator[None]:
     try:
         yield
     finally:
-        # Before the lock is given up, so that nobody holds a file that is about to go.
+        # Before the lock is released, so that no process holds a file that is about to be deleted.
         _remove(folder / LOCK, lock)
         os.close(lock)
         with suppress(OSError):  # a folder that holds something stays
@@ -121,7 +121,7 @@ def _take(path: Path, descriptor: int) -> bool:
     except OSError as error:
         if isinstance(error, BlockingIOError | PermissionError):
             return False
-        # Nobody can hold it, so that nobody misses it.
+        # No process can hold it any more.
         _remove(path, descriptor)
         raise InputError(
             path.parent, f"lies on a disk that knows no locks ({error.strerror}); use a local one"

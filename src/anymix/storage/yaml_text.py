@@ -35,7 +35,7 @@ def to_yaml(value: Mapping[str, Any] | Sequence[Any], depth: int = 0) -> str:
         if isinstance(part, Mapping | list | tuple) and part:
             below = depth + (isinstance(part, Mapping) or head.endswith("-"))
             text = to_yaml(part, below)
-            # A mapping in a list begins beside its dash.
+            # A mapping in a list begins on the line of its dash.
             lines.append(f"{head} {text.lstrip()}" if head.endswith("-") else f"{head}\n{text}")
         else:
             lines.append(f"{head} {_scalar(part)}\n")

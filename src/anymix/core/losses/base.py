@@ -58,7 +58,7 @@ class Loss:
 
     takes : "number", "label" or "vector"
         What h is: a number, (m,); the probability of the label that occurred, (m,), and y is not
-        looked at; or a vector, (m, c), beside a one-hot y.  `value` has shape (m,).
+        looked at; or a vector, (m, c), with a one-hot y.  `value` has shape (m,).
     of_error : bool
         Whether a loss of numbers depends on h − y alone, which is all that some sites tell.
     positive : bool

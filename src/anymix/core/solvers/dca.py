@@ -210,7 +210,7 @@ def dca(
             status = "converged"
             break
         v, slope = parts.v(z)
-        # Below the rounding of u − v no step can be told from another.
+        # Below the rounding of u − v steps cannot be compared.
         rounding = EPSILON * float(np.abs(v).max())
 
         def model(
@@ -225,7 +225,7 @@ def dca(
         meter.pay(2)
         f = problem.source_losses(inner.z) - b
         meter.note(f, inner.z)
-        # v and the losses once each, beside the inner method's passes for u.
+        # v and the losses once each, plus the inner method's passes for u.
         passes += inner.n_evaluations + 2
         step = Step(passes, gap(f, inner.z), float(f.max()))
         left = (watched(trace[-1]) - watched(step)) / scale
