@@ -32,8 +32,8 @@ from scipy.interpolate import AAA
 from scipy.signal import find_peaks
 from scipy.special import expit
 
-from anymix.engines.flower_queries import LEAST_WIDTH
-from anymix.engines.flower_site import own_sums, part_of_site
+from anymix.engines.site import own_sums, part_of_site
+from anymix.engines.site_queries import LEAST_WIDTH
 from anymix.sources import Block, Tables
 
 WORDS = {"loss": "squared", "rule": "marginal"}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from anymix.engines.flower_messages import need_flower
+from anymix.engines.flower import need_flower
 
 SERVER, RUNS = 1, count(1)
 

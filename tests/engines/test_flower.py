@@ -1,38 +1,21 @@
-"""The apps of Flower through a grid in this process: the same z, what left, and each failure."""
+"""Flower carries the messages: its apps through a grid in this process."""
 
 import json
+import logging
 import subprocess
 import sys
-import time
-from functools import partial
-from io import BytesIO
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("flwr", reason='sites need Flower: pip install "anymix[flower]"')
 
-from flwr.app import Context, Message, RecordDict
+from flwr.app import Context, RecordDict
 
-from anymix import load
-from anymix.cli.federate_command import read_rows
-from anymix.engines.flower import client_app, server_app
-from anymix.engines.flower_messages import (
-    Refusal,
-    ask_records,
-    read_questions,
-    reply_records,
-    total,
-)
-from anymix.engines.flower_queries import check_query
-from anymix.engines.flower_server import Settings, SiteError, Sites, federate
-from anymix.engines.flower_site import answer, part_of_site
-from anymix.engines.rounds import digest
-from anymix.exceptions import InputError
-from anymix.sources import Blocks, Query
-from anymix.sources import learn as learn_at_hand
-from tests.engines.flower_world import build, heart, quiet
+from anymix.engines.federation import Settings, SiteError, federate
+from anymix.engines.flower import FlowerTransport, client_app, server_app
+from anymix.sources import learn
+from tests.engines.federated_world import build, quiet
 from tests.engines.in_process_grid import in_process_grid
 
 QUICK = {"calibrate": False, "consult": False, "objective": "gamma"}
@@ -41,457 +24,54 @@ QUICK = {"calibrate": False, "consult": False, "objective": "gamma"}
 @pytest.fixture(scope="module")
 def numbers(tmp_path_factory):
     quiet()
+    logging.getLogger("flwr").setLevel(logging.ERROR)
     return build(tmp_path_factory.mktemp("numbers"), "regression", 40)
 
 
-@pytest.fixture(scope="module")
-def labels(tmp_path_factory):
-    quiet()
-    return build(tmp_path_factory.mktemp("labels"), "classification", 40)
+def grid_of(world, app=None):
+    return in_process_grid(app or client_app(world.expected), world.nodes())
 
 
-def grid_of(world, app=None, **changed):
-    app = client_app(world.expected, read_rows) if app is None else app
-    return in_process_grid(app, world.nodes(**changed))
+def settings_of(world, out):
+    return {"sources": str(world.folder / "sources"), "out": str(out), **QUICK}
 
 
-def settings_of(world, out, **changed):
-    return Settings.of({"sources": str(world.folder / "sources"), "out": str(out), **changed})
-
-
-def learn(world, out, grid=None, **changed):
-    grid = grid_of(world) if grid is None else grid
-    settings = settings_of(world, out, **changed)
-    taught, sites = federate(grid, world.expected, settings, lambda text: None)
-    return SimpleNamespace(taught=taught, sites=sites)
-
-
-def at_hand(world, task, **changed):
-    """What a learner finds that has the rows of all sites."""
-    goal = settings_of(world, "", **changed).goal(task, world.names)
-    return learn_at_hand(world.tables(), goal)
-
-
-def same(found, there):
-    """Everything that is learned is the same: pools, calibrations, z, and the certificate."""
-    for one, other in zip(found.combination.parts, there.combination.parts, strict=True):
-        np.testing.assert_allclose(one.z, other.z, atol=1e-8)
-        assert (one.consulting is None) == (other.consulting is None)
-        if one.consulting is not None:
-            np.testing.assert_allclose(one.consulting.weights, other.consulting.weights, atol=1e-8)
-        if one.calibration is not None:
-            known = one.calibration.temperature, other.calibration.temperature
-            np.testing.assert_allclose(*known, rtol=1e-6)
-    judged = found.evidence.certificate, there.evidence.certificate
-    np.testing.assert_allclose(*(one.source_losses for one in judged), rtol=1e-8)
-    assert judged[0].sentence == judged[1].sentence
-    crossed = (each.evidence.cross_loss for each in (found, there))
-    np.testing.assert_allclose(*((one.mean, one.upper) for one in crossed), rtol=1e-8)
-
-
-@pytest.mark.parametrize("objective", ["regret", "robust"])
-def test_all_that_is_learned_is_that_of_rows_at_hand(numbers, tmp_path, objective):
-    found = learn(numbers, tmp_path / "model", objective=objective)
-    same(found.taught, at_hand(numbers, "regression", objective=objective))
-
-
-def test_of_labels_too(labels, tmp_path):
-    found = learn(labels, tmp_path / "model", objective="gamma")
-    same(found.taught, at_hand(labels, "classification", objective="gamma"))
-
-
-def test_of_heart_too(tmp_path):
-    world = heart(tmp_path)
-    found = learn(world, tmp_path / "model")
-    same(found.taught, at_hand(world, "classification"))
-
-
-def test_the_folder_holds_a_model_that_predicts_and_claims_nothing(numbers, tmp_path):
-    found = learn(numbers, tmp_path / "model")
-    model = load(tmp_path / "model")
-    X, *_ = numbers.rows()
-    np.testing.assert_allclose(model.z_, found.taught.combination.z)
-    tables = numbers.tables()
-    said = found.taught.combination.predict(tables.log_masses, tables.predictions)
-    np.testing.assert_allclose(model.predict(X), said, rtol=1e-4, atol=1e-5)
-    assert model.certificate_ is None
-    beside = json.loads((tmp_path / "model.sites.json").read_text())
-    assert beside["sentence"] == found.taught.evidence.certificate.sentence
-    assert not list(tmp_path.glob("model.rounds/round-*"))
-
-
-def test_a_folder_without_tables_that_claims_something_is_refused(numbers, tmp_path):
-    learn(numbers, tmp_path / "model", **QUICK)
-    path = tmp_path / "model" / "model.json"
-    record = json.loads(path.read_text())
-    beside = json.loads((tmp_path / "model.sites.json").read_text())
-    path.write_text(json.dumps(record | {"certificate": beside["certificate"]}))
-    with pytest.raises(InputError.__mro__[1], match="no tables that show it"):
-        load(tmp_path / "model")
-
-
-def test_the_server_app_writes_what_left_and_sites_count_the_same(numbers, tmp_path):
-    state = {name: str(tmp_path / name) for name in numbers.names}
-    nodes = [numbers.node(name, state=state[name]) for name in numbers.names]
-    grid = in_process_grid(client_app(numbers.expected, read_rows), nodes)
-    config = {"out": str(tmp_path / "model"), "sources": str(numbers.folder / "sources"), **QUICK}
-    server_app(numbers.expected)(grid, Context(1, 1, {}, RecordDict(), config))
+def test_the_server_app_learns_what_rows_at_hand_give(numbers, tmp_path):
+    config = settings_of(numbers, tmp_path / "model")
+    server_app(numbers.expected)(grid_of(numbers), Context(1, 1, {}, RecordDict(), config))
     found = json.loads((tmp_path / "model.sites.json").read_text())
-    for name in numbers.names:
-        (account,) = json.loads((tmp_path / name / "left.json").read_text()).values()
-        assert account["left"] == found["left"][name]
-        assert account["rounds"] == found["rounds"]
-        assert account["left"]["baseline"] == [5, 5 * (1 + 3)]
-        assert account["left"]["evaluate"][1] % (1 + 3) == 0  # L_k and p slopes for each z
-        assert total(account["left"]) == sum(n for _, n in account["left"].values())
+    there = learn(numbers.tables(), Settings(**QUICK).goal("regression", numbers.names))
+    np.testing.assert_allclose(found["z"], there.combination.z, atol=1e-8)
+    assert found["sentence"] == there.evidence.certificate.sentence
 
 
-def test_folds_share_rounds(numbers, tmp_path):
-    """Five lessons take as many rounds as the longest of them, not as all of them."""
-    shared = learn(numbers, tmp_path / "model", **QUICK).sites
-    alone = Sites(grid_of(numbers), numbers.names)
-    alone.connect()
-    goal = settings_of(numbers, "", **QUICK).goal("regression", numbers.names)
-    learn_at_hand(Blocks(numbers.names, map=alone), goal)
-    assert shared.left == alone.left
-    lessons = 5 * 5
-    assert alone.n_rounds - shared.n_rounds >= lessons - lessons // 5
-    assert shared.n_rounds <= 24
+def broken(world, change):
+    """An app whose site 'south' fails, or sends something else, when it is asked again."""
+    app, seen = client_app(world.expected), []
 
-
-def test_a_second_run_adds_to_the_account_and_asks_no_source_again(numbers, tmp_path):
-    state = tmp_path / "state"
-    grid = in_process_grid(
-        client_app(numbers.expected, read_rows),
-        [numbers.node(name, state=str(state / name)) for name in numbers.names],
-    )
-    learn(numbers, tmp_path / "one", grid, **QUICK)
-    first = (state / "north" / "left.json").read_text()
-    (tables,) = (state / "north").glob("tables-*.safetensors")
-    written = tables.stat().st_mtime_ns
-    learn(numbers, tmp_path / "two", grid, **QUICK)
-    assert tables.stat().st_mtime_ns == written
-    second = (state / "north" / "left.json").read_text()
-    (before,), (after,) = (json.loads(text).values() for text in (first, second))
-    assert after["rounds"] == 2 * before["rounds"]
-
-
-# --- failures ------------------------------------------------------------------------------------
-
-
-def refused(world, out, words, grid):
-    with pytest.raises(SiteError, match=words) as caught:
-        learn(world, out, grid, **QUICK)
-    sentence = str(caught.value)
-    assert sentence.endswith(".")
-    assert "\n" not in sentence
-    return sentence
-
-
-def test_a_site_refuses_below_its_own_minimum_of_rows(numbers, tmp_path):
-    nodes = numbers.nodes(state=str(tmp_path / "state"))
-    nodes[1] = numbers.node("south", **{"min-rows": 500, "state": str(tmp_path / "south")})
-    grid = in_process_grid(client_app(numbers.expected, read_rows), nodes)
-    sentence = refused(numbers, tmp_path / "model", "refuses to answer", grid)
-    assert "its table cannot be used, or has too few rows" in sentence
-    assert "40" not in sentence
-    # A server cannot change what the site says.
-    run = {"min-rows": 1}
-    app = client_app(numbers.expected, read_rows)
-    refused(numbers, tmp_path / "model", "too few rows", in_process_grid(app, nodes, run))
-    with pytest.raises(InputError, match="setting 'min-rows' is unknown"):
-        Settings.of(run)
-
-
-def test_a_site_with_another_source_folder_is_named(numbers, tmp_path):
-    other = {**numbers.expected, "south": "0" * 64}
-    grid = grid_of(numbers, client_app(other, read_rows))
-    refused(numbers, tmp_path / "model", "its folder of sources cannot be used", grid)
-
-
-def lying(world, lie, after=3):
-    """An app whose site 'south' sends something else from some round on."""
-    app, seen = client_app(world.expected, read_rows), []
-
-    def answer(message, context):
+    def respond(message, context):
         reply = app(message, context)
-        if context.node_config["site"] != "south":
-            return reply
-        seen.append(1)
-        return lie(reply, message) if len(seen) > after else reply
-
-    return answer
-
-
-def changed(verb, change):
-    """A lie about what a site sends when it is asked something."""
-
-    def lie(reply, message):
-        told = []
-        for i, asked in enumerate(read_questions(message.content)):
-            said = {k: a.numpy() for k, a in reply.content[str(i)].items()}
-            told.append(change(said) if asked.name == verb else said)
-        reply.content = reply_records("south", told)
+        if context.node_config["site"] == "south" and seen.append(1) is None and len(seen) > 2:
+            change(reply)
         return reply
 
-    return lie
+    return respond
 
 
-LIES = {
-    "losses that are not finite": lambda s: s | {"losses": s["losses"] * np.nan},
-    "slopes that are not finite": lambda s: s | {"slopes": s["slopes"] + np.inf},
-    "slopes of shape": lambda s: s | {"slopes": s["slopes"][:, :2]},
-    "losses of shape": lambda s: s | {"losses": s["losses"][:, None]},
-    "hessians, losses, slopes where": lambda s: s | {"hessians": np.zeros((1, 3, 3))},
-    "below the least one": lambda s: s | {"losses": -1 - s["losses"]},
-    "losses that are not finite when": lambda s: s | {"losses": s["losses"] + np.inf},
-}
+def empty(reply):
+    reply.content = RecordDict()
 
 
-@pytest.mark.parametrize("words", LIES)
-def test_what_cannot_be_is_named_and_nothing_is_learned_from_it(numbers, tmp_path, words):
-    grid = grid_of(numbers, lying(numbers, changed("evaluate", LIES[words])))
-    sentence = refused(numbers, tmp_path / "model", words, grid)
-    assert sentence.startswith("site 'south'")
-    assert "nothing was learned from this round" in sentence
-    assert not (tmp_path / "model").exists()
-    saved = json.loads((tmp_path / "model.rounds" / "checkpoint.json").read_text())
-    assert saved["rounds"] == len(list((tmp_path / "model.rounds").glob("round-*.npz")))
+def gone(reply):
+    raise RuntimeError("the disk is gone")
 
 
-def test_a_loss_above_the_largest_one_is_named(labels, tmp_path):
-    lie = changed("evaluate", lambda s: s | {"losses": s["losses"] + 40})
-    grid = grid_of(labels, lying(labels, lie))
-    refused(labels, tmp_path / "model", "a loss of 40.* above the largest one, 13.8", grid)
-
-
-def test_rows_that_change_between_rounds_are_named(numbers, tmp_path):
-    lie = changed("count", lambda s: s | {"rows": s["rows"] + np.array([0, 1, 0])})
-    grid = grid_of(numbers, lying(numbers, lie, after=1))
-    refused(numbers, tmp_path / "model", "has 45 rows where it had 40 before", grid)
-
-
-def test_rows_of_other_sources_are_named(numbers, tmp_path):
-    lie = changed("count", lambda s: s | {"rows": s["rows"] + 1})
-    grid = grid_of(numbers, lying(numbers, lie, after=0))
-    refused(numbers, tmp_path / "model", "43 rows, 41 of its own source", grid)
-
-
-def test_a_reply_that_cannot_be_read_and_one_of_another_site_are_named(numbers, tmp_path):
-    def empty(reply, message):
-        reply.content = RecordDict()
-        return reply
-
-    def other(reply, message):
-        sets = reply.content.array_records
-        answers = [{k: a.numpy() for k, a in sets[str(i)].items()} for i in range(len(sets))]
-        reply.content = reply_records("west", answers)
-        return reply
-
-    for lie, words in ((empty, "sent what cannot be read"), (other, "now says that it is 'west'")):
-        grid = grid_of(numbers, lying(numbers, lie))
-        assert "south" in refused(numbers, tmp_path / "model", words, grid)
-
-
-def dying(world, alive):
-    """A grid in which 'south' is gone after some rounds, until it is started again."""
-    app, seen = client_app(world.expected, read_rows), []
-
-    def answered(message, context):
-        seen.append(context.node_config["site"])
-        return app(message, context)
-
-    grid = grid_of(world, answered)
-    send = grid.send_and_receive
-
-    def lossy(messages, *, timeout=None):
-        replies = list(send(messages, timeout=timeout))
-        gone = grid.dead and seen.count("south") > alive
-        return [r for r in replies if not (gone and r.metadata.src_node_id == 3)]
-
-    grid.dead, grid.send_and_receive, grid.seen = True, lossy, seen
-    return grid
-
-
-def test_a_site_that_dies_is_named_and_the_fit_resumes_where_it_was(numbers, tmp_path):
-    out = tmp_path / "model"
-    whole = learn(numbers, tmp_path / "whole", **QUICK)
-    grid = dying(numbers, alive=7)
-    sentence = refused(numbers, out, "site 'south' has not answered within 600 s", grid)
-    assert "then resume" in sentence
-    saved = json.loads((tmp_path / "model.rounds" / "checkpoint.json").read_text())
-    assert (saved["why"], saved["rounds"]) == (sentence, 7)
-    assert np.allclose([np.sum(z) for Z in saved["z"] for z in Z], 1.0)
-    grid.dead, asked = False, grid.seen.count("north")
-    found = learn(numbers, out, grid, resume=True, **QUICK)
-    np.testing.assert_allclose(
-        found.taught.evidence.solution.z, whole.taught.evidence.solution.z, atol=1e-12
-    )
-    # What was answered is not asked again: but for who is there, the rounds that were left.
-    assert grid.seen.count("north") - asked == found.sites.n_rounds == whole.sites.n_rounds - 7 + 1
-
-
-def test_a_fit_does_not_resume_with_other_rows(numbers, tmp_path):
-    refused(numbers, tmp_path / "model", "has not answered", dying(numbers, alive=4))
-    lie = changed("count", lambda s: s | {"rows": s["rows"] * np.array([0, 2, 0])})
-    with pytest.raises(SiteError, match="has 40 rows where it had 80 before"):
-        learn(numbers, tmp_path / "model", grid_of(numbers, lying(numbers, lie, 0)), resume=True)
-
-
-def test_the_error_of_a_site_stays_in_its_log(numbers, tmp_path):
-    def broken(path, received, target):
-        raise RuntimeError("the disk is gone")
-
-    grid = grid_of(numbers, client_app(numbers.expected, broken), state=str(tmp_path))
-    assert "disk" not in refused(numbers, tmp_path / "model", "its table cannot be used", grid)
-
-
-def test_late_sites_are_waited_for(numbers, tmp_path):
-    grid = grid_of(numbers)
-    ids, asked = list(grid.get_node_ids()), []
-
-    def late():
-        asked.append(time.monotonic())
-        return ids if len(asked) > 2 else ids[:1]
-
-    grid.get_node_ids = late
-    assert learn(numbers, tmp_path / "model", grid, **QUICK).sites.n_rounds > 1
-    grid.get_node_ids = lambda: ids[:2]
-    with pytest.raises(SiteError, match=r"2 of 3 sites have connected within 0\.1 s"):
-        learn(numbers, tmp_path / "model", grid, patience=0.1)
-
-
-def test_two_nodes_of_one_site_and_strangers_are_refused(numbers, tmp_path):
-    app = client_app(numbers.expected, read_rows)
-    twice = [numbers.node(n) for n in ("north", "north", "west")]
-    refused(numbers, tmp_path / "m", "'north' is served by two nodes", in_process_grid(app, twice))
-    many = in_process_grid(app, [*numbers.nodes(), numbers.node("west")])
-    refused(numbers, tmp_path / "m", "4 nodes are connected where 3 sites", many)
-    unknown = [numbers.node("north"), numbers.node("south"), {**numbers.node("west"), "site": "x"}]
-    refused(numbers, tmp_path / "m", "its configuration", in_process_grid(app, unknown))
-    bare = [numbers.node("north"), numbers.node("south"), {"site": "west"}]
-    refused(numbers, tmp_path / "m", "its configuration", in_process_grid(app, bare))
-
-
-@pytest.mark.parametrize("verb", ["sample", "novelty", "tables", "__init__", "answer"])
-def test_sites_answer_no_other_verb(numbers, verb):
-    part = part_of_site(numbers.tables().taken(np.arange(40)))
-    with pytest.raises(InputError, match="is not answered by sites"):
-        check_query(Query(verb, {}, {}), part.tables)
-    with pytest.raises(Refusal, match="does not answer such a query"):
-        answer(Query(verb, {}, {}), part)
-
-
-def pool(weights):
-    """A pool of three sources as the arrays of a query."""
-    return {"ears.0": weights, "ear_offset.0": np.zeros(3), "reach.0": np.ones(3)}
-
-
-def test_sites_refuse_questions_that_are_not_sound(numbers):
-    part = part_of_site(numbers.tables().taken(np.arange(40)))
-    words = {"loss": "squared", "rule": "marginal"}
-    fold = {"folds": np.array(1), "without": np.array(-1), "homes": np.ones(3)}
-    fold |= {"parts": np.array(1), "z.0": np.full(3, 1 / 3)}
-    sound = {"eta": np.array(1e-3), "totals": np.full(3, 40.0), "Z": np.full((1, 3), 1 / 3), **fold}
-    assert answer(Query("evaluate", words, sound), part)["slopes"].shape == (1, 3)
-    wrong = {
-        "shape": {"Z": np.full((1, 4), 0.25)},
-        "off the simplex": {"Z": np.array([[2.0, -1.0, 0.0]])},
-        "not finite": {"Z": np.full((1, 3), np.nan)},
-        "some of the rows": {"share": np.array(0.05), "seed": np.array(1)},
-        "not to 5": {"folds": np.array(4)},
-        "spread": {"spread": np.array([True, False, False])},
-        "100 z": {"Z": np.full((100, 3), 1 / 3)},
-        "sharper": {"temperature.0": np.full(3, 0.01), "offset.0": np.zeros(3)},
-        "outside": pool(1e3 * np.eye(3)),
-        "other shapes": pool(np.eye(4)),
-        "does not need": {"anything": np.array(1.0)},
-        "values": {"Z": np.array([["a", "b", "c"]])},
-    }
-    for said, change in wrong.items():
-        with pytest.raises(ValueError, match=said):
-            check_query(Query("evaluate", words, sound | change), part.tables)
-    with pytest.raises(Refusal, match="cannot be computed"):
-        answer(Query("evaluate", words, {"Z": sound["Z"]}), part)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("loss", "poisson"), ("rule", "joint"), ("measure", "mae")]
-)
-def test_sites_judge_by_the_loss_and_the_rule_of_the_protocol_alone(numbers, name, value):
-    part = part_of_site(numbers.tables().taken(np.arange(40)))
-    with pytest.raises(InputError, match=f"has {name} .*does not need"):
-        check_query(Query("cross", {"loss": "squared", name: value}, {}), part.tables)
-
-
-def test_a_refusal_tells_its_kind_alone_and_is_counted(numbers, tmp_path):
-    """A refused query used to carry numbers of single rows, and to be in no account."""
-    grid = grid_of(numbers, state=str(tmp_path))
-    ask = partial(asked, grid)
-    assert ask(Query("check", {"loss": "poisson", "rule": "marginal"}, {})) == "query"
-    assert ask(Query("evaluate", {"loss": "squared", "rule": "marginal"}, {})) == "rows"
-    account = json.loads((tmp_path / "left.json").read_text())
-    ((_, entry),) = account.items()
-    assert entry == {"rounds": 0, "left": {}, "refused": {"query": 1, "rows": 1}}
-    for _ in range(98):
-        ask(Query("tables", {}, {}))
-    assert ask(Query("count", {}, {"folds": np.array(1)})) == "budget"
-
-
-def asked(grid, query):
-    """The kind of refusal that the site 'north' sends back for a query."""
-    (reply,) = grid.send_and_receive([Message(ask_records([query]), 2, "query")])
-    head = dict(reply.content["refused"])
-    assert set(head) == {"form", "kind"}
-    return head["kind"]
-
-
-def test_queries_that_tell_of_rows_have_a_budget(numbers, tmp_path):
-    grid = grid_of(numbers, state=str(tmp_path))
-    known = {"loss": "squared", "rule": "marginal", "judged": "folds"}
-    for n in range(21):
-        arrays = {"clip": np.array(1.0), "constant": np.array(n / 10)}
-        message = Message(ask_records([Query("beside", known, arrays)]), 2, "query")
-        (reply,) = grid.send_and_receive([message])
-        assert ("refused" in reply.content) == (n == 20)
-
-
-def test_a_damaged_round_is_not_resumed(numbers, tmp_path):
-    refused(numbers, tmp_path / "model", "has not answered", dying(numbers, alive=4))
-    path = max((tmp_path / "model.rounds").glob("round-*.npz"))
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(InputError, match="is not what was written there"):
-        learn(numbers, tmp_path / "model", resume=True)
-
-
-def test_what_was_kept_is_checked_as_what_a_site_sends(numbers, tmp_path):
-    refused(numbers, tmp_path / "model", "has not answered", dying(numbers, alive=7))
-    path = max((tmp_path / "model.rounds").glob("round-*.npz"))
-    with np.load(path) as file:
-        arrays = {k: -np.inf + a if k.endswith("losses") else a for k, a in file.items()}
-    content = BytesIO()
-    np.savez(content, **arrays)
-    path.unlink()
-    name = f"{path.stem[:12]}{digest(content.getvalue())}.npz"
-    (path.parent / name).write_bytes(content.getvalue())
-    with pytest.raises(SiteError, match="not finite"):
-        learn(numbers, tmp_path / "model", resume=True, **QUICK)
-
-
-def test_an_account_loses_no_round_when_two_write_it(tmp_path):
-    code = (
-        "import sys, numpy as np\n"
-        "from pathlib import Path\n"
-        "from anymix.engines.flower_messages import record_left\n"
-        "from anymix.sources import Query\n"
-        "for _ in range(20):\n"
-        "    record_left(Path(sys.argv[1]), 1, [Query('count')], [{'rows': np.ones(2)}])\n"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "left.json")]
-    running = [subprocess.Popen(command) for _ in range(3)]
-    assert [one.wait(120) for one in running] == [0, 0, 0]
-    ((_, entry),) = json.loads((tmp_path / "left.json").read_text()).items()
-    assert entry == {"rounds": 60, "left": {"count": [60, 120]}}
+@pytest.mark.parametrize(("change", "words"), [(empty, "cannot be read"), (gone, "disk is gone")])
+def test_what_is_no_reply_names_its_site(numbers, tmp_path, change, words):
+    grid = FlowerTransport(grid_of(numbers, broken(numbers, change)))
+    settings = Settings.of(settings_of(numbers, tmp_path / "model"))
+    with pytest.raises(SiteError, match=f"site 'south' .*{words}"):
+        federate(grid, numbers.expected, settings, lambda text: None)
 
 
 def test_without_flower_one_sentence_says_how_to_install_it():

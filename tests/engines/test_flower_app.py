@@ -5,8 +5,8 @@ import tomllib
 import pytest
 
 from anymix._version import __version__
+from anymix.engines.federation import Settings
 from anymix.engines.flower_app import app_files
-from anymix.engines.flower_server import Settings
 from anymix.exceptions import InputError
 
 SOURCES = {"north": "1f" * 32, "south": "2e" * 32}

@@ -15,9 +15,9 @@ import pytest
 
 from anymix import load
 from anymix.cli import main
-from anymix.engines.flower_server import Settings
+from anymix.engines.federation import Settings
 from anymix.sources import learn
-from tests.engines.flower_world import build
+from tests.engines.federated_world import build
 
 pytest.importorskip("flwr", reason='sites need Flower: pip install "anymix[flower]"')
 pytestmark = pytest.mark.slow
@@ -130,7 +130,7 @@ def test_three_supernodes_give_the_z_of_the_local_solve(tmp_path):
     )
     local = learn(world.tables(), goal)
     np.testing.assert_allclose(found["z"], local.combination.z, atol=1e-8)
-    assert found["sentence"] == local.certificate.sentence
+    assert found["sentence"] == local.evidence.certificate.sentence
     np.testing.assert_allclose(load(out).z_, found["z"], atol=1e-12)
     for name in world.names:
         path = world.folder / f"{name}.csv.anymix" / "left.json"

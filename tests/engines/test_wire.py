@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from anymix.core import get_loss
-from anymix.engines.flower_messages import pack, unpack
+from anymix.engines.wire import pack, unpack
 from anymix.exceptions import InputError
 from anymix.sources import Query
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anymix.cli.chosen_columns import table_columns
 from anymix.exceptions import AuditError
+from anymix.exchange import table_columns
 from anymix.exchange.manifest import Feature, parse_manifest
 from anymix.tables import (
     CategoryWarning,

@@ -6,13 +6,12 @@ import csv
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from anymix.exceptions import InputError, UsageError, quoted
-from anymix.exchange import Manifest, ReceivedSource
+from anymix.exchange import ReceivedSource, table_columns
 from anymix.tables import FEW, TableColumns
 
 NAMED = re.compile(r"(.*[^a-z])?(id|ids|uid|uuid|guid|index|rowid)")
@@ -62,23 +61,6 @@ def names_of(text: str) -> list[str]:
     if not names or not all(name.strip() for name in names):
         raise ArgumentTypeError(f"it must be one name, or some with commas between, not {text!r}")
     return names
-
-
-def table_columns(manifests: Sequence[Manifest], target: str | None = None) -> TableColumns:
-    """Return the columns that sources which are alike take.
-
-    A cell may be empty where all of them allow it.
-    """
-    first = manifests[0]
-    whole = first.classes is not None and isinstance(first.classes[0], int)
-    names = tuple(feature.name for feature in first.features)
-    columns = TableColumns(names, target, first.is_text, first.classes is None or whole, whole)
-    coded = next((m.columns for m in manifests if m.columns is not None), None)
-    if coded is None:
-        return columns
-    alike = zip(*(manifest.features for manifest in manifests), strict=True)
-    gaps = tuple(all(feature.gaps for feature in each) for each in alike)
-    return replace(columns, categories=tuple(c.categories for c in coded), gaps=gaps)
 
 
 def columns_for(args: Namespace, received: Sequence[ReceivedSource]) -> TableColumns:

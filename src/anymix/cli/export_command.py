@@ -7,7 +7,6 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from anymix.cli.argument_types import name
-from anymix.cli.chosen_columns import table_columns
 from anymix.cli.console import Console
 from anymix.cli.outputs import (
     check_apart,
@@ -16,6 +15,7 @@ from anymix.cli.outputs import (
     output,
 )
 from anymix.exceptions import UsageError
+from anymix.exchange import table_columns
 from anymix.models import Exported, card_facts, export_model, read_model, summarise_folder
 from anymix.report import CardFacts, render_card
 from anymix.storage import write_folder

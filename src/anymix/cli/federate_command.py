@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from typing import Any
 
 from anymix.cli.argument_types import folder
-from anymix.cli.chosen_columns import table_columns
 from anymix.cli.console import Console
 from anymix.cli.outputs import check_apart
 from anymix.engines import ADDRESS, write_app
-from anymix.exchange import ReceivedSource, read_alike
-from anymix.tables import read_rows as read_table
+from anymix.exchange import read_alike
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -41,8 +37,3 @@ def run(args: Namespace, console: Console) -> int:
     )
     console.result(text, {"out": args.out, "sites": names}, args.out)
     return 0
-
-
-def read_rows(path: str, received: Sequence[ReceivedSource], target: str) -> tuple[Any, Any]:
-    """Read a site's table as the manifests of the sources describe it, for the app of a site."""
-    return read_table(path, table_columns([one.manifest for one in received], target))

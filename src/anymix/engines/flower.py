@@ -1,33 +1,26 @@
 """Sites that keep their rows, asked through Flower: a ClientApp for each, a ServerApp that learns.
 
-The learner owns the loop.  What it asks goes to all sites in one round of messages, and comes back
-as sums over their rows; rows, and what sources say of a row, never leave a site.
+Flower only carries the messages of `wire`; `federation` and `site` are the same for all transports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from anymix.engines.flower_messages import (
-    LOG,
-    Refusal,
-    add_counts,
-    check_refusals,
-    need_flower,
-    read_questions,
-    record_left,
-    record_refusal,
-    refusal_records,
-    refusing,
-    reply_records,
-    total,
-)
-from anymix.engines.flower_server import Settings, federate
-from anymix.engines.flower_site import ReadRows, Site, answer
+from anymix.engines.federation import Settings, federate
+from anymix.engines.site import ReadRows, respond
+from anymix.engines.wire import LOG
+from anymix.exceptions import not_installed
+from anymix.exchange import read_site_rows
+
+# The record of a message, and its only entry: the bytes of `wire`.
+RECORD, BODY = "anymix", "message"
 
 
-def client_app(expected: Mapping[str, str], read_rows: ReadRows) -> Any:
+def client_app(expected: Mapping[str, str], read_rows: ReadRows = read_site_rows) -> Any:
     """Return the ClientApp of a site.
 
     Parameters
@@ -47,12 +40,9 @@ def client_app(expected: Mapping[str, str], read_rows: ReadRows) -> Any:
 
     @client.query()
     def query(message: Any, context: Any) -> Any:
-        try:
-            with refusing("fault"):
-                content = _answers(message.content, context, expected, read_rows)
-        except Refusal as refusal:
-            content = refusal_records(refusal.kind)
-        return app.Message(content, reply_to=message)
+        config, run = dict(context.node_config), str(context.run_id)
+        reply = respond(_body(message.content), run, config, expected, read_rows)
+        return app.Message(_content(reply), reply_to=message)
 
     return client
 
@@ -74,30 +64,59 @@ def server_app(expected: Mapping[str, str]) -> Any:
 
     @server.main()
     def learn(grid: Any, context: Any) -> None:
-        federate(grid, expected, Settings.of(context.run_config), LOG.info)
+        federate(FlowerTransport(grid), expected, Settings.of(context.run_config), LOG.info)
 
     # Flower looks at the annotations, which here are strings.
     return server
 
 
-def _answers(content: Any, context: Any, expected: Mapping[str, str], read_rows: ReadRows) -> Any:
-    """Respond to the queries of one round; record and log what leaves before it does."""
-    with refusing("setup"):
-        site = Site.of(context.node_config, expected)
-    check_refusals(site.ledger)
+class FlowerTransport:
+    """The SuperNodes of a Flower grid."""
+
+    def __init__(self, grid: Any) -> None:
+        self.grid = grid
+
+    def nodes(self) -> list[Any]:
+        """The nodes that are connected now, by their ids."""
+        return list(self.grid.get_node_ids())
+
+    def send(self, message: bytes, nodes: Sequence[Any], patience: float) -> dict[Any, bytes | str]:
+        """Send a message to nodes; return the replies that came in time."""
+        app = need_flower()
+        messages = [app.Message(_content(message), node, "query") for node in nodes]
+        replies = self.grid.send_and_receive(messages, timeout=patience)
+        return {reply.metadata.src_node_id: _reply(reply) for reply in replies}
+
+
+def need_flower() -> Any:
+    """Import Flower, or say how to install it."""
     try:
-        part = site.part(read_rows)
-        with refusing("query"):
-            questions = read_questions(content)
-        answers = [answer(question, part) for question in questions]
-        n, run, all_runs = record_left(site.ledger, context.run_id, questions, answers)
-    except Refusal as refusal:
-        record_refusal(site.ledger, context.run_id, refusal.kind)
-        raise
-    left = add_counts({}, questions, answers)
-    what = ", ".join(f"{numbers} of {verb}" for verb, (_, numbers) in left.items())
-    LOG.info(
-        "site %s, round %d: %d numbers leave (%s), of %d rows; %d in this run, %d ever",
-        *(site.name, n, total(left), what, part.tables.n_points, run, all_runs),
-    )
-    return reply_records(site.name, answers)
+        with warnings.catch_warnings():
+            # Users of anymix can do nothing about warnings of Flower's own imports.
+            warnings.simplefilter("ignore")
+            import flwr.app
+            import flwr.clientapp
+            import flwr.serverapp
+    except ImportError as error:
+        raise not_installed("flwr", "flower") from error
+    # Processes of its apps show what its own logger is told.
+    LOG.parent = logging.getLogger("flwr")
+    return flwr.app
+
+
+def _content(message: bytes) -> Any:
+    app = need_flower()
+    return app.RecordDict({RECORD: app.ConfigRecord({BODY: message})})
+
+
+def _body(content: Any) -> bytes:
+    """The message in the content of Flower's; what is none is empty, and `wire` refuses it."""
+    record = content.config_records.get(RECORD, {})
+    body = record.get(BODY, b"")
+    return body if isinstance(body, bytes) else b""
+
+
+def _reply(reply: Any) -> bytes | str:
+    if reply.has_error():
+        return str(reply.error.reason or f"error {reply.error.code}")
+    return _body(reply.content)

@@ -49,13 +49,16 @@ from anymix.exchange.site_table import (
     read_site,
 )
 from anymix.exchange.source_names import check_different, check_name
+from anymix.exchange.source_rows import read_site_rows, table_columns
 from anymix.exchange.tensors import (
     DocumentDensity,
     Part,
     density_from_arrays,
     density_to_arrays,
     dump_arrays,
+    dump_message,
     load_arrays,
+    load_message,
     part_of,
 )
 
@@ -90,6 +93,7 @@ __all__ = [
     "described_features",
     "draws_of",
     "dump_arrays",
+    "dump_message",
     "evaluate_site",
     "export_onnx",
     "facts_of",
@@ -98,6 +102,7 @@ __all__ = [
     "is_rounded",
     "join_sites",
     "load_arrays",
+    "load_message",
     "mlflow_files",
     "noted",
     "pack_source",
@@ -105,9 +110,11 @@ __all__ = [
     "part_of",
     "read_alike",
     "read_site",
+    "read_site_rows",
     "read_source",
     "read_sources",
     "round_outcomes",
     "round_responsibilities",
     "second_round_graph",
+    "table_columns",
 ]

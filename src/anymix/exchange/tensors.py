@@ -87,7 +87,12 @@ def density_from_arrays(
 
 def dump_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Write arrays as safetensors."""
-    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return dump_message({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+
+
+def dump_message(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Write arrays of any numbers as safetensors; those without axes stay so."""
+    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     return bytes(need("safetensors.numpy").save(whole))
 
 
@@ -106,16 +111,23 @@ def part_of(stem: str, arrays: Mapping[str, NDArray[Any]]) -> Part:
     return Part(f"{stem}-{facts.sha256[:12]}.safetensors", facts, content)
 
 
-def load_arrays(content: bytes, where: str = DENSITY) -> Tensors:
-    """Read arrays of float64, int64 or bytes from safetensors."""
+def load_message(content: bytes, where: str, header: int = 2**24) -> Tensors:
+    """Read arrays of any type from untrusted safetensors with a header of at most so many bytes."""
     library = need("safetensors.numpy")
-    # The library trusts a header of up to 100 MB; those of ours have some hundred bytes.
-    if len(content) < 8 or int.from_bytes(content[:8], "little") > 2**20:
+    # The library trusts a header of up to 100 MB.
+    if len(content) < 8 or int.from_bytes(content[:8], "little") > header:
         raise AuditError(where, "has no sound header")
     try:
         arrays: Tensors = library.load(content)
     except Exception as error:
         raise AuditError(where, "is not a safetensors file") from error
+    return arrays
+
+
+def load_arrays(content: bytes, where: str = DENSITY) -> Tensors:
+    """Read arrays of float64, int64 or bytes from safetensors."""
+    # Headers of ours have some hundred bytes.
+    arrays = load_message(content, where, 2**20)
     if any(a.dtype not in (np.float64, np.int64, np.uint8) for a in arrays.values()):
         raise AuditError(where, "holds arrays of another type than F64, I64 and U8")
     return arrays

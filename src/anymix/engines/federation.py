@@ -6,25 +6,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
 from anymix.core import TASK_LOSSES, Loss, get_loss
-from anymix.engines.flower_messages import (
-    Counts,
-    Refusal,
-    add_counts,
-    ask_records,
-    need_flower,
-    pack,
-    read_reply,
-    total,
-)
-from anymix.engines.flower_queries import NEVER
-from anymix.engines.flower_site import read_expected, spread
+from anymix.engines.account import Counts, add_counts, total
 from anymix.engines.rounds import Journal, Rounds, key_of
-from anymix.exceptions import InputError, one_line
+from anymix.engines.site import read_expected, spread
+from anymix.engines.site_queries import NEVER
+from anymix.engines.wire import Refusal, dump_queries, load_reply, pack
+from anymix.exceptions import AuditError, InputError, one_line
 from anymix.models import reserved, write_taught
 from anymix.sources import (
     PROBABILITY_FLOOR,
@@ -61,6 +53,21 @@ def _fail(site: str, what: str) -> NoReturn:
     raise SiteError(f"site {site!r}", f"{what}; nothing was learned from this round")
 
 
+class Transport(Protocol):
+    """What carries messages to sites: a small adapter for each engine."""
+
+    def nodes(self) -> Sequence[Any]:
+        """Return what stands for each site that is connected now."""
+
+    def send(
+        self, message: bytes, nodes: Sequence[Any], patience: float
+    ) -> Mapping[Any, bytes | str]:
+        """Send a message to nodes, and return their replies.
+
+        A node that has not replied within `patience` seconds is left out; a str says how it failed.
+        """
+
+
 class Sites:
     """One round of messages for each query, or for the queries of several learners at once.
 
@@ -69,12 +76,12 @@ class Sites:
 
     def __init__(
         self,
-        grid: Any,
+        transport: Transport,
         names: Sequence[str],
         journal: Journal | None = None,
         patience: float = PATIENCE,
     ) -> None:
-        self.grid, self.names, self.patience = grid, list(names), patience
+        self.transport, self.names, self.patience = transport, list(names), patience
         self.journal = Journal(None, names) if journal is None else journal
         self.rounds: Rounds[Query, list[Arrays]] = Rounds(self._send)
         self.n_rounds = 0
@@ -84,7 +91,7 @@ class Sites:
         # The stacks of z that the last round was about.
         self.last_z: list[Any] = []
         # The site that a node serves; "" before it has said so.
-        self._nodes: dict[int, str] = {}
+        self._nodes: dict[Any, str] = {}
 
     def __call__(self, question: Any, parts: Iterable[Any], /) -> list[Arrays]:
         """Query every site about all of its rows; the responses are in the order of the sites."""
@@ -123,11 +130,11 @@ class Sites:
 
     def _wait_for_nodes(self) -> None:
         end = time.monotonic() + self.patience
-        while len(nodes := list(self.grid.get_node_ids())) < len(self.names):
+        while len(nodes := list(self.transport.nodes())) < len(self.names):
             if time.monotonic() > end:
                 raise SiteError(
                     f"{len(nodes)} of {len(self.names)} sites",
-                    f"have connected within {self.patience:g} s; start the others' SuperNodes",
+                    f"have connected within {self.patience:g} s; start the others",
                 )
             time.sleep(0.2)
         if len(nodes) > len(self.names):
@@ -168,14 +175,9 @@ class Sites:
         for question, answer in zip(asked, answers, strict=True):
             self._check(question, name, answer)
 
-    def _replies(self, asked: list[Query]) -> dict[int, Any]:
+    def _replies(self, asked: list[Query]) -> Mapping[Any, bytes | str]:
         """Send the queries to all nodes, and wait for all of them."""
-        app = need_flower()
-        messages = [app.Message(ask_records(asked), node, "query") for node in self._nodes]
-        found = {
-            reply.metadata.src_node_id: reply
-            for reply in self.grid.send_and_receive(messages, timeout=self.patience)
-        }
+        found = self.transport.send(dump_queries(asked), list(self._nodes), self.patience)
         for node, name in self._nodes.items():
             if node not in found:
                 raise SiteError(
@@ -229,16 +231,16 @@ def _check_sums(question: Query, site: str, answer: Arrays) -> None:
             _fail(site, f"sent {name} of shape {answer[name].shape} where {shape} is expected")
 
 
-def _read(reply: Any, who: str, n: int) -> tuple[str, list[Arrays]]:
+def _read(reply: bytes | str, who: str, n: int) -> tuple[str, list[Arrays]]:
     """Return the name of a site and its responses."""
-    if reply.has_error():
-        why = one_line(reply.error.reason or f"error {reply.error.code}")[:300].rstrip(".")
+    if isinstance(reply, str):
+        why = one_line(reply)[:300].rstrip(".")
         raise SiteError(who, f"failed: {why}; mend it there, then resume")
     try:
-        return read_reply(reply.content, n)
+        return load_reply(reply, n)
     except Refusal as refusal:
         raise SiteError(who, f"refuses to answer: {refusal}") from refusal
-    except (InputError, ValueError, TypeError) as error:
+    except (InputError, AuditError, ValueError, TypeError) as error:
         raise SiteError(who, f"sent what cannot be read: {str(error).rstrip('.')}") from error
 
 
@@ -287,9 +289,12 @@ class Settings:
 
 
 def federate(
-    grid: Any, expected: Mapping[str, str], settings: Settings, say: Callable[[str], None]
+    transport: Transport,
+    expected: Mapping[str, str],
+    settings: Settings,
+    say: Callable[[str], None],
 ) -> tuple[FitResult, Sites]:
-    """Learn from the sites of a grid, and write the model folder; a journal serves to resume."""
+    """Learn from sites that keep their rows, and write the model folder; a journal resumes."""
     received = read_expected(settings.sources, expected)
     goal = settings.goal(received[0].manifest.task, tuple(expected))
     journal = Journal(f"{settings.out}.rounds", list(expected))
@@ -297,7 +302,7 @@ def federate(
         say(f"resumes after {journal.resume()} rounds that were answered")
     else:
         journal.clear()
-    sites = Sites(grid, list(expected), journal, settings.patience)
+    sites = Sites(transport, list(expected), journal, settings.patience)
     with reserved(settings.out) as place:
         try:
             rows = sites.connect()

@@ -14,8 +14,22 @@ import numpy as np
 
 from anymix._version import __version__
 from anymix.core import Sums
-from anymix.engines.flower_messages import refusing
-from anymix.engines.flower_queries import check_query
+from anymix.engines.account import (
+    add_counts,
+    check_refusals,
+    record_left,
+    record_refusal,
+    total,
+)
+from anymix.engines.site_queries import check_query
+from anymix.engines.wire import (
+    LOG,
+    Refusal,
+    dump_refusal,
+    dump_reply,
+    load_queries,
+    refusing,
+)
 from anymix.exceptions import InputError, MissingError
 from anymix.exchange import (
     MIN_ROWS,
@@ -24,6 +38,7 @@ from anymix.exchange import (
     evaluate_site,
     load_arrays,
     read_alike,
+    read_site_rows,
 )
 from anymix.sources import Arrays, Block, Query, Tables
 from anymix.storage import plain_json, replacing
@@ -50,12 +65,11 @@ class Site:
 
     @classmethod
     def of(cls, config: Mapping[str, Any], expected: Mapping[str, str]) -> Site:
-        """Read the configuration of a node: site, rows, sources, and perhaps target, state, ..."""
+        """Read a site's configuration: site, rows, sources, and perhaps target, state, min-rows."""
         for key in ("site", "rows", "sources"):
             if key not in config:
-                example = """--node-config 'site="north" rows="rows.csv" sources="folders"'"""
                 raise InputError(
-                    "the node's configuration", f"lacks {key!r}; start the SuperNode with {example}"
+                    "this site's configuration", f"lacks {key!r}; it needs site, rows and sources"
                 )
         name, rows = str(config["site"]), str(config["rows"])
         if name not in expected:
@@ -143,6 +157,52 @@ def _part(site: Site, key: str, read_rows: ReadRows) -> Block:
 def part_of_site(tables: Tables) -> Block:
     """Return a part that answers for a site; how likely its rows are stays there."""
     return Block(replace(tables, has_densities=False), shares_rows=False)
+
+
+def respond(
+    message: bytes,
+    run: str,
+    config: Mapping[str, Any],
+    expected: Mapping[str, str],
+    read_rows: ReadRows = read_site_rows,
+) -> bytes:
+    """Respond to the queries of one round of a run, both as `wire` writes them; never raise.
+
+    `config` is the site's own; what leaves is recorded and logged before it does.
+    """
+    try:
+        with refusing("fault"):
+            return _respond(message, run, config, expected, read_rows)
+    except Refusal as refusal:
+        return dump_refusal(refusal.kind)
+
+
+def _respond(
+    message: bytes,
+    run: str,
+    config: Mapping[str, Any],
+    expected: Mapping[str, str],
+    read_rows: ReadRows,
+) -> bytes:
+    with refusing("setup"):
+        site = Site.of(config, expected)
+    check_refusals(site.ledger)
+    try:
+        part = site.part(read_rows)
+        with refusing("query"):
+            queries = load_queries(message)
+        responses = [answer(query, part) for query in queries]
+        n, in_run, ever = record_left(site.ledger, run, queries, responses)
+    except Refusal as refusal:
+        record_refusal(site.ledger, run, refusal.kind)
+        raise
+    left = add_counts({}, queries, responses)
+    what = ", ".join(f"{numbers} of {verb}" for verb, (_, numbers) in left.items())
+    LOG.info(
+        "site %s, round %d: %d numbers leave (%s), of %d rows; %d in this run, %d ever",
+        *(site.name, n, total(left), what, part.tables.n_points, in_run, ever),
+    )
+    return dump_reply(site.name, responses)
 
 
 def answer(question: Query, part: Block) -> Arrays:

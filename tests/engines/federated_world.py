@@ -1,8 +1,11 @@
-"""Three sites with rows of their own, the folders of all sources, and a grid in this process."""
+"""Three sites with rows of their own, the folders of all sources, and a transport in process."""
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +13,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from anymix import Source, Tables
 from anymix.cli import main
-from anymix.cli.federate_command import read_rows
 from anymix.densities import GaussianKDE
-from anymix.exchange import evaluate_site, pack_source, read_alike
+from anymix.engines.site import respond
+from anymix.exchange import evaluate_site, pack_source, read_alike, read_site_rows
 from tests.cli.organisations import NAMES, draw, label, write_csv
 from tests.experiments.real_data import DATA
 
@@ -24,7 +27,7 @@ class World:
     expected: dict[str, str]
 
     def node(self, name: str, **changed) -> dict:
-        """The configuration that a SuperNode would be started with."""
+        """The site's own configuration."""
         rows, sources = str(self.folder / f"{name}.csv"), str(self.folder / "sources")
         return {"site": name, "rows": rows, "sources": sources, **changed}
 
@@ -35,7 +38,7 @@ class World:
         """What a learner would see that has the rows of all sites."""
         received = read_alike([self.folder / "sources" / name for name in self.names])
         sites = [
-            evaluate_site(received, name, *read_rows(self.node(name)["rows"], received, "y"))
+            evaluate_site(received, name, *read_site_rows(self.node(name)["rows"], received, "y"))
             for name in self.names
         ]
         return Tables.concatenate([site.whole for site in sites])
@@ -43,9 +46,39 @@ class World:
     def rows(self):
         """The rows of all sites."""
         received = read_alike([self.folder / "sources" / name for name in self.names])
-        parts = [read_rows(self.node(name)["rows"], received, "y") for name in self.names]
+        parts = [read_site_rows(self.node(name)["rows"], received, "y") for name in self.names]
         n = [len(X) for X, _ in parts]
         return *map(np.concatenate, zip(*parts, strict=True)), np.repeat(np.arange(len(n)), n)
+
+
+RUNS = count(1)
+
+
+@dataclass
+class InProcessSites:
+    """A transport whose sites respond in this process, as they would anywhere else.
+
+    `change(config, message, reply)` may replace the reply of a site: None is one that never comes.
+    """
+
+    expected: Mapping[str, str]
+    configs: Sequence[Mapping[str, Any]]
+    read_rows: Callable[..., Any] = read_site_rows
+    change: Callable[..., bytes | str | None] = lambda config, message, reply: reply
+    run: str = field(default_factory=lambda: str(next(RUNS)))
+    asked: list[str] = field(default_factory=list)
+
+    def nodes(self):
+        return list(range(len(self.configs)))
+
+    def send(self, message, nodes, patience):
+        return {n: r for n in nodes if (r := self.respond(n, message)) is not None}
+
+    def respond(self, node, message):
+        config = self.configs[node]
+        self.asked.append(config.get("site"))
+        reply = respond(message, self.run, config, self.expected, self.read_rows)
+        return self.change(config, message, reply)
 
 
 def build(folder: Path, task: str, n: int = 120) -> World:
@@ -92,4 +125,4 @@ def described(folder: Path, names) -> World:
 
 
 def quiet() -> None:
-    logging.getLogger("flwr").setLevel(logging.ERROR)
+    logging.getLogger("anymix").setLevel(logging.CRITICAL)
