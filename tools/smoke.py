@@ -36,7 +36,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         anymix.save(model, f"{place}/model")
         assert (anymix.load(f"{place}/model").predict(X) == model.predict(X)).all()
-        assert "On any mixture of the 2 sources" in command("certify", f"{place}/model")
+        assert "on every mixture of the 2 sources" in command("certify", f"{place}/model")
         command("report", f"{place}/model", "--out", f"{place}/report.html")
     sys.stdout.write(f"anymix {anymix.__version__} works on Python {sys.version.split()[0]}\n")
 

@@ -45,7 +45,7 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
     for words in (words for words in EXAMPLES if words[0] != "demo"):
         assert main(words) == 0, capsys.readouterr().err
     said = capsys.readouterr().out
-    assert "On any mixture of the 2 sources the model loses at most" in said
+    assert "on every mixture of the 2 sources the expected loss is at most" in said
     assert "% north" in said
     for name in ("predictions.csv", "robust.onnx", "model/model.json", "report.html"):
         assert (tmp_path / name).exists()

@@ -119,7 +119,9 @@ def test_the_record_is_complete(world):
 
 def test_certificate_and_comparison_on_new_rows(world, run):
     held = run("certify", world.model)
-    assert held.out.startswith("On any mixture of the 3 sources the model loses at most")
+    assert held.out.startswith(
+        "Measured, not guaranteed: on every mixture of the 3 sources the loss"
+    )
     said = run("certify", world.model, "--held-out", *world.test, "--json", "--save")
     record = json.loads(said.out)
     assert record["n_candidates"] == 1

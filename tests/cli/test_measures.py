@@ -58,7 +58,7 @@ def test_every_table_says_its_unit(world, run, measure, unit):
     asked = [] if measure is None else ["--measure", measure]
     assert f"({unit}, smaller" in run("compare", world.model, "--held-out", *world.test, *asked).out
     said = run("certify", world.model, "--held-out", *world.test, *asked).out
-    assert f"in all ({unit}" in said
+    assert f"in absolute terms ({unit}" in said
 
 
 def test_numbers_have_errors_in_their_unit(numbers, run):

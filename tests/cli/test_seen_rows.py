@@ -19,8 +19,8 @@ def either(request):
 
 def test_a_certificate_on_the_rows_of_fit_says_so(either, run):
     said = run("certify", either.model, "--held-out", *either.held, "--loss-bound", "1e6")
-    assert "no confidence claimed" in said.out
-    assert "The rows of north, south, west have taught the model" in said.out
+    assert "Measured, not guaranteed" in said.out
+    assert "The model was trained on the rows of north, south, west: give rows" in said.out
     found = json.loads(run("certify", either.model, "--held-out", *either.held, "--json").out)
     assert found["confidence"] is found["loss_upper"] is found["regret_upper"] is None
     assert found["seen"] == ["north", "south", "west"]
@@ -44,7 +44,7 @@ def test_other_order_part_of_the_rows_and_one_source_alone(world, run, tmp_path)
         csv.writer(file).writerows([head, *rows[:20][::-1], *new[:20]])
     given = [f"north={tmp_path / 'turned.csv'}", *world.test[1:]]
     said = run("certify", world.model, "--held-out", *given)
-    assert "no confidence claimed. The rows of north have taught the model" in said.out
+    assert "The model was trained on the rows of north: give rows" in said.out
     model = anymix.load(world.model)
     X = np.array([row[:-1] for row in [*rows[:20], *new[:20]]], dtype=float)
     y = np.array([row[-1] for row in [*rows[:20], *new[:20]]])
@@ -59,7 +59,7 @@ def test_files_of_sites_are_compared_too(world, run, tmp_path):
         rows = ["--site", name, "--rows", held.split("=")[1], "--out", sites[-1]]
         run("site", "evaluate", *world.sources, *rows, "--responsibilities-only")
     said = run("certify", world.model, "--from-sites", *sites)
-    assert "The rows of north, south, west have taught the model" in said.out
+    assert "The model was trained on the rows of north, south, west: give rows" in said.out
 
 
 def test_twins_by_chance_do_not_count():

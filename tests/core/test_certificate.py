@@ -6,9 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anymix.core import Problem, solve
-from anymix.core.guarantees import Assumptions, Certificate, ReferenceLoss, certify
-from anymix.core.guarantees.certificate import LOG_STEP, N_LEVELS, n_rounded, rounded
+from anymix.core.guarantees import Assumptions, Certificate, ReferenceLoss, certify, certify_rows
+from anymix.core.guarantees.certificate import (
+    LOG_STEP,
+    N_LEVELS,
+    n_rounded,
+    rounded,
+    rounded_up,
+)
 from anymix.core.guarantees.confidence import mean_upper_bound
+from anymix.core.guarantees.loss_summary import LossSummary
+from anymix.core.guarantees.upper_bounds import BoundOptions
 
 Z = np.array([0.3, 0.7])
 KNOWN = Assumptions(loss_bound=4.0)
@@ -81,7 +89,7 @@ def test_upper_bounds_are_the_largest_of_the_sources_each_at_half_the_error(prob
 def test_the_default_bets_only_on_a_stated_bound_and_claims_little_of_few_rows(problem):
     few = certify(problem, Z)
     assert few.loss_upper is few.regret_upper is few.confidence is few.method is None
-    assert "no confidence claimed" in few.sentence
+    assert few.sentence.startswith("Measured, not guaranteed: on every mixture")
     many = World(0).draw(np.random.default_rng(0), 200)
     assert certify(many, Z).method == "student"
     assert certify(many, Z).loss_ground == certify(many, Z).regret_ground == "asymptotic"
@@ -110,7 +118,7 @@ def test_tables_taken_as_the_truth_need_no_confidence():
         certify(world.draw(np.random.default_rng(0), 9), Z, confidence=None),
     ):
         assert certificate.confidence is certificate.loss_upper is certificate.method is None
-        assert "taking the tables as the truth" in certificate.sentence
+        assert certificate.sentence.startswith("Guaranteed if the tables are the true distri")
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -147,7 +155,7 @@ def test_a_solution_of_this_very_problem_is_recognised(problem):
     solution = solve(problem, "regret")
     fitted = certify(problem, solution, method="student")
     assert fitted.n_candidates == 2 * (N_LEVELS + 1)
-    assert "fitted on the same points" in fitted.sentence
+    assert "for every z that these points may choose)" in fitted.sentence
     np.testing.assert_array_equal(fitted.z, rounded(solution.z))
     new_points = World(0).draw(np.random.default_rng(9), 80)
     held_out = certify(new_points, solution)
@@ -198,9 +206,9 @@ def test_sentences():
         **shared,
     )
     assert certificate.sentence == (
-        "On any mixture of the 3 sources the model loses at most 0.02 more than each source's own "
-        "model at home, and at most 0.41 in all (Brier score, 0 to 2), with "
-        "95 % confidence (exact)."
+        "Guaranteed with 95 % confidence (exact): on every mixture of the 3 sources the expected "
+        "loss is at most 0.02 above that of each source's own model on its own data, and at most "
+        "0.41 in absolute terms (Brier score, 0 to 2)."
     )
     assert str(certificate) == certificate.sentence
     better = Certificate(
@@ -221,12 +229,37 @@ def test_sentences():
         **shared,
     )
     assert better.sentence == (
-        "On the source the model loses at least 0.02 less than each source's own model at home, "
-        "with 90 % confidence (asymptotic, though a source has 120 rows), and at most 0.41 in all "
-        "(Brier score, 0 to 2, clipped at 1.5; at most 3.2 % of any source's rows lose more), as "
-        "measured, with no confidence claimed. "
-        "That is vacuous: chance does as well."
+        "Guaranteed with 90 % confidence (asymptotic, though a source has 120 rows): on the source "
+        "the expected loss is at least 0.02 below that of its own model (Brier score, 0 to 2, "
+        "clipped at 1.5; at most 3.2 % of any source's rows lose more). Measured, not guaranteed: "
+        "it is at most 0.3 in absolute terms (Brier score, 0 to 2, not clipped). "
+        "The bound is vacuous: chance does as well."
     )
+
+
+@given(st.floats(-1e6, 1e6), st.integers(-9, 3))
+def test_bounds_are_rounded_up_to_three_digits(value, power):
+    value *= 10.0**power
+    shown = rounded_up(value)
+    digits = shown.lstrip("-").split("e")[0].replace(".", "").strip("0")
+    assert len(digits) <= 3
+    assert float(shown) >= value * (1 - 1e-11 * np.sign(value))
+    assert abs(float(shown) - value) <= 0.0101 * abs(value) + 1e-300
+
+
+def test_a_measured_loss_above_a_clipped_bound_says_so():
+    """A bound of 14.9 below a measured 18.5 is of losses clipped at c, in the sentence itself."""
+    rng = np.random.default_rng(0)
+    losses = np.where(rng.random(600) < 0.02, 500.0, rng.gamma(4.0, 1.0, 600))
+    found = certify_rows(
+        LossSummary.of_rows(losses, losses + 0.1, np.repeat([0, 1], 300)),
+        BoundOptions.at(0.95),
+        z=np.full(2, 0.5),
+        eta=1e-3,
+        loss="squared",
+    )
+    assert found.loss_upper < found.robust_loss
+    assert f"clipped at {found.clip:.3g}; at most" in found.sentence
 
 
 def test_a_certificate_can_be_written_down(problem):

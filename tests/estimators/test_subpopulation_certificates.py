@@ -30,7 +30,7 @@ def test_new_rows_bound_the_worst_quarter_exactly(model):
     losses = np.minimum((model.predict(fresh) - targets) ** 2, found.clip)
     quarters = [np.sort(losses[home == k])[-5000:].mean() for k in ("north", "south")]
     assert found.loss_upper < max(quarters) < found.subpopulation_upper < found.clip
-    assert "On any subpopulation of at least 25 % of any mixture" in found.sentence
+    assert "on every subpopulation of at least 25 % of any mixture" in found.sentence
     assert model.certify(X, y, domain).subpopulation_upper is None
 
 

@@ -41,7 +41,7 @@ def test_old_records_come_back_and_can_be_written_in_the_new_format(task, tmp_pa
     model = anymix.load(FOLDERS / task / "model")
     # One combination was learned from all rows then, so that these earn it no confidence.
     assert model.certificate_.confidence is None
-    assert "no confidence claimed" in model.certificate_.sentence
+    assert "Measured, not guaranteed" in model.certificate_.sentence
     assert "2 sources" in model.certificate_.sentence
     np.testing.assert_allclose(model.comparison_.loss[-1, :2], model.certificate_.source_losses)
     anymix.save(model, tmp_path / "m")

@@ -101,7 +101,7 @@ def test_few_rows_teach_one_part_and_certify_nothing():
     assert len(found.combination.parts) == 1
     assert not found.evidence.held_out.crossed
     assert found.evidence.certificate.confidence is None
-    assert "no confidence claimed" in found.evidence.certificate.sentence
+    assert "Measured, not guaranteed" in found.evidence.certificate.sentence
 
 
 def test_new_rows_certify_the_average_and_another_measure():

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from anymix.core import clipping
 from anymix.report.markup import cell, esc, number, prose, remark, row, significant, table, unit_of
 from anymix.report.record import recorded
 from anymix.report.standing import GUESSES, Stand, listed, standing
@@ -155,19 +154,22 @@ def _guarantee(record: Data) -> str:
         )
         return _tile(title, "Nothing yet", text, "mixed")
     digits = unit.digits([upper])
-    clip = found.get("clip")
-    cut = clip and clipping(clip, found.get("share_above"), unit.said(clip, digits))
-    cut = f", {cut}" if cut else ""
+    clip, share, cut = found.get("clip"), found.get("share_above"), ""
+    more = f" At most {100 * (share or 0):.2g} % of any source’s rows lose more than that."
+    if clip is not None:
+        cut = f", clipped at {unit.said(clip, digits)}"
     blind = [one for one in found.get("beside") or [] if one["name"] in BLIND]
-    text = f"Of {unit.name}, with {100 * confidence:g} % confidence{cut}."
+    how = f" ({found['loss_ground']})" if found.get("loss_ground") else ""
+    text = f"Expected {unit.name}, with {100 * confidence:g} % confidence{how}."
+    text += more * bool(share)
     css = "good"
     if blind:
-        alike = "" if clip is None else ", counted alike,"
+        alike = "" if clip is None else ", clipped likewise,"
         lost = blind[0]["clipped"]
         text += f" {blind[0]['name'].capitalize()}{alike} loses {unit.said(lost, digits)}."
         if upper >= lost:
-            css, text = "bad", f"{text} So it promises nothing that guessing does not."
-    return _tile(title, f"At most {unit.said(upper, digits)}", text, css)
+            css, text = "bad", f"{text} The bound is vacuous: guessing does as well."
+    return _tile(title, f"At most {unit.said(upper, digits)}{cut}", text, css)
 
 
 def _how(record: Data, stand: Stand) -> str:

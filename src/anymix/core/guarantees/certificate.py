@@ -43,6 +43,7 @@ from anymix.core.records import Record, Solution
 # What a certificate of a version that did not say it may claim, by its method.
 EXACT_METHODS = ("betting", "bernstein", "hoeffding")
 FOLD_MODELS = "the fold models"
+MEASURED = "Measured, not guaranteed"
 # Below it an asymptotic bound is rough, and says so.
 FEW_ROWS = 200
 # Ways that look at no row.
@@ -176,61 +177,81 @@ class Certificate(Record):
         return next((one for one in grounds if one != "measured"), "measured")
 
     def _sentence(self) -> str:
-        """Say in one plain sentence what is guaranteed; further ones only where they are needed."""
+        """Say first whether bounds are guaranteed or measured, then the bounds, then remarks."""
         p = self.z.size
-        where = "On the source" if p == 1 else f"On any mixture of the {p} sources"
-        regret = self.regret if self.regret_upper is None else self.regret_upper
-        by = f"at most {regret:.4g} more" if regret >= 0 else f"at least {-regret:.4g} less"
-        loss = self.robust_loss if self.loss_upper is None else self.loss_upper
-        cut = clipping(self.clip, self.share_above)
-        # A measured loss counts rows as they are: then only the first half is clipped.
-        apart = f" (losses {cut})" if cut and self.loss_upper is None else ""
-        first = f"the model loses {by} than each source's own model at home{apart}"
-        unit = unit_of(self.loss).head + (f", {cut}" if cut and not apart else "")
-        second = f"at most {loss:.4g} in all ({unit})"
+        own = "each source's own model on its own data" if p > 1 else "its own model"
+        where = f"on every mixture of the {p} sources" if p > 1 else "on the source"
         how, how_loss = self._how(self.regret_ground), self._how(self.loss_ground)
-        between = "," if how == how_loss else f", {how},"
-        shared = self.n_candidates > 1 and self.n_parts == 1
-        fitted = ", though z was fitted on the same points" if shared else ""
-        said = [f"{where} {first}{between} and {second}, {how_loss}{fitted}."]
-        # What a reader must know besides: what was judged, and whether it says anything.
+        claims = [not one.startswith(MEASURED) for one in (how, how_loss)]
+        regret = self.regret if self.regret_upper is None or not claims[0] else self.regret_upper
+        loss = self.robust_loss if self.loss_upper is None or not claims[1] else self.loss_upper
+        side, than = ("at most", "above") if regret >= 0 else ("at least", "below")
+        first = f"{side} {rounded_up(regret).lstrip('-')} {than} that of {own}"
+        second = f"at most {rounded_up(loss)} in absolute terms"
+        unit, what = unit_of(self.loss).head, "expected loss" if any(claims) else "loss"
+        cut = clipping(self.clip, self.share_above)
+        # A measured loss counts rows as they are.
+        units = [f"{unit}, {cut if one else 'not clipped'}" if cut else unit for one in claims]
+        if how == how_loss:
+            said = [f"{how}: {where} the {what} is {first}, and {second} ({units[1]})."]
+        else:
+            said = [f"{how}: {where} the {what} is {first} ({units[0]})."]
+            said.append(f"{how_loss}: it is {second} ({units[1]}).")
+        return " ".join(said + self._remarks())
+
+    def _remarks(self) -> list[str]:
+        """What a reader must know besides: what was judged, and whether it says anything."""
+        said = []
         if self.seen:
-            said.append(
-                f"The rows of {', '.join(self.seen)} have taught the model: give rows that it has "
-                "not seen."
-            )
+            trained = f"The model was trained on the rows of {', '.join(self.seen)}"
+            said.append(f"{trained}: give rows that it has not seen.")
         if self.subpopulation_upper is not None:
             said.append(self._of_subpopulations())
         if self.covers:
-            said.append(f"It is of {self.covers}; those in use are trained on all rows.")
+            said.append(f"This covers {self.covers}; the deployed models are trained on all rows.")
         if self.reason and not self.seen:
             said.append(self.reason)
         if self.vacuous:
             blind = next(one.name for one in self.beside if one.name in BLIND)
-            said.append(f"That is vacuous: {blind} does as well.")
-        return " ".join(said)
+            said.append(f"The bound is vacuous: {blind} does as well.")
+        return said
 
     def _of_subpopulations(self) -> str:
         """Say what is lost on a large enough part of any mixture, and how much of it may be cut."""
         share, above, clipped = self.subpopulation or 1.0, self.share_above, ""
+        most = np.nan if self.subpopulation_upper is None else self.subpopulation_upper
         if self.clip is not None and above is not None:
             more = min(100 * above / share, 100.0)
-            clipped = f" (clipped alike; at most {more:.2g} % of its rows lose more)"
+            clipped = f" (clipped likewise; at most {more:.2g} % of its rows lose more)"
         return (
-            f"On any subpopulation of at least {100 * share:g} % of any mixture it loses at most "
-            f"{self.subpopulation_upper:.4g}{clipped}, {self._how(self.subpopulation_ground)}."
+            f"{self._how(self.subpopulation_ground)}: on every subpopulation of at least "
+            f"{100 * share:g} % of any mixture it is at most {rounded_up(most)}{clipped}."
         )
 
     def _how(self, ground: str) -> str:
-        """Name the ground that a bound stands on."""
+        """Say whether a bound is guaranteed, and on what ground."""
         if ground == "tables":
-            return "taking the tables as the truth"
+            return "Guaranteed if the tables are the true distributions"
         if ground == "measured" or self.confidence is None:
-            return "as measured, with no confidence claimed"
+            return MEASURED
         # Weights of n equal rows need not multiply out to n in the last digit.
         few = ground == "asymptotic" and 0 < self.n_rows < FEW_ROWS - 0.5
         rough = f", though a source has {self.n_rows:.0f} rows" if few else ""
-        return f"with {100 * self.confidence:g} % confidence ({ground}{rough})"
+        fitted = self.n_candidates > 1 and self.n_parts == 1
+        chosen = ", for every z that these points may choose" if fitted else ""
+        return f"Guaranteed with {100 * self.confidence:g} % confidence ({ground}{rough}{chosen})"
+
+
+def rounded_up(value: float) -> str:
+    """Write an upper bound in three significant digits, never below its value.
+
+    >>> rounded_up(0.08211), rounded_up(-0.08219), rounded_up(0.41)
+    ('0.0822', '-0.0821', '0.41')
+    """
+    if not (np.isfinite(value) and value):
+        return f"{value:g}"
+    step = 10.0 ** (np.floor(np.log10(abs(value))) - 2)
+    return f"{np.ceil(value / step - 1e-9) * step:.3g}"
 
 
 def clipping(clip: float | None, share: float | None, said: str | None = None) -> str:
@@ -242,7 +263,7 @@ def clipping(clip: float | None, share: float | None, said: str | None = None) -
     if clip is None:
         return ""
     more = f"; at most {100 * share:.2g} % of any source's rows lose more" if share else ""
-    return f"clipped at {said or format(clip, '.4g')}{more}"
+    return f"clipped at {said or format(clip, '.3g')}{more}"
 
 
 # Sizes of a step of log z, and how many of them a weight may lie below the largest before it is
@@ -330,9 +351,9 @@ def certify(
     >>> problem = Problem([[1, 0], [0, 1]], [[0, 0], [1, 1]], [0, 1], eta=1e-3)
     >>> certificate = certify(problem, [0.5, 0.5])
     >>> print(certificate.sentence)
-    On any mixture of the 2 sources the model loses at most 2.495e-07 more than each source's own
-    model at home, and at most 2.495e-07 in all (squared error in squared units of the
-    target), taking the tables as the truth.
+    Guaranteed if the tables are the true distributions: on every mixture of the 2 sources the
+    expected loss is at most 2.5e-07 above that of each source's own model on its own data, and at
+    most 2.5e-07 in absolute terms (squared error in squared units of the target).
     >>> certificate.bounds[0].paper, round(certificate.bounds[0].value, 4)
     ('Thm 1, Cor. 2, proof', 0.0005)
 
