@@ -324,3 +324,48 @@ def test_sources_of_different_references_are_not_combined(clinics, run, tmp_path
                "--out", tmp_path / "m")  # fmt: skip
     assert said.status == 3
     assert "has a density against another reference than the first source" in said.err
+
+
+def test_joining_shows_what_each_site_has(clinics, run, tmp_path):
+    """A line for each column and site, and a warning of what is written in two ways."""
+    said = run("reference", "join", *clinics.summaries, "--out", tmp_path / "r.json")
+    assert said.status == 0, said.err
+    lines = said.out.splitlines()
+    assert lines[0].split() == [
+        "column",
+        "site",
+        "missing",
+        "range",
+        "(5",
+        "to",
+        "95",
+        "%)",
+        "or",
+        "categories",
+    ]
+    assert lines[1].split()[:2] == ["age", "east"]
+    assert lines[4].split()[0] == "west"
+    assert lines[4].split()[2:] == ["%", "day,", "night"]
+    assert lines[8].endswith("no value")
+    assert said.err == ""
+    rows = [[row[0] and str(40 * float(row[0])), row[1].upper(), *row[2:]] for row in _rows(100)]
+    table = write(tmp_path / "n.csv", [row[::-1] for row in rows], HEADER[::-1])
+    made = run("reference", "summary", table, "--name", "north", "--target", "ill", "--out",
+               tmp_path / "n.json")  # fmt: skip
+    assert made.status == 0, made.err
+    given = [*clinics.summaries, tmp_path / "n.json"]
+    said = run("reference", "join", *given, "--out", tmp_path / "three.json")
+    assert said.status == 0, said.err
+    assert "warning: column 'age': 'east' (" in said.err
+    assert "check that both use one unit." in said.err
+    assert "'day' at 'east' and 'DAY' at 'north' differ in capitals or blanks alone" in said.err
+    found = json.loads(run("reference", "join", *given, "--out", tmp_path / "4", "--json").out)
+    assert found["by_site"][0].keys() == {"column", "site", "missing", "low", "high", "categories"}
+
+
+def test_rare_categories_are_said_to_be_read_if_another_site_lists_them(run, tmp_path):
+    rows = [["40", "m", "yes"]] * 30 + [["41", "f", "no"]] * 3
+    table = write(tmp_path / "t.csv", rows, ["age", "sex", "ill"])
+    said = run("reference", "summary", table, "--name", "n", "--target", "ill", "--out",
+               tmp_path / "s.json")  # fmt: skip
+    assert "which is not listed: read as missing, unless another site lists it." in said.out

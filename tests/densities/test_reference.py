@@ -217,7 +217,6 @@ def test_words_of_any_site_are_known_and_an_empty_column_fits_every_kind():
     [
         (lambda t: t.drop(columns="b"), "the summary of 'south' has no column 'b', which 'north'"),
         (lambda t: t.assign(c=1), "the summary of 'north' has no column 'c', which 'south' has"),
-        (lambda t: t[["b", "a", "code", "word"]], "'south' has the column 'b' in another place"),
         (
             lambda t: t.assign(a=t["word"]),
             "column 'a' holds numbers in 'north' and words in 'south'",

@@ -168,7 +168,7 @@ def test_columns_that_say_nothing_are_noted(tmp_path):
         "column 'c' is the same in all rows that have it.",
     ]
     (note,) = _kinds(tmp_path, ["f"] * 5 + ["m"] * 5 + ["rare", "rarer"]).notes()
-    assert note.startswith("column 'c' has 2 words of fewer than 5 rows, which are not listed")
+    assert note.startswith("column 'c' has 2 categories of fewer than 5 rows, which are not listed")
     assert not _kinds(tmp_path, ["f"] * 2 + ["m"] * 2, least=2).notes()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from anymix.cli.argument_types import count, name, natural, source_name, table
 from anymix.cli.chosen_columns import add_choice
 from anymix.cli.console import Console
 from anymix.cli.outputs import output
+from anymix.cli.streams import caution
 from anymix.cli.training_table import read_training_table
-from anymix.densities import Reference, Summary
+from anymix.densities import Reference, SiteColumn, Summary, likely_mistakes, site_columns
 from anymix.exceptions import AuditError, InputError, MissingError
 from anymix.exchange import check_different, check_name, parse_json
 from anymix.storage import read_file
@@ -28,6 +30,8 @@ GIVE = {
 # Bytes of a file: five thousand columns of numbers take some 4 MB of a summary.
 LIMITS = {SUMMARY: 2**24, REFERENCE: 2**27}
 MARKS = {SUMMARY: 2_000_000, REFERENCE: 20_000_000}
+# What `reference join` prints: lines, categories in a line, letters of a name.
+MOST_LINES, SHOWN, WIDEST = 120, 8, 24
 
 
 def write_part(path: Path, kind: str, part: Summary | Reference) -> None:
@@ -126,12 +130,40 @@ def run_join(args: Namespace, console: Console) -> int:
         check_different(names, "summaries", "give one of each site")
         reference = Reference.from_summaries(summaries)
         write_part(temporary, REFERENCE, reference)
-    columns = reference.columns
-    words = sum(len(column.categories or ()) for column in columns)
+    columns, every = reference.columns, site_columns(summaries)
+    for mistake in likely_mistakes(summaries):
+        caution(f"{mistake}.")
+    n_categories = sum(len(column.categories or ()) for column in columns)
     text = (
-        f"wrote {args.out}: {len(columns)} columns, {words} categories, from {len(names)} sites; "
-        f"send it to all of them (kind {reference.kind})"
+        f"{_side_by_side(every)}\n\n"
+        f"wrote {args.out}: {len(columns)} columns, {n_categories} categories, from {len(names)} "
+        f"sites; send it to all of them (kind {reference.kind})"
     )
     record = {"out": args.out, "sites": names, "kind": reference.kind}
-    console.result(text, record | {"columns": columns.to_dict()}, args.out)
+    record |= {"columns": columns.to_dict(), "by_site": [one._asdict() for one in every]}
+    console.result(text, record, args.out)
     return 0
+
+
+def _side_by_side(every: Sequence[SiteColumn]) -> str:
+    """Write a line for each column and site; of many columns the first ones."""
+    lines = [("column", "site", "missing", "range (5 to 95 %) or categories")]
+    for before, one in zip((None, *every), every, strict=False):
+        shown = "no value"
+        if one.categories is not None:
+            some = ", ".join(one.categories[:SHOWN])
+            shown = some + ", …" * (len(one.categories) > SHOWN)
+        elif one.low is not None:
+            shown = f"{one.low:.4g} to {one.high:.4g}"
+        name = "" if before is not None and before.column == one.column else one.column
+        lines.append((shortened(name), shortened(one.site), f"{100 * one.missing:.0f} %", shown))
+    left, lines = len(lines) - MOST_LINES, lines[:MOST_LINES]
+    widths = [max(len(line[i]) for line in lines) for i in range(3)]
+    parts = [[cell.ljust(w) for cell, w in zip(line, widths, strict=False)] for line in lines]
+    text = ["  ".join([*cells, line[3]]).rstrip() for cells, line in zip(parts, lines, strict=True)]
+    return "\n".join([*text, f"… {left} more lines; --json lists all"] if left > 0 else text)
+
+
+def shortened(name: str) -> str:
+    """Cut a long name."""
+    return name if len(name) <= WIDEST else f"{name[: WIDEST - 1]}…"

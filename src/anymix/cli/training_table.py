@@ -167,7 +167,7 @@ def _read(
     X, y = read_training_rows(path, names, target, task, coding, silent)
     booleans = any(survey.booleans for survey in surveys)
     plain = not (coding.categorical.any() or booleans or np.isnan(X).any())
-    notes = tuple(note for survey in surveys for note in survey.notes())
+    notes = tuple(note for survey in surveys for note in survey.notes(joined=task is None))
     ids = tuple(survey.name for survey in surveys if survey.is_id)
     return TrainingTable(X, y, names, None if plain else coding, notes, ids)
 

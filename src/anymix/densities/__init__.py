@@ -5,6 +5,7 @@ A density per source (`GaussianKDE`, `GaussianMixtureDensity`, `ContrastiveDensi
 both give log-responsibilities, which `TemperatureScaling` calibrates on held-out points.
 """
 
+from anymix.densities.agreement import SiteColumn, likely_mistakes, site_columns
 from anymix.densities.bandwidth import ScaleWarning
 from anymix.densities.bigram import BigramModel
 from anymix.densities.boosted_leaves import joined_trees, leaf_columns
@@ -39,6 +40,7 @@ __all__ = [
     "Reference",
     "ScaleWarning",
     "SharedVocabulary",
+    "SiteColumn",
     "Summary",
     "TemperatureScaling",
     "TextDensity",
@@ -46,5 +48,7 @@ __all__ = [
     "floored_responsibilities",
     "joined_trees",
     "leaf_columns",
+    "likely_mistakes",
     "newton",
+    "site_columns",
 ]

@@ -118,6 +118,24 @@ class Marginal:
             drawn[spread] = inner
         return drawn
 
+    def quantile(self, level: float) -> float:
+        """Return about the number below which this share of the numbers lies.
+
+        >>> Marginal.of(np.arange(1001.0), min_count=1).quantile(0.25)
+        250.0
+        """
+        values, shares = self._spread(1.0)
+        order = np.argsort(values, kind="stable")
+        place = np.searchsorted(np.cumsum(shares[order]), level * shares.sum())
+        return float(values[order][min(int(place), len(values) - 1)])
+
+    def _spread(self, weight: float) -> tuple[FloatArray, FloatArray]:
+        """Return numbers that stand for the column, and their shares times a weight."""
+        q = np.array(self.quantiles)
+        middles = (q[1:] + q[:-1]) / 2  # each stands for as much of the body
+        even = np.full(len(middles), self.body / max(1, len(middles)))
+        return np.append(self.values, middles), weight * np.append(self.shares, even)
+
     def log_body_density(self, x: FloatArray) -> FloatArray:
         """log (body · f(x)) of the part between and beyond the quantiles, (n,)."""
         if not self.body:
@@ -221,12 +239,7 @@ def atoms_of(parts: Sequence[Marginal], weights: FloatArray) -> tuple[FloatArray
 
 def centre_and_scale(parts: Sequence[Marginal], weights: FloatArray) -> tuple[float, float]:
     """Median and standard deviation of the numbers; 0 and 1 where there are none, or 1 of one."""
-    every: list[tuple[FloatArray, FloatArray]] = []
-    for weight, part in zip(weights, parts, strict=True):
-        q = np.array(part.quantiles)
-        middles = (q[1:] + q[:-1]) / 2  # each stands for as much of the body
-        even = np.full(len(middles), part.body / max(1, len(middles)))
-        every.append((np.append(part.values, middles), weight * np.append(part.shares, even)))
+    every = [part._spread(weight) for weight, part in zip(weights, parts, strict=True)]
     values, shares = map(np.concatenate, zip(*every, strict=True))
     if not shares.sum() > 0:
         return 0.0, 1.0

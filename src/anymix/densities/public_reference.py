@@ -127,8 +127,8 @@ class Reference:
     def from_summaries(cls, summaries: Sequence[Summary], kind: str | None = None) -> Reference:
         """Make it of what sites published; by default of both kinds where all have centres.
 
-        The sites must agree in the names, the order and the kinds of their columns.  Words are
-        those of any site.
+        The sites must agree in the names and the kinds of their columns; the order is that of the
+        first site.  Categories are those of any site.
         """
         if not summaries:
             raise ValueError("A reference needs the summary of at least one site; got none.")

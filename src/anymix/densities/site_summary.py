@@ -162,8 +162,26 @@ class Summary:
         """Say in one sentence what it tells about the rows."""
         return all_told([self])
 
+    def in_order(self, names: Sequence[str]) -> Summary:
+        """Return the summary with its columns in the order of these names, which are its own."""
+        if self.columns.names == tuple(names):
+            return self
+        places = [self.columns.names.index(name) for name in names]
+        columns = Columns(tuple(self.columns.columns[j] for j in places))
+        kernels, numbers = self.centres, np.flatnonzero(~self.columns.categorical).tolist()
+        if kernels is not None:
+            moved = [numbers.index(j) for j in places if j in numbers]
+            kernels = kernels._replace(centres=kernels.centres[:, moved])
+        marginals = tuple(self.marginals[j] for j in places)
+        return replace(self, columns=columns, marginals=marginals, centres=kernels)
+
     def recoded(self, columns: Columns) -> Summary:
-        """Return the summary with these categories; others count as missing."""
+        """Return the summary with the columns in this order, and with their categories.
+
+        Categories that they lack are missing values.
+        """
+        if self.columns.names != columns.names:
+            return self.in_order(columns.names).recoded(columns)
         marginals = []
         for old, new, marginal in zip(self.columns, columns, self.marginals, strict=True):
             if new.categories is not None and old.categories != new.categories:
@@ -276,12 +294,7 @@ def agreed_columns(summaries: Sequence[Summary]) -> Columns:
                 f"the summary of {lacks.name!r}",
                 f"has no column {(missing or extra)[0]!r}, which {has.name!r} has; all must agree",
             )
-        if ours != theirs:
-            wrong = next(b for a, b in zip(ours, theirs, strict=True) if a != b)
-            raise InputError(
-                f"the summary of {other.name!r}",
-                f"has the column {wrong!r} in another place than {first.name!r}; use one order",
-            )
+    summaries = [summary.in_order(first.columns.names) for summary in summaries]
     for j, name in enumerate(first.columns.names):
         known = [s for s in summaries if s.marginals[j].gaps < 1] or summaries
         kinds = [s.columns.columns[j].kind for s in known]

@@ -100,14 +100,19 @@ class ColumnSurvey:
         listed = tuple(sorted(word for _, word in often[:MOST_CATEGORIES]))
         self.column = Column(self.name, listed)
         if rare := len(words) - len(listed):
+            several = rare > 1
             self._rare = (
-                f"column {quoted(self.name)} has {rare} word{'s' * (rare > 1)} of fewer than "
-                f"{least} rows, which are not listed and read as empty."
+                f"column {quoted(self.name)} has {rare} categor{'ies' if several else 'y'} of "
+                f"fewer than {least} rows, which {'are' if several else 'is'} not listed"
             )
 
-    def notes(self) -> list[str]:
-        """Say if the column says nothing, or has words that are not listed."""
-        notes = [self._rare] if self._rare else []
+    def notes(self, joined: bool = False) -> list[str]:
+        """Say if the column says nothing, or has categories that are not listed.
+
+        Where the columns of several sites are `joined`, another site may list them.
+        """
+        unless = ", unless another site lists it" if joined else ""
+        notes = [f"{self._rare}: read as missing{unless}."] if self._rare else []
         if len(self._some) < 2:
             what = "the same in all rows that have it" if self._some else "empty in all rows"
             notes.insert(0, f"column {quoted(self.name)} is {what}.")
