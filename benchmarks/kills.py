@@ -31,6 +31,7 @@ import numpy as np
 
 # Calls by which anything on the disk changes or comes into being.
 TOUCHES = ("open", "link", "replace", "rename", "unlink", "chmod", "mkdir", "rmdir", "fsync")
+# The exchange of two folders goes past os: it is struck after the calls before and behind it.
 NOBODY = 65534
 SMALL = 600  # bytes that a file may have on the full disk
 
@@ -135,6 +136,8 @@ def commands(work: Path) -> Commands:
         "compare": ["compare", model, *held, "--save"],
         "monitor": ["monitor", model, rows, "--save"],
         "export": ["export", model, out + "/model.onnx", "--force"],
+        "mlflow": ["export", model, "--mlflow", out + "/mlflow", "--force"],
+        "card": ["export", model, "--card", out + "/card.md", "--force"],
         "report": ["report", model, "--out", out + "/page.html", "--force"],
     }
     site = ["--site", "north", "--rows", here, "--out", out + "/north.site", "--force"]
@@ -180,7 +183,7 @@ class Scene:
         prepare(self.work, n_rows)
         self.commands = {name: [*words, "--quiet"] for name, words in commands(self.work).items()}
         self.inputs = self._digests("*.csv", "north/*", "south/*")
-        self.old = self._digests("model/*.json", "out/*")
+        self.old = self._digests("model/*.json", "out/*", "out/mlflow/*")
         shutil.copytree(self.work, self.good)
 
     def _digests(self, *patterns: str) -> dict[str, str]:
@@ -205,7 +208,7 @@ class Scene:
         from anymix.models import summarise_folder
 
         assert self._digests("*.csv", "north/*", "south/*") == self.inputs, "an input was changed"
-        out, now = self.work / "out", self._digests("model/*.json", "out/*")
+        out, now = self.work / "out", self._digests("model/*.json", "out/*", "out/mlflow/*")
         objective = check_model(self.work / "model")
         assert objective in ("regret", "robust")
         # A new model takes the records of the old one with it; nothing else may be missing.
@@ -218,6 +221,9 @@ class Scene:
         check_parquet(out / "p.parquet", self.n_rows)
         read_site(out / "north.site")
         check_graph(out / "model.onnx")
+        check_graph(out / "mlflow" / "model.onnx")
+        assert (out / "mlflow" / "MLmodel").read_text("utf-8").endswith("\n")
+        assert (out / "card.md").read_text("utf-8").startswith("---")
         assert (out / "page.html").read_text("utf-8").rstrip().endswith("</html>")
         if (out / "packed").exists():
             check_source(out / "packed")

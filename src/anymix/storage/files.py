@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import re
 import secrets
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,6 +22,8 @@ from anymix.exceptions import AuditError, InputError, MissingError
 # What a run that was killed may leave next to a file that it was writing.
 TEMPORARY = re.compile(r"\.(.{1,80})-([0-9a-f]{16}|[a-z0-9_]{8})\.tmp(\.\w+)?")
 A_SOURCE = "give a source folder, as anymix source pack writes"
+# Of renameat2(2): names are relative to the working folder; two names are exchanged.
+AT_FDCWD, RENAME_EXCHANGE = -100, 2
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NOT_REPLACED: dict[Callable[[int], bool], str] = {
     stat.S_ISDIR: "is a folder; give the name of a file",
@@ -233,14 +237,15 @@ def check_new(folder: str | Path) -> None:
 def write_folder(folder: str | Path, files: Mapping[str, bytes], replace: bool = False) -> None:
     """Write a new folder under a temporary name and move it into place; never over another.
 
-    With `replace` the folder that is there, and that the caller has looked into, makes way.
+    With `replace` the folder that is there, and that the caller has looked into, makes way: in one
+    step where the system can exchange two names (Linux), elsewhere in two, of which the first is
+    undone if the second fails.
     """
     folder = Path(folder)
     if not replace:
         check_new(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    names = (f".{folder.name[:40]}-{secrets.token_hex(8)}.tmp" for _ in range(2))
-    temporary, old = map(folder.with_name, names)
+    temporary = folder.with_name(f".{folder.name[:40]}-{secrets.token_hex(8)}.tmp")
     temporary.mkdir()
     try:
         for name, content in files.items():
@@ -248,9 +253,43 @@ def write_folder(folder: str | Path, files: Mapping[str, bytes], replace: bool =
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        if replace and folder.is_dir():
-            folder.rename(old)
-        temporary.rename(folder)
+        if not (replace and folder.is_dir()):
+            temporary.rename(folder)
+        elif not _exchanged(temporary, folder):
+            _swap(temporary, folder)
     finally:
-        for done in (temporary, old):
-            shutil.rmtree(done, ignore_errors=True)
+        # After an exchange it is the old folder that has the temporary name.
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Exchange the names of two folders in one step; False where the system or disk cannot."""
+    library = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+    renameat2 = getattr(library, "renameat2", None)
+    if renameat2 is None:
+        return False
+    names = os.fsencode(one), os.fsencode(other)
+    if renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number not in (errno.EINVAL, errno.ENOSYS, errno.EPERM):
+        raise OSError(number, os.strerror(number), str(other))
+    return False
+
+
+def _swap(new: Path, folder: Path) -> None:
+    """Move a folder aside and the new one into place; if that fails, move the old one back."""
+    old = new.with_name(f".{folder.name[:40]}-{secrets.token_hex(8)}.tmp")
+    try:
+        folder.rename(old)
+        new.rename(folder)
+    except BaseException as error:
+        if not os.path.lexists(folder):
+            old.rename(folder)
+        elif new.exists() and old.exists():
+            cause = f"was made by others meanwhile; the folder that it replaces is {old.name}"
+            raise InputError(folder, cause) from error
+        raise
+    finally:
+        if not new.exists():
+            shutil.rmtree(old, ignore_errors=True)
