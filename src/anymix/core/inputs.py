@@ -55,7 +55,10 @@ def mass_table(masses: ArrayLike, name: str, part: bool = False) -> FloatArray:
         raise ValueError(f"{name} must not be negative; source {k} has {D[k, i]:g} at point {i}.")
     empty = np.flatnonzero(D.sum(axis=1) == 0)
     if empty.size and not part:
-        raise ValueError(f"source {empty[0]} has no mass at any point; leave it out of {name}.")
+        raise ValueError(
+            f"source {empty[0]} has no mass at any point beside source {D.sum(axis=1).argmax()}, "
+            f"which has most; look at both, and leave the wrong one out of {name}."
+        )
     return D
 
 
@@ -117,8 +120,16 @@ def reference_measure(reference: ArrayLike | str | None, masses: FloatArray) -> 
     return sample_weights(reference, m, "reference")
 
 
-def responsibilities(log_densities: ArrayLike) -> FloatArray:
-    """r_k = D_k / Σ_j D_j at each point, of logarithms; −inf is allowed, but not in all sources."""
+# Negligible next to η U; denormal numbers make a matrix product a hundred times slower.
+LEAST_SHARE = 1e-100
+
+
+def responsibilities(log_densities: ArrayLike, floor: bool = False) -> FloatArray:
+    """r_k = D_k / Σ_j D_j at each point, of logarithms; −inf is allowed, but not in all sources.
+
+    A source that has no share at any point, as the density of another is far above its own, keeps
+    `LEAST_SHARE` with `floor`: it is a source all the same, with rows and a loss.
+    """
     log_d = np.asarray(log_densities, dtype=float)
     if log_d.ndim != 2 or 0 in log_d.shape:
         raise ValueError(f"log_densities must have shape (sources, points); got {log_d.shape}.")
@@ -131,8 +142,9 @@ def responsibilities(log_densities: ArrayLike) -> FloatArray:
             "with full support (a Gaussian kernel, a smoothed model)."
         )
     r = np.asarray(softmax(log_d, axis=0))
-    # Negligible next to η U; denormal numbers make a matrix product a hundred times slower.
-    r[r < 1e-100] = 0.0
+    r[r < LEAST_SHARE] = 0.0
+    lost = r.max(axis=1) == 0 if floor else np.zeros(len(r), dtype=bool)
+    r[lost] = np.where(np.isneginf(log_d[lost]), 0.0, LEAST_SHARE)
     return r
 
 

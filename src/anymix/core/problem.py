@@ -119,7 +119,7 @@ class EvaluatedPoints:
 
         Paper: Eq. 1, Eq. 2.
         """
-        r = inputs.responsibilities(log_densities)
+        r = inputs.responsibilities(log_densities, floor=sample_domain is not None)
         if sample_domain is None:
             if totals is not None:
                 raise ValueError("totals are for points with a sample_domain.")

@@ -398,6 +398,21 @@ def said_of_choices(model: Any) -> list[str]:
     return ["" if choice is None else str(choice), "\n".join(filter(None, said))]
 
 
+# The share of the rows of all others from which on a density claims what is not its own.
+CLAIMS_ALL = 0.99
+
+
+def claims_all(tables: Tables) -> int | None:
+    """Return the source whose density claims nearly all rows of every other source, if any."""
+    claimed = np.exp(tables.log_responsibilities())
+    p = tables.n_sources
+    for j in range(p if p > 1 else 0):
+        others = [claimed[j, tables.domain == k].mean() for k in range(p) if k != j]
+        if min(others) > CLAIMS_ALL:
+            return j
+    return None
+
+
 def suspicion(model: Any) -> str:
     """Say which site or source raises the loss of another, and what can be done; else nothing."""
     p = len(model.source_names_)
@@ -413,6 +428,13 @@ def suspicion(model: Any) -> str:
     more = len(said) - MOST_SENTENCES
     rest = [f"So it is {more} times more; the report names all."] if more > 0 else []
     name, share = found.names[asked], 100 * float(found.recognised[asked])
+    if (everywhere := claims_all(model.tables_)) is not None:
+        liar = found.names[everywhere]
+        remedy = (
+            f"The density of {liar} claims nearly all rows of every other source: look first at "
+            f"{liar}, and leave it out if its density is not of its rows."
+        )
+        return " ".join([*said[:MOST_SENTENCES], *rest, remedy])
     remedy = (
         "Wrong rows do that, and so do sources that disagree where their rows overlap: look first "
         f"at the rows of {name}, of which its own density claims {share:.0f} %, and set them aside "

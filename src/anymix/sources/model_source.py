@@ -17,6 +17,8 @@ from anymix.tables import Columns
 # What a source gives to a class that it never saw, and the least it may give to any class.
 # The cross-entropy then never exceeds 13.8.
 PROBABILITY_FLOOR = 1e-6
+# Of the logarithm of a density: sums and squares up to it are finite numbers.
+LARGEST_LOG = 1e100
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,15 @@ class Source:
             )
         X = self._encoded(X, check=False)
         score = getattr(self.density, "score_samples", self.density)
-        return self._checked(score(X), (n_rows(X),), "its density", allow=-np.inf)
+        found = self._checked(score(X), (n_rows(X),), "its density", allow=-np.inf)
+        size = np.abs(np.where(np.isneginf(found), 0.0, found))
+        if size.size and size.max() > LARGEST_LOG:
+            row = int(size.argmax())
+            raise ValueError(
+                f"source {self.name!r}: its density returned the logarithm {found[row]:.3g} (row "
+                f"{row}), where {LARGEST_LOG:g} is the most; check that row, or repair the source."
+            )
+        return found
 
     def predict(self, X: Any, heard: Heard | None = None) -> FloatArray:
         """Numbers of a regressor, shape (n,); `heard` is what models said of these rows before."""

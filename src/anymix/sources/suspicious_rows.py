@@ -104,9 +104,30 @@ def rows_of_others(tables: Tables, sources: Sequence[Source]) -> list[str]:
     return said
 
 
+# Nats by which a density must be above others to be told of: their sources weigh nothing then.
+FAR_ABOVE = 230.0
+
+
+def densities_far_above(tables: Tables, sources: Sequence[Source]) -> list[str]:
+    """Name the sources whose density leaves others no weight at all, at no row."""
+    masses = tables.log_masses
+    outshone = np.flatnonzero((masses.max(axis=0) - masses > FAR_ABOVE).all(axis=1))
+    if not outshone.size:
+        return []
+    j = int(np.bincount(masses.argmax(axis=0), minlength=len(sources)).argmax())
+    below = float(np.median(masses[j] - masses[outshone]))
+    return [
+        f"the density of {sources[j].name} is so far above that of "
+        f"{', '.join(sources[k].name for k in outshone.tolist())} at every row ({below:.3g} nats in the "
+        "median) that these have no weight without calibration; look whether the density of "
+        f"{sources[j].name} is of these columns, and leave that source out if it is not."
+    ]
+
+
 def warn_of_training_rows(tables: Tables, sources: Sequence[Source], stacklevel: int = 2) -> None:
-    """Warn of rows that look like training rows, or like those of another source."""
-    for sentence in (*training_rows(tables, sources), *rows_of_others(tables, sources)):
+    """Warn of rows that look like training rows, or of another source; of densities far above."""
+    checks = (training_rows, rows_of_others, densities_far_above)
+    for sentence in (sentence for check in checks for sentence in check(tables, sources)):
         warnings.warn(sentence, UserWarning, stacklevel=stacklevel + 1)
 
 
