@@ -116,11 +116,12 @@ def densities_far_above(tables: Tables, sources: Sequence[Source]) -> list[str]:
         return []
     j = int(np.bincount(masses.argmax(axis=0), minlength=len(sources)).argmax())
     below = float(np.median(masses[j] - masses[outshone]))
+    others = ", ".join(sources[k].name for k in outshone.tolist())
     return [
-        f"the density of {sources[j].name} is so far above that of "
-        f"{', '.join(sources[k].name for k in outshone.tolist())} at every row ({below:.3g} nats in the "
-        "median) that these have no weight without calibration; look whether the density of "
-        f"{sources[j].name} is of these columns, and leave that source out if it is not."
+        f"the density of {sources[j].name} is so far above that of {others} at every row "
+        f"({below:.3g} nats in the median) that these have no weight without calibration; look "
+        f"whether the density of {sources[j].name} is of these columns, and leave that source out "
+        "if it is not."
     ]
 
 
