@@ -50,6 +50,12 @@ def add_choice(parser: ArgumentParser, trains: bool = False) -> None:
         metavar="COL[,COL...]",
         help="columns to leave out" if trains else "columns that must be no feature of the sources",
     )
+    if trains:
+        group.add_argument(
+            "--text",
+            metavar="COL",
+            help="learn from the texts of this column alone, word by word",
+        )
     parser.add_argument(
         "--id", metavar="COL", help="column that names the rows, which is never a feature"
     )

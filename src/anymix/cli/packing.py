@@ -27,14 +27,18 @@ from anymix.densities import (
     GaussianMixtureDensity,
     Reference,
     ScaleWarning,
+    TextDensity,
+    WordReference,
 )
 from anymix.estimators import default_estimator
 from anymix.exceptions import InputError, UsageError, quoted
 from anymix.exchange import THAT_WORK, ReceivedSource, read_sources, second_round_graph
 from anymix.sources import pool_of_others
+from anymix.tables import FEWEST_ROWS
 
 FEW_ROWS = 10_000
 FOLDS = 5
+TEXT_WORDS: dict[str, Any] = {"min_df": FEWEST_ROWS, "token_pattern": "[a-zA-Z]+"}
 DENSITIES: dict[str, Any] = {"kernels": GaussianKDE, "mixture": GaussianMixtureDensity}
 KINDS = {
     "classification": (is_classifier, "classifier"),
@@ -46,6 +50,12 @@ def make_estimator(args: Namespace, table: TrainingTable) -> Any:
     """Return what --estimator asks for, not yet trained; it must take what the table holds."""
     classifies = args.task == "classification"
     wish = args.estimator
+    if table.text and wish in ("auto", "linear"):
+        words = default_estimator(table.X, classifies, args.seed)
+        # Rarer words would tell of single documents; other letters are not cut alike everywhere.
+        return words.set_params(**{f"tfidfvectorizer__{k}": v for k, v in TEXT_WORDS.items()})
+    if table.text and wish in ("boosted", "forest"):
+        raise UsageError(f"--estimator {wish} takes columns and no --text; leave it out.")
     if wish == "linear":
         _refuse_mixed(args, table, "--estimator linear", "--estimator boosted")
     if wish in ("auto", "linear", "boosted"):
@@ -104,9 +114,26 @@ def _check_kind(args: Namespace, estimator: Any) -> None:
         )
 
 
-def make_density(args: Namespace, table: TrainingTable, reference: Reference | None) -> Any:
+def make_density(
+    args: Namespace, table: TrainingTable, reference: Reference | WordReference | None
+) -> Any:
     """Return what --density asks for, not yet fitted; it must take what the table holds."""
     wish = args.density
+    if isinstance(reference, WordReference) != table.text:
+        if reference is None:
+            raise InputError(
+                args.rows,
+                "is to be described by words on which all sites agree; give --reference FILE, made "
+                "by anymix reference summary --text and join",
+            )
+        what, remedy = "describes columns", "make one by anymix reference summary --text and join"
+        if not table.text:
+            what, remedy = "counts words", "name the column of texts by --text"
+        raise InputError(args.reference, f"{what}; {remedy}")
+    if isinstance(reference, WordReference):
+        if wish != "auto":
+            raise UsageError(f"--density {wish} takes columns and no --text; leave it out.")
+        return TextDensity(vocabulary=reference.words)
     if wish == "auto":
         agreed = table.is_mixed or reference is not None
         wish = "contrastive" if agreed else likelier_density(table.X, args.seed)
@@ -221,7 +248,8 @@ def read_held_out(
     """Return the rows of --held-out, if any; all of their labels must be among those given."""
     if args.held_out is None:
         return None
-    X, y = read_training_rows(args.held_out, table.names, args.target, args.task, table.coding)
+    given = args.held_out, table.names, args.target, args.task, table.coding
+    X, y = read_training_rows(*given, text=table.text)
     if SeenRows.of(content_of(table.X)).have_seen(content_of(X)):
         raise InputError(
             args.held_out,

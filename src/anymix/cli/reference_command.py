@@ -14,49 +14,65 @@ from anymix.cli.console import Console
 from anymix.cli.outputs import output
 from anymix.cli.streams import caution
 from anymix.cli.training_table import read_training_table
-from anymix.densities import Reference, SiteColumn, Summary, likely_mistakes, site_columns
+from anymix.densities import (
+    Reference,
+    SiteColumn,
+    Summary,
+    WordReference,
+    WordSummary,
+    likely_mistakes,
+    site_columns,
+)
 from anymix.exceptions import AuditError, InputError, MissingError
 from anymix.exchange import check_different, check_name, parse_json
 from anymix.storage import read_file
 from anymix.tables import FEWEST_ROWS
 
 SUMMARY, REFERENCE = "anymix summary", "anymix reference"
-PARTS: dict[str, Any] = {SUMMARY: Summary, REFERENCE: Reference}
-SCHEMA = 1
-GIVE = {
-    SUMMARY: "give what anymix reference summary wrote",
-    REFERENCE: "give what anymix reference join wrote",
+WORD_SUMMARY, WORD_REFERENCE = "anymix word summary", "anymix word reference"
+PARTS: dict[str, Any] = {
+    SUMMARY: Summary,
+    WORD_SUMMARY: WordSummary,
+    REFERENCE: Reference,
+    WORD_REFERENCE: WordReference,
 }
+SCHEMA = 1
+GIVE_SUMMARY, GIVE_REFERENCE = (
+    f"give what anymix reference {verb} wrote" for verb in ("summary", "join")
+)
 # Bytes of a file: five thousand columns of numbers take some 4 MB of a summary.
-LIMITS = {SUMMARY: 2**24, REFERENCE: 2**27}
-MARKS = {SUMMARY: 2_000_000, REFERENCE: 20_000_000}
+LIMITS = {GIVE_SUMMARY: 2**24, GIVE_REFERENCE: 2**27}
+MARKS = {GIVE_SUMMARY: 2_000_000, GIVE_REFERENCE: 20_000_000}
 # What `reference join` prints: lines, categories in a line, letters of a name.
 MOST_LINES, SHOWN, WIDEST = 120, 8, 24
 
 
-def write_part(path: Path, kind: str, part: Summary | Reference) -> None:
+def write_part(path: Path, part: Any) -> None:
     """Write a summary or a reference as one JSON object."""
+    kind = next(kind for kind, each in PARTS.items() if type(part) is each)
     whole = {"kind": kind, "schema": SCHEMA, "content": part.to_dict()}
     path.write_text(json.dumps(whole, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def read_part(path: str | Path, kind: str) -> Any:
-    """Read a summary or a reference, which untrusted people may have written."""
+def read_part(path: str | Path, *kinds: str) -> Any:
+    """Read a summary or a reference of one of the kinds, which untrusted people may have written."""
+    give = GIVE_REFERENCE if REFERENCE in kinds or WORD_REFERENCE in kinds else GIVE_SUMMARY
     try:
-        data = parse_json(read_file(Path(path), LIMITS[kind]), str(path), MARKS[kind])
+        data = parse_json(read_file(Path(path), LIMITS[give]), str(path), MARKS[give])
     except FileNotFoundError as error:
-        raise MissingError(path, f"does not exist; {GIVE[kind]}") from error
+        raise MissingError(path, f"does not exist; {give}") from error
     except AuditError as error:
-        raise AuditError(error.where, f"{error.cause}; {GIVE[kind]}") from error
+        raise AuditError(error.where, f"{error.cause}; {give}") from error
+    due = " or ".join(kinds)
     if not isinstance(data, dict) or set(data) != {"kind", "schema", "content"}:
-        raise AuditError(path, f"is not an {kind}: it has no kind, schema, content; {GIVE[kind]}")
-    if data["kind"] != kind:
-        told = f"but says that it is {data['kind']!r:.60}"
-        raise AuditError(path, f"is not an {kind}, {told}; {GIVE[kind]}")
+        raise AuditError(path, f"is not an {due}: it has no kind, schema, content; {give}")
+    if data["kind"] not in kinds:
+        stated = f"but says that it is {data['kind']!r:.60}"
+        raise AuditError(path, f"is not an {due}, {stated}; {give}")
     if data["schema"] != SCHEMA or isinstance(data["schema"], bool):
         raise AuditError(path, f"has schema {data['schema']!r:.20}; this version reads {SCHEMA}")
     try:
-        return PARTS[kind].from_dict(data["content"])
+        return PARTS[data["kind"]].from_dict(data["content"])
     except ValueError as error:
         raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error
 
@@ -96,20 +112,20 @@ def run_summary(args: Namespace, console: Console) -> int:
                 f"has {len(rows.X)} rows, fewer than --min-count {args.min_count}; a summary of "
                 "them would tell of single rows",
             )
-        summary = Summary.of(
-            rows.X,
-            name=args.name,
-            min_count=args.min_count,
-            columns=rows.columns,
-            kind=args.kind,
-            random_state=args.seed,
-        )
-        write_part(temporary, SUMMARY, summary)
+        summary: Summary | WordSummary
+        named: dict[str, Any] = {"name": args.name, "min_count": args.min_count}
+        if args.text:
+            summary = WordSummary.of(rows.X, **named)
+        else:
+            more = {"columns": rows.columns, "kind": args.kind, "random_state": args.seed}
+            summary = Summary.of(rows.X, **named, **more)
+        write_part(temporary, summary)
     lines = [f"wrote {args.out}", *(f"note: {note}" for note in rows.notes)]
     text = "\n".join([*lines, f"it tells: {summary.reveals()}"])
     record = {"name": summary.name, "rows": summary.n_rows, "out": args.out}
-    record |= {"columns": summary.columns.to_dict(), "tells": summary.reveals()}
-    console.result(text, record, args.out)
+    if isinstance(summary, Summary):
+        record["columns"] = summary.columns.to_dict()
+    console.result(text, record | {"tells": summary.reveals()}, args.out)
     return 0
 
 
@@ -125,11 +141,24 @@ def add_join_arguments(parser: ArgumentParser) -> None:
 def run_join(args: Namespace, console: Console) -> int:
     """Run `reference join`."""
     with output(args.out, args.summaries, args.force) as temporary:
-        summaries = [read_part(path, SUMMARY) for path in args.summaries]
+        summaries = [read_part(path, SUMMARY, WORD_SUMMARY) for path in args.summaries]
         names = [summary.name for summary in summaries]
         check_different(names, "summaries", "give one of each site")
-        reference = Reference.from_summaries(summaries)
-        write_part(temporary, REFERENCE, reference)
+        of_words = [isinstance(summary, WordSummary) for summary in summaries]
+        if len(set(of_words)) > 1:
+            raise InputError(
+                args.summaries[of_words.index(True)],
+                "counts words, and another file describes columns; make all summaries with "
+                "--text, or all without",
+            )
+        kind: Any = WordReference if of_words[0] else Reference
+        reference = kind.from_summaries(summaries)
+        write_part(temporary, reference)
+    if of_words[0]:
+        text = f"wrote {args.out}: {len(reference.words)} words, from {len(names)} sites; send it "
+        record = {"out": args.out, "sites": names, "words": len(reference.words)}
+        console.result(f"{text}to all of them", record, args.out)
+        return 0
     columns, every = reference.columns, site_columns(summaries)
     for mistake in likely_mistakes(summaries):
         caution(f"{mistake}.")

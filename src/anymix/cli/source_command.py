@@ -25,9 +25,10 @@ from anymix.cli.packing import (
     read_held_out,
     read_others,
 )
-from anymix.cli.reference_command import REFERENCE, read_part
+from anymix.cli.reference_command import REFERENCE, WORD_REFERENCE, read_part
 from anymix.cli.streams import complain
 from anymix.cli.training_table import TrainingTable, read_training_table
+from anymix.densities import Reference
 from anymix.exceptions import InputError, UsageError, visible
 from anymix.exchange import (
     AuditError,
@@ -146,8 +147,11 @@ def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
         raise UsageError(
             "--onnx takes a predictor that is trained, and --estimator trains one; leave one out."
         )
-    reference = None if args.reference is None else read_part(args.reference, REFERENCE)
-    agreed = None if reference is None else reference.columns
+    if args.others and args.text:
+        raise UsageError("--others pools numbers that columns predict; leave it out with --text.")
+    kinds = REFERENCE, WORD_REFERENCE
+    reference = None if args.reference is None else read_part(args.reference, *kinds)
+    agreed = reference.columns if isinstance(reference, Reference) else None
     rows = read_training_table(args, args.task, agreed)
     X, y = rows.X, rows.y
     check_labels(args, y)

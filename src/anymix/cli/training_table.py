@@ -40,17 +40,18 @@ def column_names(args: Namespace) -> list[str]:
     check_choice(args)
     names = names_in(path)
     ids = [] if args.id is None else [args.id]
-    chosen = [*(args.features or ()), *(args.drop or ()), *ids]
+    texts = [args.text] if args.text else []
+    chosen = [*(args.features or ()), *(args.drop or ()), *texts, *ids]
     if kind_of(path) == ".npz":
         if chosen:
             raise InputError(
                 path,
-                "has no names of columns, so --features, --drop and --id can name none; write it "
-                "as CSV or Parquet",
+                "has no names of columns, so --features, --drop, --text and --id can name none; write "
+                "it as CSV or Parquet",
             )
         return [name for name in names if name != target]
     check_there(path, [target, *chosen], names, target)
-    features = args.features or [name for name in names if name not in (target, *chosen)]
+    features = texts or args.features or [name for name in names if name not in (target, *chosen)]
     for i, name in enumerate(names, 1):
         if name not in features:
             continue
@@ -74,7 +75,8 @@ def column_names(args: Namespace) -> list[str]:
 class TrainingTable:
     """Rows X, targets y, the names of the columns, their coding or None, notes for the user.
 
-    A table of complete numbers has no coding; `ids` have another word in every row.
+    A table of complete numbers has no coding; `ids` have another word in every row.  Of `text` X is
+    a list of documents.
     """
 
     X: Any
@@ -83,6 +85,7 @@ class TrainingTable:
     coding: Coding | None = None
     notes: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    text: bool = False
 
     @property
     def columns(self) -> Coding:
@@ -92,12 +95,12 @@ class TrainingTable:
     @property
     def filled(self) -> Any:
         """X with a constant for each column without any value, which not all estimators take."""
-        return np.where(np.isnan(self.X).all(axis=0), 0.0, self.X)
+        return self.X if self.text else np.where(np.isnan(self.X).all(axis=0), 0.0, self.X)
 
     @property
     def is_mixed(self) -> bool:
         """Whether the table holds words or missing values."""
-        return self.first_of_words is not None or self.first_with_gaps is not None
+        return not self.text and (self.first_of_words or self.first_with_gaps) is not None
 
     @property
     def first_of_words(self) -> str | None:
@@ -121,7 +124,11 @@ def read_training_table(
     Without a task, targets are not read; of words those are categories that `least` rows have.
     A column that seems to name the rows is warned of, unless the features were chosen by name.
     """
-    table = _read(args.rows, column_names(args), args.target, task, reference, least)
+    names = column_names(args)
+    if args.text:
+        X, y = read_training_rows(args.rows, names, args.target, task, text=True)
+        return TrainingTable(X, y, names, text=True)
+    table = _read(args.rows, names, args.target, task, reference, least)
     for name in (*look_like_ids(table.names, table.X), *table.ids) if not args.features else ():
         caution(
             f"{args.rows}: column {quoted(name)} is another in every row, as an id is, and is "
@@ -206,13 +213,15 @@ def read_training_rows(
     task: str | None,
     coding: Coding | None = None,
     encoder: Encoder | None = None,
+    *,
+    text: bool = False,
 ) -> tuple[Any, Any]:
     """Return rows and labels; labels that all are written as whole numbers become such.
 
-    With a coding there may be words and gaps.
+    With a coding there may be words and gaps; of `text` the rows are documents.
     """
     columns = TableColumns(
-        tuple(names), None if task is None else target, numeric_target=task == "regression"
+        tuple(names), None if task is None else target, text, numeric_target=task == "regression"
     )
     columns = columns if coding is None else with_coding(columns, coding)
     X, y = read_rows(path, columns, encoder)

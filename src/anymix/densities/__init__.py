@@ -26,6 +26,7 @@ from anymix.densities.public_reference import Reference
 from anymix.densities.site_summary import Summary
 from anymix.densities.temperature_scaling import TemperatureScaling
 from anymix.densities.text_density import SharedVocabulary, TextDensity
+from anymix.densities.word_reference import WordReference, WordSummary
 
 __all__ = [
     "BigramModel",
@@ -44,6 +45,8 @@ __all__ = [
     "Summary",
     "TemperatureScaling",
     "TextDensity",
+    "WordReference",
+    "WordSummary",
     "balanced_weights",
     "floored_responsibilities",
     "joined_trees",
