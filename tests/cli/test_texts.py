@@ -95,7 +95,7 @@ def test_the_whole_private_path(sites, run, tmp_path):
     with open(tmp_path / "p.csv") as file, open(table) as due:
         rows = list(zip(csv.DictReader(file), csv.DictReader(due), strict=True))
     assert np.mean([found["label"] == row["mood"] for found, row in rows]) > 0.9
-    assert np.mean([float(found["weight_books"]) for found, _ in rows]) > 0.8
+    assert np.mean([float(found["weight(books)"]) for found, _ in rows]) > 0.8
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def write_part(path: Path, part: Any) -> None:
 
 
 def read_part(path: str | Path, *kinds: str) -> Any:
-    """Read a summary or a reference of one of the kinds, which untrusted people may have written."""
+    """Read a summary or a reference of these kinds, which untrusted people may have written."""
     give = GIVE_REFERENCE if REFERENCE in kinds or WORD_REFERENCE in kinds else GIVE_SUMMARY
     try:
         data = parse_json(read_file(Path(path), LIMITS[give]), str(path), MARKS[give])

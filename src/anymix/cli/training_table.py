@@ -46,8 +46,8 @@ def column_names(args: Namespace) -> list[str]:
         if chosen:
             raise InputError(
                 path,
-                "has no names of columns, so --features, --drop, --text and --id can name none; write "
-                "it as CSV or Parquet",
+                "has no names of columns, so --features, --drop, --text and --id can name none; "
+                "write it as CSV or Parquet",
             )
         return [name for name in names if name != target]
     check_there(path, [target, *chosen], names, target)

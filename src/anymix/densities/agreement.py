@@ -32,7 +32,7 @@ def site_columns(summaries: Sequence[Summary]) -> list[SiteColumn]:
     >>> import numpy as np
     >>> site = Summary.of(np.arange(101.0)[:, None], name="north")
     >>> site_columns([site])
-    [SiteColumn(column='x0', site='north', missing=0.0, low=5.4..., high=94.5..., categories=None)]
+    [SiteColumn(column='x0', site='north', missing=0.0, low=4.5, high=95.0, categories=None)]
     """
     found = []
     for name in summaries[0].columns.names:
