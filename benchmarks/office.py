@@ -42,7 +42,7 @@ def one_split(X: Any, y: Any, domain: Any, seed: int) -> dict[str, Any]:
     models = fitted(X[train], y[train], domain[train])
     seconds = perf_counter() - start
     names, Xt, yt, dt = list(models), X[test], y[test], domain[test]
-    wrong = compare(models, Xt, yt, dt, loss="accuracy")
+    wrong = compare(models, Xt, yt, dt, measure="error_rate")
     losses = compare(models, Xt, yt, dt).loss[:, :3]
     share = np.bincount(dt) / dt.size
     own = np.array([losses[names.index(name), k] for k, name in enumerate(real_data.DOMAINS)])

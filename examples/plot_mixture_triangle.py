@@ -79,7 +79,7 @@ def main(folder: str | Path = "examples-output", n: int = 300) -> Path:
     """Fit on n rows of each organisation, judge on 1000 new ones of each, draw."""
     rng = np.random.default_rng(0)
     models = fitted_models(*rows(n, rng))
-    table = compare(models, *rows(1000, rng), loss="accuracy")
+    table = compare(models, *rows(1000, rng), measure="error_rate")
     losses = table.loss[:, : len(NAMES)]
     figure = new_figure("Wrong labels on every mixture of three organisations", 11.5, 3.7)
     panels = figure.subplots(1, len(models))

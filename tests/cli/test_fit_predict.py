@@ -131,7 +131,7 @@ def test_certificate_and_comparison_on_new_rows(world, run):
         *["--measure", "accuracy", "--json"],
     )
     rates = json.loads(wrong.out)
-    assert (rates["loss"], rates["loss_ground"]) == ("share of wrong labels", "exact")
+    assert (rates["loss"], rates["loss_ground"]) == ("error rate", "exact")
     assert rates["robust_loss"] < rates["loss_upper"] < 1
     names = {one["name"] for one in rates["beside"]}
     assert {"chance", "the plain average", "north alone"} <= names

@@ -49,7 +49,7 @@ def test_areas_are_those_of_the_model(world, run):
     ("measure", "unit"),
     [
         (None, "cross-entropy in nats"),
-        ("accuracy", "share of wrong labels"),
+        ("error_rate", "error rate"),
         ("brier", "Brier score, 0 to 2"),
         ("log_loss", "cross-entropy in nats"),
     ],
@@ -95,7 +95,7 @@ def test_what_compare_has_kept_is_on_the_page(model, world, run, tmp_path, measu
     part = Page(page.read_text("utf-8"))
     lead = part.find("p", "comparison")[0]["text"]
     assert record["unit"] in lead
-    assert ("the highest is bold" in lead) == (measure == "auc")
+    assert ("the highest is bold" in lead) == (measure in ("auc", "accuracy"))
     shown = summarise_folder(model)["comparison"]
     assert shown["loss"] == pytest.approx(np.array(record["loss"]))
 

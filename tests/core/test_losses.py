@@ -346,13 +346,13 @@ def test_a_loss_that_accepts_nothing_asks_for_its_case():
 
 
 def test_names_are_read_written_and_measured():
-    names = ["cross-entropy", "log_loss", "share of wrong labels", "MyLoss"]
-    keys = ["cross_entropy", "cross_entropy", "accuracy", "MyLoss"]
+    names = ["cross-entropy", "log_loss", "error rate", "MyLoss"]
+    keys = ["cross_entropy", "cross_entropy", "error_rate", "MyLoss"]
     assert [canonical_name(name) for name in names] == keys
     assert loss_to_dict(Pinball(0.3)) == {"name": "pinball", "quantile": 0.3}
     assert loss_from_dict({"name": "pinball", "quantile": 0.3}) == Pinball(0.3)
-    heads = [unit_of(name).head for name in ("cross-entropy", "accuracy", "mae", "MyLoss", None)]
+    heads = [unit_of(name).head for name in ("cross-entropy", "error_rate", "mae", "MyLoss", None)]
     error = "absolute error in units of the target"
-    assert heads == ["cross-entropy in nats", "share of wrong labels", error, "MyLoss", "loss"]
+    assert heads == ["cross-entropy in nats", "error rate", error, "MyLoss", "loss"]
     assert unit_of("auc").direction == "higher is better"
     assert unit_of("hinge").direction == "smaller is better"

@@ -116,7 +116,7 @@ def test_compare_of_classifiers_and_mixtures():
     half = informed.for_mixture([0.5, 0.5, 0]).predict_proba(rows)
     by_hand = [log_loss(y[d == n], half[d == n]) for n in "ab"]
     assert np.isclose(table.loss[1, 0], np.mean(by_hand), atol=1e-5)
-    wrong = compare({"DW": model}, rows, y, d, loss="accuracy")
+    wrong = compare({"DW": model}, rows, y, d, measure="error_rate")
     assert np.isclose(wrong.loss[0, -1], 1 - model.score(rows, y))
 
 

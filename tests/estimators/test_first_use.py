@@ -222,10 +222,10 @@ def test_columns_of_a_comparison_are_as_wide_as_their_numbers():
 
 
 def test_a_printed_comparison_is_its_table_and_the_measure():
-    found = comparison([[1, 2], [3, 4]], "accuracy")
+    found = comparison([[1, 2], [3, 4]], "error_rate")
     *table, last = str(found).splitlines()
     assert "\n".join(table) == found.table()
-    assert "share of wrong labels" in last
+    assert "error rate" in last
     assert "*" in last
     assert "(squared error in squared units of the target, smaller is better" in str(
         comparison([[1, 2], [3, 4]])

@@ -76,9 +76,14 @@ def test_losses_of_labels_are_those_of_scikit_learn():
     due = by_hand(lambda w: log_loss(LABELS, model.predict_proba(X), sample_weight=w))
     np.testing.assert_allclose(found.loss[0], due)
     assert "cross-entropy in nats" in str(found)
-    _, wrong = compared(LABELS, "accuracy")
+    _, wrong = compared(LABELS, "error_rate")
     assert wrong.loss[0, 0] == pytest.approx(1 - model.score(X[D == "north"], LABELS[D == "north"]))
-    assert wrong.unit == "share of wrong labels"
+    assert wrong.unit == "error rate"
+    _, right = compared(LABELS, "accuracy")
+    np.testing.assert_allclose(right.loss, 1 - wrong.loss)
+    np.testing.assert_allclose(right.worst, 1 - wrong.worst)
+    np.testing.assert_allclose([right.lower, right.upper], 1 - np.array([wrong.upper, wrong.lower]))
+    assert "(accuracy, higher is better" in str(right)
 
 
 def test_tables_and_their_json_say_measure_unit_direction_and_interval():

@@ -52,7 +52,7 @@ def test_losses_and_differences_are_those_of_the_rows():
             np.testing.assert_allclose(
                 rivals[name].difference, found.loss - rivals[name].loss, atol=1e-12
             )
-    assert (wrong.measure, loss.measure) == ("share of wrong labels", "cross-entropy")
+    assert (wrong.measure, loss.measure) == ("error rate", "cross-entropy")
     assert wrong.rows.tolist() == [60, 60]
 
 
@@ -127,7 +127,7 @@ def wrong_labels_of(tables, said):
 
     models = {name: Says(h) for name, h in said.items()}
     rows = np.zeros((tables.n_points, 1))
-    return compare(models, rows, tables.targets, tables.sample_domain, loss="accuracy")
+    return compare(models, rows, tables.targets, tables.sample_domain, measure="error_rate")
 
 
 @pytest.mark.parametrize(

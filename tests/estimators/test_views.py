@@ -67,8 +67,8 @@ def test_its_intervals_are_columns_if_asked_for(comparison):
 
 def test_wrong_labels_are_named():
     X, y, d = classification()
-    frame = compare({"it": Uniform(LogisticRegression()).fit(X, y, d)}, X, y, d, loss="accuracy")
-    assert frame.to_frame().attrs["unit"] == "share of wrong labels"
+    frame = compare({"it": Uniform(LogisticRegression()).fit(X, y, d)}, X, y, d, loss="error_rate")
+    assert frame.to_frame().attrs["unit"] == "error rate"
 
 
 def test_a_comparison_is_drawn(comparison):

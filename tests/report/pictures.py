@@ -34,7 +34,7 @@ def record():
     rivals["anymix"] = DistributionWeightedClassifier(random_state=0)
     for rival in rivals.values():
         rival.fit(X[train], y[train], sample_domain=site[train])
-    told = compare(rivals, X[test], y[test], site[test], loss="accuracy")
+    told = compare(rivals, X[test], y[test], site[test], measure="error_rate")
     return summarise(rivals["anymix"], told, name="Digits from three sites")
 
 

@@ -68,9 +68,9 @@ def labelled_record(names=("north", "south", "west"), seed=0):
     table = record["comparison"]
     for field in ("loss", "lower", "upper", "worst"):
         table[field] = (np.array(table[field]) / 4).tolist()
-    table["measure"] = "accuracy"
+    table["measure"] = "error_rate"
     record["certificate"]["loss"] = "cross-entropy"
-    shares = verdict(p, "share of wrong labels", seed, most=1.0)
+    shares = verdict(p, "error rate", seed, most=1.0)
     nats = verdict(p, "cross-entropy", seed + 1)
     return record | {"loss": "cross_entropy", "verdict": [shares, nats]}
 

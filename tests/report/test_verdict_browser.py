@@ -30,7 +30,7 @@ def numbers(text):
 
 def behind(found):
     """What the table behind a verdict holds: [row][column][value, lower, upper], as shown."""
-    scale = 100.0 if "wrong" in found["measure"] else 1.0
+    scale = 100.0 if found["measure"] == "error rate" else 1.0
     own = np.array([found[n] for n in ("loss", "lower", "upper")])
     columns = [own]
     for rival in found["rivals"]:

@@ -31,7 +31,7 @@ def stand(average=-1, own=(-1, -1, -1), guess=(-1, -1, -1), fresh=True):
         rival("own", [*own, 0]),
         rival("constant", [*guess, 0]),
     ]
-    told = {"measure": "accuracy", "confidence": 0.95, "fresh": fresh, "rows": [50, 60, 70]}
+    told = {"measure": "error_rate", "confidence": 0.95, "fresh": fresh, "rows": [50, 60, 70]}
     return Stand(told | both | {"rivals": rivals}, NAMES)
 
 
@@ -86,8 +86,8 @@ def test_the_verdict_stands_first_with_shares_as_per_cent_and_gaps_as_points():
     text = page.find("section")[0]["text"].replace("\xa0", " ")
     assert page.find("section")[0]["id"] == "standing"
     assert "Verdict: deploy it for mixed traffic" in text
-    assert "20.0 % wrong beside 30.0 % wrong, 10.0 points fewer (5.0 to 15.0)." in text
-    assert "30.0 % wrong beside 20.0 % wrong, 10.0 points more (5.0 to 15.0)." in text
+    assert "20.0 % wrong compared with 30.0 % wrong, 10.0 points fewer (5.0 to 15.0)." in text
+    assert "30.0 % wrong compared with 20.0 % wrong, 10.0 points more (5.0 to 15.0)." in text
     assert "Judged on 180 held-out rows (north 50, south 60 and west 70)" in said["note"]
 
 
@@ -124,7 +124,7 @@ def test_where_a_label_is_rare_the_loss_speaks_first():
     page, said = page_of(record)
     assert page.find("h2")[0]["text"] == "Verdict: these rows speak for deploying it"
     assert said["headline"].startswith("Measured by the cross-entropy")
-    rare = "By share of wrong labels, which tells little as one label is rare, it is no better than"
+    rare = "By error rate, which tells little as one label is rare, it is no better than"
     assert f"{rare} guessing at north, south and west." in said["headline"]
     labels["rivals"][-1]["loss"][-1] = 0.21
     assert "do not deploy it yet" in page_of(record)[0].find("h2")[0]["text"]
@@ -252,6 +252,6 @@ def test_names_are_listed_and_intervals_have_a_side():
     assert (listed(["north"]), listed("abcdefg")) == ("north", "a, b, c and 4 others")
     ends = [(-0.2, -0.1), (-0.1, 0.2), (0.1, 0.2), (None, None)]
     assert [standing(*both) for both in ends] == ["better", "level", "worse", "level"]
-    assert unit_of("accuracy").text(0.0718, 1) == "7.2\u00a0%"
+    assert unit_of("error_rate").text(0.0718, 1) == "7.2\u00a0%"
     assert unit_of("squared").text(-0.5, 2, sign=True) == "−0.50"
     assert unit_of("cross-entropy").said(0.3561, 3) == "0.356\u00a0nats"

@@ -296,7 +296,7 @@ JUDGE: dict[str, Case] = {
     "certify-an-area": (
         lambda w: w.certify(measure="auc"),
         "none is certified",
-        "certify 'accuracy', 'log_loss' or 'brier'",
+        "certify 'error_rate', 'log_loss' or 'brier'",
     ),
     "certify-other-labels": (
         lambda w: w.certify(NEW.but(y=(NEW.y == "ill").astype(int))),
@@ -326,7 +326,7 @@ JUDGE: dict[str, Case] = {
     "compare-labels-as-numbers": (
         lambda w: w.compare(measure="mae"),
         "'well' is a label",
-        "by 'accuracy', 'auc', 'log_loss' or 'brier'",
+        "by 'error_rate', 'auc', 'log_loss' or 'brier'",
     ),
     "compare-the-area-of-numbers": (
         lambda w: compare({"r": w.numbers}, NEW.numbers, NEW.X.age, NEW.site, measure="auc"),

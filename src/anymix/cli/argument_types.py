@@ -78,8 +78,8 @@ def _number(text: str) -> float:
         raise ArgumentTypeError(f"it must be a number, but is {text!r}{share}") from None
 
 
-NAMES = "accuracy, log_loss, brier; mae, mse"
-OTHERS = "auc, accuracy, log_loss, brier; mae, mse, rmse"
+NAMES = "error_rate, log_loss, brier; mae, mse"
+OTHERS = "auc, accuracy, error_rate, log_loss, brier; mae, mse, rmse"
 
 
 def measure(text: str) -> str:

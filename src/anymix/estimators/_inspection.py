@@ -253,7 +253,7 @@ class FittedEvidence:
             A bound M on the loss of any row; it makes the confidence exact.  Without it losses are
             certified clipped, where few of the rows of `fit` lost more: exact as well.
         measure : str or Loss, optional
-            What to certify in place of the loss: "accuracy" for the share of wrong labels, "mae",
+            What to certify in place of the loss: "error_rate", "mae",
             "brier", ...
         subpopulation : float, optional
             A share β, such as 0.1: bound as well what is lost on average on any subpopulation of at

@@ -297,13 +297,14 @@ def said_of(
 ) -> FloatArray:
     """Ask a fitted model about rows: its loss at each, or the probabilities of all classes."""
     if judge.binary:
-        return np.asarray(model.predict(X) != y, dtype=float)
+        wrong = np.asarray(model.predict(X) != y, dtype=float)
+        return 1.0 - wrong if judge.unit.higher else wrong
     if not judge.of_labels:
         return judge.value(_numbers(model.predict(X), judge), _numbers(y, judge))
     if not hasattr(model, "predict_proba"):
         raise TypeError(
             f"{type(model).__name__} gives no probabilities, which {judge.key} needs; choose the "
-            "measure 'accuracy', or wrap the model in CalibratedClassifierCV."
+            "measure 'error_rate', or wrap the model in CalibratedClassifierCV."
         )
     proba = np.maximum(np.asarray(model.predict_proba(X)), judge.floor)
     labels = np.asarray(model.classes_)
@@ -322,5 +323,5 @@ def _numbers(values: Any, judge: Measure) -> FloatArray:
     except ValueError:
         raise ParameterError(
             f"{judge.key!r} measures numbers, but {held.tolist()[0]!r:.60} is a label; compare "
-            "classifiers alone, by 'accuracy', 'auc', 'log_loss' or 'brier'."
+            "classifiers alone, by 'error_rate', 'auc', 'log_loss' or 'brier'."
         ) from None

@@ -212,13 +212,13 @@ def compare(
         default each domain alone and all in equal parts.  The loss on a mixture is
         Σ_k λ_k L_k, so the worst mixture of all is always a single domain.
     loss, measure : the name of a measure or loss, or a Loss, optional
-        One of them: "accuracy" (the table shows the share of wrong labels), "auc", "log_loss",
-        "brier"; "mae", "mse", "rmse"; or any loss.  By default the cross-entropy of classifiers,
-        with probabilities of at least 1e-6, and the squared error of other models.
+        One of them: "accuracy", "error_rate", "auc", "log_loss", "brier"; "mae", "mse",
+        "rmse"; or any loss.  By default the cross-entropy of classifiers, with probabilities of at
+        least 1e-6, and the squared error of other models.
         The area under the ROC curve is no mean over rows, so that Σ_k λ_k L_k does not hold for
         it: on a mixture all rows are ranked against each other, each counting as it does there.
     confidence : float
-        Of the intervals: Student's for means, Wilson's for shares of wrong labels, Newcombe's for
+        Of the intervals: Student's for means, Wilson's for accuracy and error rate, Newcombe's for
         areas.
 
     Returns

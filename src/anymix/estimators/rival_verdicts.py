@@ -48,7 +48,7 @@ class Verdict(Record):
     Attributes
     ----------
     measure : str
-        "share of wrong labels", or the name of the loss.
+        "error rate", or the name of the loss.
     confidence : float
     fresh : bool
         Whether no part of the model is judged by rows that have taught it.
@@ -107,8 +107,8 @@ def verdicts(
     c = tables.n_classes
     judges = [measure_of(None, loss, c)]
     if c is not None and said.ndim == 2 and said.shape[1] > 1:
-        judges.insert(0, measure_of("accuracy", loss, c))
-    first = judge_of(measure, loss, c)
+        judges.insert(0, measure_of("error_rate", loss, c))
+    first = judge_of("error_rate" if measure == "accuracy" else measure, loss, c)
     if first.kind == "mean":
         judges = [first] * (measure is not None) + judges
     once = {judge.name: judge for judge in judges}.values()

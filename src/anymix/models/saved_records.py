@@ -97,6 +97,9 @@ def _read(path: Path) -> tuple[Any, str | None, str | None]:
             # A day ahead: clocks of two places differ.
             if date.fromisoformat(day) > datetime.now(UTC).date() + timedelta(days=1):
                 raise ValueError("its date has not come yet")
+        if stated.get("measure") == "accuracy" and not stated.get("higher_is_better"):
+            # Versions before 0.4 called the error rate so.
+            stated["measure"] = "error_rate"
         return KINDS[path.stem].from_dict(stated), model, day
     except (ValueError, TypeError) as error:
         raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error

@@ -67,7 +67,7 @@ def compare_sites(
 ) -> tuple[Comparison, list[str]]:
     """Put a model beside its sources on new rows; name the sources whose rows are not new.
 
-    `measure` is compared in place of the loss: "accuracy", "auc", "mae", ...
+    `measure` is compared in place of the loss: "accuracy", "error_rate", "auc", ...
     """
     # Rows are ranked by what is said of all classes, so that each must tell its label.
     ranked = measure is not None and check_measure(measure) == "auc"
@@ -92,7 +92,7 @@ def certify_sites(
     """Certify a model on new rows; name the sources whose rows are not new.
 
     Rows that the model was learned from earn no confidence.  `measure` is certified in place of the
-    loss: "accuracy", "mae", ...  Any subpopulation of at least that share is bounded as well.
+    loss: "error_rate", "mae", ...  Any subpopulation of at least that share is bounded as well.
     """
     (tables, seen), model = _joined(sites, saved), saved.model
     # Rows that stayed at their sites have left no losses to clip by, but what they were clipped at.

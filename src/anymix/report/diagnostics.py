@@ -185,7 +185,7 @@ def coverage(record: Data) -> str:
         f"{percent(1 - found['alpha'])} of the time, whatever the mixture. Each held-out row is "
         "judged by the others, and by the part of the model that was learned without it."
     )
-    digits, share = 2 if labels else decimals(found["size"]), unit_of("accuracy")
+    digits, share = 2 if labels else decimals(found["size"]), unit_of("error_rate")
     columns = (found[name] for name in ("rows", "coverage", "size"))
     rows = [
         row(name, [cell(f"{int(n)}"), cell(share.text(covered, 1)), cell(number(size, digits))])

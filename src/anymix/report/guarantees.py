@@ -154,7 +154,6 @@ OF_RANKS = (
     "on other mixtures it may be lower than on each source, and nothing is guaranteed of it."
 )
 OF_MIXTURES = "The worst domain is the worst of all mixtures for a model that is the same on each."
-LOSSES = "loses", "lowest", OF_MIXTURES
 
 
 def comparison(record: Data) -> str:
@@ -175,7 +174,8 @@ def comparison(record: Data) -> str:
     )
     sure = found.get("confidence")
     interval = "its interval" if sure is None else f"its {100 * sure:g}\u00a0% interval"
-    does, most, what = ("reaches", "highest", OF_RANKS) if unit.higher else LOSSES
+    does, most = ("reaches", "highest") if unit.higher else ("loses", "lowest")
+    what = OF_MIXTURES if unit.mean else OF_RANKS
     lead = (
         f"What each method {does} on each mixture, by the {unit.head}, with {interval}; the {most} "
         f"is bold. {what}{_beside_certificate(record, unit)}"

@@ -230,7 +230,10 @@ def corner_measure(record: dict[str, Any]) -> str | None:
 def _corners(record: dict[str, Any]) -> list[int]:
     """Find each domain alone among the mixtures of a comparison; empty if one is missing."""
     comparison, p = record.get("comparison"), len(record["sources"])
-    if comparison is None or not unit_of(comparison.get("measure")).mean:
+    if comparison is None:
+        return []
+    unit = unit_of(comparison.get("measure"))
+    if unit.higher or not unit.mean:
         return []
     weights = np.asarray(comparison["mixture_weights"], dtype=float).reshape(-1, p)
     distance = np.abs(np.eye(p)[:, None, :] - weights[None]).sum(axis=2)

@@ -33,9 +33,9 @@ from anymix.sources.cross_fitting import (
 )
 from anymix.sources.cross_loss import CrossLoss, make_cross_loss
 from anymix.sources.error_measures import (
+    ERROR_RATE,
     NEEDS_LABELS,
     NOT_CERTIFIED,
-    WRONG,
     Measure,
     check_learnable,
     check_measure,
@@ -73,6 +73,7 @@ from anymix.sources.torch_predictor import TorchPredictor, at_rest
 
 __all__ = [
     "CHUNK_ROWS",
+    "ERROR_RATE",
     "FEWEST_SITES",
     "MOST_SOURCES",
     "NEEDS_LABELS",
@@ -80,7 +81,6 @@ __all__ = [
     "N_FOLDS",
     "PROBABILITY_FLOOR",
     "QUERIES",
-    "WRONG",
     "Arrays",
     "Block",
     "Blocks",

@@ -335,7 +335,7 @@ def certify_tables(
         What a model predicts that is no combination of the tables, such as one with members; the
         theorems say nothing of it.
     measure : str or Loss, optional
-        What is certified in place of the loss: "accuracy" for the share of wrong labels, "mae",
+        What is certified in place of the loss: "error_rate", "mae",
         "brier", or any other loss of labels, or of numbers.
     assumptions : see `anymix.core.certify`
     """

@@ -29,9 +29,9 @@ from anymix.sources.tables import Tables
 Labels = NDArray[np.intp] | FloatArray
 Kind = Literal["mean", "root", "auc"]
 # What may be asked for by a name that is no loss's, of labels and of numbers.
-OF_LABELS = ("accuracy", "auc", "log_loss", "brier")
+OF_LABELS = ("accuracy", "error_rate", "auc", "log_loss", "brier")
 OF_NUMBERS = ("mae", "mse", "rmse")
-WRONG = unit_of("accuracy").name
+ERROR_RATE = unit_of("error_rate").name
 
 
 class Measure(NamedTuple):
@@ -60,7 +60,7 @@ class Measure(NamedTuple):
 
 NOT_CERTIFIED = {
     "auc": "the area under the ROC curve ranks rows of one source against those of another, so "
-    "that no mixture's follows from its sources' and none is certified; certify 'accuracy', "
+    "that no mixture's follows from its sources' and none is certified; certify 'error_rate', "
     "'log_loss' or 'brier', and see the area by compare.",
     "root": "rmse is the root of a mean, and a bound is on the mean: certify 'mse'; the root of "
     "its bound bounds the rmse on every mixture.",
@@ -68,17 +68,19 @@ NOT_CERTIFIED = {
 
 
 def measure_of(measure: str | Loss | None, loss: str | Loss, n_classes: int | None) -> Measure:
-    """Return the measure of that name, or the loss where none is named: a mean over rows.
+    """Return the measure of that name, or the loss where none is named: a mean loss over rows.
+
+    A bound on the error rate is one on the accuracy, 1 − error rate, so "accuracy" stands for it.
 
     Examples
     --------
-    >>> wrong = measure_of("accuracy", "cross_entropy", 2)
+    >>> wrong = measure_of("error_rate", "cross_entropy", 2)
     >>> wrong.name, wrong.value(np.array([[0.9, 0.1], [0.6, 0.4]]), np.array([0, 1]))
-    ('share of wrong labels', array([0., 1.]))
+    ('error rate', array([0., 1.]))
     >>> measure_of("mae", "squared", None).name
     'absolute'
     """
-    found = judge_of(measure, loss, n_classes)
+    found = judge_of("error_rate" if measure == "accuracy" else measure, loss, n_classes)
     if found.kind != "mean":
         raise ParameterError(NOT_CERTIFIED[found.kind])
     return found
@@ -94,13 +96,14 @@ def judge_of(measure: str | Loss | None, loss: str | Loss, n_classes: int | None
     """
     given = loss if measure is None else measure
     given = check_measure(given) if isinstance(given, str) else given
-    if given in ("accuracy", "auc"):
+    if given in ("accuracy", "error_rate", "auc"):
         if n_classes is None:
             raise ParameterError(
                 f"measure {measure!r} is for labels; numbers have {either(OF_NUMBERS)}."
             )
-        if given == "accuracy":
-            return Measure(WRONG, wrong_labels, 1.0, True, "accuracy", of_labels=True)
+        if given != "auc":
+            value = wrong_labels if given == "error_rate" else right_labels
+            return Measure(unit_of(given).name, value, 1.0, True, given, of_labels=True)
         return Measure(unit_of("auc").name, label_scores, 1.0, False, "auc", "auc", True)
     root = given == "rmse"
     kind = get_loss("squared" if root else given)
@@ -202,6 +205,11 @@ def wrong_labels(h: FloatArray, y: Labels) -> FloatArray:
             "that of the label alone; evaluate the rows anew."
         )
     return np.asarray(h.argmax(axis=1) != y, dtype=float)
+
+
+def right_labels(h: FloatArray, y: Labels) -> FloatArray:
+    """1 where the likeliest class (m, c) is the label (m,), else 0."""
+    return 1.0 - wrong_labels(h, y)
 
 
 def own_values(tables: Tables, judge: Measure) -> FloatArray:

@@ -22,13 +22,16 @@ ALIASES = {
     "mean_squared_error": "squared",
     "root_mean_squared_error": "rmse",
     "roc_auc": "auc",
-    "zero_one_loss": "accuracy",
+    "zero_one_loss": "error_rate",
+    # As versions before 0.4 wrote it.
+    "share of wrong labels": "error_rate",
 }
 # What is learned with where no loss is named.
 TASK_LOSSES = {"classification": "cross_entropy", "regression": "squared"}
 # What is measured and is no loss to learn with.
 METRICS = {
-    "accuracy": MetricUnit("share of wrong labels", share=True),
+    "accuracy": MetricUnit("accuracy", share=True, higher=True),
+    "error_rate": MetricUnit("error rate", share=True),
     "auc": MetricUnit("area under the ROC curve", higher=True, mean=False),
     "rmse": MetricUnit(
         "root of the mean squared error", "units of the target", "units", mean=False
