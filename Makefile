@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: bench-solvers demo test test-slow test-mlflow coverage lint bench docs site dist format clean
+.PHONY: bench-solvers demo test test-slow test-mlflow test-nvflare coverage lint bench docs site dist format clean
 
 # One environment; a stamp remembers which extra is in it.
 $(VENV)/.stamp-%: pyproject.toml
@@ -44,6 +44,12 @@ test-mlflow:
 	build/mlflow/bin/pip install -q --disable-pip-version-check -e ".[exchange]" hypothesis \
 		mlflow-skinny pandas pytest pyyaml
 	build/mlflow/bin/python -m pytest -m slow tests/models/test_mlflow.py
+
+# Sites over NVFlare, as real processes on loopback; it needs another protobuf than Flower.
+test-nvflare:
+	test -x build/nvflare/bin/python || $(PYTHON) -m venv build/nvflare
+	build/nvflare/bin/pip install -q --disable-pip-version-check -e ".[nvflare]" hypothesis pytest pyyaml
+	build/nvflare/bin/python -m pytest -m slow tests/engines/test_nvflare_processes.py
 
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks

@@ -77,7 +77,7 @@ class InProcessSites:
     def respond(self, node, message):
         config = self.configs[node]
         self.asked.append(config.get("site"))
-        reply = respond(message, self.run, config, self.expected, self.read_rows)
+        reply = respond(message, self.run, lambda: config, self.expected, self.read_rows)
         return self.change(config, message, reply)
 
 

@@ -2,13 +2,8 @@
 
 import json
 import logging
-import os
-import signal
-import socket
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,74 +13,12 @@ from anymix.cli import main
 from anymix.engines.federation import Settings
 from anymix.sources import learn
 from tests.engines.federated_world import build
+from tests.engines.processes import BIN, Processes, free_port, is_open, wait_for
 
 pytest.importorskip("flwr", reason='sites need Flower: pip install "anymix[flower]"')
 pytestmark = pytest.mark.slow
-BIN = Path(sys.executable).parent
 PATIENCE = 1500.0
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-class Processes:
-    """Whatever is started here is ended here, grandchildren too: they share the home of Flower."""
-
-    def __init__(self, home: Path) -> None:
-        self.home, self.started = home, []
-        self.env = os.environ | {
-            "FLWR_HOME": str(home),
-            "FLWR_TELEMETRY_ENABLED": "0",
-            "FLWR_DISABLE_UPDATE_CHECK": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-        }
-
-    def start(self, name: str, *words: str) -> None:
-        with open(self.home.parent / f"{name}.log", "wb") as log:
-            given = {"stdout": log, "stderr": subprocess.STDOUT, "env": self.env}
-            self.started.append(subprocess.Popen([str(BIN / words[0]), *words[1:]], **given))
-
-    def left(self) -> list[int]:
-        """Processes whose environment names our home, by their ids; not this one."""
-        found = []
-        mark = f"FLWR_HOME={self.home}".encode()
-        for path in Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if mark in path.read_bytes().split(b"\0"):
-                    found.append(int(path.parent.name))
-            except OSError:
-                continue
-        return [pid for pid in found if pid != os.getpid()]
-
-    def end(self) -> list[int]:
-        for stop in (signal.SIGTERM, signal.SIGKILL):
-            for pid in self.left():
-                try:
-                    os.kill(pid, stop)
-                except ProcessLookupError:
-                    continue
-            for process in self.started:
-                try:
-                    process.wait(10)
-                except subprocess.TimeoutExpired:
-                    continue
-            time.sleep(1)
-        return self.left()
-
-
-def wait_for(there, seconds: float, logs: Path) -> None:
-    end = time.monotonic() + seconds
-    while not there():
-        if time.monotonic() > end:
-            tails = [
-                f"{p.name}:\n{p.read_text(errors='replace')[-3000:]}" for p in logs.glob("*.log")
-            ]
-            pytest.fail("it took too long.\n" + "\n".join(tails))
-        time.sleep(1)
+OFFLINE = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
 
 
 def test_three_supernodes_give_the_z_of_the_local_solve(tmp_path):
@@ -94,7 +27,7 @@ def test_three_supernodes_give_the_z_of_the_local_solve(tmp_path):
     address = f"127.0.0.1:{port}"
     folders = [str(world.folder / "sources" / name) for name in world.names]
     assert main(["federate", *folders, "--out", str(app), "--superlink", address, "--quiet"]) == 0
-    run = Processes(app / "home")
+    run = Processes(app / "home", FLWR_HOME=str(app / "home"), **OFFLINE)
     out, beside = tmp_path / "model", tmp_path / "model.sites.json"
     config = f'sources="{world.folder / "sources"}" out="{out}" objective="gamma" '
     config += "calibrate=false consult=false"
@@ -110,7 +43,7 @@ def test_three_supernodes_give_the_z_of_the_local_solve(tmp_path):
                 *("--port", str(free_port()), "--node-config", node),
             )
         began = time.monotonic()
-        wait_for(lambda: _open(port), 120, tmp_path)
+        wait_for(lambda: is_open(port), 120, tmp_path)
         subprocess.run(
             [str(BIN / "flwr"), "run", str(app), "sites", "--run-config", config],
             env=run.env,
@@ -137,9 +70,3 @@ def test_three_supernodes_give_the_z_of_the_local_solve(tmp_path):
         (account,) = json.loads(path.read_text()).values()
         assert account["left"] == found["left"][name]
         assert f"site {name}, round 1: " in (app / f"{name}.log").read_text()
-
-
-def _open(port: int) -> bool:
-    with socket.socket() as one:
-        one.settimeout(1)
-        return one.connect_ex(("127.0.0.1", port)) == 0

@@ -27,12 +27,14 @@ MAY_ENTER = {
     "door": set(),
 }
 PICKLES = {"pickle", "dill", "cloudpickle", "shelve", "marshal", "joblib"}
-HEAVY = {"onnx", "onnxruntime", "safetensors", "dask", "flwr", "torch", "matplotlib", "pandas"}
+HEAVY = {"onnx", "onnxruntime", "safetensors", "dask", "flwr", "nvflare"}
+HEAVY |= {"torch", "matplotlib", "pandas"}
 # Libraries that one room alone may ask for.
 AT_ONE_DOOR = {
     "dask": "engines",
     "distributed": "engines",
     "flwr": "engines",
+    "nvflare": "engines",
     "onnxruntime": "sandbox",
     "safetensors": "exchange",
     "skl2onnx": "exchange",

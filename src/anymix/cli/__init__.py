@@ -51,7 +51,7 @@ COMMANDS = {
     "compare": "put the model beside each source, their average and the likeliest source",
     "monitor": "estimate which mixture of the sources some rows are; exit code 1 if not one",
     "site evaluate": "evaluate all sources on a site's own held-out rows; one small file to send",
-    "federate": "write a Flower app that learns one model from sites which keep their rows",
+    "federate": "write what Flower or NVFlare runs to learn from sites that keep their rows",
     "export": "write the whole model as one ONNX file, a folder for MLflow, or a model card",
     "report": "write one HTML page for a person who decides whether to deploy the model",
     "completion": "print a script by which bash, zsh or fish completes commands and options",

@@ -10,12 +10,12 @@ from anymix.engines.chunks import (
 )
 from anymix.engines.cluster import ENGINES, map_here, map_on_cluster
 from anymix.engines.domains import FeaturePart, fit_domain_classifier
-from anymix.engines.flower_app import ADDRESS, write_app
+from anymix.engines.job_files import ADDRESSES, prepare_kit, write_app
 from anymix.engines.store import Store
 from anymix.sources import PartitionedProblem
 
 __all__ = [
-    "ADDRESS",
+    "ADDRESSES",
     "ENGINES",
     "ChunkedTrainingRows",
     "FeaturePart",
@@ -28,6 +28,7 @@ __all__ = [
     "map_here",
     "map_on_cluster",
     "parquet_tables",
+    "prepare_kit",
     "problem_in_chunks",
     "write_app",
 ]

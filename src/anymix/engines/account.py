@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from anymix.engines.wire import LOG, Refusal
+from anymix.engines.wire import Refusal
 from anymix.sources import Arrays, Query, numbers_in
 from anymix.storage import locked, plain_json, replacing
 
@@ -17,6 +18,7 @@ MOST_ANSWERS = 20_000
 MOST_REFUSALS = 100
 # Queries of which a fit needs but a few: what they tell of single rows adds up.
 MOST_OF_A_VERB = {"beside": 20, "below": 400, "count": 100, "cross": 100, "exact_upper": 400}
+CAUSES = "refusals.log"
 # Seconds that a response waits for another one to be counted.
 WAIT = 60.0
 # Of each query, how many responses have left a site and how many numbers were in them.
@@ -60,15 +62,21 @@ def check_refusals(path: Path) -> None:
     """Refuse everything once a site has refused too often: each refusal tells a little."""
     account = plain_json(path.read_bytes()) if path.exists() else {}
     if sum(sum(each.get("refused", {}).values()) for each in account.values()) >= MOST_REFUSALS:
-        LOG.error("more than %d refusals; remove %s to answer again", MOST_REFUSALS, path)
-        raise Refusal("budget")
+        cause = f"more than {MOST_REFUSALS} refusals; remove {path} to answer again"
+        raise Refusal("budget", cause)
 
 
-def record_refusal(path: Path, run: str, kind: str) -> None:
-    """Add a refusal, which leaves the site as a response does, to its account."""
+def record_refusal(path: Path, run: str, refusal: Refusal) -> None:
+    """Add a refusal, which leaves the site as a response does, to its account.
+
+    Its cause goes into a file of its own: what a process logs others may be sent or shown, the
+    server that asks by NVFlare, say.
+    """
     with _account(path) as account:
         refused = account.setdefault(run, {"rounds": 0, "left": {}}).setdefault("refused", {})
-        refused[kind] = refused.get(kind, 0) + 1
+        refused[refusal.kind] = refused.get(refusal.kind, 0) + 1
+    with open(path.with_name(CAUSES), "a", encoding="utf-8") as file:
+        file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {refusal.kind}: {refusal.cause}\n")
 
 
 @contextmanager

@@ -57,7 +57,7 @@ class Transport(Protocol):
     """What carries messages to sites: a small adapter for each engine."""
 
     def nodes(self) -> Sequence[Any]:
-        """Return what stands for each site that is connected now."""
+        """Return what stands for each site that is connected now; a str is its certified name."""
 
     def send(
         self, message: bytes, nodes: Sequence[Any], patience: float
@@ -111,9 +111,9 @@ class Sites:
         self._wait_for_nodes()
         told: dict[str, Arrays] = {}
         for node, reply in self._replies([HELLO]).items():
-            name, answers = _read(reply, f"node {node}", 1)
-            if name not in self.names:
-                raise SiteError(f"node {node}", f"says that it is the site {name!r:.60}, unknown")
+            name, answers = _read(reply, self._who(node), 1)
+            if name not in self.names or (isinstance(node, str) and name != node):
+                raise SiteError(self._who(node), f"says that it is the site {name!r:.60}, unknown")
             if name in told:
                 raise SiteError(f"site {name!r}", "is served by two nodes; stop one of them")
             self._nodes[node] = name
@@ -127,6 +127,10 @@ class Sites:
         if key not in self.journal.known:
             self.journal.add({key: [told[name] for name in self.names]})
         return {name: self.rows[name] for name in self.names}
+
+    def _who(self, node: Any) -> str:
+        name = node if isinstance(node, str) else self._nodes[node]
+        return f"site {name!r}" if name else f"node {node}"
 
     def _wait_for_nodes(self) -> None:
         end = time.monotonic() + self.patience
@@ -178,10 +182,10 @@ class Sites:
     def _replies(self, asked: list[Query]) -> Mapping[Any, bytes | str]:
         """Send the queries to all nodes, and wait for all of them."""
         found = self.transport.send(dump_queries(asked), list(self._nodes), self.patience)
-        for node, name in self._nodes.items():
+        for node in self._nodes:
             if node not in found:
                 raise SiteError(
-                    f"site {name!r}" if name else f"node {node}",
+                    self._who(node),
                     f"has not answered within {self.patience:g} s; start it again, then resume",
                 )
         return found

@@ -40,8 +40,8 @@ def client_app(expected: Mapping[str, str], read_rows: ReadRows = read_site_rows
 
     @client.query()
     def query(message: Any, context: Any) -> Any:
-        config, run = dict(context.node_config), str(context.run_id)
-        reply = respond(_body(message.content), run, config, expected, read_rows)
+        body, run = _body(message.content), str(context.run_id)
+        reply = respond(body, run, lambda: context.node_config, expected, read_rows)
         return app.Message(_content(reply), reply_to=message)
 
     return client

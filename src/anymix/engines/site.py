@@ -162,30 +162,33 @@ def part_of_site(tables: Tables) -> Block:
 def respond(
     message: bytes,
     run: str,
-    config: Mapping[str, Any],
+    config: Callable[[], Mapping[str, Any]],
     expected: Mapping[str, str],
     read_rows: ReadRows = read_site_rows,
 ) -> bytes:
     """Respond to the queries of one round of a run, both as `wire` writes them; never raise.
 
-    `config` is the site's own; what leaves is recorded and logged before it does.
+    config() reads the site's own configuration; what leaves is recorded and logged before it does.
     """
     try:
         with refusing("fault"):
             return _respond(message, run, config, expected, read_rows)
     except Refusal as refusal:
+        # Of its configuration and its sources a site may log what is wrong, and of rows nothing.
+        cause = f": {refusal.cause}" if refusal.kind in ("setup", "budget") else ""
+        LOG.warning("refused (%s)%s", refusal.kind, cause)
         return dump_refusal(refusal.kind)
 
 
 def _respond(
     message: bytes,
     run: str,
-    config: Mapping[str, Any],
+    config: Callable[[], Mapping[str, Any]],
     expected: Mapping[str, str],
     read_rows: ReadRows,
 ) -> bytes:
     with refusing("setup"):
-        site = Site.of(config, expected)
+        site = Site.of(config(), expected)
     check_refusals(site.ledger)
     try:
         part = site.part(read_rows)
@@ -194,7 +197,7 @@ def _respond(
         responses = [answer(query, part) for query in queries]
         n, in_run, ever = record_left(site.ledger, run, queries, responses)
     except Refusal as refusal:
-        record_refusal(site.ledger, run, refusal.kind)
+        record_refusal(site.ledger, run, refusal)
         raise
     left = add_counts({}, queries, responses)
     what = ", ".join(f"{numbers} of {verb}" for verb, (_, numbers) in left.items())

@@ -37,7 +37,7 @@ REFUSALS = {
     "budget": "it has answered or refused as much as it allows",
     "fault": "it failed",
 }
-WHERE = "; the log of that site says more"
+WHERE = "; the logs of that site say more"
 LOG = logging.getLogger("anymix")
 # Types of arrays that travel: numbers and truth values.
 KINDS = "biuf"
@@ -47,10 +47,13 @@ QUERY, HEAD = "query", "head"
 
 
 class Refusal(Exception):
-    """A site does not respond; `kind` is one of `REFUSALS`, and all that the server learns."""
+    """A site does not respond; `kind` is one of `REFUSALS`, and all that the server learns.
 
-    def __init__(self, kind: str):
-        self.kind = kind if kind in REFUSALS else "fault"
+    The cause may tell of rows, and stays at the site.
+    """
+
+    def __init__(self, kind: str, cause: str = ""):
+        self.kind, self.cause = kind if kind in REFUSALS else "fault", cause
         super().__init__(REFUSALS[self.kind] + WHERE)
 
 
@@ -63,8 +66,7 @@ def refusing(kind: str) -> Iterator[None]:
         raise
     # A transport would send the text of any other error to the server.
     except Exception as error:
-        LOG.error("refused (%s): %s", kind, one_line(f"{type(error).__name__}: {error}"))
-        raise Refusal(kind) from error
+        raise Refusal(kind, one_line(f"{type(error).__name__}: {error}")) from error
 
 
 def dump_queries(queries: Sequence[Query]) -> bytes:
