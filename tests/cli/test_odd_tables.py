@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from anymix.tables import TableColumns, read_rows
+from anymix.tables import TableColumns, TableFormat, read_rows
 from anymix.tables.table_files import check_swelling
 from tests.cli.odd_tables import ask, commands, fault_of, odd_tables
 from tests.cli.organisations import write_csv
@@ -58,11 +58,12 @@ def test_a_sample_meets_every_command(world, tmp_path, table):
     ],
 )
 def test_labels_that_differ_stay_different(tmp_path, words, due):
-    from anymix.cli.training_table import read_training_rows
+    from anymix.cli.training_table import TrainingRequest
 
     path = tmp_path / "t.csv"
     path.write_text("a,y\n" + "".join(f"{i},{word}\n" for i, word in enumerate(words)))
-    _, y = read_training_rows(str(path), ["a"], "y", "classification")
+    request = TrainingRequest(str(path), "y", "classification", TableFormat())
+    _, y = request.rows(["a"])
     assert y.tolist() == due
 
 

@@ -149,7 +149,7 @@ def test_kinds_of_columns(tmp_path, cells, categories):
     ("cells", "words"),
     [
         (["1", "2", "oops", "4"], "row 3: column 'c' holds 'oops', which is not a number"),
-        (["2024-01-31"] * 6, "holds dates or times, such as '2024-01-31'; turn them into numbers"),
+        (["2024-01-31"] * 6, "holds dates or times, such as '2024-01-31' in row 1; turn them into"),
         (["31.12.2024 10:00"] * 6, "holds dates or times"),
         (["12:30"] * 6, "holds dates or times"),
         (["true", "1", "false"], "holds true and false among numbers"),

@@ -105,7 +105,7 @@ def test_rows_are_counted_over_chunks(tmp_path):
 
 def test_faults_of_other_tables(tmp_path):
     pq.write_table(pa.table({"a": ["x"], "b": [1.0]}), tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="column 'a' does not hold numbers"):
+    with pytest.raises(ValueError, match="column 'a' holds 'x', which is not a number"):
         read_rows(tmp_path / "t.parquet", TableColumns(("a", "b")))
     (tmp_path / "bad.parquet").write_bytes(b"no")
     with pytest.raises(ValueError, match="not a Parquet file"):
@@ -137,7 +137,7 @@ def test_errors_of_tables_say_where_and_why(tmp_path):
     with pytest.raises(InputError) as refused:
         read_rows(table, TableColumns(("a", "b")))
     assert refused.value.where == f"{table}, row 2: column 'b'"
-    assert refused.value.cause.startswith("holds 'old', which is not a number; write")
+    assert refused.value.cause.startswith("holds 'old', which is not a number; name")
     again = copy.copy(refused.value)
     assert str(again) == str(refused.value) == f"{again.where} {again.cause}."
 

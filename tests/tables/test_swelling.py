@@ -44,7 +44,7 @@ def test_documents_are_weighed_before_they_are_unpacked(tmp_path, stored):
 def test_a_list_of_any_length_is_never_unpacked(tmp_path):
     lists = pa.ListArray.from_arrays(np.arange(0, 10_000_001, 5_000_000), np.zeros(10_000_000))
     pq.write_table(pa.table({"a": lists, "y": ["b", "c"]}), tmp_path / "t.parquet")
-    with pytest.raises(InputError, match="does not hold numbers but lists or structs"):
+    with pytest.raises(InputError, match="does not hold numbers or labels but lists or structs"):
         read_rows(tmp_path / "t.parquet", LABELS)
 
 

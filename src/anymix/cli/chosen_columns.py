@@ -6,10 +6,12 @@ import csv
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from anymix.cli.table_options import add_format, format_of
 from anymix.exceptions import InputError, UsageError, quoted
 from anymix.exchange import ReceivedSource, table_columns
 from anymix.tables import FEW, TableColumns
@@ -59,6 +61,15 @@ def add_choice(parser: ArgumentParser, trains: bool = False) -> None:
     parser.add_argument(
         "--id", metavar="COL", help="column that names the rows, which is never a feature"
     )
+    if trains:
+        parser.add_argument(
+            "--categories",
+            type=names_of,
+            action="extend",
+            metavar="COL[,COL...]",
+            help="columns that hold categories, even if these are written as numbers",
+        )
+    add_format(parser)
 
 
 def names_of(text: str) -> list[str]:
@@ -73,6 +84,7 @@ def columns_for(args: Namespace, received: Sequence[ReceivedSource]) -> TableCol
     """Return the columns that the sources take, which must agree with the options."""
     check_choice(args)
     columns = table_columns([one.manifest for one in received], getattr(args, "target", None))
+    columns = replace(columns, form=format_of(args))
     features = columns.features
     for option, names in (("--drop", args.drop or ()), ("--id", (args.id,))):
         for name in names:

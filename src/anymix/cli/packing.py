@@ -6,6 +6,7 @@ import warnings
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -19,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray, content_of
 from anymix.cli.streams import caution
-from anymix.cli.training_table import TrainingTable, read_training_rows
+from anymix.cli.training_table import TrainingTable, training_request
 from anymix.core import SeenRows
 from anymix.densities import (
     ContrastiveDensity,
@@ -248,8 +249,8 @@ def read_held_out(
     """Return the rows of --held-out, if any; all of their labels must be among those given."""
     if args.held_out is None:
         return None
-    given = args.held_out, table.names, args.target, args.task, table.coding
-    X, y = read_training_rows(*given, text=table.text)
+    request = replace(training_request(args, args.task), path=args.held_out)
+    X, y = request.rows(table.names, table.coding)
     if SeenRows.of(content_of(table.X)).have_seen(content_of(X)):
         raise InputError(
             args.held_out,

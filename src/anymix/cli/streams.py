@@ -49,6 +49,11 @@ def caution(text: object) -> None:
     whisper(f"anymix: warning: {one_line(text)}\n")
 
 
+def note(text: object) -> None:
+    """Say in one line how something was understood."""
+    whisper(f"anymix: note: {one_line(text)}\n")
+
+
 def debugging() -> bool:
     """Whether the user has set ANYMIX_DEBUG."""
     return os.environ.get("ANYMIX_DEBUG", "0") not in ("", "0")

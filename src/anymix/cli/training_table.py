@@ -12,6 +12,7 @@ import numpy as np
 
 from anymix.cli.chosen_columns import check_choice, look_like_ids
 from anymix.cli.streams import caution
+from anymix.cli.table_options import format_of
 from anymix.exceptions import InputError, quoted
 from anymix.exchange import is_label
 from anymix.tables import (
@@ -19,6 +20,7 @@ from anymix.tables import (
     Column,
     Encoder,
     TableColumns,
+    TableFormat,
     check_once,
     check_there,
     is_text,
@@ -30,28 +32,31 @@ from anymix.tables import (
 )
 from anymix.tables import Columns as Coding
 
+NO_FORMAT = TableFormat()
 
-def column_names(args: Namespace) -> list[str]:
+
+def column_names(args: Namespace, form: TableFormat = NO_FORMAT) -> list[str]:
     """Return the names of the features: all columns but the target, unless others are chosen.
 
     They must be such as a manifest may hold.
     """
     path, target = Path(args.rows), args.target
     check_choice(args)
-    names = names_in(path)
+    names = names_in(path, form)
     ids = [] if args.id is None else [args.id]
     texts = [args.text] if args.text else []
-    chosen = [*(args.features or ()), *(args.drop or ()), *texts, *ids]
+    chosen = [*(args.features or ()), *(args.drop or ()), *texts, *ids, *(args.categories or ())]
     if kind_of(path) == ".npz":
         if chosen:
             raise InputError(
                 path,
-                "has no names of columns, so --features, --drop, --text and --id can name none; "
-                "write it as CSV or Parquet",
+                "has no names of columns, so --features, --drop, --text, --id and --categories "
+                "can name none; write it as CSV or Parquet",
             )
         return [name for name in names if name != target]
     check_there(path, [target, *chosen], names, target)
-    features = texts or args.features or [name for name in names if name not in (target, *chosen)]
+    left_out = (target, *(args.drop or ()), *ids)
+    features = texts or args.features or [name for name in names if name not in left_out]
     for i, name in enumerate(names, 1):
         if name not in features:
             continue
@@ -124,11 +129,12 @@ def read_training_table(
     Without a task, targets are not read; of words those are categories that `least` rows have.
     A column that seems to name the rows is warned of, unless the features were chosen by name.
     """
-    names = column_names(args)
-    if args.text:
-        X, y = read_training_rows(args.rows, names, args.target, task, text=True)
+    request = training_request(args, task)
+    names = column_names(args, request.form)
+    if request.text:
+        X, y = request.rows(names)
         return TrainingTable(X, y, names, text=True)
-    table = _read(args.rows, names, args.target, task, reference, least)
+    table = _read(request, names, reference, least)
     for name in (*look_like_ids(table.names, table.X), *table.ids) if not args.features else ():
         caution(
             f"{args.rows}: column {quoted(name)} is another in every row, as an id is, and is "
@@ -138,14 +144,61 @@ def read_training_table(
     return table
 
 
+@dataclass(frozen=True)
+class TrainingRequest:
+    """Which table is read for which target and task, how it is written, and as what it is read.
+
+    Without a task targets are not read; `categories` names columns that hold some, and of `text`
+    the rows are documents.
+    """
+
+    path: str
+    target: str
+    task: str | None
+    form: TableFormat
+    categories: tuple[str, ...] = ()
+    text: bool = False
+
+    def rows(
+        self, names: list[str], coding: Coding | None = None, encoder: Encoder | None = None
+    ) -> tuple[Any, Any]:
+        """Return rows and labels; labels that all are written as whole numbers become such.
+
+        With a coding there may be words and missing values.
+        """
+        columns = TableColumns(
+            tuple(names),
+            None if self.task is None else self.target,
+            self.text,
+            numeric_target=self.task == "regression",
+            form=self.form,
+        )
+        columns = columns if coding is None else with_coding(columns, coding)
+        X, y = read_rows(self.path, columns, encoder)
+        if self.task != "classification":
+            return X, y
+        # Labels must be such as a manifest may hold.
+        for label in np.unique(y).tolist():
+            if not is_label(label):
+                raise InputError(
+                    f"{self.path}, row {np.flatnonzero(y == label)[0] + 1}: column {self.target!r}",
+                    "holds a label of over 200 characters, or one that cannot be printed or that "
+                    "a spreadsheet would run as a formula; rename it",
+                )
+        return X, whole_labels(y)
+
+
+def training_request(args: Namespace, task: str | None) -> TrainingRequest:
+    """Return what the options say."""
+    categories = tuple(args.categories or ())
+    text = bool(args.text)
+    return TrainingRequest(args.rows, args.target, task, format_of(args), categories, text)
+
+
 def _read(
-    path: str,
-    names: list[str],
-    target: str,
-    task: str | None,
-    reference: Coding | None,
-    least: int,
+    request: TrainingRequest, names: list[str], reference: Coding | None, least: int
 ) -> TrainingTable:
+    path = request.path
     if reference is not None:
         for name in (n for n in reference.names if n not in names):
             raise InputError(
@@ -158,31 +211,32 @@ def _read(
                 "rows, or make the reference anew",
             )
         names = list(reference.names)
-    if reference is None or not reference.categorical.any():
+    if not request.categories and (reference is None or not reference.categorical.any()):
         # Complete numbers are read as ever; what is wrong with others is found by a second look.
         with suppress(InputError):
-            X, y = read_training_rows(path, names, target, task)
+            X, y = request.rows(names)
             same = np.flatnonzero(np.ptp(X, axis=0) == 0)
             constant = tuple(f"column {quoted(names[j])} is the same in all rows." for j in same)
             return TrainingTable(X, y, names, None, constant)
     if reference is not None:
-        return _in_columns_of(path, target, task, reference)
-    surveys = survey_columns(path, names, least)
+        return _in_columns_of(request, reference)
+    surveys = survey_columns(path, names, least, request.form, request.categories)
     coding = Coding(tuple(survey.column for survey in surveys))
     # The notes tell of words that are not listed.
     silent = Encoder(Path(path), with_coding(TableColumns(tuple(names)), coding))
-    X, y = read_training_rows(path, names, target, task, coding, silent)
+    X, y = request.rows(names, coding, silent)
     booleans = any(survey.booleans for survey in surveys)
     plain = not (coding.categorical.any() or booleans or np.isnan(X).any())
-    notes = tuple(note for survey in surveys for note in survey.notes(joined=task is None))
+    notes = tuple(note for survey in surveys for note in survey.notes(joined=request.task is None))
     ids = tuple(survey.name for survey in surveys if survey.is_id)
     return TrainingTable(X, y, names, None if plain else coding, notes, ids)
 
 
-def _in_columns_of(path: str, target: str, task: str | None, reference: Coding) -> TrainingTable:
+def _in_columns_of(request: TrainingRequest, reference: Coding) -> TrainingTable:
+    path = request.path
     names = list(reference.names)
     encoder = Encoder(Path(path), with_coding(TableColumns(tuple(names)), reference))
-    X, y = read_training_rows(path, names, target, task, reference, encoder)
+    X, y = request.rows(names, reference, encoder)
     for column, values in zip(reference, X.T, strict=True):
         if column.categories and column.name in encoder.unseen and np.isnan(values).all():
             known = ", ".join(map(quoted, column.categories[:5]))
@@ -204,35 +258,3 @@ def with_coding(columns: TableColumns, coding: Coding) -> TableColumns:
     """Allow the words of a coding, and gaps in all columns."""
     categories = tuple(column.categories for column in coding)
     return replace(columns, categories=categories, gaps=(True,) * len(categories))
-
-
-def read_training_rows(
-    path: str,
-    names: list[str],
-    target: str,
-    task: str | None,
-    coding: Coding | None = None,
-    encoder: Encoder | None = None,
-    *,
-    text: bool = False,
-) -> tuple[Any, Any]:
-    """Return rows and labels; labels that all are written as whole numbers become such.
-
-    With a coding there may be words and gaps; of `text` the rows are documents.
-    """
-    columns = TableColumns(
-        tuple(names), None if task is None else target, text, numeric_target=task == "regression"
-    )
-    columns = columns if coding is None else with_coding(columns, coding)
-    X, y = read_rows(path, columns, encoder)
-    if task != "classification":
-        return X, y
-    # Labels must be such as a manifest may hold.
-    for label in np.unique(y).tolist():
-        if not is_label(label):
-            raise InputError(
-                f"{path}, row {np.flatnonzero(y == label)[0] + 1}: column {target!r}",
-                "holds a label of over 200 characters, or one that cannot be printed or that a "
-                "spreadsheet would run as a formula; rename it",
-            )
-    return X, whole_labels(y)

@@ -5,6 +5,7 @@ from anymix.tables.column_types import FEW, FEWEST_ROWS, survey_columns
 from anymix.tables.columns import MOST_CATEGORIES, Column, Columns, numbers_of, words_of
 from anymix.tables.table_columns import CategoryWarning, Encoder, TableColumns, check_there
 from anymix.tables.table_files import STANDARD_INPUT, holding_input, kind_of
+from anymix.tables.table_format import TableFormat
 from anymix.tables.table_reader import (
     CHUNK_ROWS,
     Chunk,
@@ -28,6 +29,7 @@ __all__ = [
     "Columns",
     "Encoder",
     "TableColumns",
+    "TableFormat",
     "TableWriter",
     "check_once",
     "check_there",

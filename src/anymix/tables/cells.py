@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix.exceptions import InputError, quoted
-from anymix.storage import need
 
 # How people write in a column of numbers that there is none, in small letters.
 MISSING_WORDS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
@@ -25,9 +23,10 @@ BOOLEANS = {"false": 0.0, "true": 1.0}
 NO_ROWS = "has no rows; give a table with rows below its header"
 FILL_IN = "fill it in or leave the row out"
 INFINITE = f"holds a number that is infinite; {FILL_IN}"
+NO_NUMBER = "which is not a number"
 NOT_A_NUMBER = (
-    "which is not a number; write numbers with a point, or leave the column out by --drop where "
-    "sources are packed"
+    f"{NO_NUMBER}; name markers of missing values by --missing, a decimal comma by --decimal, or "
+    "leave the column out by --drop where sources are packed"
 )
 NO_LABEL = (
     "which is not a number; write numbers with a point, name the column with the label by "
@@ -117,38 +116,6 @@ def number_in(value: Any, booleans: bool = True) -> float:
     return number
 
 
-def numbers_in(
-    path: Path, name: str, column: Any, row: int, booleans: bool = True
-) -> NDArray[np.float64]:
-    """Return a column of pyarrow as numbers, NaN where missing; `row` is that of its first cell.
-
-    Those that are written oddly or could be rounded are looked at one by one.
-    """
-    pyarrow, compute = need("pyarrow"), need("pyarrow.compute")
-    exact, quick = pyarrow.types.is_floating(column.type), column
-    if pyarrow.types.is_string(column.type):
-        try:
-            quick = compute.cast(column, pyarrow.float64())
-        except pyarrow.ArrowInvalid:
-            trimmed = compute.ascii_trim_whitespace(column)
-            missing = compute.is_in(compute.utf8_lower(trimmed), pyarrow.array(MISSING_WORDS))
-            kept = compute.if_else(missing, pyarrow.scalar(None, pyarrow.string()), trimmed)
-            with suppress(pyarrow.ArrowInvalid):
-                quick = compute.cast(kept, pyarrow.float64())
-    if pyarrow.types.is_floating(quick.type) or pyarrow.types.is_integer(quick.type):
-        numbers = np.asarray(quick.to_numpy(zero_copy_only=False), dtype=np.float64)
-        if not (np.isinf(numbers) if exact else np.abs(numbers) >= EXACT).any():
-            return numbers
-    known: dict[Any, float] = {}
-    for i, value in enumerate(values := column.to_pylist()):
-        if value not in known:
-            try:
-                known[value] = number_in(value, booleans)
-            except ValueError as error:
-                fail(path, row + i, name, str(error))
-    return np.array([known[value] for value in values], dtype=np.float64)
-
-
 def words_in(values: Any, where: str = "a column") -> list[str | None]:
     """Return cells as words, None for missing ones; whole numbers have no point."""
     return [None if is_missing(value) else _word(value, where) for value in values]
@@ -175,27 +142,6 @@ def without_point(word: str | None) -> str | None:
         return None
     whole, point, rest = word.partition(".")
     return whole if point and whole.isdigit() and not rest.strip("0") else word
-
-
-def target_numbers(path: Path, name: str, y: Any, row: int, whole: bool) -> NDArray[np.float64]:
-    """Return labels that are numbers; if they are `whole`, codes such as 007 are refused."""
-    values = y.tolist()
-    numbers: dict[Any, float] = {}
-    for value in dict.fromkeys(values):
-        cause = ""
-        try:
-            numbers[value] = number_in(value, booleans=False)
-        except ValueError as error:
-            inexact = INEXACT in str(error)
-            cause = str(error) if inexact else f"holds {quoted(value)}, {NO_LABEL}"
-        if is_missing(value, number=True):
-            cause = f"has no label; {FILL_IN}"
-        elif whole and isinstance(value, str) and CODE.fullmatch(value.strip()):
-            cause = f"holds {quoted(value)}; the sources' labels are whole numbers, so write them "
-            cause += "alike"
-        if cause:
-            fail(path, row + values.index(value), name, cause)
-    return np.array([numbers[value] for value in values])
 
 
 def target_words(path: Path, name: str, y: Any, row: int) -> NDArray[Any]:

@@ -6,92 +6,158 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
+from anymix._arrays import FloatArray
 from anymix.exceptions import InputError, quoted
-from anymix.tables.cells import BOOLEANS, NO_ROWS, fail, is_text, number_in, words_in
+from anymix.storage import need
+from anymix.tables.cells import EXACT, INFINITE, NO_NUMBER, NO_ROWS, fail, is_text, words_in
 from anymix.tables.columns import MOST_CATEGORIES, Column
+from anymix.tables.number_cells import (
+    PLAIN,
+    is_text_column,
+    numbers_in,
+    parse_cells,
+    positions_in,
+)
 from anymix.tables.table_columns import TableColumns, as_dictionary
-from anymix.tables.table_files import kind_of
-from anymix.tables.table_reader import CHUNK_ROWS, READERS
+from anymix.tables.table_format import TableFormat
+from anymix.tables.table_reader import CHUNK_ROWS, read_cells
 
 FEWEST_ROWS = 5  # that have a word, so that it tells of none of them
 # A few words may well differ by chance.
 FEW = 10
+# Numbers of more different values are no codes of categories.
+MOST_CODES = 20
+SHOWN = 3
+INFINITY = re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
+# Words that say in many tables that a value is missing, without letters that hold one.
+MARKER = re.compile(
+    r"[-–—.*/_x]+|#.*|unk(nown)?|missing|not (available|known|applicable)|n\.a\.?|nil|void|empty|"
+    r"keine? angaben?|k\.\s?a\.?|inconnue?|desconocido|sin dato|nd|n/d|n\.d\.?"
+)
 DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?|"
     r"\d{1,2}:\d{2}(:\d{2}.*)?"
 )
-# As other languages write numbers, and as thousands are set apart.
-COMMAS = re.compile(r"[+-]?\d+(,\d+)+")
+# Separators of decimals or of thousands.
+COMMAS = re.compile(r"[+-]?\d[\d.,'’ \u00a0\u202f]*\d")
+UNITS = re.compile(r"[$€£¥]\s?[+-]?[\d.,]*\d|[+-]?\d[\d.,]*\s?[%$€£¥]")
+# What is refused if most words are such, or all of them: in words, and with a remedy.
+UNREAD = (
+    (
+        DATE,
+        False,
+        "dates or times",
+        "turn them into numbers, such as days since a day, or leave the column out by --drop",
+    ),
+    (
+        COMMAS,
+        True,
+        "numbers with commas or blanks",
+        "say by --decimal . or --decimal , which of comma and point is the decimal one, or name "
+        "the column by --categories if these are codes",
+    ),
+    (
+        UNITS,
+        False,
+        "numbers with a unit",
+        "write the numbers alone, and the unit in the name of the column, or name the column by "
+        "--categories or --drop",
+    ),
+)
 
 
 class ColumnSurvey:
     """What was met in one column: numbers, and words that are none, with their counts."""
 
-    def __init__(self, path: Path, name: str):
-        self.path, self.name = path, name
-        self.numbers = self.booleans = 0
+    def __init__(self, path: Path, name: str, categorical: bool = False):
+        self.path, self.name, self.categorical = path, name, categorical
+        self.numbers = self.booleans = self.missing = 0
         self.words: Counter[str] = Counter()
         self.column = Column(name)
-        self._some: set[float | str] = set()
         self._rare = ""
-        self._fault: tuple[int, str] | None = None
+        # Some different numbers, and in which row some different words stand first.
+        self._values: set[float] = set()
+        self._rows: dict[str, int] = {}
 
     @property
     def is_id(self) -> bool:
         """Whether the column has another word in every row."""
         return not self.numbers and len(self.words) == self.words.total() >= FEW
 
-    def look(self, cells: Any, row: int) -> None:
+    def look(self, cells: Any, row: int, form: TableFormat) -> None:
         """Look at some cells, the first of which stands in row `row`."""
-        for value, count in _counts(cells).items():
-            try:
-                meaning: float | str = number_in(value)
-            except ValueError as error:
-                at = row + cells.tolist().index(value)
-                if not isinstance(value, str) or "not a number" not in str(error):
-                    fail(self.path, at, self.name, str(error))
-                self._fault = self._fault or (at, str(error))
-                meaning = value
-            if isinstance(meaning, str):
-                self.words[meaning] += count
-            elif not np.isnan(meaning):
-                self.numbers += count
-                boolean = isinstance(value, str) and value.strip().lower() in BOOLEANS
-                self.booleans += count * boolean
-            # Two different values are enough to know that it is no constant.
-            if len(self._some) < 2 and meaning == meaning:
-                self._some.add(meaning)
+        if isinstance(cells, np.ndarray):
+            cells = need("pyarrow").array(cells, from_pandas=True)
+        if not is_text_column(cells):
+            self._add(numbers_in(self.path, self.name, cells, row, form=form))
+            return
+        coded = as_dictionary(cells)
+        at, parsed = positions_in(coded), parse_cells(coded.dictionary, form)
+        for i in np.flatnonzero(parsed.words).tolist():
+            word = coded.dictionary[i].as_py()
+            if (word not in self.words and len(self._rows) < SHOWN) or INFINITY.fullmatch(word):
+                self._rows[word] = row + int(np.flatnonzero(at == i)[0])
+            if INFINITY.fullmatch(word):
+                fail(self.path, self._rows[word], self.name, INFINITE)
+        counts = np.bincount(at, minlength=len(parsed.words) + 1)[:-1]
+        spelt = coded.dictionary.filter(need("pyarrow").array(parsed.words)).to_pylist()
+        self.words.update(dict(zip(spelt, counts[parsed.words].tolist(), strict=True)))
+        self.booleans += int(counts[parsed.booleans].sum())
+        if np.abs(parsed.numbers).max(initial=0, where=~np.isnan(parsed.numbers)) >= EXACT:
+            numbers_in(self.path, self.name, _without(coded, parsed.words), row, form=form)
+        self._add(np.append(parsed.numbers, np.nan)[at])
+        self.missing -= int(counts[parsed.words].sum())
+
+    def _add(self, numbers: FloatArray) -> None:
+        there = numbers[~np.isnan(numbers)]
+        self.numbers += there.size
+        self.missing += numbers.size - there.size
+        if len(self._values) <= MOST_CODES and there.size:
+            self._values.update(np.unique(there)[: MOST_CODES + 1].tolist())
 
     def holds_words(self, least: int) -> bool:
-        """Whether the column holds words; a slip of the pen among numbers is refused."""
+        """Whether the column holds words; words that mark missing values are refused."""
         where, total = f"{self.path}: column {quoted(self.name)}", self.words.total()
-        if not total:
-            if 0 < self.booleans < self.numbers:
+        if not total or self.categorical:
+            if 0 < self.booleans < self.numbers and not self.categorical:
                 raise InputError(
                     where, "holds true and false among numbers; write all of it in one way"
                 )
-            return False
-        dates = [word for word in self.words if DATE.fullmatch(word.strip())]
-        if 2 * sum(self.words[word] for word in dates) > total + self.numbers:
-            raise InputError(
-                where,
-                f"holds dates or times, such as {quoted(dates[0])}; turn them into numbers, such "
-                "as days since a day, or leave the column out by --drop",
-            )
-        commas = [word for word in self.words if COMMAS.fullmatch(word.strip())]
-        if sum(self.words[word] for word in commas) == total:
-            raise InputError(
-                where,
-                f"holds numbers with commas, such as {quoted(commas[0])}; write them with a point, "
-                "and nothing between thousands",
-            )
-        if self.numbers >= total and max(self.words.values()) < least and self._fault:
-            fail(self.path, self._fault[0], self.name, self._fault[1])
+            return self.categorical
+        self._refuse_numbers_in_words(where)
+        few = len(self.words) <= SHOWN and len(self._values) > MOST_CODES
+        codes = len(self._values) <= MOST_CODES and max(self.words.values()) >= least
+        marks = any(MARKER.fullmatch(word.strip().casefold()) for word in self.words)
+        if self.numbers and (few or self.numbers >= total) and (marks or not codes):
+            self._refuse_words_among_numbers()
         return True
+
+    def _refuse_words_among_numbers(self) -> NoReturn:
+        (word, row), *others = self._rows.items()
+        n, rest = self.words.total(), len(self.words) - len(self._rows)
+        also = [f"{quoted(other)} in row {at}" for other, at in others]
+        also += [f"{rest} other word{'s' * (rest > 1)}"] * (rest > 0)
+        more = f" (as {n} of {n + self.numbers} cells" * (n > 1)
+        more += f", with {' and '.join(also)})" if also else ")" * (n > 1)
+        markers = [] if rest else [w.strip() for w in self._rows if len(w) <= 20 and "," not in w]
+        mark = f'mark missing values by --missing "{",".join(markers)}", ' if markers else ""
+        cause = f"holds {quoted(word)}, {NO_NUMBER}{more}; {mark}correct the table, or name the "
+        fail(self.path, row, self.name, f"{cause}column by --categories or --drop")
+
+    def _refuse_numbers_in_words(self, where: str) -> None:
+        """Refuse dates, and numbers that are written so that they could be read in two ways."""
+        total = self.words.total()
+        for pattern, whole, what, remedy in UNREAD:
+            found = [word for word in self.words if pattern.fullmatch(word.strip())]
+            share = sum(self.words[word] for word in found)
+            if share and (share == total if whole else 2 * share > total + self.numbers):
+                rows = [f"{quoted(w)} in row {r}" for w, r in self._rows.items() if w in found]
+                raise InputError(where, f"holds {what}, such as {', '.join(rows)}; {remedy}")
 
     def list_categories(self, words: Counter[str], least: int) -> None:
         """Make categories of the words that `least` rows have, at most the most frequent ones."""
@@ -113,27 +179,33 @@ class ColumnSurvey:
         """
         unless = ", unless another site lists it" if joined else ""
         notes = [f"{self._rare}: read as missing{unless}."] if self._rare else []
-        if len(self._some) < 2:
-            what = "the same in all rows that have it" if self._some else "empty in all rows"
+        n_different = len(self._values) + len(self.words)
+        if n_different < 2:
+            what = "the same in all rows that have it" if n_different else "empty in all rows"
             notes.insert(0, f"column {quoted(self.name)} is {what}.")
         return notes
 
 
 def survey_columns(
-    path: str | Path, names: Sequence[str], least: int = FEWEST_ROWS
+    path: str | Path,
+    names: Sequence[str],
+    least: int = FEWEST_ROWS,
+    form: TableFormat = PLAIN,
+    categories: Sequence[str] = (),
 ) -> list[ColumnSurvey]:
     """Find out what the columns are; dates, and words among numbers, are refused in a sentence.
 
-    Words that fewer than `least` rows have are not listed: they would tell of these rows.
+    Words that fewer than `least` rows have are not listed: they would tell of these rows.  The
+    columns in `categories` hold categories, whatever they look like.
     """
     path = Path(path)
-    surveys = [ColumnSurvey(path, name) for name in names]
-    for row, cells in _raw(path, names):
+    surveys = [ColumnSurvey(path, name, name in categories) for name in names]
+    for row, cells, read_as in _raw(path, names, form):
         for survey in surveys:
-            survey.look(cells[survey.name], row)
+            survey.look(cells[survey.name], row, read_as)
     of_words = {survey.name: survey for survey in surveys if survey.holds_words(least)}
     counts: dict[str, Counter[str]] = {name: Counter() for name in of_words}
-    for _, cells in _raw(path, list(of_words)) if of_words else ():
+    for _, cells, _ in _raw(path, list(of_words), form) if of_words else ():
         for name, words in counts.items():
             distinct = _counts(cells[name])
             for word, count in zip(words_in(distinct), distinct.values(), strict=True):
@@ -143,24 +215,33 @@ def survey_columns(
     return surveys
 
 
-def _raw(path: Path, names: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the columns as they are written, and the row of their first cells."""
+def _raw(
+    path: Path, names: Sequence[str], form: TableFormat
+) -> Iterator[tuple[int, dict[str, Any], TableFormat]]:
+    """Yield the row of their first cells, the columns as they are written, and how that is."""
     d, row = len(names), 1
     # What a column of words is asked for where its categories are not known yet: its raw cells.
-    wanted = TableColumns(tuple(names), categories=((),) * d, gaps=(True,) * d)
-    for cells, _ in READERS[kind_of(path)](path, wanted, CHUNK_ROWS):
-        yield row, cells
+    wanted = TableColumns(tuple(names), categories=((),) * d, gaps=(True,) * d, form=form)
+    for cells, _, read_as in read_cells(path, wanted, CHUNK_ROWS):
+        yield row, cells, read_as
         row += len(cells[names[0]])
     if row == 1:
         raise InputError(path, NO_ROWS)
 
 
+def _without(coded: Any, words: NDArray[np.bool_]) -> Any:
+    """Return cells with null in the place of words."""
+    pyarrow, compute = need("pyarrow"), need("pyarrow.compute")
+    null = pyarrow.scalar(None, coded.dictionary.type)
+    kept = compute.if_else(pyarrow.array(words), null, coded.dictionary)
+    return pyarrow.DictionaryArray.from_arrays(coded.indices, kept)
+
+
 def _counts(cells: Any) -> Counter[Any]:
     """Count equal cells; a text that stands in the file once is unpacked once."""
-    if isinstance(cells, np.ndarray) or "string" not in str(cells.type):
+    if isinstance(cells, np.ndarray) or not is_text_column(cells):
         return Counter(cells.tolist())
     coded = as_dictionary(cells)
-    n = len(coded.dictionary)
-    counts = np.bincount(coded.indices.fill_null(n).to_numpy(zero_copy_only=False), minlength=n + 1)
+    counts = np.bincount(positions_in(coded), minlength=len(coded.dictionary) + 1)
     values = zip([*coded.dictionary.to_pylist(), None], counts.tolist(), strict=True)
     return Counter({value: count for value, count in values if count})

@@ -16,8 +16,9 @@ from anymix.tables.table_files import check_swelling, open_table
 
 # Runs of equal values take next to nothing in a Parquet file, so an honest one may swell a lot.
 PARQUET_SWELLING = 1000
-NUMBERS = ("numbers", "decimals", "booleans", "nulls")
-LABELS = (*NUMBERS, "text")
+# Text is read as that of CSV is: as numbers, as categories or as labels.
+NUMBERS = ("numbers", "decimals", "booleans", "nulls", "text")
+LABELS = NUMBERS
 IDS = (*LABELS, "dates or times")
 # Kinds of columns, by pyarrow's own names of the tests.
 COLUMN_KINDS = {
@@ -33,7 +34,6 @@ COLUMN_KINDS = {
 REMEDIES = {
     "dates or times": "; turn them into numbers first, such as days since a day of your choice",
     "lists or structs": "; give each of their parts a column of its own",
-    "text": "; turn it into numbers first, or leave the column out by --drop",
 }
 
 
@@ -79,7 +79,7 @@ def read_parquet(
             room = n_bytes // 8 + n_rows * longest // 2
             check_swelling(path, room, on_disk, PARQUET_SWELLING)
             done += batch.num_rows
-            kept = columns.categorical
+            kept = set(() if columns.text else columns.features)
             yield (
                 {
                     name: column.dictionary_decode()
@@ -95,14 +95,13 @@ def _texts(path: Path, columns: TableColumns, schema: Any) -> list[str]:
     """Name the columns that hold text; one of a kind that cannot be used is never unpacked."""
     features: tuple[str, ...] = ("text",) if columns.text else NUMBERS
     allowed = dict.fromkeys(columns.features, features)
-    allowed |= dict.fromkeys(columns.categorical, LABELS)
     allowed |= {} if columns.target is None else {columns.target: LABELS}
     allowed |= {} if columns.id is None else {columns.id: IDS}
     texts = []
     for name, kinds in allowed.items():
         kind = _kind(schema.field(name).type)
         if kind not in kinds:
-            wanted = {("text",): "text", NUMBERS: "numbers"}.get(kinds, "numbers or labels")
+            wanted = "text" if kinds == ("text",) else "numbers or labels"
             remedy = REMEDIES.get(kind, "")
             raise InputError(
                 f"{path}: column {name!r}", f"does not hold {wanted} but {kind}{remedy}"

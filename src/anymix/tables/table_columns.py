@@ -20,10 +20,11 @@ from anymix.tables.cells import (
     check_once,
     fail,
     is_missing,
-    numbers_in,
     without_point,
     words_in,
 )
+from anymix.tables.number_cells import PLAIN, numbers_in, positions_in
+from anymix.tables.table_format import TableFormat
 
 Words = tuple[str, ...] | None
 
@@ -35,7 +36,7 @@ class TableColumns:
     `text` if the features hold documents; the target holds numbers, or labels that are whole
     numbers, or else words.  Where categories or missing values are allowed, each feature has its
     `categories`, None for numbers, and `gaps` says whether its cells may be empty.  The column `id`
-    is read as it is written.
+    is read as it is written; `form` says how the table is written.
     """
 
     features: tuple[str, ...]
@@ -46,6 +47,7 @@ class TableColumns:
     categories: tuple[Words, ...] = ()
     gaps: tuple[bool, ...] = ()
     id: str | None = None
+    form: TableFormat = PLAIN
 
     @property
     def categorical(self) -> list[str]:
@@ -93,7 +95,7 @@ class Encoder:
         self.unseen: Counter[str] = Counter()
         self.example: dict[str, str] = {}
 
-    def encode(self, cells: Mapping[str, Any], row: int) -> FloatArray:
+    def encode(self, cells: Mapping[str, Any], row: int, form: TableFormat = PLAIN) -> FloatArray:
         """Return (n, d) of columns by name, the first cell of which stands in row `row`."""
         encoded = []
         for j, name in enumerate(self.columns.features):
@@ -102,7 +104,8 @@ class Encoder:
             if words is not None:
                 numbers = self._codes(name, column, words, row)
             else:
-                numbers = numbers_in(self.path, name, column, row, bool(self.columns.gaps))
+                booleans = bool(self.columns.gaps)
+                numbers = numbers_in(self.path, name, column, row, booleans, form)
             complete = not self.columns.gaps or not self.columns.gaps[j]
             for i in np.flatnonzero(np.isnan(numbers)).tolist() if complete else ():
                 # Among words, one that was never seen is not missing.
@@ -125,7 +128,7 @@ class Encoder:
         code: dict[str | None, float] = {word: float(i) for i, word in enumerate(words)}
         distinct = words_in(coded.dictionary.to_pylist())
         codes = [code.get(word, code.get(without_point(word), np.nan)) for word in distinct]
-        at = coded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
+        at = positions_in(coded)
         counts = np.bincount(at, minlength=len(distinct))
         for word, number, n in zip(distinct, codes, counts, strict=False):
             # Of a column without categories every word is new, and says nothing.

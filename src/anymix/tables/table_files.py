@@ -12,13 +12,14 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from anymix.exceptions import AuditError, InputError, MissingError
 from anymix.storage import is_stream
+from anymix.tables.table_format import TableFormat
+from anymix.tables.text_blocks import TextBlocks
 
 # Lines cut at commas or at tabs, the same compressed, and two kinds that hold columns.
 TEXTS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
@@ -39,8 +40,6 @@ WIDE = (
 # Below this a table is read whatever its file says; above it the file must have bytes to show.
 MODEST_BYTES = 2**28
 MOST_SWELLING = 100  # of what gzip and zip pack
-# A row of 100 000 numbers has 2 MB; a file without line breaks may have any number.
-LINE_BYTES = 2**24
 
 
 def kind_of(path: str | Path, to_write: bool = False) -> str:
@@ -114,52 +113,9 @@ def _spooled() -> Path:
     return Path(_spools[-1].name, "rows")
 
 
-class TextLines:
-    """The lines of an open table; `mark` stands between its columns, "" if nobody told.
-
-    Lines are UTF-8; if that fails before a line has shown it, all are Windows-1252.  The header is
-    row 0; what is `blank` up to the end of the file is no row.
-    """
-
-    def __init__(self, path: Path, lines: BinaryIO, mark: str):
-        self.path, self.lines, self.mark = path, lines, mark
-        self.encoding: str | None = None
-        self.row, self.blank = 0, b""
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield lines with their ends."""
-        while line := self.lines.readline(LINE_BYTES + 1):
-            where = (
-                f"{self.path}, row {self.row}: the text" if self.row else f"{self.path}: the header"
-            )
-            if len(line) > LINE_BYTES:
-                raise InputError(
-                    where, f"is over {LINE_BYTES >> 20} MB long; write a line for each row"
-                )
-            if not line.strip(self.blank):
-                # Among rows it is a fault, so that nobody will ask for those that follow it.
-                rest = iter(partial(self.lines.read, 2**16), b"")
-                if not any(part.strip(self.blank) for part in rest):
-                    return
-            self.row += 1
-            if self.encoding is None and not line.isascii() and b"\0" not in line:
-                self.encoding = "cp1252"
-                with suppress(UnicodeDecodeError):
-                    line.decode()
-                    self.encoding = "utf-8"
-            try:
-                text = line.decode(self.encoding or "utf-8")
-            except UnicodeDecodeError as error:
-                cause = "is not UTF-8, nor Latin-1 as a whole; save the table as UTF-8"
-                raise InputError(where, cause) from error
-            if "\0" in text:
-                raise InputError(where, "holds a NUL byte; save the table as UTF-8")
-            yield text
-
-
 @contextmanager
-def open_text(path: Path) -> Iterator[tuple[TextLines, Callable[[], float]]]:
-    """Open a table of lines, unpacked if it is compressed; beside it, what share of it is read."""
+def open_text(path: Path, form: TableFormat) -> Iterator[tuple[TextBlocks, Callable[[], float]]]:
+    """Open a table of lines, unpacked if it is compressed, and say what share of it is read."""
     kind = kind_of(path)
     with open_table(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -171,11 +127,14 @@ def open_text(path: Path) -> Iterator[tuple[TextLines, Callable[[], float]]]:
         if start.startswith(BINARY):
             raise InputError(path, "is a workbook or an archive, whatever its name; save it as CSV")
         lines.read(3 if start.startswith(codecs.BOM_UTF8) else 0)
-        encoding = next((name for bom, name in WIDE if start.startswith(bom)), None)
+        wide = next((name for bom, name in WIDE if start.startswith(bom)), None)
+        encoding = wide or form.encoding
         if encoding is not None:
             lines = io.BufferedReader(_Recoded(path, lines, encoding))
         mark = "" if path == STANDARD_INPUT else TEXTS[kind]
-        yield TextLines(path, lines, mark), lambda: file.tell() / max(size, 1)
+        text = TextBlocks(path, lines, mark, form)
+        text.encoding = None if encoding is None else "utf-8"
+        yield text, lambda: file.tell() / max(size, 1)
 
 
 class _Recoded(io.RawIOBase):

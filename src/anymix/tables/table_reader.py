@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix.exceptions import InputError
-from anymix.tables.cells import FILL_IN, NO_ROWS, fail, target_numbers, target_words
-from anymix.tables.csv_rows import count_csv, read_csv, read_header
+from anymix.tables.cells import FILL_IN, NO_ROWS, fail, target_words
+from anymix.tables.csv_rows import count_csv, format_of, read_csv, read_header
 from anymix.tables.npz_rows import npz_shape, read_npz
+from anymix.tables.number_cells import target_numbers
 from anymix.tables.parquet_rows import open_parquet, read_parquet
 from anymix.tables.table_columns import Encoder, TableColumns
 from anymix.tables.table_files import TEXTS, kind_of, open_text
+from anymix.tables.table_format import TableFormat
 
 CHUNK_ROWS = 20_000
 # Each yields columns by name, for up to so many rows, and the share of the file that is read.
@@ -52,11 +54,11 @@ def count_rows(path: str | Path) -> int:
     return next(iter(npz_shape(path)), 0)
 
 
-def names_in(path: Path) -> list[str]:
+def names_in(path: Path, form: TableFormat | None = None) -> list[str]:
     """Return the names of the columns; those of an NPZ file are x0, x1, ..."""
     kind = kind_of(path)
     if kind in TEXTS:
-        with open_text(path) as (text, _):
+        with open_text(path, form or TableFormat()) as (text, _):
             return read_header(text)[0]
     if kind == ".parquet":
         with open_parquet(path) as file:
@@ -65,6 +67,23 @@ def names_in(path: Path) -> list[str]:
     if len(shape) != 2:
         raise InputError(path, "must hold a plain array X of shape (rows, features)")
     return [f"x{i}" for i in range(shape[1])]
+
+
+def read_cells(
+    path: Path, columns: TableColumns, size: int
+) -> Iterator[tuple[dict[str, Any], float, TableFormat]]:
+    """Yield columns as they are written, with null for further markers of missing values.
+
+    With them come the share of the file that is read, and how it is written.
+    """
+    kind, form = kind_of(path), columns.form
+    if kind in TEXTS:
+        form = format_of(path, form)
+    for cells, share in READERS[kind](path, replace(columns, form=form), size):
+        if form.missing:
+            marked = {*columns.features, columns.target}
+            cells |= {n: form.without_markers(c) for n, c in cells.items() if n in marked}
+        yield cells, share, form
 
 
 def read_chunks(
@@ -85,14 +104,16 @@ def read_chunks(
                 yield replace(chunk, share=(i + chunk.share) / len(files))
         return
     row, mine = 1, encoder or Encoder(path, columns)
-    for cells, share in READERS[kind_of(path)](path, columns, size):
-        X: Any = cells[columns.features[0]].tolist() if columns.text else mine.encode(cells, row)
+    for cells, share, form in read_cells(path, columns, size):
+        X: Any = (
+            cells[columns.features[0]].tolist() if columns.text else mine.encode(cells, row, form)
+        )
         for i, document in enumerate(X, row) if columns.text else ():
             if not isinstance(document, str):
                 fail(path, i, columns.features[0], f"has no text; {FILL_IN}")
         y, target = None, columns.target
         if target is not None and columns.numeric_target:
-            y = target_numbers(path, target, cells[target], row, columns.whole_target)
+            y = target_numbers(path, target, cells[target], row, columns.whole_target, form)
         elif target is not None:
             y = target_words(path, target, cells[target], row)
         yield Chunk(X, y, share, None if columns.id is None else cells[columns.id])
