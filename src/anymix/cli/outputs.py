@@ -58,18 +58,24 @@ def output(
         yield temporary
 
 
-def check_folder(out: str | Path, inputs: Iterable[str | Path], force: bool) -> bool:
-    """Refuse a folder that may not be written; return whether an MLflow folder is replaced."""
+def check_folder(
+    out: str | Path,
+    inputs: Iterable[str | Path],
+    force: bool,
+    files: Iterable[str] = MLFLOW_FILES,
+    what: str = "an MLflow folder",
+) -> bool:
+    """Refuse a folder that may not be written; return whether one of these files is replaced."""
     path = Path(out)
     check_apart(path, inputs)
     if not os.path.lexists(path):
         return False
     if not force:
         raise InputError(path, EXISTS)
-    # A whole folder is removed, so it must hold the files of export and nothing else.
-    if path.is_symlink() or not path.is_dir() or set(os.listdir(path)) != {*MLFLOW_FILES}:
+    # A whole folder is removed, so it must hold these files and nothing else.
+    if path.is_symlink() or not path.is_dir() or set(os.listdir(path)) != {*files}:
         raise InputError(
-            path, "is not an MLflow folder of this command; choose another name, or remove it first"
+            path, f"is not {what} of this command; choose another name, or remove it first"
         )
     return True
 

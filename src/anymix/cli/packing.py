@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import KFold
-from sklearn.utils import get_tags
+from sklearn.utils import _safe_indexing, get_tags
 from threadpoolctl import threadpool_limits
 
-from anymix._arrays import FloatArray, content_of
+from anymix._arrays import FloatArray, IntArray, content_of
 from anymix.cli.streams import caution
 from anymix.cli.training_table import TrainingTable, training_request
 from anymix.core import SeenRows
@@ -33,8 +33,15 @@ from anymix.densities import (
 )
 from anymix.estimators import default_estimator
 from anymix.exceptions import InputError, UsageError, quoted
-from anymix.exchange import THAT_WORK, ReceivedSource, read_sources, second_round_graph
-from anymix.sources import pool_of_others
+from anymix.exchange import (
+    THAT_WORK,
+    HomeTable,
+    ReceivedSource,
+    home_folds,
+    read_sources,
+    second_round_graph,
+)
+from anymix.sources import SecondRound, pool_of_others
 from anymix.tables import FEWEST_ROWS
 
 FEW_ROWS = 10_000
@@ -291,34 +298,65 @@ def read_others(folders: Sequence[str], table: TrainingTable) -> list[ReceivedSo
 
 def better_of(
     estimator: Any, table: TrainingTable, others: Sequence[ReceivedSource], seed: int
-) -> tuple[Any, str]:
-    """Train alone and on what the others leave, and return the better one with what was found.
+) -> tuple[Any, str, bool]:
+    """Train alone and on what the others leave; return the better one, what was found, and which.
 
     Both are judged by their squared loss at rows of five folds that they were not trained on.
     """
-    said = np.stack([one.source.predict(table.X) for one in others])
+    predictions = np.stack([one.source.predict(table.X) for one in others])
     X, y = table.filled, np.asarray(table.y, dtype=float)
     with few_threads(X):
-        own, second = _cross_fitted(estimator, X, y, said, seed)
+        own, second = _cross_fitted(estimator, X, y, predictions, seed)
         choice = f"own model {own:.4g}, second round {second:.4g} (squared loss, {FOLDS} folds)"
         if own <= second:
-            return clone(estimator).fit(X, y), f"{choice}; the own model was packed"
-        weights, offset = pool_of_others(said, y)
-        rest = clone(estimator).fit(X, y - weights @ said - offset)
+            return clone(estimator).fit(X, y), f"{choice}; the own model was packed", False
+        weights, offset = pool_of_others(predictions, y)
+        rest = clone(estimator).fit(X, y - weights @ predictions - offset)
     graphs = [one.source.predictor for one in others]
     graph = second_round_graph(graphs, weights, offset, rest, X)
-    return graph, f"{choice}; the second round was packed"
+    return graph, f"{choice}; the second round was packed", True
+
+
+def home_table(
+    estimator: Any,
+    density: Any,
+    table: TrainingTable,
+    others: Sequence[ReceivedSource] = (),
+    seed: int = 0,
+) -> HomeTable:
+    """Evaluate all training rows by fold models that are trained as the packed one was.
+
+    With `others` a fold model is trained on what their pool leaves.
+    """
+    y = np.asarray(table.y)
+    labels = None if y.dtype.kind == "f" else np.unique(y).tolist()
+    fold = home_folds(table.X, y, labels is not None, FOLDS, seed)
+    outer = np.stack([one.source.predict(table.X) for one in others]) if others else None
+
+    def train(rest: IntArray) -> tuple[Any, Any]:
+        part = replace(table, X=_safe_indexing(table.X, rest), y=y[rest])
+        with few_threads(part.X), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScaleWarning)
+            fitted = clone(density).fit(part.X).shareable()
+            if outer is None:
+                return clone(estimator).fit(part.filled, part.y), fitted
+            pool = pool_of_others(outer[:, rest], part.y)
+            left = part.y - pool[0] @ outer[:, rest] - pool[1]
+            model = clone(estimator).fit(part.filled, left)
+        return SecondRound([one.source for one in others], *pool, model), fitted
+
+    return HomeTable.of(train, table.X, y, fold, labels)
 
 
 def _cross_fitted(
-    estimator: Any, X: FloatArray, y: FloatArray, said: FloatArray, seed: int
+    estimator: Any, X: FloatArray, y: FloatArray, predictions: FloatArray, seed: int
 ) -> tuple[float, float]:
     """Mean squared loss of the own model and of the second round, each row left out once."""
     own, second = np.empty(len(y)), np.empty(len(y))
     for train, test in KFold(min(FOLDS, len(y)), shuffle=True, random_state=seed).split(X):
         own[test] = clone(estimator).fit(X[train], y[train]).predict(X[test])
-        weights, offset = pool_of_others(said[:, train], y[train])
-        left = y[train] - weights @ said[:, train] - offset
+        weights, offset = pool_of_others(predictions[:, train], y[train])
+        left = y[train] - weights @ predictions[:, train] - offset
         rest = clone(estimator).fit(X[train], left).predict(X[test])
-        second[test] = weights @ said[:, test] + offset + rest
+        second[test] = weights @ predictions[:, test] + offset + rest
     return float(np.mean((own - y) ** 2)), float(np.mean((second - y) ** 2))

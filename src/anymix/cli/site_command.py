@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.held_out import ask_sources
 from anymix.cli.outputs import output
-from anymix.exchange import MIN_ROWS, SiteTable, bits_for_a_spy, read_alike
+from anymix.exchange import MIN_ROWS, SiteTable, bits_for_a_spy, read_alike, read_home
 from anymix.sources import warn_of_training_rows
 from anymix.tables import read_rows
 
@@ -25,7 +26,17 @@ def add_evaluate_arguments(parser: ArgumentParser) -> None:
         "--site", type=source_name, required=True, help="name of the source whose rows these are"
     )
     parser.add_argument(
-        "--rows", type=table, required=True, metavar="TABLE", help="its held-out rows"
+        "--rows",
+        type=table,
+        required=True,
+        metavar="TABLE",
+        help="its held-out rows; with --home, its training rows",
+    )
+    parser.add_argument(
+        "--home",
+        type=table,
+        metavar="FILE",
+        help="what source pack --home kept: the training rows are evaluated by fold models",
     )
     parser.add_argument("--target", default="y", help="column with the label")
     add_choice(parser)
@@ -49,7 +60,7 @@ def add_evaluate_arguments(parser: ArgumentParser) -> None:
 
 def run_evaluate(args: Namespace, console: Console) -> int:
     """Run the command."""
-    inputs = [*args.sources, args.rows]
+    inputs = [*args.sources, args.rows, *filter(None, [args.home])]
     with output(args.out, inputs, args.force) as temporary:
         with console.working("asking the sources"):
             found = evaluate(args)
@@ -71,7 +82,9 @@ def evaluate(args: Namespace) -> SiteTable:
     X, y = read_rows(args.rows, columns_for(args, received))
     # Fresh entropy: an order that can be drawn again would be no shuffle.
     rng = np.random.default_rng()
-    found = ask_sources(received, args.site, args.rows, (X, y), rng=rng, min_rows=args.min_rows)
+    given: dict[str, Any] = {"rng": rng, "min_rows": args.min_rows}
+    given["home"] = None if args.home is None else read_home(args.home)
+    found = ask_sources(received, args.site, args.rows, (X, y), **given)
     if found.whole is not None:
         warn_of_training_rows(found.whole, [one.source for one in received])
     if args.responsibilities_only:

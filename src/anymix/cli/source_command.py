@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from anymix.cli.argument_types import folder, natural, source_name, table
+from anymix.cli.argument_types import folder, name, natural, source_name, table
 from anymix.cli.chosen_columns import add_choice
 from anymix.cli.console import Console
 from anymix.cli.exit_codes import SUCCESS, code_of, sentence_of
+from anymix.cli.outputs import check_folder, output
 from anymix.cli.packing import (
     better_of,
     check_labels,
     classes_of,
     few_threads,
     fit_density,
+    home_table,
     make_density,
     make_estimator,
     read_held_out,
@@ -31,7 +34,9 @@ from anymix.cli.training_table import TrainingTable, read_training_table
 from anymix.densities import Reference
 from anymix.exceptions import InputError, UsageError, visible
 from anymix.exchange import (
+    SOURCE_FILES,
     AuditError,
+    HomeTable,
     Manifest,
     NoSafeGraph,
     ReceivedSource,
@@ -40,7 +45,6 @@ from anymix.exchange import (
     read_sources,
 )
 from anymix.sources import Source
-from anymix.storage import check_new
 from anymix.tables import FEWEST_ROWS
 
 
@@ -72,7 +76,17 @@ def add_pack_arguments(parser: ArgumentParser) -> None:
         metavar="TABLE",
         help="rows to measure its own loss on; otherwise none is stated",
     )
+    parser.add_argument(
+        "--home",
+        type=name,
+        metavar="FILE",
+        help="file to keep at home: what models of five folds predict for the training rows, so "
+        "that site evaluate needs no held-out rows",
+    )
     parser.add_argument("--seed", type=natural, default=0, help="seed of the training")
+    parser.add_argument(
+        "--force", action="store_true", help="replace a source folder and a --home file that exist"
+    )
 
 
 def _add_parts(parser: ArgumentParser) -> None:
@@ -113,22 +127,33 @@ def _add_parts(parser: ArgumentParser) -> None:
 def run_pack(args: Namespace, console: Console) -> int:
     """Run `source pack`; what is wrong with the options or the tables is said before training."""
     check_name(args.name)
-    check_new(args.out)
-    source, rows, held = _trained_source(args)
-    try:
-        manifest = pack_source(
-            source,
-            args.out,
-            held_out=held,
-            keep_rows=args.keep_rows,
-            rows=rows.X,
-            targets=rows.y,
-            reveals_rows=args.reveals_rows,
-        )
-    except NoSafeGraph as error:
-        raise InputError(error.where, f"{error.cause} with --onnx") from error
+    inputs = [args.rows, *filter(None, (args.held_out, args.onnx, args.reference))]
+    inputs += args.others or []
+    replaces = check_folder(args.out, inputs, args.force, SOURCE_FILES, "a source folder")
+    kept = output(args.home, [*inputs, args.out], args.force) if args.home else nullcontext()
+    with kept as temporary, console.working("training"):
+        trained = _train(args)
+        source, rows, home = trained.source, trained.table, trained.home
+        own_loss = None if home is None or trained.held else home.own_loss(rows.y)
+        try:
+            manifest = pack_source(
+                source,
+                args.out,
+                own_loss=own_loss,
+                held_out=trained.held,
+                keep_rows=args.keep_rows,
+                rows=rows.X,
+                targets=rows.y,
+                reveals_rows=args.reveals_rows,
+                replaces=replaces,
+            )
+        except NoSafeGraph as error:
+            raise InputError(error.where, f"{error.cause} with --onnx") from error
+        if home is not None and temporary is not None:
+            home.write(temporary, read_sources([args.out])[0].sha256)
     lines = [
         f"wrote {args.out}: {len(rows.X)} rows; features {_features(manifest)}",
+        *([f"wrote {args.home}, which stays here: it tells of single rows"] * bool(args.home)),
         *(f"note: {note}" for note in rows.notes),
         f"it reveals: {manifest.reveals}",
     ]
@@ -136,19 +161,34 @@ def run_pack(args: Namespace, console: Console) -> int:
     return 0
 
 
-def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
-    """Read the tables, train, and return the source, its table and the held-out rows."""
-    if args.others and (args.onnx or args.task != "regression"):
+class _Trained(NamedTuple):
+    source: Source
+    table: TrainingTable
+    held: Any
+    home: HomeTable | None
+
+
+def _check_options(args: Namespace) -> None:
+    """Refuse options that do not go together."""
+    if args.others and (args.onnx or args.text or args.task != "regression"):
         raise UsageError(
-            "--others trains a regression a second time; leave it out with --onnx, and with "
-            "--task classification, where fit pools what the sources say."
+            "--others trains a regression on columns a second time; leave it out with --onnx and "
+            "--text, and with --task classification, where fit pools what the sources predict."
         )
     if args.onnx and args.estimator != "auto":
         raise UsageError(
             "--onnx takes a predictor that is trained, and --estimator trains one; leave one out."
         )
-    if args.others and args.text:
-        raise UsageError("--others pools numbers that columns predict; leave it out with --text.")
+    if args.onnx and args.home:
+        raise UsageError(
+            "--home trains models of folds, and --onnx takes a model that is trained; leave one "
+            "out, and evaluate held-out rows."
+        )
+
+
+def _train(args: Namespace) -> _Trained:
+    """Read the tables, train, and return the source, its table, held-out rows and home table."""
+    _check_options(args)
     kinds = REFERENCE, WORD_REFERENCE
     reference = None if args.reference is None else read_part(args.reference, *kinds)
     agreed = reference.columns if isinstance(reference, Reference) else None
@@ -168,29 +208,19 @@ def _trained_source(args: Namespace) -> tuple[Source, TrainingTable, Any]:
             f"has {len(X)} rows; give {FEWEST_ROWS} or more, as a folder of fewer would tell of "
             "single rows",
         )
-    notes: list[str] = []
     fit_density(args, density, rows)
-    source = Source(
-        args.name,
-        estimator if args.onnx else _predictor(args, estimator, rows, notes),
-        density,
-        classes=classes,
-        feature_names=rows.names,
-        n_rows=len(X),
-        columns=rows.coding,
-    )
-    return source, replace(rows, notes=(*rows.notes, *notes)), held
-
-
-def _predictor(args: Namespace, estimator: Any, table: TrainingTable, notes: list[str]) -> Any:
-    """Train; with --others a second time, on what they leave, if that is better."""
-    if not args.others:
-        with few_threads(table.X):
-            return estimator.fit(table.filled, table.y)
-    others = read_others(args.others, table)
-    predictor, found = better_of(estimator, table, others, args.seed)
-    notes.append(f"{found}.")
-    return predictor
+    predictor, notes, others = (estimator if args.onnx else None), rows.notes, []
+    if args.others:
+        others = read_others(args.others, rows)
+        predictor, found, second = better_of(estimator, rows, others, args.seed)
+        notes, others = (*notes, f"{found}."), others if second else []
+    elif predictor is None:
+        with few_threads(X):
+            predictor = estimator.fit(rows.filled, y)
+    named: dict[str, Any] = {"feature_names": rows.names, "columns": rows.coding}
+    source = Source(args.name, predictor, density, classes=classes, n_rows=len(X), **named)
+    home = home_table(estimator, density, rows, others, args.seed) if args.home else None
+    return _Trained(source, replace(rows, notes=notes), held, home)
 
 
 def add_check_arguments(parser: ArgumentParser) -> None:

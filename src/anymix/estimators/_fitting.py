@@ -253,7 +253,9 @@ def log_references(
     return found
 
 
-def fit_tables(model: Any, tables: Tables, teaching: TrainingRows | None) -> FitResult:
+def fit_tables(
+    model: Any, tables: Tables, teaching: TrainingRows | None, fresh: bool = True
+) -> FitResult:
     """Learn z from tables alone; see `DistributionWeightedRegressor.fit_tables`."""
     check_tables(tables, model.sources)
     for stale in (*LEARNED, "n_features_in_", "feature_names_in_"):
@@ -267,7 +269,7 @@ def fit_tables(model: Any, tables: Tables, teaching: TrainingRows | None) -> Fit
         if tables.classes is None:
             raise ValueError("tables of a classification come from evaluate(..., classes=...).")
         model.classes_ = np.asarray(tables.classes)
-    result = _learn_from(model, tables, teaching=teaching)
+    result = _learn_from(model, tables, fresh=fresh, teaching=teaching)
     assert result.evidence is not None
     seen = Seen.of(tables) if teaching is None else teaching.seen()
     return replace(result, evidence=replace(result.evidence, seen=seen))

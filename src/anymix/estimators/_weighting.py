@@ -100,14 +100,17 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
                 "'gamma', which has one answer."
             )
 
-    def fit_tables(self, tables: Tables, teaching: TrainingRows | None = None) -> Self:
+    def fit_tables(
+        self, tables: Tables, teaching: TrainingRows | None = None, *, fresh: bool = True
+    ) -> Self:
         """Learn z from tables alone, when no rows may travel; the sources must have been given.
 
         Each site evaluates all sources on its own held-out rows, and sends the tables.  Where
         `teaching` is given, further rows that may be more than memory holds, z is learned from
-        these and the tables evaluate it.
+        these and the tables evaluate it.  Without `fresh` sites have evaluated their own source by
+        fold models, and the certificate says so.
         """
-        self.result_ = _fitting.fit_tables(self, tables, teaching)
+        self.result_ = _fitting.fit_tables(self, tables, teaching, fresh)
         return self
 
     def __sklearn_tags__(self) -> Any:

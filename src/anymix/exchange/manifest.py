@@ -171,6 +171,7 @@ def parse_features(entries: Any, density: str) -> tuple[Feature, ...]:
 SCHEMA = 1
 TASKS = ("classification", "regression")
 PREDICTOR, DENSITY = "predictor.onnx", "density.safetensors"
+SOURCE_FILES = MANIFEST, PREDICTOR, DENSITY
 # Bytes that a file may have.  A reader may refuse more before it has read anything.
 LIMITS = {MANIFEST: 2**20, PREDICTOR: 100 * 2**20, DENSITY: 200 * 2**20}
 MOST_CLASSES = 1000  # every row of a table costs a number for each, and for each source

@@ -64,6 +64,7 @@ def pack_source(
     targets: ArrayLike | None = None,
     reveals_rows: bool = False,
     measure: bool = True,
+    replaces: bool = False,
 ) -> Manifest:
     """Write a source folder: manifest.json, predictor.onnx and density.safetensors.
 
@@ -73,7 +74,7 @@ def pack_source(
         Its predictor is a scikit-learn estimator, a PyTorch module, or an ONNX file as a path or
         as bytes; its density one of `anymix.densities` that can travel.
     folder : path
-        Must not exist yet.
+        Must not exist yet, unless it `replaces` a source folder.
     own_loss : OwnLoss, optional
         The predictor's loss on held-out rows at home.
     held_out : (X, y), optional
@@ -98,6 +99,8 @@ def pack_source(
         vectors, deep trees and vocabularies do.
     measure : bool
         Whether to compare the files with the rows at all; what is not compared is not refused.
+    replaces : bool
+        Whether a folder that is there is replaced, whatever it holds.
 
     Returns
     -------
@@ -123,7 +126,8 @@ def pack_source(
 was fitted on: none stands in the predictor as it is, none in the density.
     """
     _check_given(source, held_out)
-    check_new(folder)
+    if not replaces:
+        check_new(folder)
     density = _shareable(source, keep_rows, without_density)
     if source.columns is not None and rows is not None:
         rows = source.columns.encode(rows)
@@ -160,7 +164,7 @@ was fitted on: none stands in the predictor as it is, none in the density.
         manifest = replace(manifest, own_loss=_measured(manifest, graph, *held_out))
     written = json.dumps(manifest.to_dict(), indent=1, ensure_ascii=False).encode()
     manifest = parse_manifest(written)
-    write_folder(folder, {MANIFEST: written, **files})
+    write_folder(folder, {MANIFEST: written, **files}, replace=replaces)
     return manifest
 
 

@@ -29,12 +29,13 @@ from scipy.special import logsumexp
 from anymix._arrays import FloatArray, content_of, positions
 from anymix.core import TASK_LOSSES
 from anymix.exceptions import AuditError, InputError, MissingError, quoted
+from anymix.exchange.home_table import HomeTable
 from anymix.exchange.manifest import parse_json
 from anymix.exchange.read import ReceivedSource, all_classes, check_known, judge_at
 from anymix.exchange.rounding import round_outcomes, round_responsibilities
 from anymix.exchange.source_names import is_name
 from anymix.exchange.tensors import dump_arrays, load_arrays
-from anymix.sources import Tables, evaluate
+from anymix.sources import Tables, evaluate, log_reference
 from anymix.storage import read_file, replacing
 
 FEWEST_ROWS = 2  # of one no error can be told
@@ -50,14 +51,17 @@ BOUNDS = {
 LARGEST_LOG = 1e100
 MOST_TOLD, SUM_TOLERANCE = 50, 1e-3  # of probabilities of all classes
 FINGERPRINT = re.compile("[0-9a-f]{64}")
-Head = tuple[str, str, tuple[str, ...], tuple[str, ...]]
+Head = tuple[str, str, tuple[str, ...], tuple[str, ...], bool]
+# Of a file, and of one whose own source was evaluated by fold models, which older versions refuse.
+FRESH, CROSS_FITTED = 1, 2
 
 
 def site_head(content: NDArray[Any], path: Path) -> Head:
-    """Return site, loss, sources and fingerprints of an untrusted header."""
+    """Return site, loss, sources, fingerprints and `cross_fitted` of an untrusted header."""
     text = content.dtype == np.uint8 and content.ndim == 1 and content.size <= HEADER_BYTES
     head = parse_json(content.tobytes(), str(path), HEADER_MARKS) if text else None
-    if not isinstance(head, dict) or type(head.get("schema")) is not int or head["schema"] != 1:
+    schema = head.get("schema") if isinstance(head, dict) else None
+    if not isinstance(head, dict) or type(schema) is not int or schema not in (FRESH, CROSS_FITTED):
         raise AuditError(path, "has no sound header")
     if head.get("loss") not in TASK_LOSSES.values():
         raise AuditError(path, f"has a header with the loss {quoted(head.get('loss'))}")
@@ -71,7 +75,7 @@ def site_head(content: NDArray[Any], path: Path) -> Head:
         raise AuditError(path, "has a header that does not name each source once")
     if head.get("site") not in names:
         raise AuditError(path, "is from a site that is not one of its sources")
-    return head["site"], head["loss"], tuple(names), tuple(prints)
+    return head["site"], head["loss"], tuple(names), tuple(prints), schema == CROSS_FITTED
 
 
 def check_site(arrays: dict[str, NDArray[Any]], p: int, loss: str, path: Path) -> None:
@@ -117,8 +121,10 @@ class SiteTable:
     `sources` and `fingerprints` name the p sources and the SHA-256 of their manifests;
     log_responsibilities are (p, m); outcomes are (p, m) or, of labels, (p, m, c) with that of the
     label first; log_total (m,) is log Σ_k D_k(x), which only novelty and monitoring need, or None.
-    `whole` is what the sources say where the rows are at hand, `content` what tells the rows apart,
-    and rows of one of the `groups` (m,) are one draw; none of them is ever written.
+    With `cross_fitted` the site's own source was trained on these rows, and its numbers are those
+    of fold models.  `whole` is what the sources say where the rows are at hand, `content` what
+    tells the rows apart, and rows of one of the `groups` (m,) are one draw; none of them is ever
+    written.
     """
 
     site: str
@@ -131,6 +137,7 @@ class SiteTable:
     whole: Tables | None = None
     content: NDArray[Any] | None = None
     groups: NDArray[np.intp] | None = None
+    cross_fitted: bool = False
 
     @property
     def n_told(self) -> int:
@@ -212,7 +219,7 @@ class SiteTable:
         if not exact:
             return self.rounded().write(path, exact=True)
         head = {
-            "schema": 1,
+            "schema": CROSS_FITTED if self.cross_fitted else FRESH,
             "site": self.site,
             "loss": self.loss,
             "sources": list(self.sources),
@@ -237,10 +244,12 @@ def evaluate_site(
     rng: np.random.Generator | None = None,
     min_rows: int = MIN_ROWS,
     groups: NDArray[np.intp] | None = None,
+    home: HomeTable | None = None,
 ) -> SiteTable:
     """Ask all sources about the held-out rows of one of them; `rng` shuffles rows and classes.
 
-    Rows of one of the groups (m,) are one draw.
+    Rows of one of the groups (m,) are one draw.  The site's own source may have been trained on
+    these rows where `home` has what its fold models predict.
     """
     names = tuple(one.manifest.name for one in received)
     if site not in names:
@@ -253,8 +262,11 @@ def evaluate_site(
         )
     classes = all_classes(received)
     judge_at(received, X)
-    sources = [one.source for one in received]
-    found = evaluate(sources, X, classes)
+    sources, k = [one.source for one in received], names.index(site)
+    found = evaluate(sources, X, classes, reference=False)
+    if home is not None:
+        found = home.in_place_of(received[k], found, k, (X, target))
+    found = replace(found, log_masses=found.log_masses + log_reference(sources, X))
     outcomes = _outcomes(found, target, classes, rng)
     log_total = logsumexp(found.log_masses, axis=0)
     impossible = np.isneginf(log_total)
@@ -269,8 +281,9 @@ def evaluate_site(
         log_r[:, order],
         outcomes[:, order],
         log_total[order],
+        cross_fitted=home is not None,
     )
-    known = found.labelled(target, names.index(site), groups=groups).taken(order)
+    known = found.labelled(target, k, groups=groups).taken(order)
     whole = replace(known, log_masses=table.tables().log_masses)
     return replace(table, whole=whole, content=content_of(X), groups=whole.groups)
 
@@ -307,10 +320,10 @@ def read_site(path: str | Path) -> SiteTable:
         raise AuditError(path, f"is not a site's file: it {error.cause}; {GIVE}") from error
     if not ARRAYS <= set(arrays) <= ARRAYS | {"log_total"}:
         raise AuditError(path, f"is not a site's file: it must hold {sorted(ARRAYS)}; {GIVE}")
-    site, loss, names, fingerprints = site_head(arrays["site"], path)
+    site, loss, names, fingerprints, cross_fitted = site_head(arrays["site"], path)
     check_site(arrays, len(names), loss, path)
     tables = arrays["log_responsibilities"], arrays["outcomes"], arrays.get("log_total")
-    return SiteTable(site, loss, names, fingerprints, *tables)
+    return SiteTable(site, loss, names, fingerprints, *tables, cross_fitted=cross_fitted)
 
 
 def join_sites(

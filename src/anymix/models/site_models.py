@@ -55,7 +55,8 @@ def fit_folder(
     """
     kind = TASKS[received[0].manifest.task]
     model = kind.from_sources([one.source for one in received], loss=sites[0].loss, **settings)
-    model.fit_tables(join_sites(sites, received), teaching)
+    fresh = not any(site.cross_fitted for site in sites)
+    model.fit_tables(join_sites(sites, received), teaching, fresh=fresh)
     return model, write_model(place, model, received)
 
 
@@ -102,7 +103,8 @@ def certify_sites(
         given = model.tables_, model.held_out_, model.loss, measure, tables, subpopulation
         cut = usual_cut(*given)
     names = [str(name) for name in model.source_names_]
-    grounds = Grounds(confidence, names=names, **cut)
+    fresh = not any(site.cross_fitted for site in sites)
+    grounds = Grounds(confidence, fresh, names=names, **cut)
     found = certify_tables(
         tables,
         model.combination_,
