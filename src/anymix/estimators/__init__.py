@@ -1,10 +1,11 @@
 """The scikit-learn skin and the baselines."""
 
 from anymix.estimators._automatic import DensityChoice as DensityChoice
-from anymix.estimators._automatic import default_estimator as default_estimator
 from anymix.estimators._kmm_qp import BoxAndBand as BoxAndBand
 from anymix.estimators._kmm_qp import MeanMatching as MeanMatching
 from anymix.estimators._kmm_qp import solve_qp as solve_qp
+from anymix.estimators._learner_choice import LearnerChoice, choose_estimator
+from anymix.estimators._learners import default_estimator
 from anymix.estimators.baselines import (
     HardRouter,
     Joint,
@@ -24,9 +25,10 @@ from anymix.estimators.model_summary import summarise, summarise_tables
 from anymix.estimators.reweighting import GroupDRO, KernelMeanMatching
 from anymix.estimators.rival_verdicts import Rival as Rival
 from anymix.estimators.rival_verdicts import Verdict, verdicts
-from anymix.sources import CrossLoss
+from anymix.sources import BoundedRidge, CrossLoss
 
 __all__ = [
+    "BoundedRidge",
     "Comparison",
     "CrossLoss",
     "DensityChoice",
@@ -37,11 +39,13 @@ __all__ = [
     "Joint",
     "KernelMeanMatching",
     "LambdaComb",
+    "LearnerChoice",
     "SingleSource",
     "Stacking",
     "Uniform",
     "Verdict",
     "VolumeWeighted",
+    "choose_estimator",
     "compare",
     "compare_tables",
     "default_estimator",

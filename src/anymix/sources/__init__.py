@@ -2,6 +2,7 @@
 
 from anymix.sources.block import QUERIES, Block
 from anymix.sources.blocks import Blocks, TrainingFold, in_threads
+from anymix.sources.bounded_ridge import BoundedRidge
 from anymix.sources.by_sums import (
     LeafClassifier,
     LeafRegressor,
@@ -84,6 +85,7 @@ __all__ = [
     "Arrays",
     "Block",
     "Blocks",
+    "BoundedRidge",
     "Consulted",
     "ConsultingGain",
     "CrossLoss",

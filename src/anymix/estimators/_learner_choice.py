@@ -1,0 +1,242 @@
+"""Choose the learner of the sources by the held-out losses of their own models at home."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from anymix._arrays import FloatArray, IntArray, positions
+from anymix.core import Loss, Record, losses_at, mean_and_error
+from anymix.estimators._learners import candidate_estimators, kind_of, named_estimators
+from anymix.estimators._row_checks import Rows, check_domains, check_weight, folds_of, groups_of
+from anymix.estimators._running import one_thread
+from anymix.estimators._source_training import SourceTrainer, folds_in_turn
+from anymix.sources import Source
+from anymix.tables import Columns
+
+# A candidate is dropped once it is worse than the best by so many standard errors of the paired
+# differences, and all are compared once this many held-out rows have been.
+CLEARLY, ENOUGH_ROWS = 1.0, 500
+
+
+@dataclass(frozen=True)
+class LearnerChoice(Record):
+    """Which learner the sources were trained by, and the held-out losses that it was chosen by.
+
+    A loss is the mean over sources of the loss of each source's own model on its own held-out rows.
+    `names` are all that were compared, the chosen one first; `losses`, their `differences` to the
+    chosen one with standard `errors`, and `n_rows` are of the rows that both were compared on.
+
+    Examples
+    --------
+    >>> two, rows = np.array([0.5, 0.625]), np.array([900.0, 300.0])
+    >>> differences, errors = np.array([0.0, 0.125]), np.array([0.0, 0.02])
+    >>> print(LearnerChoice("linear", ("linear", "trees"), two, differences, errors, rows))
+    Learner: linear, own held-out loss 0.5 on 900 rows; trees +0.125 ± 0.02 (300 rows).
+    """
+
+    chosen: str
+    names: tuple[str, ...]
+    losses: FloatArray
+    differences: FloatArray
+    errors: FloatArray
+    n_rows: FloatArray
+
+    def __str__(self) -> str:
+        others = "".join(
+            f"; {name} {difference:+.3g} ± {error:.2g} ({n:.0f} rows)"
+            for name, difference, error, n in zip(
+                self.names[1:], self.differences[1:], self.errors[1:], self.n_rows[1:], strict=True
+            )
+        )
+        n = f"{self.n_rows[0]:.0f}"
+        return f"Learner: {self.chosen}, own held-out loss {self.losses[0]:.4g} on {n} rows{others}."
+
+
+@dataclass
+class _Race:
+    """Losses at home of each candidate (m,), NaN where it was not tried, and its fold models."""
+
+    rows: Rows
+    n_sources: int
+    losses: dict[str, FloatArray] = field(default_factory=dict)
+    trained: dict[str, dict[int, list[Source]]] = field(default_factory=dict)
+
+    def mean(self, values: FloatArray) -> tuple[float, float, int]:
+        """Mean over sources of the means of known values, its standard error, number of rows."""
+        means, squares, n = [], [], 0
+        weight = np.ones(values.size) if self.rows.weight is None else self.rows.weight
+        for k in range(self.n_sources):
+            own = np.flatnonzero((self.rows.domain == k) & ~np.isnan(values) & (weight > 0))
+            n += own.size
+            if own.size:
+                mean, error = mean_and_error(values[own], weight[own] / weight[own].sum())
+                means.append(float(mean))
+                squares.append(float(error) ** 2)
+        if not means:
+            return 0.0, np.inf, 0
+        return float(np.mean(means)), float(np.sqrt(np.sum(squares)) / len(means)), n
+
+    def difference(self, name: str, other: str) -> tuple[float, float, int]:
+        """How much more a candidate loses than another, on rows of both."""
+        return self.mean(self.losses[name] - self.losses[other])
+
+    def best(self, names: Sequence[str]) -> str:
+        """Return the candidate of the least loss; the names were tried on the same rows."""
+        return min(names, key=lambda name: self.mean(self.losses[name])[0])
+
+    def choice(self, chosen: str) -> LearnerChoice:
+        """Compare all with the chosen one."""
+        compared = {name: self.difference(name, chosen) for name in self.losses}
+        order = sorted(compared, key=lambda name: (name != chosen, compared[name][0]))
+        known = [np.isnan(self.losses[name]) for name in order]
+        losses = [
+            self.mean(np.where(missing, np.nan, self.losses[name]))[0]
+            for name, missing in zip(order, known, strict=True)
+        ]
+        differences, errors, n_rows = np.array([compared[name] for name in order]).T
+        errors = np.where(np.isfinite(errors), errors, 0.0)
+        return LearnerChoice(chosen, tuple(order), np.array(losses), differences, errors, n_rows)
+
+
+def choose_learner(
+    trainer: SourceTrainer,
+    candidates: Mapping[str, Any],
+    rows: Rows,
+    fold: NDArray[np.intp],
+    loss: str | Loss,
+    classes: NDArray[Any] | None,
+) -> tuple[LearnerChoice, dict[int, list[Source]]]:
+    """Choose the learner whose models lose least at home, as a mean over sources.
+
+    All candidates are trained without the first fold; those that are worse by more than a standard
+    error are dropped, and the others go on until `ENOUGH_ROWS` rows have judged them.  Returns the
+    choice, and what the chosen learner was trained to without each of the folds so far.
+    """
+    race = _Race(rows, len(trainer.names))
+    for name in candidates:
+        race.losses[name], race.trained[name] = np.full(rows.y.size, np.nan), {}
+    alive, compared = list(candidates), 0
+    for t in range(int(fold.max()) + 1):
+        for held, rest in folds_in_turn(rows, fold, [t]):
+            compared += held.size
+            for name in alive:
+                sources = replace(trainer, estimator=candidates[name]).predictors(rest)
+                race.trained[name][t] = sources
+                race.losses[name][held] = _home_losses(sources, rows.take(held), loss, classes)
+        best = race.best(alive)
+        for name in [name for name in alive if name != best]:
+            more, error, _ = race.difference(name, best)
+            if more > CLEARLY * error:
+                alive.remove(name)
+                # Only the models of the chosen learner are used again.
+                race.trained[name].clear()
+        if len(alive) == 1 or compared >= ENOUGH_ROWS:
+            break
+    chosen = race.best(alive)
+    return race.choice(chosen), race.trained[chosen]
+
+
+def _home_losses(
+    sources: Sequence[Source], rows: Rows, loss: str | Loss, classes: NDArray[Any] | None
+) -> FloatArray:
+    """ℓ(h_k(x_i), y_i) of the own model k of each row, (m,)."""
+    found = np.empty(rows.y.size)
+    for k, source in enumerate(sources):
+        own = np.flatnonzero(rows.domain == k)
+        if not own.size:
+            continue
+        some = rows.take(own)
+        if classes is None:
+            found[own] = losses_at(source.predict(some.X), some.y, loss)
+        else:
+            predicted = source.predict_proba(some.X, classes)
+            found[own] = losses_at(predicted, positions(some.y, classes), loss)
+    return found
+
+
+def choose_estimator(
+    X: Any,
+    y: ArrayLike,
+    sample_domain: ArrayLike | None = None,
+    *,
+    classification: bool,
+    candidates: str | Sequence[Any] = "auto",
+    columns: Columns | None = None,
+    loss: str | Loss | None = None,
+    cv: int = 5,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    random_state: Any = None,
+) -> tuple[Any, LearnerChoice | None]:
+    """Choose the learner for rows of one or several sources, as the estimators do by default.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, DataFrame (n, d), or a list of documents
+    y : array (n,)
+    sample_domain : array (n,), optional
+        Which source each row belongs to; None: all are of one.
+    classification : bool
+        Whether y holds labels.
+    candidates : "auto" or list of estimators
+        What is compared; "auto" stands for linear models and boosted trees.
+    columns : Columns, optional
+        How a table became numbers, if X is encoded; a DataFrame that needs it is encoded here.
+    loss : str or Loss, optional
+        By default the squared loss of numbers and the cross-entropy of labels.
+    cv : int
+        Folds.
+    sample_weight, groups : array (n,), optional
+    random_state : int or None
+
+    Returns
+    -------
+    estimator
+        Not trained.  Of a mixed table it takes what `columns.encode` returns.
+    LearnerChoice or None
+        None where rows are too few to hold any out, or there is one candidate.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> estimator, choice = choose_estimator(X, X[:, 0], classification=False, random_state=0)
+    >>> choice.chosen
+    'linear'
+    """
+    kind = kind_of(X) if columns is None else "mixed"
+    if columns is None and kind == "mixed" and isinstance(candidates, str):
+        columns = Columns.of(X)
+    rows_X = X if columns is None or not isinstance(candidates, str) else columns.encode(X)
+    weight = None if sample_weight is None else check_weight(sample_weight, len(np.asarray(y)))
+    names, domain = check_domains(sample_domain, len(np.asarray(y)), None)
+    rows = Rows(rows_X, np.asarray(y), domain, weight, kind)
+    if groups is not None:
+        rows = replace(rows, groups=groups_of(rows, groups))
+    if isinstance(candidates, str):
+        learners = candidate_estimators(kind, X, columns, classification, random_state, weight)
+    else:
+        learners = named_estimators(candidates)
+    first = next(iter(learners.values()))
+    if len(learners) == 1 or not can_choose(rows, cv, classification):
+        return first, None
+    fold = folds_of(rows, cv, classification, random_state)
+    classes = np.unique(rows.y) if classification else None
+    trainer = SourceTrainer(names, weighs=False, columns=columns)
+    usual = "cross_entropy" if classification else "squared"
+    with one_thread(rows):
+        choice, _ = choose_learner(trainer, learners, rows, fold, loss or usual, classes)
+    return learners[choice.chosen], choice
+
+
+def can_choose(rows: Rows, cv: int, classification: bool) -> bool:
+    """Whether every source has rows, of each of two classes, to train on and to hold out."""
+    for k in np.unique(rows.domain):
+        y = rows.y[rows.domain == k]
+        if y.size < 2 or (classification and np.sum(np.unique(y, return_counts=True)[1] > 1) < 2):
+            return False
+    return True

@@ -1,0 +1,193 @@
+"""Learners for rows of every kind: the default one, and the candidates of `estimator="auto"`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, Normalizer, OneHotEncoder, StandardScaler
+
+from anymix.estimators._row_checks import is_text
+from anymix.exceptions import InputError
+from anymix.sources import BoundedRidge
+from anymix.tables import Columns
+
+# Columns of a table each mean something; of more, as of pixels, all mean the same kind of thing.
+MOST_COLUMNS = 50
+# Words and pairs of words; the pattern is one that ONNX can cut by.
+WORDS: dict[str, Any] = {"token_pattern": "[a-zA-Z]+", "ngram_range": (1, 2), "min_df": 2}
+# Letters of any language, for texts in which more than this share is not among a to z.
+ANY_LETTERS, FOREIGN, LOOKED_AT = r"[^\W\d_]+", 0.01, 1000
+# Small leaves are drawn together, which is what makes trees of a few hundred rows useful.
+TREES: dict[str, Any] = {"l2_regularization": 10.0, "min_samples_leaf": 10, "early_stopping": False}
+# Inverse penalties of logistic regression of standardised columns, for many rows and for few.
+INVERSE_PENALTIES = (1.0, 0.1, 0.01)
+
+
+def kind_of(X: Any) -> str:
+    """Tell "text", "mixed" tables (words or gaps), "numbers" and "vectors" of many numbers apart.
+
+    Examples
+    --------
+    >>> kind_of(["a good book"]), kind_of(np.zeros((9, 3))), kind_of(np.zeros((9, 300)))
+    ('text', 'numbers', 'vectors')
+    >>> kind_of(np.array([[1.0, np.nan]]))
+    'mixed'
+    """
+    if is_text(X):
+        return "text"
+    if hasattr(X, "toarray"):
+        return "vectors"
+    columns = Columns.of(X)
+    if columns.categorical.any() or np.isnan(columns.encode(X)).any():
+        return "mixed"
+    return "numbers" if len(columns) <= MOST_COLUMNS else "vectors"
+
+
+def default_estimator(
+    X: Any,
+    classification: bool,
+    random_state: Any = None,
+    sample_weight: Any = None,
+    columns: Columns | None = None,
+) -> Any:
+    """Return a learner for rows of this kind, not yet trained, without comparing any.
+
+    Mixed tables get boosted trees, which take the table as `Columns.encode` writes it; tables of
+    numbers a linear model of standardised columns, vectors a linear model; text a linear model of
+    tf-idf.  `choose_estimator` compares this learner with others.  How strongly a linear classifier
+    of vectors is regularised depends on their variance, in which a row of sample_weight 2 counts as
+    two rows.  Rows that were encoded by `columns` are a mixed table.
+
+    Examples
+    --------
+    >>> default_estimator(np.zeros((9, 300)), classification=False)[-1]
+    BoundedRidge()
+    """
+    kind = kind_of(X) if columns is None else "mixed"
+    columns = Columns.of(X) if kind == "mixed" and columns is None else columns
+    found = candidate_estimators(kind, X, columns, classification, random_state, sample_weight)
+    return found["trees" if columns is not None else next(iter(found))]
+
+
+def candidate_estimators(
+    kind: str,
+    X: Any,
+    columns: Columns | None,
+    classification: bool,
+    random_state: Any = None,
+    sample_weight: Any = None,
+) -> dict[str, Any]:
+    """Return the learners that are compared for rows of a known kind, by name, the cheapest first.
+
+    A mixed table is given as `columns.encode` writes it, or as it is.
+    """
+    if kind == "text":
+        last = LogisticRegression(C=10.0, max_iter=1000) if classification else BoundedRidge((0.2,))
+        return {"linear": make_pipeline(TfidfVectorizer(**words_of(X)), last)}
+    if kind == "vectors":
+        return _of_vectors(X, classification, sample_weight)
+    found: dict[str, Any] = {}
+    before = _plain_numbers(columns) if columns is not None else StandardScaler()
+    if before is not None and classification:
+        for C in INVERSE_PENALTIES:
+            name = "linear" if C == 1 else f"linear (C={C:g})"
+            found[name] = make_pipeline(before, LogisticRegression(C=C, max_iter=1000))
+    elif before is not None:
+        found["linear"] = make_pipeline(before, BoundedRidge())
+    return found | {"trees": _trees(columns, classification, random_state)}
+
+
+def _of_vectors(X: Any, classification: bool, weight: Any) -> dict[str, Any]:
+    """Linear models of the vectors as they are, of scaled columns and of rows of length one."""
+    scaler = MaxAbsScaler() if hasattr(X, "toarray") else StandardScaler()
+    if not classification:
+        strengths = {"alphas": (1.0,)} if hasattr(X, "toarray") else {}
+        return {"linear": make_pipeline(scaler, BoundedRidge(**strengths))}
+    C = 1.0 if hasattr(X, "toarray") else 0.1
+    return {
+        "linear": LogisticRegression(C=_inverse_penalty(X, weight), max_iter=1000),
+        "linear, scaled columns": make_pipeline(scaler, LogisticRegression(C=C, max_iter=1000)),
+        "linear, rows of length 1": make_pipeline(
+            Normalizer(), LogisticRegression(C=10.0, max_iter=1000)
+        ),
+    }
+
+
+def _trees(columns: Columns | None, classification: bool, random_state: Any) -> Any:
+    kind = HistGradientBoostingClassifier if classification else HistGradientBoostingRegressor
+    words = None if columns is None or not columns.categorical.any() else columns.categorical
+    return kind(**TREES, categorical_features=words, random_state=random_state)
+
+
+def _plain_numbers(columns: Columns) -> ColumnTransformer | None:
+    """Impute and standardise numbers, mark what was missing, and one-hot encode categories.
+
+    A missing or unknown category is zero in all its columns.  None if nothing would be left.
+    """
+    sizes = [len(column.categories or ()) for column in columns]
+    numbers = np.flatnonzero(~columns.categorical).tolist()
+    words = [j for j, size in enumerate(sizes) if size]
+    parts: list[tuple[str, Any, list[int]]] = []
+    if numbers:
+        imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+        parts.append(("numbers", make_pipeline(imputer, StandardScaler()), numbers))
+        parts.append(("missing", MissingIndicator(features="all"), numbers))
+    if words:
+        codes = [np.arange(sizes[j], dtype=np.float64) for j in words]
+        one_hot = OneHotEncoder(categories=codes, handle_unknown="ignore", sparse_output=False)
+        parts.append(("categories", one_hot, words))
+    return ColumnTransformer(parts) if parts else None
+
+
+def words_of(texts: Any) -> dict[str, Any]:
+    """Say how to cut texts: by plain letters, or by those of any language where they need it."""
+    return WORDS | ({"token_pattern": ANY_LETTERS} if is_foreign(texts) else {})
+
+
+def is_foreign(texts: Any) -> bool:
+    """Whether texts have letters other than a to z."""
+    some = "".join(islice((text for text in texts if isinstance(text, str)), LOOKED_AT))
+    letters = sum(map(str.isalpha, some))
+    return sum(c.isalpha() and not c.isascii() for c in some) > FOREIGN * letters
+
+
+def _inverse_penalty(X: Any, weight: Any = None) -> float:
+    """C that goes with the scale of vectors, whatever their unit: 0.15 over their mean variance."""
+    X = X if hasattr(X, "toarray") else np.asarray(X, dtype=float)
+    squares = X.multiply(X) if hasattr(X, "multiply") else X * X
+    if weight is None:
+        means = np.asarray(X.mean(axis=0)), np.asarray(squares.mean(axis=0))
+    else:
+        share = np.asarray(weight, dtype=float) / np.sum(weight)
+        means = share @ X, share @ squares
+    variance = float((means[1] - means[0] ** 2).mean())
+    return float(np.clip(0.15 / max(variance, 1e-300), 1e-6, 1e6))
+
+
+def named_estimators(estimators: Sequence[Any]) -> dict[str, Any]:
+    """Name the learners of a list by their last step; of the same name the second has a number.
+
+    Examples
+    --------
+    >>> list(named_estimators([LogisticRegression(), LogisticRegression(C=2)]))
+    ['LogisticRegression', 'LogisticRegression 2']
+    """
+    if not len(estimators):
+        raise InputError("estimator", "is an empty list; name a learner, or leave it at 'auto'")
+    found: dict[str, Any] = {}
+    for estimator in estimators:
+        last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+        name, n = type(last).__name__, 2
+        while name in found:
+            name, n = f"{type(last).__name__} {n}", n + 1
+        found[name] = estimator
+    return found
