@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from anymix.sources import (
     FEWEST_SITES,
     FoldDensities,
     LearningSettings,
+    Source,
     Tables,
     calibrations,
     evaluate,
@@ -111,8 +112,11 @@ def predict_held_out(
     tables: Tables,
     fold: NDArray[np.intp],
     goal: LearningSettings,
+    trained: Mapping[int, list[Source]],
 ) -> list[int]:
     """Fill in the predictions of sources for their held-out rows; return who has a second round.
+
+    `trained` are the sources without some of the folds, as far as the learner was chosen by them.
 
     A second round is judged at home, on rows that neither round has seen, and stays where it beats
     the first one; after the first fold only those go on with it that it has helped.
@@ -123,7 +127,8 @@ def predict_held_out(
     tries = list(range(p)) if able and get_loss(goal.loss).of_error else []
     for held, rest in folds_in_turn(rows, fold):
         known = rows.take(held).X, tables.classes, Indifferent(p)
-        sources = trainer.predictors(rest)
+        known_sources = trained.get(int(fold[held[0]])) if held.size else None
+        sources = trainer.predictors(rest) if known_sources is None else known_sources
         tables.predictions[:, held] = evaluate(sources, *known).predictions
         if tries:
             again = trainer.second_round(sources, rest, tries)

@@ -22,10 +22,12 @@ from anymix.estimators._row_checks import (
     check_rows,
     check_sources,
     check_X,
+    is_automatic,
 )
 from anymix.estimators._running import names_checked, one_thread, step, warnings_once
 from anymix.estimators._source_training import SourceTrainer, check_part, no_estimator
 from anymix.estimators._views import ModelViews, labelled
+from anymix.exceptions import ParameterError
 from anymix.sources import CHUNK_ROWS, Source, masses_of
 
 # Predictions of all sources that are held at a time: 128 MB.
@@ -67,7 +69,7 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         """A classifier if the estimator is one, or if the given sources have probabilities."""
         if self.sources:
             return self.sources[0].gives_probabilities
-        return self.estimator is not None and is_classifier(self.estimator)
+        return not is_automatic(self.estimator) and is_classifier(self.estimator)
 
     def _density(self) -> Any:
         """Return the density to clone for each domain; None leaves it to the given sources."""
@@ -101,7 +103,7 @@ class SourceEnsemble(ModelViews, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_domain: Any, sample_weight: Any) -> None:
         self._check_parts()
-        if self.estimator is None and not self.sources:
+        if is_automatic(self.estimator) and not self.sources:
             raise no_estimator(f"{type(self).__name__} needs an estimator, or sources")
         rows = check_rows(self, X, y, sample_domain, sample_weight)
         self._check_sources_named()
@@ -124,8 +126,8 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         check_parameters(self)
         if self.sources is not None:
             check_sources(self.sources)
-        if self.estimator is not None:
-            check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
+        for estimator in self._learners():
+            check_part(estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
         density = getattr(self, "density", None)
         if density is None or (isinstance(density, str) and density == "auto"):
             return
@@ -133,6 +135,25 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         check_part(density, "density", ("score_samples", "log_responsibilities"), example)
         for _, part in getattr(density, "steps", [("", density)]):
             check_parameters(part)
+
+    def _learners(self) -> list[Any]:
+        """Return the estimators that were given; none where anymix chooses."""
+        given = self.estimator
+        if is_automatic(given):
+            return []
+        return list(given) if isinstance(given, list | tuple) else [given]
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as scikit-learn does; those of `estimator` need one that is given."""
+        inner = next((name for name in params if name.startswith("estimator__")), None)
+        estimator = params.get("estimator", self.estimator)
+        if inner is not None and not hasattr(estimator, "set_params"):
+            what = "is a list" if isinstance(estimator, list | tuple) else "is chosen by fit"
+            raise ParameterError(
+                f"{inner} is a parameter of the estimator, which {what}; give one, such as "
+                "estimator=default_estimator(X, classification=...), or search over estimator."
+            )
+        return super().set_params(**params)
 
     @property
     def _labels(self) -> NDArray[Any] | None:
@@ -209,7 +230,7 @@ class SourceEnsemble(ModelViews, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         usual = LogisticRegression() if self._classification else Ridge()
-        inner = get_tags(usual if self.estimator is None else self.estimator)
+        inner = get_tags(next(iter(self._learners()), usual))
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.target_tags = inner.target_tags

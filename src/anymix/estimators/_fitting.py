@@ -20,12 +20,16 @@ from anymix.estimators._automatic import (
     candidates,
     check_set_aside,
     choose_density,
-    estimator_for,
-    kind_of,
     predict_held_out,
     with_set_aside,
 )
 from anymix.estimators._input_warnings import warn_of_slips
+from anymix.estimators._learner_choice import LearnerChoice, can_choose, choose_learner
+from anymix.estimators._learners import (
+    candidate_estimators,
+    kind_of,
+    named_estimators,
+)
 from anymix.estimators._row_checks import (
     FOLDS,
     Rows,
@@ -33,6 +37,7 @@ from anymix.estimators._row_checks import (
     check_rows,
     check_tables,
     folds_of,
+    is_automatic,
 )
 from anymix.estimators._running import one_thread, step
 from anymix.estimators._source_training import SourceTrainer, takes_weight
@@ -113,7 +118,7 @@ def check_fit(
     if model.sources:
         known = [source.columns for source in model.sources]
         model.columns_ = known[0] if all(columns == known[0] for columns in known) else None
-    elif model.estimator is None:
+    elif is_automatic(model.estimator):
         kind = kind_of(X)
         model.columns_ = Columns.of(X, least=FEW) if kind == "mixed" else None
     rows = check_rows(model, X, y, sample_domain, sample_weight, kind, groups)
@@ -127,15 +132,20 @@ def check_fit(
         return rows
     if sample_domain is not None:
         warn_of_slips(X, rows.y, model.source_names_[rows.domain])
-    model.estimator_ = model.estimator
-    if model.estimator is None:
-        if kind == "text" and not isinstance(next(iter(X)), str):
-            raise InputError(
-                "X", "holds lists of tokens; join each to a text, or give an estimator for them"
-            )
-        by_task = model._classification, model.random_state, rows.weight
-        model.estimator_ = estimator_for(kind, X, model.columns_, *by_task)
+    if kind == "text" and not isinstance(next(iter(X)), str):
+        raise InputError(
+            "X", "holds lists of tokens; join each to a text, or give an estimator for them"
+        )
     return rows
+
+
+def learners_of(model: Any, rows: Rows) -> dict[str, Any]:
+    """Return the learners that a model's sources may be trained by, by name."""
+    if not is_automatic(model.estimator):
+        given = model.estimator
+        return named_estimators(given) if isinstance(given, list | tuple) else {"": given}
+    by_task = model._classification, model.random_state, rows.weight
+    return candidate_estimators(rows.kind, rows.X, model.columns_, *by_task)
 
 
 def settings_of(model: Any) -> LearningSettings:
@@ -159,10 +169,16 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
         density = None
     elif density is None and not model.sources:
         density = GaussianKDE(random_state=model.random_state)
-    estimator = None if model.sources else model.estimator_
-    given = estimator, density, model.sources, several, model.n_jobs
+    given = None, density, model.sources, several, model.n_jobs
     trainer = SourceTrainer(model.source_names_, *given, columns=model.columns_)
-    settings = settings_of(model)
+    settings, fold = settings_of(model), np.zeros(rows.y.size, dtype=np.intp)
+    learner, trained = None, {}
+    if several and not (model.sources and trainer.weighed):
+        fold = folds_of(rows, model.cv, model._classification, model.random_state)
+    if not model.sources:
+        with step(model, "choice of the learner"):
+            trainer, learner, trained = _with_learner(model, rows, trainer, fold)
+        model.estimator_ = trainer.estimator
     with step(model, "models of all sources"):
         model.sources_, model.router_ = trainer.predictors(rows), None
     if not several:
@@ -172,12 +188,9 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
     # Held-out rows choose the density, unless all sources have brought one.
     bare = not model.sources or any(source.density is None for source in model.sources)
     chooses = isinstance(model.density, str) and bare
-    fold = np.zeros(rows.y.size, dtype=np.intp)
-    if not trainer.sources or not trainer.weighed:
-        fold = folds_of(rows, model.cv, model._classification, model.random_state)
     tables = trainer.blank(rows, model._labels)
     with step(model, "held-out answers"):
-        again = predict_held_out(trainer, rows, tables, fold, settings)
+        again = predict_held_out(trainer, rows, tables, fold, settings, trained)
         if again:
             model.sources_ = trainer.second_round(model.sources_, rows, again)
     with step(model, "what weighs them"):
@@ -187,7 +200,8 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
         fresh = bool(trainer.sources) and trainer.weighed and not chooses
         result = _learn_from(model, tables, fresh=fresh)
     assert result.evidence is not None
-    evidence = replace(result.evidence, seen=Seen.of(tables, rows.X), density_choice=choice)
+    choices = {"density_choice": choice, "learner_choice": learner}
+    evidence = replace(result.evidence, seen=Seen.of(tables, rows.X), **choices)
     if novel_masses is None and model.router_ is None:
         novel_masses = tables.log_masses
     if novel_masses is not None:
@@ -198,6 +212,20 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
         evidence = replace(evidence, novelty=Novelty.from_tables(usual))
     scores = FoldScores.of(*learned, tables.domain, novel_masses)
     return replace(result, evidence=replace(evidence, fold_scores=scores))
+
+
+def _with_learner(
+    model: Any, rows: Rows, trainer: SourceTrainer, fold: IntArray
+) -> tuple[SourceTrainer, LearnerChoice | None, dict[int, list[Source]]]:
+    """Choose the learner by some of the folds; also return the models of these folds."""
+    learners = learners_of(model, rows)
+    first = replace(trainer, estimator=next(iter(learners.values())))
+    if fold.any() and len(learners) > 1 and can_choose(rows, model._classification):
+        choice, trained = choose_learner(first, learners, rows, fold, model.loss, model._labels)
+        return replace(trainer, estimator=learners[choice.chosen]), choice, trained
+    if model.columns_ is not None:
+        return replace(trainer, estimator=learners["trees"]), None, {}
+    return first, None, {}
 
 
 def _weigh(

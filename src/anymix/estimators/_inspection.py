@@ -138,6 +138,7 @@ class FittedEvidence:
     tables_ = FromResult("tables", optional=False)
     seen_ = FromResult("seen", optional=False)
     density_choice_ = FromResult("density_choice", optional=False)
+    learner_choice_ = FromResult("learner_choice")
     set_aside_ = FromResult("set_aside")
     taught_ = FromResult("n_training")
 
@@ -389,13 +390,15 @@ def advice(model: Any, comparison: Comparison) -> str:
 def said_of_choices(model: Any) -> list[str]:
     """Say what the sources are weighed by, and which of them hear the others."""
     told, choice = model.advice_, getattr(model, "density_choice_", None)
+    learner = getattr(model, "learner_choice_", None)
     names = [str(name) for name in model.source_names_]
     again = [isinstance(source.predictor, SecondRound) for source in model.sources_]
     said = [""] * len(names) if told is None else told.sentences(names)
     for k in np.flatnonzero(again):
         own = "" if told is None or not told.gains[k] else f"{said[k]} "
         said[k] = f"{own}{names[k]} was trained again, on what the pool of the others leaves."
-    return ["" if choice is None else str(choice), "\n".join(filter(None, said))]
+    chosen = [str(one) for one in (learner, choice) if one is not None]
+    return ["\n".join(chosen), "\n".join(filter(None, said))]
 
 
 # The share of the rows of all others from which on a density claims what is not its own.

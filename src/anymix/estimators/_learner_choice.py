@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anymix._arrays import FloatArray, IntArray, positions
+from anymix._arrays import FloatArray, positions
 from anymix.core import Loss, Record, losses_at, mean_and_error
 from anymix.estimators._learners import candidate_estimators, kind_of, named_estimators
 from anymix.estimators._row_checks import Rows, check_domains, check_weight, folds_of, groups_of
@@ -54,7 +54,9 @@ class LearnerChoice(Record):
             )
         )
         n = f"{self.n_rows[0]:.0f}"
-        return f"Learner: {self.chosen}, own held-out loss {self.losses[0]:.4g} on {n} rows{others}."
+        return (
+            f"Learner: {self.chosen}, own held-out loss {self.losses[0]:.4g} on {n} rows{others}."
+        )
 
 
 @dataclass
@@ -221,8 +223,8 @@ def choose_estimator(
         learners = candidate_estimators(kind, X, columns, classification, random_state, weight)
     else:
         learners = named_estimators(candidates)
-    first = next(iter(learners.values()))
-    if len(learners) == 1 or not can_choose(rows, cv, classification):
+    first = learners.get("trees" if columns is not None else "", next(iter(learners.values())))
+    if len(learners) == 1 or not can_choose(rows, classification):
         return first, None
     fold = folds_of(rows, cv, classification, random_state)
     classes = np.unique(rows.y) if classification else None
@@ -233,7 +235,7 @@ def choose_estimator(
     return learners[choice.chosen], choice
 
 
-def can_choose(rows: Rows, cv: int, classification: bool) -> bool:
+def can_choose(rows: Rows, classification: bool) -> bool:
     """Whether every source has rows, of each of two classes, to train on and to hold out."""
     for k in np.unique(rows.domain):
         y = rows.y[rows.domain == k]

@@ -67,6 +67,11 @@ class Rows:
         return self if everything else self.take(np.flatnonzero(self.domain == k))
 
 
+def is_automatic(estimator: Any) -> bool:
+    """Whether the learner is left to anymix."""
+    return estimator is None or (isinstance(estimator, str) and estimator == "auto")
+
+
 def is_text(X: Any) -> bool:
     """Tell documents, or lists of tokens, from tables of numbers: they are passed on untouched."""
     if isinstance(X, Mapping) and not hasattr(X, "toarray"):
@@ -115,7 +120,8 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
         warn_of_strange_words(columns, X, found)
         return found
     # The default learner was trained on complete numbers; a user's own sees to more.
-    default = getattr(estimator, "estimator", 0) is None and not getattr(estimator, "sources", None)
+    default = is_automatic(getattr(estimator, "estimator", 0))
+    default = default and not getattr(estimator, "sources", None)
     fault = not_numbers(X) if frame and default and not reset and columns is None else None
     if fault is not None:
         raise InputError("X", f"must be complete numbers, as the rows of fit were, but {fault}")

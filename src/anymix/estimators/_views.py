@@ -211,8 +211,9 @@ class ModelViews:
             parts.append(bars("z" if hasattr(self, "z_") else "weight", names, weights))
         else:
             parts.append(paragraph(f"sources: {', '.join(names)}"))
-        certificate, choice = (getattr(self, n, None) for n in ("certificate_", "density_choice_"))
-        parts += [paragraph(said) for said in (certificate, choice) if said is not None]
+        names = ("certificate_", "learner_choice_", "density_choice_")
+        said = (getattr(self, name, None) for name in names)
+        parts += [paragraph(one) for one in said if one is not None]
         return card("What was learned", *parts)
 
     def _repr_html_inner(self) -> str:

@@ -18,7 +18,7 @@ from anymix.estimators import _fitting
 from anymix.estimators._conformal import coverage
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._inspection import FittedEvidence
-from anymix.estimators._row_checks import check_X
+from anymix.estimators._row_checks import check_X, is_automatic
 from anymix.estimators._running import names_checked, warnings_once
 from anymix.estimators._views import labelled
 from anymix.exceptions import ParameterError
@@ -84,13 +84,13 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         super()._check_parts()
         classification = self._classification
         wrong = is_regressor if classification else is_classifier
-        if self.estimator is not None and wrong(self.estimator):
+        for estimator in filter(wrong, self._learners()):
             own, other = "DistributionWeightedClassifier", "DistributionWeightedRegressor"
             due, example = ("labels", "LogisticRegression()")
             if not classification:
                 own, other, due, example = other, own, "numbers", "Ridge()"
             raise ParameterError(
-                f"estimator {type(self.estimator).__name__} does not learn {due}, as {own} needs "
+                f"estimator {type(estimator).__name__} does not learn {due}, as {own} needs "
                 f"it to; give one that does, such as {example}, or take {other}."
             )
         check_learnable(self.loss, classification)
@@ -116,7 +116,8 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         able = isinstance(self.density, str | ContrastiveDensity)
-        tags.input_tags.allow_nan = able and self.estimator is None and not self.sources
+        own = is_automatic(self.estimator) and not self.sources
+        tags.input_tags.allow_nan = able and own
         return tags
 
     # -- predict ---------------------------------------------------------------------------------

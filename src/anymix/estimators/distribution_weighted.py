@@ -22,8 +22,10 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
 
     Parameters
     ----------
-    estimator : regressor, default Ridge()
-        Cloned and trained for each domain.
+    estimator : "auto", regressor, or list of regressors
+        Cloned and trained for each domain.  Of a list, the one whose models lose least on held-out
+        rows of their own domains is chosen; "auto", or None, compares linear models and boosted
+        trees that suit the kind of rows.  See `learner_choice_`.
     density : density, or `DomainClassifier`, default GaussianKDE()
         Cloned and trained for each domain; a classifier of domains once for all.  For given sources
         that have none it is learned from the rows of `fit`.  Densities are compared, so a step
@@ -85,6 +87,11 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
         What hearing each other has brought to the sources.
     members_ : list
         With refit=False: the model that was learned without each fold.
+    learner_choice_ : LearnerChoice or None
+        Which learner the sources were trained by, and the held-out losses of all that were
+        compared; None where nothing was compared.
+    estimator_ : estimator
+        The learner that was chosen or given, not trained.
     solution_, cross_loss_, comparison_, tables_, sources_
         The solver's answer; each source's model on each domain; this model beside its rivals on
         held-out rows; the held-out tables, densities as they came; what was combined.
@@ -110,7 +117,7 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: Any = "auto",
         density: Any = "auto",
         *,
         sources: Sequence[Source] | None = None,
@@ -155,8 +162,8 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
 class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
     """Classification from several sources that is good on any mixture of them.
 
-    Parameters are those of `DistributionWeightedRegressor`, with the default estimator
-    LogisticRegression(), the default loss "cross_entropy" (or "brier"), and
+    Parameters are those of `DistributionWeightedRegressor`, with the default loss "cross_entropy"
+    (or "brier"), and
 
     Parameters
     ----------
@@ -182,7 +189,7 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: Any = "auto",
         density: Any = "auto",
         *,
         sources: Sequence[Source] | None = None,

@@ -100,6 +100,7 @@ def summarise(
             "consulting": found["consulting"],
             "sets": model.coverage(),
             "density": found["density"],
+            "learner": found["learner"],
             "set_aside": list(model.set_aside_) or None,
             **summarise_tables(model.tables_, model.combination_, model.calibration_report_),
         }
@@ -110,6 +111,7 @@ def _found_by_rows(model: Any, measure: str | Loss | None) -> dict[str, Any]:
     """Return verdicts, who consults whom, who moves whom, the density; None where there is none."""
     names = [str(source) for source in model.source_names_]
     choice = getattr(model, "density_choice_", None)
+    learner = getattr(model, "learner_choice_", None)
     held, gain = model.held_out_, model.advice_
     verdict = consulting = influence = None
     if model.certificate_ is not None:  # z that was adapted since was not judged on these rows
@@ -125,6 +127,7 @@ def _found_by_rows(model: Any, measure: str | Loss | None) -> dict[str, Any]:
         "consulting": consulting,
         "influence": influence,
         "density": None if choice is None else str(choice),
+        "learner": None if learner is None else str(learner),
     }
 
 

@@ -1,4 +1,4 @@
-"""Histogram gradient boosting as ONNX: skl2onnx is told how, categories and gaps included."""
+"""Converters for skl2onnx: boosted trees, imputed and one-hot columns, bounded ridge regression."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.impute import SimpleImputer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.preprocessing import OneHotEncoder
 
 from anymix.densities import BoostedTrees
+from anymix.sources import BoundedRidge
 from anymix.storage import need
 
 BOOSTED = HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -101,9 +103,74 @@ def _convert_imputer(scope: Any, operator: Any, container: Any) -> None:
     steps.add("Where", gap, filled, steps.rows, out=operator.outputs[0].full_name)
 
 
-# Its own way knows no categories, and no float64 where missing values are filled.
+def _convert_indicator(scope: Any, operator: Any, container: Any) -> None:
+    """1 where x is a missing value, else 0, for all columns."""
+    model, steps = operator.raw_operator, _Steps(scope, operator, container)
+    if model.features != "all" or not np.isnan(model.missing_values):
+        raise ValueError("MissingIndicator is written with features='all' and missing values NaN")
+    steps.finish(steps.add("IsNaN", steps.rows), 0)
+
+
+def _convert_one_hot(scope: Any, operator: Any, container: Any) -> None:
+    """A column for each category, 1 where x is its number; other than for numbers as skl2onnx."""
+    model, own = operator.raw_operator, need("skl2onnx.common._registration").get_converter
+    numbers = all(np.asarray(part).dtype.kind in "fiu" for part in model.categories_)
+    plain = model.drop is None and model.handle_unknown == "ignore"
+    if not (numbers and plain and not model._infrequent_enabled and len(operator.inputs) == 1):
+        own(operator.type)(scope, operator, container)
+        return
+    steps, kind = _Steps(scope, operator, container), operator.inputs[0].type
+    types = need("skl2onnx.common.data_types")
+    dtype = np.float64 if isinstance(kind, types.DoubleTensorType) else np.float32
+    parts = []
+    for j, categories in enumerate(model.categories_):
+        place = steps.constant(np.array([j], dtype=np.int64))
+        column = steps.add("Gather", steps.rows, place, axis=1)
+        parts.append(steps.add("Equal", column, steps.constant(categories.astype(dtype)[None])))
+    numbers_of = [steps.add("Cast", part, to=steps.onnx.TensorProto.FLOAT) for part in parts]
+    steps.finish(steps.add("Concat", *numbers_of, axis=1), 0)
+
+
+def _convert_bounded(scope: Any, operator: Any, container: Any) -> None:
+    """min(max(w·x + b, lower), upper)."""
+    model, steps = operator.raw_operator, _Steps(scope, operator, container)
+    types = need("skl2onnx.common.data_types")
+    double = isinstance(operator.inputs[0].type, types.DoubleTensorType)
+    dtype = np.float64 if double else np.float32
+    slopes = steps.constant(model.coef_[:, None].astype(dtype))
+    numbers = (model.intercept_, model.lower_, model.upper_)
+    step, lower, upper = (steps.constant(np.array([[n]], dtype=dtype)) for n in numbers)
+    raw = steps.add("Add", steps.add("MatMul", steps.rows, slopes), step)
+    steps.finish(steps.add("Min", steps.add("Max", raw, lower), upper), 0)
+
+
+def _same_shape(operator: Any) -> None:
+    """As many columns as there are, of the type of the input."""
+    kind = operator.inputs[0].type
+    operator.outputs[0].type = type(kind)([None, operator.raw_operator.n_features_in_])
+
+
+def _one_number(operator: Any) -> None:
+    """One column, of the type of the input."""
+    operator.outputs[0].type = type(operator.inputs[0].type)([None, 1])
+
+
+def register_converters() -> None:
+    """Tell skl2onnx of the models that it does not know at all."""
+    register = need("skl2onnx").update_registered_converter
+    known = (
+        (MissingIndicator, _same_shape, _convert_indicator),
+        (BoundedRidge, _one_number, _convert_bounded),
+    )
+    for kind, shape, convert in known:
+        register(kind, f"Anymix{kind.__name__}", shape, convert)
+
+
+# Its own way knows no categories, no float64 where missing values are filled, and casts NaN among
+# codes of categories to a whole number.
 CONVERTERS = {
     HistGradientBoostingClassifier: _convert_classifier,
     HistGradientBoostingRegressor: _convert_regressor,
+    OneHotEncoder: _convert_one_hot,
     SimpleImputer: _convert_imputer,
 }

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from anymix._arrays import FloatArray, some_rows
 from anymix.exceptions import AuditError, InputError
-from anymix.exchange.boosted_export import BOOSTED, CONVERTERS
+from anymix.exchange.boosted_export import BOOSTED, CONVERTERS, register_converters
 from anymix.exchange.contents import all_parts, documents_of, words_in
 from anymix.exchange.manifest import columns_taken
 from anymix.exchange.onnx_graph import Graph, embedded, finished
@@ -116,6 +116,7 @@ def _converted(model: Any, n_features: int, dtype: str) -> bytes:
     kinds = {"float32": "FloatTensorType", "float64": "DoubleTensorType"}
     kind = getattr(types, kinds.get(dtype, "StringTensorType"))
     last = _last_step(model)
+    register_converters()
     try:
         graph = skl2onnx.convert_sklearn(
             model,

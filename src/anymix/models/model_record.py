@@ -22,6 +22,7 @@ from anymix.estimators import (
     DensityChoice,
     DistributionWeightedClassifier,
     DistributionWeightedRegressor,
+    LearnerChoice,
 )
 from anymix.sources import ConsultingGain, CrossLoss, FitEvidence, FitResult, Seen
 from anymix.tables import is_text
@@ -55,11 +56,12 @@ ENTRIES = (
 # of the rows that taught it, and how many did so where the rows of the tables only judge.
 UPGRADED = "upgraded_from"
 CHOICE, NOVELTY, SEEN, TAUGHT = "density_choice", "novelty", "seen", "taught"
+LEARNER = "learner_choice"
 # The densities of folds, which the monitor needs where `fit` has trained the densities.
 FOLD_SCORES = "fold_scores"
 # With refit=False: the records of the models that were learned without each fold.
 MEMBERS = "members"
-OPTIONAL = (CHOICE, NOVELTY, FOLD_SCORES, SEEN, TAUGHT, MEMBERS, UPGRADED)
+OPTIONAL = (CHOICE, LEARNER, NOVELTY, FOLD_SCORES, SEEN, TAUGHT, MEMBERS, UPGRADED)
 # What a model and its members have in common.
 SHARED = ("kind", "schema", "anymix", "task", "loss", "names", "features")
 # Certificates are of answers in which no source is skipped, so that those that skip must be near.
@@ -118,7 +120,7 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         "comparison": model.comparison_ if hasattr(model, "tables_") else None,
         "consulting_gain": getattr(model, "advice_", None),
     }
-    optional = {name: getattr(model, f"{name}_", None) for name in (CHOICE, SEEN, TAUGHT)}
+    optional = {name: getattr(model, f"{name}_", None) for name in (CHOICE, LEARNER, SEEN, TAUGHT)}
     optional[MEMBERS] = [model_to_dict(member) for member in model.result_.members]
     return record | {name: value for name, value in optional.items() if value}
 
@@ -143,7 +145,7 @@ def model_from_dict(record: dict[str, Any]) -> Any:
         _restore_evidence(model, record)
         return model
     stated = [name for name in (*LEARNED, "consulting_gain") if record[name] is not None]
-    stated += [name for name in (CHOICE, TAUGHT, SEEN, FOLD_SCORES) if name in record]
+    stated += [name for name in (CHOICE, LEARNER, TAUGHT, SEEN, FOLD_SCORES) if name in record]
     if stated:
         raise ValueError(f"a model of one source has the entry {stated[0]!r}")
     return model
@@ -162,7 +164,8 @@ def _with_members(record: dict[str, Any]) -> Any:
     if len(members) < 2 or p < 2:
         raise ValueError("fewer than two members, or sources, leave nothing to average")
     absent = ("combination", "solution", "calibration_report", "router", "consulting_gain")
-    stated = [name for name in (*absent, CHOICE, NOVELTY, FOLD_SCORES, TAUGHT) if record.get(name)]
+    absent += (CHOICE, LEARNER, NOVELTY, FOLD_SCORES, TAUGHT)
+    stated = [name for name in absent if record.get(name)]
     if stated or record["sources"] != []:
         raise ValueError(f"only its members have the entry {[*stated, 'sources'][0]!r}")
     model = _from_settings(record, members[0].rule, p)
@@ -277,6 +280,8 @@ def _restore_evidence(model: Any, record: dict[str, Any]) -> None:
         raise ValueError(f"there are {model.taught_!r:.60} rows that taught it")
     if CHOICE in record:
         model.density_choice_ = read_choice(record[CHOICE])
+    if LEARNER in record:
+        model.learner_choice_ = read_learner_choice(record[LEARNER])
     if SEEN in record:
         model.seen_ = read_seen(record[SEEN])
 
@@ -307,6 +312,21 @@ def read_choice(stated: Any) -> DensityChoice:
         raise ValueError("the densities that were tried do not have a loss each")
     if found.chosen not in names or found.novelty not in (None, *names) or found.n_rows < 1:
         raise ValueError("the density that was chosen is not one of those that were tried")
+    return found
+
+
+def read_learner_choice(stated: Any) -> LearnerChoice:
+    """What was compared has short names that differ, and numbers; the chosen one is the first."""
+    found = restored(LearnerChoice, stated)
+    names = found.names
+    sound = 0 < len(names) <= MOST_CHOICES and len({*names}) == len(names)
+    if not sound or not all(is_text(name, LONGEST_NAME) for name in names):
+        raise ValueError("the learners that were compared have no sound names")
+    numbers = (found.losses, found.differences, found.errors, found.n_rows)
+    if not all(one.shape == (len(names),) and np.isfinite(one).all() for one in numbers):
+        raise ValueError("the learners that were compared do not have a loss each")
+    if found.chosen != names[0] or found.n_rows.min() < 0:
+        raise ValueError("the learner that was chosen is not the first of those compared")
     return found
 
 

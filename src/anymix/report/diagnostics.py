@@ -45,6 +45,8 @@ def cross_table(record: Data) -> str:
             low = low if None in (low, mean) or mean < 0 else max(low, 0.0)
             notes[-1].append(f"{number(low, digits)} to {number(high, digits)}")
     body = heat_table(record, "Each model on each domain", found["mean"], shades, notes)
+    if record.get("learner"):
+        body = remark(record["learner"]) + body
     return section("cross", "Each source’s model on each domain", lead, body)
 
 

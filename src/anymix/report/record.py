@@ -59,6 +59,8 @@ class ReportRecord(TypedDict, total=False):
         A `Coverage`: what sets or intervals promise, their coverage and size on each source.
     density : str
         What the sources are weighed by, and why, in a sentence.
+    learner : str
+        Which learner the sources were trained by, and why, in a sentence.
     set_aside : list of str
         Sources whose rows did not choose z.
     stated : bool
@@ -88,6 +90,7 @@ class ReportRecord(TypedDict, total=False):
     consulting: dict[str, Any] | None
     sets: dict[str, Any] | None
     density: str | None
+    learner: str | None
     set_aside: list[str] | None
     stated: bool | None
     recorded: dict[str, str] | None

@@ -1,4 +1,4 @@
-"""Ridge regression that chooses its strength and never predicts far outside its training targets."""
+"""Ridge regression that chooses its strength and predicts near the range of its targets."""
 
 from __future__ import annotations
 

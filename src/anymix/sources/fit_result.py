@@ -48,6 +48,8 @@ class FitEvidence:
         Digests by which rows of the fit are recognised.
     density_choice : record or None
         Which density was chosen, and the losses it was chosen by.
+    learner_choice : record or None
+        By which learner the sources were trained, and the losses it was chosen by.
     set_aside : tuple of str
         Sources whose rows chose neither z nor a calibration.
     n_training : int or None
@@ -69,6 +71,7 @@ class FitEvidence:
     tables: Tables | None = None
     seen: Seen | None = None
     density_choice: Any = None
+    learner_choice: Any = None
     set_aside: tuple[str, ...] = ()
     n_training: int | None = None
     sketched: tuple[str, ...] = ()
