@@ -18,6 +18,7 @@ DOORS = {
     "anymix.core.problem.EvaluatedPoints.from_log_densities",
     "anymix.core.normalised.NormalisedRule.of",
     "anymix.core.solvers.methods.solve",
+    "anymix.estimators._learner_choice.choose_estimator",
     "anymix.estimators.comparison.compare",
     "anymix.exchange.pack.pack_source",
 }

@@ -172,7 +172,8 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
     given = None, density, model.sources, several, model.n_jobs
     trainer = SourceTrainer(model.source_names_, *given, columns=model.columns_)
     settings, fold = settings_of(model), np.zeros(rows.y.size, dtype=np.intp)
-    learner, trained = None, {}
+    learner: LearnerChoice | None = None
+    trained: dict[int, list[Source]] = {}
     if several and not (model.sources and trainer.weighed):
         fold = folds_of(rows, model.cv, model._classification, model.random_state)
     if not model.sources:
@@ -200,8 +201,21 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
         fresh = bool(trainer.sources) and trainer.weighed and not chooses
         result = _learn_from(model, tables, fresh=fresh)
     assert result.evidence is not None
-    choices = {"density_choice": choice, "learner_choice": learner}
-    evidence = replace(result.evidence, seen=Seen.of(tables, rows.X), **choices)
+    seen = Seen.of(tables, rows.X)
+    evidence = replace(result.evidence, seen=seen, density_choice=choice, learner_choice=learner)
+    evidence = _with_novelty(evidence, model, rows, tables, novel_masses, learned)
+    return replace(result, evidence=evidence)
+
+
+def _with_novelty(
+    evidence: FitEvidence,
+    model: Any,
+    rows: Rows,
+    tables: Tables,
+    novel_masses: FloatArray | None,
+    learned: tuple[dict[int, FoldDensities], IntArray],
+) -> FitEvidence:
+    """Add what is usual for each source, and the densities of the folds."""
     if novel_masses is None and model.router_ is None:
         novel_masses = tables.log_masses
     if novel_masses is not None:
@@ -210,8 +224,7 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
         known = np.flatnonzero(~np.isnan(novel_masses).any(axis=0))
         usual = replace(tables.taken(known), log_masses=novel_masses[:, known])
         evidence = replace(evidence, novelty=Novelty.from_tables(usual))
-    scores = FoldScores.of(*learned, tables.domain, novel_masses)
-    return replace(result, evidence=replace(evidence, fold_scores=scores))
+    return replace(evidence, fold_scores=FoldScores.of(*learned, tables.domain, novel_masses))
 
 
 def _with_learner(

@@ -110,8 +110,8 @@ def _of_vectors(X: Any, classification: bool, weight: Any) -> dict[str, Any]:
     """Linear models of the vectors as they are, of scaled columns and of rows of length one."""
     scaler = MaxAbsScaler() if hasattr(X, "toarray") else StandardScaler()
     if not classification:
-        strengths = {"alphas": (1.0,)} if hasattr(X, "toarray") else {}
-        return {"linear": make_pipeline(scaler, BoundedRidge(**strengths))}
+        ridge = BoundedRidge((1.0,)) if hasattr(X, "toarray") else BoundedRidge()
+        return {"linear": make_pipeline(scaler, ridge)}
     C = 1.0 if hasattr(X, "toarray") else 0.1
     return {
         "linear": LogisticRegression(C=_inverse_penalty(X, weight), max_iter=1000),

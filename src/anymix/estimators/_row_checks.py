@@ -120,8 +120,7 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
         warn_of_strange_words(columns, X, found)
         return found
     # The default learner was trained on complete numbers; a user's own sees to more.
-    default = is_automatic(getattr(estimator, "estimator", 0))
-    default = default and not getattr(estimator, "sources", None)
+    default = is_automatic(getattr(estimator, "estimator", 0)) and not estimator.sources
     fault = not_numbers(X) if frame and default and not reset and columns is None else None
     if fault is not None:
         raise InputError("X", f"must be complete numbers, as the rows of fit were, but {fault}")

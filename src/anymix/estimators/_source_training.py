@@ -21,6 +21,7 @@ from anymix.sources import (
     SecondRound,
     Source,
     Tables,
+    bounds_of,
     masses_of,
     pool_of_others,
 )
@@ -193,11 +194,11 @@ class SourceTrainer:
             weights, offset = pool_of_others(said, own.y, own.weight)
             left = own.y - weights @ said - offset
             jobs.append((self.estimator, without_empty(own.X), left, own.weight))
-            pools.append((others, weights, offset))
+            pools.append((others, weights, offset, bounds_of(own.y, own.weight)))
         found = list(sources)
         rests = side_by_side(fit_with_weight, jobs, self.n_jobs)
         for k, pool, rest in zip(able, pools, rests, strict=True):
-            found[k] = replace(sources[k], predictor=SecondRound(*pool, rest))
+            found[k] = replace(sources[k], predictor=SecondRound(*pool[:3], rest, pool[3]))
         return found
 
     def held_out_masses(

@@ -211,8 +211,8 @@ class ModelViews:
             parts.append(bars("z" if hasattr(self, "z_") else "weight", names, weights))
         else:
             parts.append(paragraph(f"sources: {', '.join(names)}"))
-        names = ("certificate_", "learner_choice_", "density_choice_")
-        said = (getattr(self, name, None) for name in names)
+        learned = ("certificate_", "learner_choice_", "density_choice_")
+        said = (getattr(self, name, None) for name in learned)
         parts += [paragraph(one) for one in said if one is not None]
         return card("What was learned", *parts)
 

@@ -303,7 +303,7 @@ def as_one_graph(
     names = source.feature_names
     if names is None and hasattr(found.rest, "feature_names_in_"):
         names = list(found.rest.feature_names_in_)
-    content = _pooled(parts, found.weights, found.offset, columns)
+    content = _pooled(parts, found.weights, found.offset, columns, found.bounds)
     return replace(source, predictor=content, feature_names=names)
 
 
@@ -315,15 +315,23 @@ def _graph_of(model: Any, density: Any, rows: Any, columns: tuple[int, bool]) ->
 
 
 def _pooled(
-    parts: Sequence[OnnxPredictor], weights: FloatArray, offset: float, columns: tuple[int, bool]
+    parts: Sequence[OnnxPredictor],
+    weights: FloatArray,
+    offset: float,
+    columns: tuple[int, bool],
+    bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> bytes:
-    """Σ_j a_j h_j(x) + b + g(x), g being the last of the parts."""
+    """Σ_j a_j h_j(x) + b + g(x) within its bounds, g being the last of the parts."""
     graph, (n_features, text) = Graph(), columns
     terms = [
         graph.add("Mul", embedded(graph, k, part, f"part {k + 1}"), graph.constant(np.array(a)))
         for k, (part, a) in enumerate(zip(parts, (*weights, 1.0), strict=True))
     ]
     total = graph.total([graph.constant(np.array([[offset]])), *terms[:-1]])
-    graph.add("Add", terms[-1], total, out="prediction")
+    last = graph.add("Add", terms[-1], total)
+    for operator, bound in zip(("Max", "Min"), bounds, strict=True):
+        if np.isfinite(bound):
+            last = graph.add(operator, last, graph.constant(np.array(bound)))
+    graph.add("Identity", last, out="prediction")
     outputs = [("prediction", graph.onnx.TensorProto.DOUBLE, ["n", 1])]
     return finished(graph, n_features, outputs, text=text)

@@ -164,8 +164,8 @@ def _with_members(record: dict[str, Any]) -> Any:
     if len(members) < 2 or p < 2:
         raise ValueError("fewer than two members, or sources, leave nothing to average")
     absent = ("combination", "solution", "calibration_report", "router", "consulting_gain")
-    absent += (CHOICE, LEARNER, NOVELTY, FOLD_SCORES, TAUGHT)
-    stated = [name for name in absent if record.get(name)]
+    learned = (CHOICE, LEARNER, NOVELTY, FOLD_SCORES, TAUGHT)
+    stated = [name for name in (*absent, *learned) if record.get(name)]
     if stated or record["sources"] != []:
         raise ValueError(f"only its members have the entry {[*stated, 'sources'][0]!r}")
     model = _from_settings(record, members[0].rule, p)

@@ -2,7 +2,7 @@
 
 from anymix.sources.block import QUERIES, Block
 from anymix.sources.blocks import Blocks, TrainingFold, in_threads
-from anymix.sources.bounded_ridge import BoundedRidge
+from anymix.sources.bounded_ridge import BoundedRidge, bounds_of
 from anymix.sources.by_sums import (
     LeafClassifier,
     LeafRegressor,
@@ -118,6 +118,7 @@ __all__ = [
     "add_to_sketch",
     "assign_folds",
     "at_rest",
+    "bounds_of",
     "calibrations",
     "certify_learned",
     "certify_tables",

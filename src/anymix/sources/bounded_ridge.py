@@ -13,8 +13,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray
 
+# The share of the range of training targets by which predictions may leave it.
+MARGIN = 0.2
 # Of standardised columns; forty rows of hundreds of columns need the strongest.
 STRENGTHS = tuple((10.0 ** np.arange(-1.0, 5.0)).tolist())
+
+
+def bounds_of(
+    y: ArrayLike, sample_weight: ArrayLike | None = None, margin: float = MARGIN
+) -> tuple[float, float]:
+    """Range of targets, with this share of it added at both ends; weights of 0 do not count.
+
+    >>> bounds_of([0.0, 10.0, 99.0], [1, 1, 0])
+    (-2.0, 12.0)
+    """
+    targets = np.asarray(y, dtype=np.float64).ravel()
+    if sample_weight is not None and np.any(sample_weight):
+        targets = targets[np.asarray(sample_weight) > 0]
+    least, most = float(targets.min()), float(targets.max())
+    return least - margin * (most - least), most + margin * (most - least)
 
 
 class BoundedRidge(RegressorMixin, BaseEstimator):
@@ -48,7 +65,7 @@ class BoundedRidge(RegressorMixin, BaseEstimator):
     array([ 4.5, 10.8])
     """
 
-    def __init__(self, alphas: Sequence[float] = STRENGTHS, margin: float = 0.2):
+    def __init__(self, alphas: Sequence[float] = STRENGTHS, margin: float = MARGIN):
         self.alphas = alphas
         self.margin = margin
 
@@ -62,12 +79,7 @@ class BoundedRidge(RegressorMixin, BaseEstimator):
         self.n_features_in_ = self.coef_.size
         if hasattr(ridge, "feature_names_in_"):
             self.feature_names_in_ = ridge.feature_names_in_
-        targets = np.asarray(y, dtype=np.float64).ravel()
-        if sample_weight is not None and np.any(sample_weight):
-            targets = targets[np.asarray(sample_weight) > 0]
-        least, most = float(targets.min()), float(targets.max())
-        room = self.margin * (most - least)
-        self.lower_, self.upper_ = least - room, most + room
+        self.lower_, self.upper_ = bounds_of(y, sample_weight, self.margin)
         self.model_ = ridge
         return self
 

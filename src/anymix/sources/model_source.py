@@ -254,6 +254,8 @@ class SecondRound:
     weights, offset : a (p − 1,) and b
     rest : model
         g_k.
+    bounds : (float, float)
+        Least and greatest prediction.
 
     Examples
     --------
@@ -263,7 +265,15 @@ class SecondRound:
     array([5.5, 5.5])
     """
 
-    def __init__(self, others: Sequence[Any], weights: FloatArray, offset: float, rest: Any):
+    def __init__(
+        self,
+        others: Sequence[Any],
+        weights: FloatArray,
+        offset: float,
+        rest: Any,
+        bounds: tuple[float, float] = (-np.inf, np.inf),
+    ):
+        self.bounds = bounds
         self.others, self.weights, self.offset, self.rest = tuple(others), weights, offset, rest
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(rest, name):
@@ -276,7 +286,7 @@ class SecondRound:
             if id(model) not in heard:
                 heard[id(model)] = np.asarray(model.predict(X), dtype=float)
         said = np.stack([heard[id(other)] for other in self.others])
-        return np.asarray(self.weights @ said + self.offset + heard[id(self.rest)])
+        return np.clip(self.weights @ said + self.offset + heard[id(self.rest)], *self.bounds)
 
 
 def pool_of_others(
