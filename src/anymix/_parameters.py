@@ -193,3 +193,8 @@ def check_parameters(thing: Any) -> None:
         rules |= vars(kind).get("_takes", {})
     for name, rule in rules.items():
         check(getattr(thing, name), name, rule)
+
+
+def is_automatic(estimator: Any) -> bool:
+    """Whether the learner is left to anymix."""
+    return estimator is None or (isinstance(estimator, str) and estimator == "auto")

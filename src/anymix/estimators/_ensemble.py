@@ -15,14 +15,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
-from anymix._parameters import check_parameters
+from anymix._parameters import check_parameters, is_automatic
 from anymix.core import Ask, mix
 from anymix.estimators._row_checks import (
     Rows,
     check_rows,
     check_sources,
     check_X,
-    is_automatic,
 )
 from anymix.estimators._running import names_checked, one_thread, step, warnings_once
 from anymix.estimators._source_training import SourceTrainer, check_part, no_estimator

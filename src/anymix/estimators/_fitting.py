@@ -11,7 +11,17 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from anymix._arrays import FloatArray, IntArray, positions
-from anymix._parameters import Either, Number, Rule, Words, check, flag_rule, seed_rule, share_rule
+from anymix._parameters import (
+    Either,
+    Number,
+    Rule,
+    Words,
+    check,
+    flag_rule,
+    is_automatic,
+    seed_rule,
+    share_rule,
+)
 from anymix.core import Combination, CrossFittedCombination, check_n_sources
 from anymix.densities import GaussianKDE
 from anymix.estimators._automatic import (
@@ -37,7 +47,6 @@ from anymix.estimators._row_checks import (
     check_rows,
     check_tables,
     folds_of,
-    is_automatic,
 )
 from anymix.estimators._running import one_thread, step
 from anymix.estimators._source_training import SourceTrainer, takes_weight

@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from anymix._arrays import FloatArray, n_rows, named_sources
-from anymix._parameters import Number, check
+from anymix._parameters import Number, check, is_automatic
 from anymix.estimators._input_warnings import warn_of_strange_words
 from anymix.exceptions import InputError
 from anymix.sources import Source, Tables, copies, deal_groups, joined_groups
@@ -65,11 +65,6 @@ class Rows:
         """Return the rows of one domain."""
         everything = self.domain.size and bool((self.domain == k).all())
         return self if everything else self.take(np.flatnonzero(self.domain == k))
-
-
-def is_automatic(estimator: Any) -> bool:
-    """Whether the learner is left to anymix."""
-    return estimator is None or (isinstance(estimator, str) and estimator == "auto")
 
 
 def is_text(X: Any) -> bool:

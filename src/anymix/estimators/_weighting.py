@@ -11,14 +11,14 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
-from anymix._parameters import Number, Rule, check
+from anymix._parameters import Number, Rule, check, is_automatic
 from anymix.core import Coverage
 from anymix.densities import ContrastiveDensity
 from anymix.estimators import _fitting
 from anymix.estimators._conformal import coverage
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._inspection import FittedEvidence
-from anymix.estimators._row_checks import check_X, is_automatic
+from anymix.estimators._row_checks import check_X
 from anymix.estimators._running import names_checked, warnings_once
 from anymix.estimators._views import labelled
 from anymix.exceptions import ParameterError
