@@ -12,7 +12,7 @@ themselves say: the deviation of their differences over √(number of splits).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +34,7 @@ from experiments.made_up import made_up_evidence
 from experiments.runner import Progress, Result
 
 SHARE_OF_TEST = 0.3
-REFERENCES = ("own", "joint")
+REFERENCES = ("own", "joint", "best pooled")
 
 
 class Judged(NamedTuple):
@@ -49,22 +49,33 @@ def run(data: Path | None, seeds: Sequence[int], progress: Progress) -> Iterator
     yield from study([load(data) for load in LOADERS.values()], seeds, progress)
 
 
+def run_part(
+    data: Path | None, seeds: Sequence[int], progress: Progress, only: Sequence[str]
+) -> Iterator[Result]:
+    """Run some methods, and those that they are compared with; yield the records of the former."""
+    yield from study([load(data) for load in LOADERS.values()], seeds, progress, only)
+
+
 def rehearse(seeds: Sequence[int], progress: Progress) -> Iterator[Result]:
     """Run the study on a little made-up table, the one kind of rows that every method is for."""
     yield from study(made_up_evidence()[:1], seeds, progress)
 
 
 def study(
-    sets: Sequence[EvidenceSet], seeds: Sequence[int], progress: Progress
+    sets: Sequence[EvidenceSet],
+    seeds: Sequence[int],
+    progress: Progress,
+    only: Sequence[str] = tuple(PROTOCOLS),
 ) -> Iterator[Result]:
-    """Run the study on sets of rows."""
+    """Run the study on sets of rows: all methods, or some."""
     for i, rows in enumerate(sets):
         for j, seed in enumerate(seeds):
             done = len(PROTOCOLS) * (i * len(seeds) + j)
             total = len(PROTOCOLS) * len(sets) * len(seeds)
             train, test = (rows.take(part) for part in split(rows, seed))
-            judged = judge(train, test, seed, partial(_step, progress, done, total, rows.name))
-            yield from records(test, judged, seed)
+            step = partial(_step, progress, done, total, rows.name)
+            judged = judge(train, test, seed, step, {*only, *REFERENCES, "uniform"})
+            yield from (r for r in records(test, judged, seed) if r.method in only)
     progress(total, total, "done")
 
 
@@ -96,11 +107,16 @@ def split(rows: EvidenceSet, seed: int) -> tuple[NDArray[np.intp], NDArray[np.in
 
 
 def judge(
-    train: EvidenceSet, test: EvidenceSet, seed: int, step: partial[None]
+    train: EvidenceSet,
+    test: EvidenceSet,
+    seed: int,
+    step: Callable[[int, str], None],
+    only: Collection[str] = tuple(PROTOCOLS),
 ) -> dict[str, Judged]:
-    """Fit every method on the training rows, and ask it about the test rows."""
+    """Fit methods on the training rows, and evaluate them on the test rows."""
     found: dict[str, Judged] = {}
-    for n, (name, model) in enumerate(methods(train, seed).items()):
+    chosen = {name: model for name, model in methods(train, seed).items() if name in only}
+    for n, (name, model) in enumerate(chosen.items()):
         model.fit(train.X, train.y, sample_domain=train.domain)
         if name == "uniform":
             found["own"] = Judged(own_losses(model, test))

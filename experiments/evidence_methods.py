@@ -6,8 +6,9 @@ router          the model of the likeliest domain, by the paper's density
 stacking        one average for all rows, learned on held-out rows
 group DRO       one model, trained on all rows in one place for its worst domain
 joint           one model, trained on all rows in one place
+best pooled     the pooled model that a user would write: linear or trees, by cross-validation
 DW              the paper's weighing with the paper's density: shared words, or kernels
-anymix          all settings as they are by default; and its parts alone
+anymix          all settings as they are by default; with rows that stay at their sites; its parts
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from anymix._arrays import FloatArray, positions
 from anymix.core import losses_at
-from anymix.densities import BigramModel, ContrastiveDensity, GaussianKDE, SharedVocabulary
+from anymix.densities import BigramModel, GaussianKDE, SharedVocabulary
 from anymix.estimators import (
     DistributionWeightedClassifier,
     DistributionWeightedRegressor,
@@ -51,6 +55,7 @@ PROTOCOLS: dict[str, Setup] = {
     "stacking": "clean",
     "group DRO": "clean",
     "joint": "clean",
+    "best pooled": "clean",
     "DW": "clean",
     "DW, density alone": "beyond",
     "DW, consulting alone": "beyond",
@@ -58,7 +63,7 @@ PROTOCOLS: dict[str, Setup] = {
     "anymix": "beyond",
 }
 # What knows the domain of a row, or sees all rows in one place.
-PRIVILEGED = ("own", "group DRO", "joint")
+PRIVILEGED = ("own", "group DRO", "joint", "best pooled")
 WORDS = make_column_selector(dtype_exclude=["number", "bool"])
 NUMBERS = make_column_selector(dtype_include=["number", "bool"])
 
@@ -89,6 +94,18 @@ class Encoder(TransformerMixin, BaseEstimator):
         return True
 
 
+class PooledSearch(GridSearchCV):
+    """A search that is fitted on all rows in one place, whatever their domains."""
+
+    def __init__(self, estimator: Any, param_grid: Any, cv: Any, scoring: str):
+        super().__init__(estimator, param_grid, cv=cv, scoring=scoring)
+
+    def fit(self, X: Any, y: Any, sample_domain: Any = None) -> Self:
+        """Fit the best model on all rows."""
+        super().fit(X, y)
+        return self
+
+
 def learner(train: EvidenceSet) -> Any:
     """Return what every method trains: anymix's default estimator for such rows."""
     default = default_estimator(train.X, train.classification)
@@ -108,12 +125,17 @@ def paper_density(train: EvidenceSet, seed: int) -> Any:
     kernels = GaussianKDE(random_state=seed)
     if train.kind == "vectors":
         return kernels
+    columns = prepared_columns().fit(train.X)
+    return make_pipeline(FrozenEstimator(columns), kernels)
+
+
+def prepared_columns() -> Any:
+    """Complete and scale numbers, and write words as zeros and ones."""
     numbers = make_pipeline(
         SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
     )
     words = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    columns = make_column_transformer((numbers, NUMBERS), (words, WORDS)).fit(train.X)
-    return make_pipeline(FrozenEstimator(columns), kernels)
+    return make_column_transformer((numbers, NUMBERS), (words, WORDS))
 
 
 def weighted(train: EvidenceSet, seed: int, **settings: Any) -> Any:
@@ -123,28 +145,51 @@ def weighted(train: EvidenceSet, seed: int, **settings: Any) -> Any:
 
 
 def methods(train: EvidenceSet, seed: int) -> dict[str, Any]:
-    """Return the models to be fitted, by name; own is read off the sources of uniform.
-
-    The row without pooled rows is of tables: of vectors and texts kernels and words are candidates.
-    """
+    """Return the models to be fitted, by name; own is read off the sources of uniform."""
     base, density = learner(train), paper_density(train, seed)
-    found = {
+    plain: dict[str, Any] = {"estimator": base, "generalist": None}
+    return {
         "uniform": Uniform(base),
         "router": HardRouter(base, density),
         "stacking": Stacking(base, random_state=seed),
         "group DRO": GroupDRO(base, n_rounds=N_ROUNDS),
         "joint": Joint(base),
-        "DW": weighted(train, seed, estimator=base, density=density, consult=False),
-        "DW, density alone": weighted(train, seed, consult=False),
-        "DW, consulting alone": weighted(train, seed, estimator=base, density=density),
-        "anymix, no rows pooled": weighted(
-            train, seed, density=ContrastiveDensity(random_state=seed)
-        ),
+        "best pooled": best_pooled(train, seed),
+        "DW": weighted(train, seed, **plain, density=density, consult=False),
+        "DW, density alone": weighted(train, seed, **plain, consult=False),
+        "DW, consulting alone": weighted(train, seed, **plain, density=density),
+        "anymix, no rows pooled": weighted(train, seed, share_rows=False),
         "anymix": weighted(train, seed),
     }
-    if train.kind != "table":
-        del found["anymix, no rows pooled"]
-    return found
+
+
+def best_pooled(train: EvidenceSet, seed: int) -> Any:
+    """Return a search over the models of all rows that a user would try, by three folds.
+
+    Tables: boosted trees of three settings and linear models of prepared columns; texts and
+    vectors: the learner with five strengths of regularisation.
+    """
+    base, labels = learner(train), train.classification
+    folds = (StratifiedKFold if labels else KFold)(3, shuffle=True, random_state=seed)
+    score = "neg_log_loss" if labels else "neg_mean_squared_error"
+    if train.kind == "table":
+        columns = prepared_columns()
+        linear = LogisticRegression(max_iter=5000) if labels else Ridge()
+        strength = "linear__C" if labels else "linear__alpha"
+        trees = HistGradientBoostingClassifier if labels else HistGradientBoostingRegressor
+        search = Pipeline([("columns", columns), ("linear", linear)])
+        boosted = make_pipeline(Encoder(Columns.of(train.X)), trees(random_state=seed))
+        steps: list[dict[str, Any]] = [
+            {"model": [search], f"model__{strength}": [0.01, 0.1, 1.0, 10.0, 100.0]},
+            {"model": [base, boosted]},
+        ]
+        return PooledSearch(Pipeline([("model", base)]), steps, folds, score)
+    name = base.steps[-1][0] + "__" if isinstance(base, Pipeline) else ""
+    last = base.steps[-1][1] if isinstance(base, Pipeline) else base
+    strength = "C" if labels else "alpha"
+    factors = (0.1, 0.3, 1.0, 3.0, 10.0)
+    tried = [{f"{name}{strength}": [getattr(last, strength) * f for f in factors]}]
+    return PooledSearch(base, tried, folds, score)
 
 
 def row_losses(model: Any, rows: EvidenceSet) -> FloatArray:

@@ -117,10 +117,12 @@ def _verdicts(results: Sequence[Result], method: str) -> str:
 
 
 def _tally(results: Sequence[Result], method: str) -> str:
-    """Count the sets where a method is below, level with or above the pooled and the own models."""
+    """Count the sets where a method is below, level with or above its references."""
+    known = {r.table.removeprefix("Standard error against ") for r in results if r.method == method}
     lines = [
         f"Against {other}*, {method} is {standing(results, method, other)}"
-        for other in ("joint", "own")
+        for other in ("joint", "best pooled", "own")
+        if other in known
     ]
     return "\n".join([*lines, f"<!-- tally: {method} -->"])
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from anymix.densities import BigramModel, ContrastiveDensity
+from anymix.densities import BigramModel
 from experiments import beyond, evidence, evidence_methods
 from experiments.beyond import ReviewRegressor
 from experiments.evidence import Judged, judge, records, split
@@ -39,7 +39,7 @@ def test_every_method_takes_texts_and_vectors(kind):
     train, test = (rows.take(part) for part in split(rows, 0))
     told = []
     found = judge(train, test, 0, lambda *step: told.append(step))
-    assert set(found) == set(PROTOCOLS) - {"anymix, no rows pooled"}
+    assert set(found) == set(PROTOCOLS)
     assert [n for n, _ in told] == list(range(1, len(found)))
     for name, (losses, right) in found.items():
         assert losses.shape == test.y.shape, name
@@ -88,7 +88,7 @@ def test_a_label_that_was_ruled_out_costs_what_the_floor_says():
 def test_standard_errors_are_those_of_paired_differences(monkeypatch):
     rng = np.random.default_rng(0)
     test = made_up_evidence(20)[2]
-    judged = {name: Judged(rng.random(40)) for name in ("own", "joint", "DW")}
+    judged = {name: Judged(rng.random(40)) for name in ("own", "joint", "best pooled", "DW")}
     found = {(r.table, r.method, r.target): r.value for r in records(test, judged, 0)}
     gap = judged["DW"].losses - judged["joint"].losses
     parts = [gap[test.domain == name] for name in test.domains]
@@ -104,7 +104,7 @@ def test_standard_errors_are_those_of_paired_differences(monkeypatch):
 
 def test_no_cell_is_filled_twice_and_all_domains_have_one():
     rows = made_up_evidence(20)[0]
-    judged = {name: Judged(np.ones(40), 50.0) for name in ("own", "joint")}
+    judged = {name: Judged(np.ones(40), 50.0) for name in ("own", "joint", "best pooled")}
     cells = Counter((r.table, r.method, r.target) for r in records(rows, judged, 0))
     assert set(cells.values()) == {1}
     assert cells["Loss in a domain", "own", "heart: va"] == 1
@@ -123,13 +123,23 @@ def test_each_part_alone_and_the_default_are_what_their_names_say(monkeypatch):
     found = methods(made_up_evidence(20)[0], 3)
     made = {name: model.settings for name, model in found.items() if hasattr(model, "settings")}
     assert made["anymix"] == {"random_state": 3}
-    assert set(made["DW"]) == {"random_state", "estimator", "density", "consult"}
+    plain = {"random_state", "estimator", "generalist"}
+    assert set(made["DW"]) == plain | {"density", "consult"}
     assert made["DW"]["consult"] is made["DW, density alone"]["consult"] is False
-    assert set(made["DW, density alone"]) == {"random_state", "consult"}
+    assert made["DW"]["generalist"] is None
+    assert set(made["DW, density alone"]) == plain | {"consult"}
     assert made["DW, consulting alone"]["density"] is made["DW"]["density"]
     assert "consult" not in made["DW, consulting alone"]
-    assert isinstance(made["anymix, no rows pooled"]["density"], ContrastiveDensity)
-    assert set(made["anymix, no rows pooled"]) == {"random_state", "density"}
+    assert made["anymix, no rows pooled"] == {"random_state": 3, "share_rows": False}
+
+
+def test_some_methods_run_alone_with_those_that_they_are_compared_with(monkeypatch):
+    rows = made_up_evidence(20)[2]
+    monkeypatch.setattr(evidence, "LOADERS", {"office": lambda data: rows})
+    alone = list(evidence.run_part(None, [0], lambda *step: None, ["stacking"]))
+    assert {r.method for r in alone} == {"stacking"}
+    tables = {r.table for r in alone}
+    assert {f"Standard error against {other}" for other in evidence.REFERENCES} <= tables
 
 
 def test_all_sets_are_read_before_the_first_is_run(monkeypatch):
