@@ -55,7 +55,7 @@ def test_new_rows_of_each_source_are_a_reference_too(model, world, run, tmp_path
     assert "look 3; 1 % is the chance that any look" in found["sentence"]
     strange = run("monitor", model, traffic(tmp_path, far=9.0), *rows[:-2], "--look", "3")
     assert strange.status == 1
-    assert "are stranger than every held-out row" in strange.out
+    assert "are more unusual than every held-out row" in strange.out
     refused = run("monitor", model, table, "--reference", world.test[0])
     assert "--reference takes rows of north, south" in refused.err
     assert "--target is for the rows of --reference" in run("monitor", model, table, *rows[-2:]).err

@@ -138,7 +138,7 @@ def test_the_ground_is_named(numbers, labels):
     assert "the scores are of the fold models" in trained.coverage().sentence
     few = DistributionWeightedRegressor.from_sources(given(noisy(50, 5), Ridge)).fit(*noisy(11))
     assert few.coverage().ground == "measured"
-    assert "so few rows have taught the model that judges them" in few.coverage().sentence
+    assert "the model was fitted on these few rows, too" in few.coverage().sentence
 
 
 def test_an_adapted_model_still_has_sets_but_nothing_proven(numbers):

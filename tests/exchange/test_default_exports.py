@@ -103,7 +103,7 @@ def test_weights_that_are_missing_or_short_are_named(tmp_path):
     with pytest.raises(InputError, match=r"'w.bin' is shorter than the weights in it"):
         packed(path, tmp_path)
     weights.unlink()
-    with pytest.raises(InputError, match=r"'w.bin', which is not there; put that file beside it"):
+    with pytest.raises(InputError, match=r"'w.bin', which is not there; put that file next to it"):
         packed(path, tmp_path)
 
 
@@ -112,7 +112,7 @@ def test_weights_elsewhere_are_not_looked_at(tmp_path, location):
     path = outside(tmp_path / "mine")
     shutil.copy(path.with_name("w.bin"), tmp_path / "secret.bin")
     told_location(path, location)
-    with pytest.raises(InputError, match="which is not beside it; export it with external_data=F"):
+    with pytest.raises(InputError, match="which is not next to it; export it with external_data=F"):
         packed(path, tmp_path)
 
 

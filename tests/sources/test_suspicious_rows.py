@@ -187,7 +187,7 @@ def test_calibration_by_rows_of_fit_promises_nothing():
     y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
     density = GaussianKDE(bandwidth=0.5)
     model = DistributionWeightedClassifier(density=density, random_state=0).fit(X, y, d)
-    with pytest.warns(UserWarning, match="the rows of a, b in calibration have taught the model"):
+    with pytest.warns(UserWarning, match="the rows of a, b in calibration were used by fit"):
         model.predict_set(X, calibration=(X, y, d))
     assert model.coverage(calibration=(X, y, d)).ground == "measured"
     new = rng.normal(size=(200, 2))

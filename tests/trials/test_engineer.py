@@ -69,7 +69,7 @@ words and no reference
     has words (column 'ward') | --reference FILE | --drop
 a summary for a reference
     4 PACK --rows north_train.csv AGE_DOSE --reference north.summary
-    is not an anymix reference, but says | give what anymix reference join wrote
+    is not an anymix reference or anymix word reference | give what anymix reference join wrote
 a column to drop mistyped
     3 PACK --rows north_train.csv --target ill --drop wrad
     has no column 'wrad'; did you mean 'ward'? | It has 'visit'
@@ -291,7 +291,7 @@ def test_scales_that_differ_are_told_by_the_names_of_columns(clinics, run, tmp_p
     wide = [f"{1000 * float(age)},{dose},{ill}" for _, age, dose, _, ill, _ in cells]
     (tmp_path / "wide.csv").write_text("\n".join(["pence,dose,ill", *wide]) + "\n")
     asked = ["source", "pack", tmp_path / "new", "--name", "new", "--target", "ill"]
-    asked += ["--rows", tmp_path / "wide.csv", "--task", "classification"]
+    asked += ["--rows", tmp_path / "wide.csv", "--task", "classification", "--density", "kernels"]
     said = run(*asked)
     assert said.status == 0
     assert "next to column 'pence'" in said.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-# `python -m anymix.cli` looks for modules in the working folder first, which may be a stranger's.
+# `python -m anymix.cli` looks for modules in the working folder first, which may be untrusted.
 if sys.argv[:1] == ["-m"] and "anymix.cli" in sys.orig_argv and not sys.flags.safe_path:
     del sys.path[0]
 
@@ -48,7 +48,7 @@ COMMANDS = {
     "fit": "learn one model from source folders and held-out rows of each",
     "predict": "predict the rows of a table",
     "certify": "state what is guaranteed, on new rows or as fit found it",
-    "compare": "put the model beside each source, their average and the likeliest source",
+    "compare": "compare the model with each source, their average and the likeliest source",
     "monitor": "estimate which mixture of the sources some rows are; exit code 1 if not one",
     "site evaluate": "evaluate all sources on a site's own held-out rows; one small file to send",
     "federate": "write what Flower or NVFlare runs to learn from sites that keep their rows",

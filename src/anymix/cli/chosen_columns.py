@@ -107,7 +107,7 @@ def columns_for(args: Namespace, received: Sequence[ReceivedSource]) -> TableCol
 def look_like_ids(names: Sequence[str], X: Any) -> Iterator[str]:
     """Name the columns of numbers that seem to name the rows: whole numbers, all different.
 
-    They either run without a gap, as 1 to n do, or have the name of an id.
+    They are either consecutive, as 1 to n, or have the name of an id.
     """
     for name, values in zip(names, np.asarray(X).T, strict=True):
         if len(values) < FEW or not np.isfinite(values).all() or (values % 1).any():

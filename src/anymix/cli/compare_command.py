@@ -1,4 +1,4 @@
-"""anymix compare: the model beside each source, their average and the likeliest source."""
+"""anymix compare: the model against each source, their average and the likeliest source."""
 
 from __future__ import annotations
 

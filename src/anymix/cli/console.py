@@ -41,7 +41,7 @@ class Console:
 
     @contextmanager
     def working(self, task: str) -> Iterator[None]:
-        """Report a task of which nobody knows how far it is, until the block ends."""
+        """Report a task of unknown progress until the block ends."""
         progress, ended = Progress(task, silent=self.quiet), threading.Event()
         thread = threading.Thread(target=progress.tick, args=(ended,), daemon=True)
         thread.start()

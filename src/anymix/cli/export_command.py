@@ -120,7 +120,7 @@ def _apart(found: Exported, record: dict[str, Any]) -> str:
 
 
 def _coding(columns: Coding | None) -> str:
-    """Say how a table with words or gaps becomes numbers."""
+    """Say how a table with categories or missing values becomes numbers."""
     if columns is None:
         return ""
     worded = next((column for column in columns if column.categories), None)

@@ -203,7 +203,7 @@ class HeldOutInChunks:
         return [SiteTable.concatenate(chunks) for chunks in some.values()]
 
     def _deal(self) -> RowSplit:
-        """Share the rows out to those that judge and those that teach."""
+        """Split the rows into evaluation and training rows."""
         most = ROOM * rows_that_fit(len(self.received), _n_told(self.received))
         if sorted(self.names) != sorted(self.given):
             names, given = ", ".join(self.names), ", ".join(self.given)
@@ -255,6 +255,6 @@ class HeldOutInChunks:
 
 
 def _ask_chunk(received: Sequence[ReceivedSource], chunk: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Evaluate rows of a site, of which `min_rows` are needed; what else is told is returned."""
+    """Evaluate rows of a site, at least `min_rows`; also return a summary."""
     name, where, rows, min_rows, *rest = chunk
     return name, *rest, ask_sources(received, name, where, rows, min_rows=min_rows)

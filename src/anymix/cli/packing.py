@@ -96,7 +96,7 @@ def few_threads(X: Any) -> Any:
 
 
 def _refuse_mixed(args: Namespace, table: TrainingTable, wish: str, remedy: str) -> None:
-    """Refuse words and gaps in the name of an option that takes complete numbers alone."""
+    """Refuse categories and missing values for an option that takes complete numbers alone."""
     gaps = None if table.first_of_words else table.first_with_gaps
     for name, what in ((table.first_of_words, "holds words"), (gaps, "has gaps")):
         if name is not None:

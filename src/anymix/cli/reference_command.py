@@ -1,4 +1,4 @@
-"""Summaries of sites, and the reference made of them: JSON files that strangers may write."""
+"""Summaries of sites, and the reference made of them: JSON files from untrusted sites."""
 
 from __future__ import annotations
 

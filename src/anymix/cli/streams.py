@@ -11,7 +11,7 @@ from anymix.exceptions import one_line, visible
 
 
 class StreamClosed(OSError):
-    """Nobody reads what the command has to say."""
+    """Nothing reads the output of the command."""
 
 
 def say(text: str) -> None:
@@ -30,7 +30,7 @@ def say(text: str) -> None:
 
 
 def whisper(text: str) -> None:
-    """Write to standard error; if that is closed there is nobody left to be told."""
+    """Write to standard error, unless that is closed, too."""
     if sys.stderr is None:
         return
     try:

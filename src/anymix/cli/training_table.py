@@ -114,7 +114,7 @@ class TrainingTable:
 
     @property
     def first_with_gaps(self) -> str | None:
-        """The first column that has gaps, if one has."""
+        """The first column with missing values, if any."""
         return next((self.names[j] for j in np.flatnonzero(np.isnan(self.X).any(axis=0))), None)
 
 
@@ -124,7 +124,7 @@ def read_training_table(
     reference: Coding | None = None,
     least: int = FEWEST_ROWS,
 ) -> TrainingTable:
-    """Read a table as it is, with words and gaps; with the columns of the reference, if any.
+    """Read a mixed table as it is; with the columns of the reference, if any.
 
     Without a task, targets are not read; of words those are categories that `least` rows have.
     A column that seems to name the rows is warned of, unless the features were chosen by name.
@@ -255,6 +255,6 @@ def _in_columns_of(request: TrainingRequest, reference: Coding) -> TrainingTable
 
 
 def with_coding(columns: TableColumns, coding: Coding) -> TableColumns:
-    """Allow the words of a coding, and gaps in all columns."""
+    """Allow the categories of a coding, and missing values in all columns."""
     categories = tuple(column.categories for column in coding)
     return replace(columns, categories=categories, gaps=(True,) * len(categories))

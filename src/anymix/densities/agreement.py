@@ -1,4 +1,4 @@
-"""The columns of all sites beside each other, and where they seem to mean different things."""
+"""The columns of all sites side by side, and where they seem to mean different things."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def merge_repeats(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, Fl
 
 
 # Half of the columns have a hundredth of the variance or more in word counts, images and features
-# of networks; with money beside ages, or areas beside ratios, they have about 1e-5 of it or less.
+# of networks; with money next to ages, or areas next to ratios, they have about 1e-5 of it or less.
 LEAST_SHARE = 1e-4
 CONSTANT = 1e-12  # a spread of less, as a part of the mean or of the widest one, is rounding
 

@@ -17,7 +17,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 TYPES = (np.float64, np.int64, np.uint8)
 LARGEST = 1e100  # of a number that travels: its square is still finite
-# Below, a number changes no digit beside those that travel; far below, processors are slow.
+# Below, a number changes no digit next to those that travel; far below, processors are slow.
 TINY = 1e-200
 # What an untrusted density may cost per row that it scores: some milliseconds.
 MOST_OPERATIONS = 50_000_000

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from anymix._arrays import IntArray
 
 TOKENS = 2**20  # held at a time
-WORD = "[a-z']+"  # what a word is, in lower case; whoever reads a packed density cuts texts so
+WORD = "[a-z']+"  # what a word is, in lower case; readers of packed densities cut texts like this
 
 
 def documents_in(X: Any) -> list[Any]:

@@ -81,7 +81,7 @@ def record_refusal(path: Path, run: str, refusal: Refusal) -> None:
 
 @contextmanager
 def _account(path: Path) -> Iterator[dict[str, Any]]:
-    """Read, change and write a site's account, while nobody else does."""
+    """Read, change and write a site's account under a lock."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(path.parent, wait=WAIT):
         account = plain_json(path.read_bytes()) if path.exists() else {}

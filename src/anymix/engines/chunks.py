@@ -203,7 +203,7 @@ FEWEST_DRAWN, FEWEST_OF_SOURCE = 1000, 15
 
 
 class RowSplit(NamedTuple):
-    """Which rows judge, which teach, and which of these choose a calibration and pools as well.
+    """Which rows evaluate, which train, and which of the latter also choose calibration and pools.
 
     Shares (p,) of the rows of each source.  A row is drawn by its source and number, so that
     neither the size of chunks nor their order decides.
@@ -237,9 +237,9 @@ class RowSplit(NamedTuple):
 
 
 class ChunkedTrainingRows:
-    """Rows on disk that teach z; some of them, in memory, choose how it is used.
+    """Training rows on disk, for z; some of them, in memory, choose calibration and pools.
 
-    z is found by all rows: sums over points.  How sources hear each other and how densities are
+    z is found by all rows: sums over points.  How sources consult each other and how densities are
     calibrated is chosen by the sample, where no sum will do, or one would change nothing.
     """
 
@@ -252,11 +252,11 @@ class ChunkedTrainingRows:
 
     @property
     def n_points(self) -> int:
-        """How many rows teach."""
+        """The number of training rows."""
         return sum(part.n_points for part in self.parts)
 
     def add(self, tables: Tables, choosing: NDArray[np.bool_]) -> None:
-        """Keep rows that teach, and those among them that choose in memory."""
+        """Keep training rows, and in memory those among them that choose."""
         if tables.n_points:
             self.parts.append(StoredTables.keep(tables, self.store))
             add_to_sketch(self.sketch, tables)
@@ -264,7 +264,7 @@ class ChunkedTrainingRows:
             self.sample.append(tables.taken(np.flatnonzero(choosing)))
 
     def seen(self) -> Seen:
-        """Remember which rows have taught."""
+        """Remember the training rows."""
         return Seen(None, self.sketch.seen_rows())
 
     def learned(self, goal: LearningSettings) -> FoldResult:
@@ -291,8 +291,8 @@ class ThreadMap:
     n_threads : int, optional
         By default as many as this process may use cores.
     progress : callable, optional
-        Told after every part how many maps were begun, this one included, and the share of this
-        one that is done, 0 to 1; of an iterable without a length it is told nothing.
+        Called after every part with the number of maps begun, and the share of this
+        one that is done, 0 to 1; not called for an iterable without a length.
 
     Examples
     --------

@@ -94,7 +94,7 @@ def fit(
     Rows never move; what the sources say of them does, 2p numbers a row (p (1 + c) with c classes).
     Where a model folder can hold that of all rows it comes here, and answer and certificate are
     those of `fit_tables` in one process.  Of more rows some come to judge, at most a fifth of each
-    source's; all others stay and teach, by sums in the order of the partitions.  A worker that dies
+    source's; all others stay and train, by sums in the order of the partitions.  A worker that dies
     changes nothing.
 
     Parameters
@@ -264,7 +264,7 @@ def names_of(model: Any) -> list[str] | None:
 
 
 def as_known(X: Any, names: Sequence[str] | None) -> Any:
-    """Take the names of columns off a frame where nobody knows them."""
+    """Drop the column names of a frame where the model has none."""
     return X.to_numpy() if names is None and hasattr(X, "columns") else X
 
 
@@ -330,7 +330,7 @@ def _asked(whole: Any, X: Any, features: Sequence[str] | None, *columns: Any) ->
 
 
 class BlockTrainingRows:
-    """Rows in parts that teach; `n_points` of them, and `seen` tells which they were."""
+    """Training rows in parts; `n_points` of them, recognised by `seen`."""
 
     def __init__(self, tables: Blocks):
         self.tables = tables
@@ -341,7 +341,7 @@ class BlockTrainingRows:
         return learn_fold(TrainingFold(self.tables), goal)
 
     def seen(self) -> Seen:
-        """Remember which rows have taught: of each part those that the whole would remember."""
+        """Remember the training rows: of each part those that the whole would remember."""
         first, *others = self.tables.blocks
         (sketch,) = self.tables.map(partial(_sketch, salt=""), [first])
         for other in self.tables.map(partial(_sketch, salt=sketch.salt), others):

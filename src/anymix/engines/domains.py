@@ -58,7 +58,9 @@ class FeaturePart:
         except (TypeError, ValueError) as error:
             raise InputError("a column", "holds words; code them as numbers first") from error
         if X.ndim != 2 or not np.isfinite(X).all():
-            raise InputError("the rows", "must be a table of finite numbers; fill gaps first")
+            raise InputError(
+                "the rows", "must be a table of finite numbers; impute missing values first"
+            )
         domain = source_numbers(self.domain, self.n_sources, len(X), least=0)
         w = np.ones(len(X)) if self.weight is None else np.asarray(self.weight, dtype=float)
         return X, np.eye(self.n_sources)[domain], w

@@ -263,7 +263,7 @@ def bounds(loss: Loss) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the server is told: where things are, what z is to achieve, how long to wait."""
+    """The server's settings: where things are, what z is to achieve, how long to wait."""
 
     out: str = "model"
     sources: str = "sources"

@@ -99,7 +99,7 @@ def need_flower() -> Any:
             import flwr.serverapp
     except ImportError as error:
         raise not_installed("flwr", "flower") from error
-    # Processes of its apps show what its own logger is told.
+    # Processes of its apps show what its own logger gets.
     LOG.parent = logging.getLogger("flwr")
     return flwr.app
 

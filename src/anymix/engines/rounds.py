@@ -33,7 +33,7 @@ class Rounds(Generic[Q, A]):
         self._waiting: list[tuple[Q, Future[A]]] = []
 
     def ask(self, question: Q) -> A:
-        """Ask one question; whoever is the last to ask sends the round."""
+        """Ask one question; the last thread that asks sends the round."""
         answer: Future[A] = Future()
         self._step(0, (question, answer))
         return answer.result()
@@ -72,7 +72,7 @@ class Rounds(Generic[Q, A]):
         self._step(0 if stays else -1)
 
     def _step(self, change: int, asked: tuple[Q, Future[A]] | None = None) -> None:
-        """Count who runs and who waits; send what is waiting if nobody else runs."""
+        """Count running and waiting threads; send what is waiting if no other runs."""
         with self._lock:
             self._running += change
             self._waiting += [] if asked is None else [asked]

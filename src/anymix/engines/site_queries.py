@@ -12,7 +12,7 @@ from anymix.sources import N_FOLDS, QUERIES, Arrays, Query, Tables, read_average
 
 # "sample" is rows, and "novelty" the log-densities of single rows.
 ANSWERED = frozenset(QUERIES) - {"sample", "novelty"}
-# A sum over few rows tells of them; these would ask for one.
+# A sum over few rows reveals them; these would ask for one.
 NEVER = {"share", "seed", "shares"}
 LARGEST = 10**6
 # Most z of a query: a fit asks for a few, and a stack costs a site time and memory.

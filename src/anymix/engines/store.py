@@ -114,7 +114,7 @@ def _aligned(n_bytes: int) -> int:
     return -(-n_bytes // ALIGNED) * ALIGNED
 
 
-# log r of less cannot be seen beside η U, and float32 has no such number; a source of which no mass
+# log r of less is negligible next to η U, and float32 has no such number; a source of which no mass
 # were left in a part would be taken for one that has none at all.
 LEAST = -85.0
 

@@ -124,7 +124,7 @@ def error_scale_of(judges: Judges, alpha: float) -> ErrorScale:
 
 
 def plain_judges(h: FloatArray, tables: Tables, fold: IntArray) -> Judges:
-    """Take errors as they are, where nobody knows which source a row is like."""
+    """Take errors as they are, where it is unknown which source a row is like."""
     p, m = tables.log_masses.shape
     scales = (ErrorScale(np.ones(p)),) * (int(fold.max()) + 1)
     alike = np.full((p, m), -np.log(p))
@@ -155,7 +155,7 @@ def _ground(model: Any, alpha: float, calibration: Any, n: IntArray) -> tuple[st
     """Return what "at most α" stands on, the most that can be missed, and why."""
     if calibration is not None:
         if _seen_in(model, calibration):
-            return "measured", 1.0, "rows that calibrate have taught the model"
+            return "measured", 1.0, "the model was fitted on the calibration rows"
         return "exact", alpha, ""
     certificate, members = model.certificate_, model._members()
     K = len(members or model.combination_.parts)
@@ -164,9 +164,9 @@ def _ground(model: Any, alpha: float, calibration: Any, n: IntArray) -> tuple[st
     if certificate.covers:
         return "measured", 1.0, f"the scores are of {certificate.covers}, refitted since"
     if getattr(model, "taught_", None):
-        return "measured", 1.0, "the rows that are scored have taught the yardstick"
+        return "measured", 1.0, "the error scale was learned from the rows that are scored"
     if K == 1:
-        return "measured", 1.0, "so few rows have taught the model that judges them"
+        return "measured", 1.0, "the model was fitted on these few rows, too"
     # Folds of labels are dealt label by label, which the proof does not know.
     by_label = bool(members) and model._labels is not None
     most = 1.0 if by_label else float(crossed_bound(n, K, alpha).max())
@@ -196,7 +196,7 @@ def judges_of(model: Any, alpha: float, calibration: Any, warn: bool = True) -> 
         seen = _seen_in(model, calibration)
         if seen:
             _warn(
-                f"the rows of {', '.join(seen)} in calibration have taught the model, so nothing "
+                f"the rows of {', '.join(seen)} in calibration were used by fit, so nothing "
                 "is promised; give rows that neither sources nor z have seen."
             )
         n = np.bincount(judges.domain, minlength=p)
@@ -242,7 +242,7 @@ def _judged_by_members(model: Any, alpha: float, calibration: Any) -> Judges:
 
 
 def _seen_in(model: Any, calibration: Any) -> list[str]:
-    """Name the sources whose rows in a calibration have taught the model."""
+    """Name the sources whose calibration rows the model was fitted on."""
     if calibration is None:
         return []
     if isinstance(calibration, Tables):

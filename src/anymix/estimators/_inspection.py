@@ -193,7 +193,7 @@ class FittedEvidence:
         return compare_tables(tables, methods, names, self.loss, confidence=sure, measure=measure)
 
     def describe(self) -> str:
-        """Say what was learned: the certificate, z, the model beside its rivals, and warnings.
+        """Say what was learned: the certificate, z, the comparison with rivals, and warnings.
 
         They are there if the plain average of the sources is better on held-out rows, and if a
         site or source moves the loss of another.
@@ -388,7 +388,7 @@ def advice(model: Any, comparison: Comparison) -> str:
 
 
 def said_of_choices(model: Any) -> list[str]:
-    """Say what the sources are weighed by, and which of them hear the others."""
+    """Say what the sources are weighted by, and which of them consult the others."""
     told, choice = model.advice_, getattr(model, "density_choice_", None)
     learner = getattr(model, "learner_choice_", None)
     names = [str(name) for name in model.source_names_]

@@ -79,7 +79,7 @@ def names_checked(model: Any) -> Iterator[None]:
         yield
 
 
-# Trees of fewer rows are grown faster than several threads can be told what to do; and threads that
+# Trees of fewer rows are grown faster than work is handed to several threads; and threads that
 # wait for each other on a busy machine take ten times as long.
 FEW_ROWS = 50_000
 

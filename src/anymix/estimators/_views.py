@@ -53,7 +53,7 @@ def axes_of(ax: Any, height: float) -> Any:
 
 
 def _legend(ax: Any, title: str) -> None:
-    """Beside the picture, where it can hide nothing."""
+    """Next to the picture, where it hides nothing."""
     ax.legend(title=title, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 

@@ -108,7 +108,7 @@ class SingleSource(_Average):
 
 
 class LambdaComb(_Average):
-    """Σ_k λ_k h_k(x) with the target's true mixture λ, which nobody has: privileged.
+    """Σ_k λ_k h_k(x) with the target's true mixture λ, which is unknown in practice: privileged.
 
     Paper: Sec. 5.1.
     """

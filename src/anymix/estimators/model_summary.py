@@ -69,7 +69,7 @@ def summarise(
     if not isinstance(model, DistributionWeighting):
         raise TypeError(
             "a report is of a DistributionWeightedRegressor or -Classifier; got "
-            f"{type(model).__name__}, which goes into compare beside one."
+            f"{type(model).__name__}, which goes into compare with one."
         )
     if comparison is not None and not isinstance(comparison, Comparison):
         raise TypeError(

@@ -1,4 +1,4 @@
-"""How a model stands beside what one would do without it: better, level or worse, by how much.
+"""Compare a model with what one would do without it: better, level or worse, by how much.
 
 All is found on the same rows, so that differences are paired, with their intervals.
 """
@@ -51,7 +51,7 @@ class Verdict(Record):
         "error rate", or the name of the loss.
     confidence : float
     fresh : bool
-        Whether no part of the model is judged by rows that have taught it.
+        Whether no part of the model is evaluated on its training rows.
     rows : array (p,)
         How many rows of each source have judged.
     loss, lower, upper : array (p + 1,)
@@ -87,7 +87,7 @@ def verdicts(
         What the model was learned with.
     confidence : float
     fresh : bool
-        Whether the points have taught nothing of what was said at them.
+        Whether the predictions at the points were learned without them.
     measure : str or Loss, optional
         A further one, which comes first; one that is no mean over rows has no verdict.
 

@@ -87,7 +87,7 @@ def _convert_regressor(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _convert_imputer(scope: Any, operator: Any, container: Any) -> None:
-    """x, or the column's number where x is a gap; other than for float64, as skl2onnx does it."""
+    """x, or the column's number where x is missing; other than for float64, as skl2onnx does it."""
     model, types = operator.raw_operator, need("skl2onnx.common.data_types")
     double = isinstance(operator.inputs[0].type, types.DoubleTensorType)
     gaps = isinstance(model.missing_values, float) and np.isnan(model.missing_values)

@@ -99,14 +99,14 @@ def _inputs(graph: Graph, value: Any, features: Sequence[Feature]) -> list[Any]:
     return found
 
 
-# The largest difference that is taken: of a probability, or of a prediction beside their spread.
+# The largest difference that is taken: of a probability, or of a prediction over their spread.
 FLOAT32_TOLERANCE = 1e-3
 
 
 class Float32Difference(NamedTuple):
     """The largest difference at `n_rows` rows, and the share of them that get another label.
 
-    Of probabilities it is as it is; of predictions it is beside their standard deviation.
+    Of probabilities it is absolute; of predictions it is relative to their standard deviation.
     """
 
     largest: float
@@ -115,7 +115,7 @@ class Float32Difference(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the difference is within what is taken; without rows nobody knows."""
+        """Whether the difference is within the tolerance; unknown without rows."""
         return self.n_rows == 0 or self.largest <= FLOAT32_TOLERANCE
 
     def __str__(self) -> str:

@@ -271,7 +271,7 @@ def _compared(
 def _of_categories(source: Source, rows: Any, reveals_rows: bool) -> str:
     """Say how many words are listed, and refuse those that tell of single rows.
 
-    Words of a reference are public, whoever has them.
+    Words of a reference are public.
     """
     listed = [len(column.categories or ()) for column in source.columns or ()]
     if source.columns is None or not sum(listed):

@@ -216,13 +216,13 @@ class Manifest(Record):
 
     @property
     def columns(self) -> Columns | None:
-        """The coding of a table with words or gaps; None for complete numbers and documents."""
+        """The coding of a mixed table; None for complete numbers and documents."""
         if self.features[0].gaps is None:
             return None
         return Columns(tuple(Column(feature.name, feature.categories) for feature in self.features))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is written; only a table with words or gaps has entries about them."""
+        """Return what is written; only a mixed table has entries about categories."""
         found = super().to_dict()
         if self.columns is None:
             found["features"] = [{"name": f.name, "dtype": f.dtype} for f in self.features]
@@ -247,7 +247,7 @@ def check_facts(path: Path, content: bytes, stated: FileFacts) -> None:
 
 
 def parse_json(content: bytes, where: str, most_marks: int = MOST_MARKS) -> Any:
-    """Read JSON that a stranger wrote, within a budget; see `anymix.storage.plain_json`."""
+    """Read untrusted JSON, within a budget; see `anymix.storage.plain_json`."""
     try:
         return plain_json(content, most_marks)
     except ValueError as error:

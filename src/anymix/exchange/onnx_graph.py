@@ -1,7 +1,7 @@
 """One ONNX graph of sources, densities, calibration and z: h_z with nothing else installed.
 
     log D_k(x)    kernels: one matrix product and a log-sum-exp; mixtures alike; trees
-    h'_k          log-linear or affine in all h_j, where the sources hear each other
+    h'_k          log-linear or affine in all h_j, where the sources consult each other
     log q_k       a_k max(log r_k, floor) + b_k, times the sharpness, normalised over k
     weight_k      ∝ z_k q_k + η/p²
     h_z           Σ_k weight_k h'_k, averaged over the parts that were learned
@@ -177,7 +177,7 @@ def export_onnx(
 ) -> bytes:
     """Return the ONNX file of the whole model; a router is what weighs sources without densities.
 
-    Its input is X, float64 or `float32` (n, d).  Of a table with words or gaps these are codes and
+    Its input is X, float64 or `float32` (n, d).  Of a mixed table these are codes and
     NaN, as the manifests say.  A regression gives `prediction` (n,), a classification `label` (n,)
     and `probabilities` (n, c); both give `weights` (n, p).  What the sources say of themselves is
     in the file's metadata, and further notes (docs/serving.md).
@@ -216,7 +216,7 @@ def export_onnx(
         sources=[one.manifest.name for one in received],
     )
     if first.columns is not None:
-        # The coding of a table with words or gaps, which older readers look for.
+        # The coding of a table with categories or missing values, which older readers look for.
         told["columns"] = json.dumps(first.columns.to_dict())
     return finished(graph, len(first.features), outputs, notes=told | dict(notes or {}))
 

@@ -1,6 +1,6 @@
 """ONNX files of one's own, as exporters write them, brought into the form that is packed.
 
-    weights in a second file   read, if it lies beside the first
+    weights in a second file   read, if it is next to the first
     ZipMap                     left out: probabilities go on as the table that they were
     a fixed number of rows     made free; the audit then proves that every row stands alone
 
@@ -26,7 +26,7 @@ EXPORT = (
 
 
 def read_own(path: str | Path) -> bytes:
-    """Read a predictor of the user's own, with weights that lie beside it."""
+    """Read a predictor of the user's own, with weights in a file next to it."""
     # A device would never end.
     place = Path(os.path.realpath(path))
     content = read_file(place, LIMITS[PREDICTOR])
@@ -63,7 +63,7 @@ def _beside(place: Path, name: str, limit: int) -> bytes:
     if not name or Path(name).name != name or name in (".", ".."):
         raise InputError(
             place,
-            f"has weights in {name!r:.60}, which is not beside it; export it with "
+            f"has weights in {name!r:.60}, which is not next to it; export it with "
             "external_data=False",
         )
     try:
@@ -71,7 +71,7 @@ def _beside(place: Path, name: str, limit: int) -> bytes:
     except FileNotFoundError as error:
         raise InputError(
             place,
-            f"has its weights in {name!r:.60}, which is not there; put that file beside it, or "
+            f"has its weights in {name!r:.60}, which is not there; put that file next to it, or "
             "export it with external_data=False",
         ) from error
 

@@ -85,7 +85,7 @@ def pack_source(
         model.
     without_density : bool
         Whether a source may have no density, as in the folder of a model with one router for all
-        sources; `read_sources` refuses such a folder unless told the same.
+        sources; `read_sources` refuses such a folder unless given the same option.
     dtype : "float32", "float64" or "nearest"
         Of the numbers that the graph of a scikit-learn estimator takes.  "nearest" tries both and
         keeps the graph that is nearest to the estimator.  An ONNX file and a PyTorch module keep

@@ -106,7 +106,7 @@ class ReceivedSource:
 def read_sources(
     folders: Sequence[str | Path], *, without_density: bool = False, in_process: bool = False
 ) -> list[ReceivedSource]:
-    """Read source folders that strangers made.
+    """Read untrusted source folders.
 
     Everything is checked before anything is built: names, kinds and sizes of the files, hashes,
     manifest, operators and weights of the predictor, arrays of the density.  Predictors are

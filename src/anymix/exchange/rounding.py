@@ -121,6 +121,6 @@ def _n_levels(least: float, largest: float) -> int:
 def is_rounded(outcomes: FloatArray, loss: str) -> bool:
     """Whether outcomes (p, m) lie on the grid already."""
     found = round_outcomes(outcomes, loss)
-    # Beside other classes a label that is next to certain leaves them something.
+    # A label that is nearly certain leaves the other classes something.
     near = (found == 1) if loss == "cross_entropy" else np.zeros_like(found, dtype=bool)
     return bool(np.allclose(np.where(near, 1.0, outcomes), found, rtol=1e-9, atol=0.0))

@@ -32,7 +32,7 @@ def contained_rows(rows: Rows, arrays: Sequence[NDArray[Any]]) -> Flags:
     """Which rows (n, d) does some array contain, all features as neighbours in their order?
 
     Arrays are read line by line, column by column, and as d lines.  A missing value of a dense row
-    stands for any number: nobody knows what a file would hold in its place.
+    stands for any number: what a file would hold in its place is unknown.
     """
     found = np.zeros(rows.shape[0], dtype=bool)
     for members, known in _by_missing_values(rows):
@@ -209,7 +209,7 @@ def numbers_beyond_chance(values: FloatArray, arrays: Sequence[NDArray[Any]]) ->
     """
     long = values[has_many_digits(values)]
     distinct = np.unique(long)
-    if len(distinct) < 5:  # a constant, or a handful of prices, is nobody's own
+    if len(distinct) < 5:  # a constant, or a handful of prices, identifies no row
         return 0
     between = (distinct[1:] + distinct[:-1]) / 2
     by_chance = _among(between, arrays).mean()

@@ -38,7 +38,7 @@ from anymix.exchange.tensors import dump_arrays, load_arrays
 from anymix.sources import Tables, evaluate, log_reference
 from anymix.storage import read_file, replacing
 
-FEWEST_ROWS = 2  # of one no error can be told
+FEWEST_ROWS = 2  # one row gives no standard error
 MOST_SITES = 1000
 HEADER_BYTES, HEADER_MARKS = 2**20, 10_000
 # Sources give every class 1e-6 or more, and rounding a loss to a power of two can halve it twice.
@@ -110,7 +110,7 @@ MIN_ROWS = 20
 LIMIT = 2**28  # bytes: reading takes four times as much
 ARRAYS = {"site", "log_responsibilities", "outcomes"}
 GIVE = "give what anymix site evaluate wrote, by its path alone"
-# Of more numbers, or of more than MOST_TOLD classes, the label's probability alone is told.
+# Of more numbers, or of more than MOST_TOLD classes, only the label's probability is kept.
 MOST_NUMBERS = 4 * 10**6
 
 
@@ -141,7 +141,7 @@ class SiteTable:
 
     @property
     def n_told(self) -> int:
-        """Of how many classes the probability is told; 1 for numbers."""
+        """The number of classes with a stated probability; 1 for numbers."""
         return int(self.outcomes.shape[2]) if self.outcomes.ndim == 3 else 1
 
     @property
@@ -310,7 +310,7 @@ def _outcomes(
 
 
 def read_site(path: str | Path) -> SiteTable:
-    """Read and check a site's file; like a source folder it may come from a stranger."""
+    """Read and check a site's file; like a source folder it is untrusted."""
     path = Path(path)
     try:
         arrays = load_arrays(read_file(path, LIMIT), str(path))

@@ -17,7 +17,7 @@ UNSEEN = re.compile(
 )
 # Letters and digits, and marks, by the category of Unicode.
 KINDS = dict.fromkeys(("Lu", "Ll", "Lt", "Lm", "Lo"), "l") | {"Mn": "m", "Mc": "m", "Nd": "d"}
-# Names of rows and columns that stand beside those of the sources in comparisons and reports.
+# Names of rows and columns next to those of the sources in comparisons and reports.
 RESERVED = ("all", "anymix", "likeliest source", "uniform", "worst")
 
 

@@ -39,7 +39,7 @@ class DocumentDensity:
         return np.asarray(self.model.score_samples(tokens))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
-        """Draw documents of known words in random order: lengths are bounded, whoever fitted it."""
+        """Draw documents of known words in random order: lengths are bounded."""
         rng = np.random.default_rng(random_state)
         words = np.asarray(self.model.vocabulary_, dtype=object)
         lengths = rng.integers(1, LONGEST_SAMPLE, n_samples)

@@ -215,7 +215,7 @@ def _add_sources(model: Any, folder: Path, record: dict[str, Any]) -> list[Recei
     if getattr(model, "novelty_", None) is not None and None in densities:
         raise ValueError("novelty is known, but a source has no density to ask for it")
     # Densities were fitted with these names, and would warn of names that they do not know; a table
-    # with words or gaps they get as plain numbers.
+    # with categories or missing values they get as plain numbers.
     names = vars(model).get("feature_names_in_") if model.columns_ is None else None
     for density in (model.router_, *densities):
         if names is not None and hasattr(density, "n_features_in_"):
@@ -410,7 +410,7 @@ def summarise_folder(
 def _restore_all(
     folder: Path, record: dict[str, Any], digest: str
 ) -> tuple[Any, dict[str, tuple[Any, str | None]]]:
-    """Return the model without its sources, and the records of new rows beside it."""
+    """Return the model without its sources, and the records of new rows with it."""
     model = _restore(folder, record, digest, alone=True).model
     several = len(model.source_names_) > 1
     return model, read_records(folder, model, digest) if several else {}

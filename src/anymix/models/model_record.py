@@ -31,7 +31,7 @@ KIND, SCHEMA = "anymix model", 4
 SETTINGS = ("objective", "shrinkage", "eta", "calibrate", "cv", "confidence", "skip_below")
 # The sources that were set aside, by name; it stands there only if there are any.
 ASIDE = "set_aside"
-# Older records lack it: their sources do not hear each other.
+# Older records lack it: their sources do not consult each other.
 CONSULT = "consult"
 TASKS = {
     "regression": DistributionWeightedRegressor,
@@ -52,8 +52,8 @@ ENTRIES = (
     *("combination", *LEARNED, "comparison"),
     *("sources", "tables", "router", "has_densities", "at_label", "crossed", "consulting_gain"),
 )
-# What a record may lack: the density that was chosen, what novelty needs beside the tables, digests
-# of the rows that taught it, and how many did so where the rows of the tables only judge.
+# What a record may lack: the density that was chosen, what novelty needs with the tables, digests
+# of the training rows, and their number where the rows of the tables only evaluate.
 UPGRADED = "upgraded_from"
 CHOICE, NOVELTY, SEEN, TAUGHT = "density_choice", "novelty", "seen", "taught"
 LEARNER = "learner_choice"
@@ -133,7 +133,7 @@ def model_from_dict(record: dict[str, Any]) -> Any:
     combination = CrossFittedCombination.from_dict(record["combination"])
     model = _from_settings(record, combination.rule, combination.z.size)
     if combination.consults and not model.consult:
-        raise ValueError("its sources hear each other, which the settings do not say")
+        raise ValueError("its sources consult each other, which the settings do not say")
     model.combination_ = combination
     names, aside = [str(name) for name in model.source_names_], model.set_aside or []
     # Sources that were set aside are some of the sources, each named once, and not all.

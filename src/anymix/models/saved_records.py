@@ -1,4 +1,4 @@
-"""Evidence as a folder states it: records of `fit`, and records of new rows beside the model."""
+"""Evidence as a folder states it: records of `fit`, and records of new rows next to the model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from anymix.monitor import TrafficReport, describe_traffic, with_sentence
 from anymix.sources import is_of_labels
 from anymix.storage import read_file, replacing
 
-# The records of new rows, each in a file of its own beside model.json.
+# The records of new rows, each in a file of its own next to model.json.
 KINDS: dict[str, type[Record]] = {
     "certificate": Certificate,
     "comparison": Comparison,
@@ -50,7 +50,7 @@ Rules = Iterator[tuple[Any, str]]
 
 
 def add_record(folder: str | Path, part: str, record: Any, model: str | None = None) -> None:
-    """Write a record beside model.json: "certificate", "comparison" or "traffic".
+    """Write a record next to model.json: "certificate", "comparison" or "traffic".
 
     `model` is the SHA-256 of the model.json that it is of; a folder that has another one by now is
     refused.

@@ -66,7 +66,7 @@ def compare_sites(
     confidence: float = 0.95,
     measure: str | None = None,
 ) -> tuple[Comparison, list[str]]:
-    """Put a model beside its sources on new rows; name the sources whose rows are not new.
+    """Compare a model with its sources on new rows; name the sources whose rows are not new.
 
     `measure` is compared in place of the loss: "accuracy", "error_rate", "auc", ...
     """

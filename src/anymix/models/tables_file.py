@@ -26,7 +26,7 @@ NEEDED = {"log_masses", "predictions", "sample_domain"}
 # Folders of format 1 lack targets, those of formats 1 to 3 what the model predicts at these rows.
 HELD_OUT = {"fold", "held_out"}
 OPTIONAL = {"targets", "sample_weight", "groups", *HELD_OUT}
-# A file has at most so many numbers beside each that `rows_that_fit` counts.
+# A file has at most so many numbers besides each that `rows_that_fit` counts.
 FILE_LIMIT = 5 * LIMIT // 2
 
 
@@ -124,7 +124,7 @@ def _rules(
     groups = arrays.get("groups", np.zeros(1, dtype=np.int64))
     numbered = np.array_equal(np.unique(groups), np.arange(int(groups.max()) + 1))
     yield numbered, "has groups that are not numbered 0, 1, and so on"
-    # Errors stand beside targets of zero; numbers whose targets are all zero are errors, too.
+    # Errors have targets of zero; numbers whose targets are all zero are errors, too.
     possible = not (at_label and y.any())
     if classes is not None:
         # Probabilities are of all classes, or of the one that occurred.

@@ -60,7 +60,7 @@ def held(folder: str | Path) -> Iterator[None]:
     if Path(folder).is_symlink():
         raise InputError(folder, LINK)
     if not (Path(folder) / RECORD).is_file():
-        yield  # whoever reads the folder says what is wrong with it
+        yield  # the reader of the folder reports what is wrong with it
         return
     _own_record(Path(folder))
     for name in FILES.values():

@@ -99,7 +99,7 @@ def held_out_of(model: Any, pooled: Tables) -> HeldOut:
         if stored is not None and not np.array_equal(stored.fold, fold):
             fold = assign_folds(tables, n_parts)
     if int(fold.max()) + 1 != n_parts:
-        raise ValueError("the rows of the tables do not teach as many parts")
+        raise ValueError("the rows of the tables do not give as many parts")
     if model.taught_ or n_parts > 1:
         return HeldOut(held_out_predictions(tables, combination, fold), fold)
     predictions = predictions_after(tables, combination.parts[0], pooled.predictions)
@@ -139,7 +139,7 @@ def _verify_consulting(model: Any, same_version: bool) -> Tables:
     parts, tables = model.combination_.parts, model.tables_
     heard = tables.heard(parts[-1].consulting)
     if model.taught_ or (not same_version and model.combination_.consults):
-        return heard  # rows that are not here, or another version, have taught the pools
+        return heard  # the pools were learned from rows that are not here, or by another version
     for t, part in enumerate(parts):
         rows = np.flatnonzero(model.held_out_.fold != t)
         found = _consulted(model, tables if len(parts) == 1 else tables.taken(rows))

@@ -162,7 +162,7 @@ def write_taught(
     taught: FitResult,
     told: Mapping[str, Any],
 ) -> Any:
-    """Write a model that rows elsewhere have taught, and beside its folder what is known of them.
+    """Write a model that was learned from rows elsewhere, and what is known of them.
 
     `told` is what left the sites.  Returns the model.
     """

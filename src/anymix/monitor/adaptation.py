@@ -16,7 +16,7 @@ from anymix.monitor.alarm import Alarm
 from anymix.monitor.mixture import MixtureEstimate
 from anymix.monitor.scores import log_table
 
-# A share below e^-50 cannot be seen beside η; its square must not be a denormal number.
+# A share below e^-50 is negligible next to η; its square must not be a denormal number.
 LOWEST = -50.0
 
 

@@ -8,7 +8,7 @@ own scores.  So fit λ̂ and compare, for the novelty and each responsibility, t
 (Anderson and Darling's weights: tails count), and take the largest T_s in units of its own mean
 under the null, or their sum in units of its own.  The null is drawn from held-out rows: traffic of
 n rows from their mixture λ̂, sources resampled, λ̂ fitted again.  It knows how few the rows are on
-both sides, but not what lies beyond them all.  So the rows of traffic that are stranger than
+both sides, but not what lies beyond them all.  So the rows of traffic that are more unusual than
 (nearly) every held-out row are counted, too: `outlier_p_value`.
 """
 
@@ -45,7 +45,7 @@ TAIL = 0.1
 
 
 class Scores(NamedTuple):
-    """What monitoring sees of some rows: log r_k (p, n), and novelty (n,), higher is stranger."""
+    """What monitoring sees of some rows: log r_k (p, n), and novelty (n,), higher is rarer."""
 
     log_r: ArrayLike
     novelty: ArrayLike
@@ -69,7 +69,7 @@ class Alarm(Record):
     look : int or None
         Which look at traffic it is, 1, 2, …, of a monitor that looks again and again.
     n_outliers : int
-        Rows of traffic that are stranger than every held-out row.
+        Rows of traffic that are more unusual than every held-out row.
     tested : bool
         False where no held-out rows are known that densities in use score as they score traffic;
         then p_value is 1 and says nothing.

@@ -47,7 +47,7 @@ class MixtureEstimate(Record):
         with this confidence, whichever k is asked about.  That all p hold at once is less sure.
     condition_number : float
         Of C: 1 if responsibilities name the source of each row, infinite if two sources cannot be
-        told apart; errors in mean r grow by at most this factor, relatively.
+        separated; errors in mean r grow by at most this factor, relatively.
     method : str
         "inversion" or "em".
     n : int

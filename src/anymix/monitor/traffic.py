@@ -107,7 +107,7 @@ class Monitor:
     True
     >>> print(monitor.estimate(rng.normal(5.0, size=1000), look=1).sentence)
     These 1000 rows are not a mixture of the sources (p = ..., look 1; 1 % is the chance that any
-    look ever rings falsely; 9... are stranger than every held-out row): do not trust λ̂ or the
+    look ever rings falsely; 9... are more unusual than every held-out row): do not trust λ̂ or the
     model here.
     """
 
@@ -329,7 +329,7 @@ def _untrusted(alarm: Alarm) -> str:
         return "whether these rows are a mixture of the sources was not tested"
     if not alarm.rings:
         return ""
-    strange = f"; {alarm.n_outliers} are stranger than every held-out row"
+    strange = f"; {alarm.n_outliers} are more unusual than every held-out row"
     return (
         f"these rows are not a mixture of the sources (p = {alarm.p_value:.2g}"
         f"{strange if alarm.n_outliers else ''})"
@@ -357,7 +357,7 @@ def describe_traffic(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[st
     strange = f"nothing strange (p = {alarm.p_value:.2g}, {looks})" if alarm.tested else UNTESTED
     if alarm.rings:
         if alarm.n_outliers:
-            looks += f"; {alarm.n_outliers} are stranger than every held-out row"
+            looks += f"; {alarm.n_outliers} are more unusual than every held-out row"
         return (
             f"These {estimate.n} rows are not a mixture of the sources (p = {alarm.p_value:.2g}, "
             f"{looks}): do not trust λ̂ or the model here."

@@ -11,7 +11,7 @@ to first order: independent means, whose variances add.  f = 1[source is k] give
 loss of a model gives its loss on the traffic.  The shares need not be right, and may themselves be
 learned from the rows: q = C λ holds for every s, so errors of s count in second order only.
 θ̃ knows nothing of the simplex, so its error is Gaussian at the corners too, where resampled points
-of the simplex are not; whoever cuts the interval to what is possible loses no coverage.
+of the simplex are not; cutting the interval to what is possible loses no coverage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scipy.special import betaincinv, ndtr, stdtrit
 
 from anymix._arrays import FloatArray
 
-# Sources whose means are so nearly dependent cannot be told apart, whatever the inverse says.
+# Sources whose means are so nearly dependent cannot be separated, whatever the inverse says.
 SINGULAR = 1e8
 # Agresti and Coull's rows, added to the traffic and spread evenly: about the square of 1.96.
 DOUBT = 4.0
@@ -31,7 +31,7 @@ POWERS = (1.0, 0.8, 0.63, 0.5, 0.4, 0.32, 0.25, 0.2)
 
 
 # θ̃ of d functions: values, standard errors, degrees of freedom, skewness (d,), covariance (d, d).
-# Errors are infinite where the sources cannot be told apart.
+# Errors are infinite where the sources cannot be separated.
 Spread = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
 Ends = tuple[FloatArray, FloatArray]
 

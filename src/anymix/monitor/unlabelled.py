@@ -78,7 +78,7 @@ def expected_loss(
     """Estimate what a model loses on unlabelled traffic.
 
     The value is Σ_k λ̂_k L_k.  The interval is for Σ_k λ_k L_k with the true λ and L_k: rows are
-    finite at both ends, and a held-out row tells of C and of L_k at once, so that both errors are
+    finite at both ends, and a held-out row enters C and L_k at once, so that both errors are
     taken together.  It never leaves the intervals of the L_k, and no loss below zero is stated
     where none was seen.
 
@@ -171,7 +171,7 @@ def checked_losses(losses: ArrayLike, m: int) -> FloatArray:
 
 
 def with_sentence(found: ExpectedLoss) -> ExpectedLoss:
-    """Say in one sentence what the model loses on the traffic, or that nobody can tell.
+    """Say in one sentence what the model loses on the traffic, or that it cannot be estimated.
 
     Examples
     --------

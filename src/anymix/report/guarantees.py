@@ -181,7 +181,7 @@ def comparison(record: Data) -> str:
         f"is bold. {what}{_beside_certificate(record, unit)}"
     )
     lead += recorded(record, "comparison")
-    title = "anymix beside the alternatives"
+    title = "anymix compared with the alternatives"
     return section(
         "comparison", title, lead, table(title, head, rows) + note * any(found["privileged"])
     )

@@ -109,7 +109,7 @@ def section(anchor: str, title: str, lead: str, body: str) -> str:
 
 
 class Unit(MetricUnit):
-    """A unit that writes: shares are written as per cent, their gaps as points."""
+    """A unit that writes: shares are written as per cent, their differences as points."""
 
     @property
     def scale(self) -> float:

@@ -1,4 +1,4 @@
-"""A stranger's ONNX file becomes a graph of our own: parsed, checked, folded, written anew.
+"""Rewrite an untrusted ONNX file as a graph of our own: parsed, checked, folded, written anew.
 
 What runs is what was checked: the file itself is never given to onnxruntime, only the graph that
 `rewritten` builds field by field from what it has understood.

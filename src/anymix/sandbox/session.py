@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from anymix.sandbox.shapes import Refused
 
 # onnxruntime writes a number of the machine and what it does to the user's folders, and sends both
-# to its makers, unless it is told not to before it is loaded.
+# to its makers, unless that is switched off before it is loaded.
 SILENCE = {"ORT_DISABLE_TELEMETRY": "1"}
 # Rows of a block are a multiple of this: more than a vector of any processor holds.
 VECTOR = 64

@@ -158,7 +158,7 @@ def try_out(
     made_up = _made_up(dtype, n_features)
     in_company(session, made_up, graph.block)
     for extreme in _extremes(made_up, dtype):
-        # It may say no to a gap or a far row, in time and within its memory.
+        # It may refuse a missing value or a far row, in time and within its memory.
         with suppress(Refused):
             ask(session, extreme)
     if rows is not None and len(rows):
@@ -205,7 +205,7 @@ def _made_up(dtype: str, n_features: int) -> Any:
 
 
 def _extremes(rows: Any, dtype: str) -> list[Any]:
-    """Far rows, gaps, zeros; nothing is asked of the answers but that they come."""
+    """Far rows, missing values, zeros; the answers only have to come."""
     if dtype == "string":
         odd = ["", " ", "\N{SNOWMAN} é", "1 2 3", "word " * 2000]
         return [np.array(odd, dtype=object)[:, None]]

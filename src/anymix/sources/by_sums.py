@@ -284,7 +284,9 @@ class LinearRows:
     def _scales(self) -> Arrays:
         X, w = np.asarray(self.X, dtype=float), self.weight
         if X.ndim != 2 or not np.isfinite(X).all():
-            raise InputError("the rows", "must be a table of finite numbers; fill gaps first")
+            raise InputError(
+                "the rows", "must be a table of finite numbers; impute missing values first"
+            )
         mean = w @ X / max(float(w.sum()), np.finfo(float).tiny)
         return {"weights": w.sum()[None], "mean": mean, "second": w @ (X - mean) ** 2}
 
@@ -313,7 +315,7 @@ def joined_scales(found: Sequence[Arrays]) -> Arrays:
 class SumsFit:
     """Predictors by fold and strength, [K][S], what was agreed on, θ, and what it took.
 
-    `residual` is the largest gradient that is left, beside the first one.
+    `residual` is the largest remaining gradient, relative to the first one.
     """
 
     predictors: list[list[Any]]

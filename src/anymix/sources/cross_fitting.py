@@ -26,7 +26,7 @@ from anymix.sources.tables import Tables
 # Each combination learns from four fifths of the rows: with three folds, from two thirds, sources
 # of few rows were taught less well what others know (heart, rows of training alone).
 N_FOLDS = 5
-# With fewer rows of a source its fold would teach, or judge, next to nothing.
+# With fewer rows of a source its fold would be too small to train or to evaluate.
 FEWEST_ROWS = 15
 # Log-responsibilities and errors that rows are put in order by, of so many sources, to so many
 # digits; and the quantiles of them that chance is seeded by, to fewer digits.
@@ -175,7 +175,7 @@ def gain_moments(
 def consulting_gain(
     tables: Tables, combination: CrossFittedCombination, fold: IntArray, loss: str | Loss
 ) -> ConsultingGain | None:
-    """What consulting has brought to each source at home, by rows that did not teach it."""
+    """What consulting has brought to each source at home, by rows that it was learned without."""
     if not combination.consults:
         return None
     return ConsultingGain.of(gain_moments(tables, combination, fold, loss))

@@ -87,7 +87,7 @@ FoldResult = tuple[Combination, Solution, CalibrationReport | None]
 
 
 class TrainingRows(Protocol):
-    """Rows that only teach, wherever they are: an engine's."""
+    """Training rows alone, wherever they are: an engine's."""
 
     @property
     def n_points(self) -> int:
@@ -124,7 +124,7 @@ def learn(
     blocks.ask("check", {"loss": settings.loss, "rule": settings.rule}, {})
     if training is None:
         learn_one = partial(learn_fold, settings=settings)
-        # Counted before folds are learned together, lest each of them ask.
+        # Counted before folds are learned together, so that not each of them asks.
         K = len(blocks.by_fold["weights"])
         folds = [TrainingFold(blocks, t if K > 1 else -1) for t in range(K)]
         results = list(blocks.together(learn_one, folds))
@@ -214,7 +214,7 @@ def calibrations(
     fold = TrainingFold(Blocks.of(rows)) if isinstance(rows, Tables) else rows
     aside = settings.set_aside
     scalings = fold.scalings(aside)
-    # Nobody speaks for a source that is set aside: it has what all share, and no offset.
+    # A source that is set aside has no rows here: it has what all share, and no offset.
     places = np.array(aside, dtype=np.intp) - np.arange(len(aside))
     common = float(scalings[-1].temperature_[0])
     for scaling in scalings:

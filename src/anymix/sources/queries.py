@@ -119,7 +119,7 @@ def pack_average(used: CrossFittedCombination) -> Arrays:
 
 
 def read_average(options: Mapping[str, Any], arrays: Mapping[str, Any]) -> CrossFittedCombination:
-    """Read what `pack_average` wrote, beside the options "rule" and "loss".
+    """Read what `pack_average` wrote, besides the options "rule" and "loss".
 
     >>> one = CrossFittedCombination((Combination(np.array([0.5, 0.5]), 0.1),))
     >>> read_average({"rule": "marginal", "loss": "squared"}, pack_average(one)).z

@@ -40,7 +40,7 @@ TOL, EVALUATIONS, SECONDS = 1e-6, 200.0, 60.0
 # Harm is named from so many standard errors on, if it is that share of the loss without it, and
 # leaves a source worse off than with its own model by that share of the usual loss at home.
 STANDARD_ERRORS, SHARE, FLOOR = 2.0, 2.0, 0.5
-# Whose rows must be left to choose z: one alone has nobody to be set against.
+# Sources that must be left to choose z: one alone has none to be compared with.
 FEWEST_SITES = 2
 
 

@@ -36,7 +36,7 @@ def far_below(losses: FloatArray, stated: float, n_stated: int | None = None) ->
     """Whether the mean of losses (n,) is below a stated mean of n_stated others beyond chance.
 
     If both are of one kind, spreads grow as means do: that of these is scaled to the mean of all.
-    Where nobody says how many rows a loss was stated on, they are taken to be as many as these.
+    Where the number of rows of a stated loss is unknown, they are taken to be as many as these.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def training_rows(tables: Tables, sources: Sequence[Source]) -> list[str]:
         said.append(
             f"the rows of {source.name} look like rows that its model was trained on: it loses "
             f"{losses.mean():.3g} on them, and {stated:.3g} on held-out rows, as its owner states "
-            f"({judge.name}); give rows that nothing was trained on, else all numbers flatter."
+            f"({judge.name}); use rows no model was trained on, or all results are too optimistic."
         )
     return said
 
@@ -179,7 +179,7 @@ def copies(X: Any, y: NDArray[Any], domain: IntArray) -> IntArray | None:
     if numbers is not None:
         alone = np.column_stack([numbers, target])[first]
         spread = _spread(alone)
-        # Gaps are alike, and far from every number.
+        # Missing values are alike, and far from every number.
         scaled = np.nan_to_num(alone / np.where(spread > 0, spread, 1.0), nan=1e6)
         chance = _chance_twins(scaled, home, NEAR_NUMBERS)
         if chance <= CHANCE_TWINS:

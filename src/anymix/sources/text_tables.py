@@ -24,7 +24,7 @@ def number(value: float, digits: int) -> str:
 
 
 def lay_out(names: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
-    """Lay cells out below their columns and beside their names.
+    """Lay cells out below their columns and next to their names.
 
     Examples
     --------

@@ -114,7 +114,7 @@ class TorchPredictor:
         return torch.softmax(out, dim=1) if self.output == "logits" else out
 
     def _out(self, rows: Any) -> Any:
-        """What the module gives; rows that it cannot take are told with their shape."""
+        """What the module gives; an error states the shape of rows that it cannot take."""
         shape = tuple(rows.shape[1:]) if self.shape is None else self.shape
         try:
             return self.module(rows if self.shape is None else rows.reshape(-1, *self.shape))

@@ -80,7 +80,7 @@ def number_in(value: Any, booleans: bool = True) -> float:
     """Return a cell as a number: NaN for a missing value, 1 and 0 for true and false.
 
     Text must be plain digits: no underscores, no digits of other scripts.  A ValueError says what
-    is wrong, in words that can follow the name of the column; one that names INEXACT tells of a
+    is wrong, in words that can follow the name of the column; one that names INEXACT reports a
     number that would be rounded.
 
     Examples

@@ -27,7 +27,7 @@ from anymix.tables.table_columns import TableColumns, as_dictionary
 from anymix.tables.table_format import TableFormat
 from anymix.tables.table_reader import CHUNK_ROWS, read_cells
 
-FEWEST_ROWS = 5  # that have a word, so that it tells of none of them
+FEWEST_ROWS = 5  # that have a category, so that it reveals none of them
 # A few words may well differ by chance.
 FEW = 10
 # Numbers of more different values are no codes of categories.

@@ -72,7 +72,7 @@ def check_there(
             remedy = "; name the column with the label by --target" if name == target else ""
             if name in (other.strip() for other in there):
                 remedy = "; write its name in the header without blanks around it"
-            # Names that nobody types are not looked at.
+            # Unlikely names are not looked at.
             typed = [other for other in there[:1000] if len(other) <= 60 and other.strip() != name]
             it = f"{meant} It" if (meant := did_you_mean(name[:60], typed)) else "; it"
             raise InputError(path, f"has no column {quoted(name)}{it} has {shown[:400]}{remedy}")

@@ -71,7 +71,7 @@ def open_table(path: Path) -> BinaryIO:
     """Open a plain file; a folder, a pipe or a device, which may never end, is refused."""
     if path == STANDARD_INPUT:
         return open(_spooled(), "rb")
-    # A pipe that nobody writes to would block here for ever.
+    # A pipe without a writer would block here for ever.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         number = os.open(path, flags)

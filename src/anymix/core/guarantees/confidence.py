@@ -208,7 +208,7 @@ def _betting(x: FloatArray, delta: float, a: float, b: float) -> float:
     probability at most δ; it grows with m, so that the answer is found by bisection.
     """
     n = np.arange(1, x.size + 1)
-    # The running mean is kept about the first value lest a common offset cost digits; the variance
+    # The running mean is kept about the first value as a common offset costs digits; the variance
     # begins with one fictitious deviation of half the range.
     means = x[0] + np.cumsum(x - x[0]) / n
     first = (b - a) ** 2 / 4

@@ -109,7 +109,7 @@ class Facts(NamedTuple):
 
     loss and regret are max_k L_k(z) and max_k (L_k(z) − ε_k) as measured, for bounds to be held
     against; loss_low and regret_low what these exceed with the stated confidence, None where the
-    tables are the distributions themselves, or where nobody has computed it.
+    tables are the distributions themselves, or where it was not computed.
     """
 
     epsilon: float
@@ -331,7 +331,7 @@ def mark_contradicted(bounds: Iterable[Bound], facts: Facts) -> tuple[Bound, ...
 def _derived(bound: Bound, found: list[Bound]) -> Bound:
     """Mark a bound on a target whose first step, the bound on mixtures, is refuted."""
     base = {TARGET: LOSS, NORMALISED_TARGET: NORMALISED_LOSS}.get(bound.name)
-    # Cor. 11 starts from losses under the estimated densities, which nobody measures.
+    # Cor. 11 starts from losses under the estimated densities, which are not measured.
     if bound.contradicted or base is None or "Cor. 11" in bound.paper:
         return bound
     for first in found:

@@ -47,7 +47,7 @@ ON_FACE = 1e-12
 # The interior method's start: half-way to the middle, z and s above zero.  Tried .1 to .9, 1e-12
 # to 1e-4, 1e-4 to 1: evaluations within a tenth.
 INWARD, LEAST_START, ABOVE = 0.5, 1e-8, 1e-2
-# Its end: steps (tried 20 to 100: within 2 %), or a gap and residuals near rounding.
+# Its end: steps (tried 20 to 100: within 2 %), or a duality gap and residuals near rounding.
 MAX_STEPS = 40
 GAP_LEFT, RESIDUAL_LEFT = 1e-14, 1e-13
 # The part of the way to the boundary that it may go (tried .9 to .999: within a tenth); μ > 0.
