@@ -236,9 +236,6 @@ def test_bad_input_speaks():
     forest = DomainClassifier(RandomForestClassifier(2)).fit(X[["age"]], hospital)
     with pytest.raises(InputError, match="RandomForestClassifier cannot be packed; give Domain"):
         forest.to_arrays()
-    dates = X.assign(drug=pd.Timestamp("2020-01-01"))
-    with pytest.raises(InputError, match="holds dates or times"):
-        DomainClassifier(TREES).fit(dates, hospital)
 
 
 def test_the_tuned_trees_route_a_curved_border():

@@ -175,11 +175,11 @@ def test_gaps_and_words_where_complete_numbers_were(odd):
         model.predict(frame.assign(v=odd))
 
 
-def test_dates_are_refused():
+def test_dates_without_names_are_refused():
     frame, y, site = mixed()
-    frame["admitted"] = pd.Timestamp("2020-01-01")
-    with pytest.raises(ValueError, match="column 'admitted' holds dates"):
-        DistributionWeightedClassifier().fit(frame, y, sample_domain=site)
+    days = np.full((len(frame), 1), np.datetime64("2020-01-01"))
+    with pytest.raises(ValueError, match="column 'x0' holds dates; give a DataFrame"):
+        DistributionWeightedClassifier().fit(days, y, sample_domain=site)
 
 
 def test_constant_and_empty_columns_change_nothing(fitted):

@@ -135,7 +135,7 @@ def test_a_wrong_parameter_of_a_baseline_trains_nothing(model, sentence):
 
 @pytest.mark.parametrize("kind", [DistributionWeightedRegressor, Stacking, GroupDRO])
 def test_the_name_of_a_column_is_not_the_source_of_each_row(kind):
-    refused(kind(CountingRegressor()), r"sample_domain=X\['colour'\]", sample_domain="colour")
+    refused(kind(CountingRegressor()), "sample_domain='colour' is a word", sample_domain="colour")
 
 
 class Watched:

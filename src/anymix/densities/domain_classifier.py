@@ -198,10 +198,10 @@ class DomainClassifier(Travels, BaseEstimator):
             if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OU":
                 table = any(isinstance(value, str) for value in X.ravel())
             columns = Columns.of(X) if table else None
-            words = columns is not None and columns.categorical.any()
-            self.columns_ = columns if words else None
+            plain = columns is None or columns.are_plain(X)
+            self.columns_ = None if plain else columns
         if self.columns_ is not None:
-            if self.estimator is None:
+            if self.estimator is None and self.columns_.categorical.any():
                 name = self.columns_.names[int(np.argmax(self.columns_.categorical))]
                 raise InputError(
                     f"column {name!r}",

@@ -22,6 +22,7 @@ from anymix.estimators._row_checks import (
     check_rows,
     check_sources,
     check_X,
+    take_columns,
 )
 from anymix.estimators._running import names_checked, one_thread, step, warnings_once
 from anymix.estimators._source_training import SourceTrainer, check_part, no_estimator
@@ -87,15 +88,16 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         ----------
         X : array, sparse matrix, DataFrame (n, d), or a list of documents
         y : array (n,)
-        sample_domain : array (n,), optional
+        sample_domain : array (n,) or the name of a column of X, optional
             Which source each row belongs to, as any labels; None makes all rows one source, which
-            leaves nothing to combine.
+            leaves nothing to combine.  A column that is named is left out of the features.
         sample_weight : array (n,), optional
 
         Returns
         -------
         self
         """
+        X, (sample_domain,), self.left_out_ = take_columns(X, sample_domain=sample_domain)
         with warnings_once():
             self._fit(X, y, sample_domain, sample_weight)
         return self
@@ -171,7 +173,8 @@ class SourceEnsemble(ModelViews, BaseEstimator):
     def source_weights(self, X: Any, *, frame: bool = False) -> Any:
         """Which source counts how much at each row: shape (n, p), rows of sum 1.
 
-        With frame=True a DataFrame with the index of X and a column for each source.
+        With frame=True a frame with a column for each source: of polars or pyarrow if X is, else
+        of pandas with the index of X.
         """
         weights = self._row_weights(X)
         return labelled(weights, X, self.source_names_) if frame else weights
@@ -211,7 +214,10 @@ class SourceEnsemble(ModelViews, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels (n,) of a classification, numbers (n,) of a regression."""
-        combined = self._combined(X)
+        return self._decided(self._combined(X))
+
+    def _decided(self, combined: FloatArray) -> NDArray[Any]:
+        """Return the likeliest labels of a classification, and numbers as they are."""
         if not self._classification:
             return combined
         return np.asarray(self.classes_[combined.argmax(axis=1)])

@@ -72,7 +72,7 @@ from anymix.sources import (
     make_cross_loss,
     warn_of_training_rows,
 )
-from anymix.tables import Columns
+from anymix.tables import Columns, texts_of
 
 PARAMETER_RULES: dict[str, Rule] = {
     "objective": Words("regret", "robust", "gamma"),
@@ -128,6 +128,7 @@ def check_fit(
         known = [source.columns for source in model.sources]
         model.columns_ = known[0] if all(columns == known[0] for columns in known) else None
     elif is_automatic(model.estimator):
+        X = texts_of(X)
         kind = kind_of(X)
         model.columns_ = Columns.of(X, least=FEW) if kind == "mixed" else None
     rows = check_rows(model, X, y, sample_domain, sample_weight, kind, groups)
@@ -371,6 +372,7 @@ def fit_members(model: Any, given: tuple[Any, Any, Any, Any], rows: Rows) -> Fit
         evidence = member.result_.evidence
         if evidence is not None:
             member.result_ = replace(member.result_, evidence=replace(evidence, fold_scores=None))
+        member.left_out_ = model.left_out_
         members.append(member)
     back = np.argsort(np.concatenate(order), kind="stable")
     predictions = np.concatenate([np.stack(some) for some in each], axis=1)[:, back]

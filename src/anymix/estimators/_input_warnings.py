@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix._arrays import FloatArray
-from anymix.tables import Columns, numbers_of, words_of
+from anymix.tables import Columns, words_of
 
 # About so many rows are looked at, and so many are needed for a word.
 LOOKED_AT, FEWEST = 1000, 20
@@ -57,7 +57,7 @@ def _columns_told(X: Any, y: NDArray[Any], domain: NDArray[Any]) -> Iterator[str
                 f"column {name!r} of X tells sample_domain row by row; leave it out, unless it is "
                 "known of new rows too: who answers is else learned from what they lack."
             )
-        elif 2 * len(set(told)) > len(told) and numbers_of(values.iloc[:LOOKED_AT]) is None:
+        elif 2 * len(set(told)) > len(told) and _is_categorical(values.iloc[:LOOKED_AT]):
             yield (
                 f"column {name!r} of X has {len(set(told))} different words in {len(told)} rows, "
                 f"such as {told[0]!r:.40}; leave it out if it names rows, and make it numbers, as "
@@ -65,10 +65,16 @@ def _columns_told(X: Any, y: NDArray[Any], domain: NDArray[Any]) -> Iterator[str
             )
 
 
+def _is_categorical(values: Any) -> bool:
+    column = Columns.of(values.to_frame()).columns[0]
+    return column.categories is not None
+
+
 def _words(values: Any) -> list[str | None]:
     """Return some of the values, evenly spread over all rows."""
     every = max(1, len(values) // LOOKED_AT)
-    return words_of(np.asarray(values, dtype=object)[::every])
+    cells = np.asarray(values, dtype=object)[::every]
+    return words_of([v.isoformat() if hasattr(v, "isoformat") else v for v in cells])
 
 
 def _same(one: list[str | None], other: list[str | None]) -> bool:

@@ -23,6 +23,7 @@ from anymix.estimators._row_checks import (
     check_order,
     check_X,
     groups_of,
+    take_columns,
 )
 from anymix.estimators._running import names_checked
 from anymix.estimators.comparison import Comparison, compare_tables, usual_methods
@@ -207,6 +208,7 @@ class FittedEvidence:
         y and sample_domain, the label and the source of each row, are added where they are known.
         """
         check_is_fitted(self, "sources_")
+        X, (sample_domain,), _ = take_columns(X, sample_domain=sample_domain)
         check_order(X, y=y, sample_domain=sample_domain)
         classes, members = vars(self).get("classes_"), self._members()
         if members:
@@ -272,6 +274,7 @@ class FittedEvidence:
         check(loss_bound, "loss_bound", Either(None, Number(above=0)))
         classes = vars(self).get("classes_")
         measure_of(measure, self.loss, None if classes is None else len(classes))
+        X, (sample_domain, groups), _ = take_columns(X, sample_domain=sample_domain, groups=groups)
         tables = self.evaluate(X, y, sample_domain)
         rows = Rows(X, np.asarray(y), tables.domain)
         draws = groups_of(rows, groups, stacklevel=3)
@@ -353,8 +356,10 @@ def describe(model: Any) -> str:
             f"The rows of {aside} did not choose z; the certificate covers them all the same."
         )
     first.append(f"z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}")
+    columns = vars(model).get("columns_")
     parts = (
         "\n".join(first),
+        "" if columns is None else " ".join(columns.notes()),
         *said_of_choices(model),
         str(comparison),
         advice(model, comparison),

@@ -16,7 +16,7 @@ from anymix.estimators._row_checks import Rows, check_domains, check_weight, fol
 from anymix.estimators._running import one_thread
 from anymix.estimators._source_training import SourceTrainer, folds_in_turn
 from anymix.sources import Source
-from anymix.tables import Columns
+from anymix.tables import Columns, as_rows
 
 # A candidate is dropped once it is worse than the best by so many standard errors of the paired
 # differences, and all are compared once this many held-out rows have been.
@@ -210,6 +210,7 @@ def choose_estimator(
     >>> choice.chosen
     'linear'
     """
+    X = as_rows(X)
     kind = kind_of(X) if columns is None else "mixed"
     if columns is None and kind == "mixed" and isinstance(candidates, str):
         columns = Columns.of(X)

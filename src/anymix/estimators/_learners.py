@@ -13,12 +13,18 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, Normalizer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    Normalizer,
+    OneHotEncoder,
+    StandardScaler,
+)
 
 from anymix.estimators._row_checks import is_text
 from anymix.exceptions import InputError
 from anymix.sources import BoundedRidge
-from anymix.tables import Columns
+from anymix.tables import Columns, as_rows
 
 # Columns of a table each mean something; of more, as of pixels, all mean the same kind of thing.
 MOST_COLUMNS = 50
@@ -46,8 +52,9 @@ def kind_of(X: Any) -> str:
         return "text"
     if hasattr(X, "toarray"):
         return "vectors"
+    X = as_rows(X)
     columns = Columns.of(X)
-    if columns.categorical.any() or np.isnan(columns.encode(X)).any():
+    if not columns.are_plain(X) or np.isnan(columns.encode(X)).any():
         return "mixed"
     return "numbers" if len(columns) <= MOST_COLUMNS else "vectors"
 
@@ -72,10 +79,15 @@ def default_estimator(
     >>> default_estimator(np.zeros((9, 300)), classification=False)[-1]
     BoundedRidge()
     """
+    encoded = columns is not None
     kind = kind_of(X) if columns is None else "mixed"
     columns = Columns.of(X) if kind == "mixed" and columns is None else columns
     found = candidate_estimators(kind, X, columns, classification, random_state, sample_weight)
-    return found["trees" if columns is not None else next(iter(found))]
+    learner = found["trees" if columns is not None else next(iter(found))]
+    if encoded or columns is None or len(columns) == len(columns.table_names):
+        return learner
+    # Dates and texts are several columns of numbers, which no learner makes of a frame.
+    return make_pipeline(FunctionTransformer(columns.encode), learner)
 
 
 def candidate_estimators(

@@ -19,11 +19,11 @@ from sklearn.utils.validation import (
 )
 
 from anymix._arrays import FloatArray, n_rows, named_sources
-from anymix._parameters import Number, check, is_automatic
+from anymix._parameters import Number, check, did_you_mean, is_automatic
 from anymix.estimators._input_warnings import warn_of_strange_words
 from anymix.exceptions import InputError
 from anymix.sources import Source, Tables, copies, deal_groups, joined_groups
-from anymix.tables import is_missing
+from anymix.tables import as_rows, is_missing, named_column, words_of
 
 FOLDS = Number(2, whole=True)
 # The share of copies from which on they are worth a warning.
@@ -93,6 +93,9 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
     Text passes untouched, and so do DataFrames once their names are checked: an estimator inside
     may need the columns by name.  Without rows there was nothing to remember: see `fit_tables`.
     """
+    X = as_rows(X, vars(estimator).get("left_out_", ()))
+    if not reset and vars(estimator).get("of_texts_") and hasattr(X, "columns"):
+        X = X.iloc[:, 0] if len(X.columns) == 1 else X
     columns, texts = vars(estimator).get("columns_"), is_text(X)
     if texts and columns is not None:
         raise InputError("X", "holds texts, where a table was learned from; give its columns")
@@ -188,7 +191,9 @@ def check_domains(
             raise ValueError(f"sample_domain is needed to learn from {len(names)} sources.")
         return np.asarray(names or ["source"]), np.zeros(n, dtype=np.intp)
     if isinstance(sample_domain, str):
-        raise no_column(sample_domain)
+        raise InputError(
+            f"sample_domain={sample_domain!r:.60}", "is a word, and not the source of each row"
+        )
     domain = column_or_1d(sample_domain)
     if domain.shape[0] != n:
         raise ValueError(f"sample_domain has {domain.shape[0]} entries for {n} rows.")
@@ -206,13 +211,51 @@ def check_domains(
     return found, codes.astype(np.intp)
 
 
-def no_column(sample_domain: str) -> InputError:
-    """Return the error for the name of a column where the source of each row is due."""
-    return InputError(
-        f"sample_domain={sample_domain!r:.60}",
-        "is a word, and not the source of each row; if it is a column of X, give "
-        f"sample_domain=X[{sample_domain!r:.60}] and leave the column out of X",
-    )
+def take_columns(X: Any, **named: Any) -> tuple[Any, list[Any], tuple[str, ...]]:
+    """Take what is named as a column out of the rows, and return the names of such columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"age": [41], "site": ["a"]})
+    >>> rows, (site, groups), names = take_columns(X, sample_domain="site", groups=None)
+    >>> list(rows.columns), site.tolist(), names
+    (['age'], ['a'], ('site',))
+    """
+    X, found, names = as_rows(X), [], []
+    for argument, value in named.items():
+        if isinstance(value, str):
+            names.append(value)
+            X, value = named_column(X, value, argument)
+        found.append(value)
+    return X, found, tuple(names)
+
+
+def known_sources(sample_domain: Any, n: int, names: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the number of the source of each of n rows, −1 where it is not known.
+
+    Examples
+    --------
+    >>> known_sources(["b", None, "", "a"], 4, np.array(["a", "b"]))
+    array([ 1, -1, -1,  0])
+    >>> known_sources([2.0, np.nan], 2, np.array([1, 2]))
+    array([ 1, -1])
+    """
+    domain = column_or_1d(np.asarray(sample_domain, dtype=object))
+    if domain.shape[0] != n:
+        raise ValueError(f"sample_domain has {domain.shape[0]} entries for {n} rows.")
+    words = words_of(domain, "sample_domain")
+    position = {word: k for k, word in enumerate(words_of(np.asarray(names, dtype=object)))}
+    unknown = [word for word in dict.fromkeys(words) if word is not None and word not in position]
+    if unknown:
+        known = list(map(str, position))
+        raise InputError(
+            "sample_domain",
+            f"names {unknown[0]!r:.60}, which is no source of the model; give one of "
+            f"{', '.join(known)}, or None where the source is not known"
+            f"{did_you_mean(unknown[0], known)}",
+        )
+    return np.array([-1 if w is None else position[w] for w in words], dtype=np.intp)
 
 
 def check_sources(sources: Sequence[Source]) -> None:

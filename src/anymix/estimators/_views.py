@@ -16,6 +16,7 @@ from anymix._cards import bars, card, paragraph
 from anymix.core import unit_of
 from anymix.estimators._row_checks import check_domains, index_of
 from anymix.exceptions import InputError, not_installed
+from anymix.tables import like
 
 
 def load_pandas() -> Any:
@@ -28,10 +29,10 @@ def load_pandas() -> Any:
 
 
 def labelled(weights: FloatArray, X: Any, sources: Iterable[Any]) -> Any:
-    """Put weights (n, p) into a DataFrame with the index of X and a column for each source."""
+    """Put weights (n, p) into a frame of the kind of X, with a column for each source."""
     pandas = load_pandas()
     columns = pandas.Index(list(sources), name="source")
-    return pandas.DataFrame(weights, index=index_of(X), columns=columns)
+    return like(pandas.DataFrame(weights, index=index_of(X), columns=columns), X)
 
 
 # Height of a row of a picture, and room for the axis and what is above, in inches.

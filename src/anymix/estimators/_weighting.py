@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from anymix._arrays import FloatArray, n_rows
+from anymix._arrays import FloatArray, IntArray, n_rows
 from anymix._parameters import Number, Rule, check, is_automatic
 from anymix.core import Coverage
 from anymix.densities import ContrastiveDensity
@@ -18,8 +20,9 @@ from anymix.estimators import _fitting
 from anymix.estimators._conformal import coverage
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._inspection import FittedEvidence
-from anymix.estimators._row_checks import check_X
+from anymix.estimators._row_checks import check_X, known_sources, take_columns
 from anymix.estimators._running import names_checked, warnings_once
+from anymix.estimators._source_training import Indifferent
 from anymix.estimators._views import labelled
 from anymix.exceptions import ParameterError
 from anymix.sources import (
@@ -63,11 +66,11 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         ----------
         X : array, sparse matrix, DataFrame (n, d), or a list of documents
         y : array (n,)
-        sample_domain : array (n,), optional
+        sample_domain : array (n,) or the name of a column of X, optional
             Which source each row belongs to, as any labels; None makes all rows one source, which
-            leaves nothing to combine.
+            leaves nothing to combine.  A column that is named is left out of the features.
         sample_weight : array (n,), optional
-        groups : array (n,), optional
+        groups : array (n,) or the name of a column of X, optional
             What rows that depend on each other have in common, such as the patient, as any labels.
             Rows of one group are never in two folds, and count as one draw in the certificate.
 
@@ -75,6 +78,9 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         -------
         self
         """
+        X, (sample_domain, groups), self.left_out_ = take_columns(
+            X, sample_domain=sample_domain, groups=groups
+        )
         with warnings_once():
             self._fit(X, y, sample_domain, sample_weight, groups)
         return self
@@ -121,6 +127,55 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         return tags
 
     # -- predict ---------------------------------------------------------------------------------
+
+    def predict(self, X: Any, sample_domain: Any = None) -> NDArray[Any]:
+        """Predict labels (n,) of a classification, numbers (n,) of a regression.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame (n, d), or a list of documents
+        sample_domain : array (n,) or the name of a column of X, optional
+            The source of rows whose source is known: its own model, after consulting the others,
+            predicts them.  Rows of an unknown source, None or NaN, are predicted by the
+            combination of all.
+        """
+        return self._decided(self._predicted(X, sample_domain))
+
+    @available_if(lambda self: self._classification)
+    def predict_proba(self, X: Any, sample_domain: Any = None) -> FloatArray:
+        """Class probabilities (n, c), in the order of `classes_`; parameters as of `predict`."""
+        return self._predicted(X, sample_domain)
+
+    def _predicted(self, X: Any, sample_domain: Any) -> FloatArray:
+        """Predict rows of known source by that source's pooled model, and others by all."""
+        if sample_domain is None:
+            return self._combined(X)
+        check_is_fitted(self, "sources_")
+        X, (sample_domain,), _ = take_columns(X, sample_domain=sample_domain)
+        known = known_sources(sample_domain, n_rows(X), self.source_names_)
+        if (known < 0).all():
+            return self._combined(X)
+        if (known >= 0).all():
+            return self._of_sources(X, known)
+        unknown, named = np.flatnonzero(known < 0), np.flatnonzero(known >= 0)
+        by_source = self._of_sources(_safe_indexing(X, named), known[named])
+        found = np.empty((known.size, *by_source.shape[1:]))
+        found[named] = by_source
+        found[unknown] = self._combined(_safe_indexing(X, unknown))
+        return found
+
+    def _of_sources(self, X: Any, source: IntArray) -> FloatArray:
+        """Predict each row by the model of its source, after this has consulted the others."""
+        members = self._members()
+        if members:
+            each = [_fitting.aligned(self, m, m._of_sources(X, source)) for m in members]
+            return np.asarray(np.mean(each, axis=0))
+        X, p = check_X(self, X), len(self.sources_)
+        with names_checked(self):
+            alike = Indifferent(p)
+            tables = evaluate(self.sources_, X, self._labels, alike, reference=False)
+        pooled = tables.predictions if p == 1 else self.combination_.heard(tables.predictions)
+        return np.asarray(pooled[source, np.arange(source.size)])
 
     def _combined(self, X: Any) -> FloatArray:
         members = self._members()

@@ -19,7 +19,14 @@ from anymix._parameters import Rule, check, did_you_mean, seed_rule
 from anymix.core import Problem, simplex, solve
 from anymix.densities import GaussianKDE
 from anymix.estimators._ensemble import SourceEnsemble, store_parameters
-from anymix.estimators._row_checks import FOLDS, Rows, check_order, check_weight, folds_of
+from anymix.estimators._row_checks import (
+    FOLDS,
+    Rows,
+    check_order,
+    check_weight,
+    folds_of,
+    take_columns,
+)
 from anymix.estimators._source_training import Indifferent, SourceTrainer, folds_in_turn
 from anymix.estimators.reweighting import ReweightedEstimator
 from anymix.exceptions import ParameterError
@@ -247,6 +254,7 @@ class Joint(ReweightedEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit a clone of the estimator to everything; `sample_domain` is not used."""
+        X, _, self.left_out_ = take_columns(X, sample_domain=sample_domain)
         rows = self._rows(X, reset=True)
         check_order(X, y=y, sample_weight=sample_weight)
         self.estimator_ = self._fit_weighted(rows, y, check_weight(sample_weight, n_rows(rows)))

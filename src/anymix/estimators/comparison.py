@@ -40,6 +40,7 @@ from anymix.sources import (
     lay_out,
     number,
 )
+from anymix.tables import named_column
 
 Method = Combination | CrossFittedCombination | HeldOut | int | FloatArray
 
@@ -206,7 +207,7 @@ def compare(
     Parameters
     ----------
     models : mapping of names to fitted models
-    X, y, sample_domain : test rows, and the domain of each
+    X, y, sample_domain : test rows, and the domain of each or the name of its column
     mixtures : mapping of names to λ, optional
         Shares of the domains in the order of their names, or by name, as {"north": 1.0}.  By
         default each domain alone and all in equal parts.  The loss on a mixture is
@@ -244,6 +245,8 @@ def compare(
             "models must be a mapping of names to fitted models, as {'uniform': uniform, 'anymix': "
             f"model}}; got {type(models).__name__}."
         )
+    if isinstance(sample_domain, str):
+        X, sample_domain = named_column(X, sample_domain, "sample_domain")
     check_order(X, y=y, sample_domain=sample_domain)
     if loss is not None and measure is not None:
         raise ParameterError("loss and measure name the same thing here; give one of them.")

@@ -21,7 +21,7 @@ from anymix._arrays import n_rows
 from anymix._parameters import Either, Number, Rule, check_parameters
 from anymix.estimators._ensemble import store_parameters
 from anymix.estimators._kmm_qp import BoxAndBand, Kernel, mean_matching_weights
-from anymix.estimators._row_checks import check_order, is_text, no_column, not_numbers
+from anymix.estimators._row_checks import check_order, is_text, not_numbers, take_columns
 from anymix.estimators._running import step
 from anymix.estimators._source_training import (
     check_part,
@@ -30,6 +30,7 @@ from anymix.estimators._source_training import (
     takes_weight,
 )
 from anymix.exceptions import InputError
+from anymix.tables import as_rows
 
 
 def _inner_has(method: str) -> Any:
@@ -70,6 +71,7 @@ class ReweightedEstimator(MetaEstimatorMixin, BaseEstimator):
             check_part(self.estimator, "estimator", ("predict",), "LogisticRegression() or Ridge()")
         else:
             check_is_fitted(self, "estimator_")
+        X = as_rows(X, vars(self).get("left_out_", ()))
         if is_text(X):
             return X
         if hasattr(X, "columns"):
@@ -194,9 +196,8 @@ class GroupDRO(ReweightedEstimator):
         sample_domain : array of shape (n,), optional
             The source of each row; without it all rows are one group, which is a plain fit.
         """
+        X, (sample_domain,), self.left_out_ = take_columns(X, sample_domain=sample_domain)
         rows = self._rows(X, reset=True)
-        if isinstance(sample_domain, str):
-            raise no_column(sample_domain)
         check_order(X, y=y, sample_domain=sample_domain)
         domain = np.zeros(n_rows(rows), dtype=int) if sample_domain is None else sample_domain
         check_consistent_length(rows, domain)
@@ -334,6 +335,7 @@ class KernelMeanMatching(ReweightedEstimator):
         sample_domain : array of shape (n,), optional
             Not used, as the rows are pooled; taken so that all baselines have one interface.
         """
+        X, _, self.left_out_ = take_columns(X, sample_domain=sample_domain)
         rows = self._rows(X, reset=True)
         check_order(X, y=y)
         if X_target is None:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from anymix.core import Certificate, plain, restored
@@ -211,6 +212,9 @@ def _add_sources(model: Any, folder: Path, record: dict[str, Any]) -> list[Recei
         model.router_ = density_from_arrays("domain_classifier", arrays, n_features, str(path))
     columns = [one.manifest.columns for one in received]
     model.columns_ = next((found for found in columns if found is not None), None)
+    if model.columns_ is not None and "feature_names_in_" in vars(model):
+        names = model.columns_.table_names
+        model.feature_names_in_, model.n_features_in_ = np.array(names, dtype=object), len(names)
     densities = [source.density for source in model.sources_]
     if getattr(model, "novelty_", None) is not None and None in densities:
         raise ValueError("novelty is known, but a source has no density to ask for it")

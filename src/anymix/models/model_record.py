@@ -33,6 +33,8 @@ SETTINGS = ("objective", "shrinkage", "eta", "calibrate", "cv", "confidence", "s
 ASIDE = "set_aside"
 # Older records lack it: their sources do not consult each other.
 CONSULT = "consult"
+# Columns of the table that named the source or group of a row, if there were any.
+LEFT_OUT = "left_out"
 TASKS = {
     "regression": DistributionWeightedRegressor,
     "classification": DistributionWeightedClassifier,
@@ -100,6 +102,11 @@ def model_to_dict(model: Any) -> dict[str, Any]:
             f"not be those of its certificate; set at most {MOST_SKIPPED:g}."
         )
     names, aside = vars(model).get("feature_names_in_"), list(getattr(model, "set_aside_", ()))
+    left_out = vars(model).get("left_out_", ())
+    n, columns = vars(model).get("n_features_in_"), vars(model).get("columns_")
+    if columns is not None and names is not None:
+        # The sources take the numbers that dates and texts have become.
+        names, n = columns.names, len(columns)
     settings = {name: getattr(model, name) for name in (*SETTINGS, CONSULT)}
     record = {
         "kind": KIND,
@@ -112,8 +119,9 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         "classes": model.classes_.tolist() if task == "classification" else None,
         "names": np.asarray(model.source_names_).tolist(),
         "features": {
-            "n": vars(model).get("n_features_in_"),
+            "n": n,
             "names": None if names is None else [str(name) for name in names],
+            **({LEFT_OUT: list(left_out)} if left_out else {}),
         },
         "combination": model.result_.combination,
         **{name: getattr(model, f"{name}_", None) for name in LEARNED},
@@ -236,7 +244,10 @@ def _restore_names(model: Any, record: dict[str, Any], p: int) -> None:
         model.classes_ = np.asarray(labels)
     elif labels is not None:
         raise ValueError("a regression has no classes")
-    check_entries(features, ("n", "names"), "features")
+    check_entries(features, ("n", "names"), "features", (LEFT_OUT,))
+    model.left_out_ = tuple(restored(list, features.get(LEFT_OUT, [])))
+    if not all(is_text(name) for name in model.left_out_):
+        raise ValueError("a column that was left out has a name that is not text")
     n, columns = features["n"], features["names"]
     if n is not None:
         model.n_features_in_ = restored(int, n)

@@ -13,6 +13,7 @@ from anymix._arrays import FloatArray, n_rows
 from anymix.exceptions import InputError
 from anymix.sources.model_source import Heard, Source
 from anymix.sources.tables import Tables
+from anymix.tables import as_rows
 
 # Of numbers that sources give: beyond, losses overflow.
 LARGEST = 1e30
@@ -58,6 +59,7 @@ def evaluate(
     """
     if not sources:
         raise ValueError("there are no sources to evaluate.")
+    X = as_rows(X)
     n = n_rows(X)
     labels = None if classes is None else np.asarray(classes)
     shape = (len(sources), n) if labels is None else (len(sources), n, labels.size)

@@ -12,7 +12,7 @@ from sklearn.linear_model import RidgeCV
 
 from anymix._arrays import FloatArray, n_rows
 from anymix.sources.torch_predictor import torch_predictor
-from anymix.tables import Columns
+from anymix.tables import Columns, as_rows
 
 # What a source gives to a class that it never saw, and the least it may give to any class.
 # The cross-entropy then never exceeds 13.8.
@@ -193,6 +193,7 @@ class Source:
 
     def _encoded(self, X: Any, check: bool = True) -> Any:
         """Encode a frame; `check` that its columns are those of the predictor, in their order."""
+        X = as_rows(X)
         if not hasattr(X, "columns"):
             return X
         X = X if self.columns is None else self.columns.encode(X)

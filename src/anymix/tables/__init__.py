@@ -3,6 +3,7 @@
 from anymix.tables.cells import NO_ROWS, check_once, is_missing, is_text, whole_labels
 from anymix.tables.column_types import FEW, FEWEST_ROWS, survey_columns
 from anymix.tables.columns import MOST_CATEGORIES, Column, Columns, numbers_of, words_of
+from anymix.tables.frames import as_rows, is_text_column, like, named_column, texts_of
 from anymix.tables.table_columns import CategoryWarning, Encoder, TableColumns, check_there
 from anymix.tables.table_files import STANDARD_INPUT, holding_input, kind_of
 from anymix.tables.table_format import TableFormat
@@ -31,18 +32,23 @@ __all__ = [
     "TableColumns",
     "TableFormat",
     "TableWriter",
+    "as_rows",
     "check_once",
     "check_there",
     "count_rows",
     "holding_input",
     "is_missing",
     "is_text",
+    "is_text_column",
     "kind_of",
+    "like",
+    "named_column",
     "names_in",
     "numbers_of",
     "read_chunks",
     "read_rows",
     "survey_columns",
+    "texts_of",
     "whole_labels",
     "words_of",
 ]
