@@ -3,8 +3,8 @@
     ANYMIX_DATA=FOLDER python -m benchmarks.private_path [heart] [housing] [airline] [--seeds 2]
 
 Each domain is a site with a CSV file.  Its rows are split 70 to 30 as in the evidence; test rows
-are read once.  Commands run as typed: reference summary, join, source pack, site evaluate (rounded),
-fit --from-sites, predict.
+are read once.  Commands run as typed: reference summary, join, source pack, site evaluate
+(rounded), fit --from-sites, predict.
 
 all rows      source pack --home: every training row trains and judges; of numbers a second round
               (source pack --others) before the sites evaluate

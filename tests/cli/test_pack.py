@@ -14,7 +14,7 @@ from anymix import Source
 from anymix.cli.packing import likelier_density, make_estimator
 from anymix.cli.training_table import TrainingTable
 from anymix.densities import GaussianKDE
-from anymix.estimators import default_estimator
+from anymix.estimators import choose_estimator
 from anymix.exchange import pack_source
 from anymix.tables import Column, Columns, TableColumns, read_rows
 
@@ -213,18 +213,20 @@ def test_rows_are_kept_on_demand(pack):
     assert "none stands in the predictor as it is, 60 in the density" in said.out
 
 
-def test_the_command_trains_what_fit_trains():
-    """Mixed tables get the trees of `default_estimator`, complete numbers its linear model."""
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("words", [False, True])
+def test_the_command_trains_what_fit_trains(task, words):
     rng = np.random.default_rng(0)
-    words = Columns((Column("a"), Column("b", ("x", "y"))))
+    coding = Columns((Column("a"), Column("b", ("x", "y")))) if words else None
     X = np.column_stack([rng.normal(size=90), rng.integers(0, 2, 90)])
-    for coding, rows in ((words, X), (None, X)):
-        for task in ("classification", "regression"):
-            args = Namespace(task=task, estimator="auto", seed=3)
-            made = make_estimator(args, TrainingTable(rows, None, ["a", "b"], coding))
-            due = default_estimator(rows, task == "classification", 3, columns=coding)
-            assert repr(made) == repr(due)
-    assert made.steps[0][0] == "standardscaler"
+    y = X.sum(axis=1) + rng.normal(size=90)
+    y = y if task == "regression" else (y > 0.5).astype(str)
+    args = Namespace(task=task, estimator="auto", seed=3)
+    made, choice = make_estimator(args, TrainingTable(X, y, ["a", "b"], coding))
+    classifies = task == "classification"
+    due = choose_estimator(X, y, classification=classifies, columns=coding, random_state=3)
+    assert repr(made) == repr(due[0])
+    assert str(choice) == str(due[1])
 
 
 def test_the_density_under_which_rows_are_likelier():

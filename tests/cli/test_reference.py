@@ -178,7 +178,7 @@ def test_a_new_word_and_empty_and_constant_columns_do_no_harm(pack, run, tmp_pat
     [
         ([], "has words (column 'ward'), so it needs --reference FILE, against which all"),
         (["--density", "kernels"], "column 'ward' holds words, and --density kernels takes"),
-        (["--estimator", "linear"], "column 'ward' holds words, and --estimator linear takes"),
+        (["--estimator", "sklearn.linear_model:LogisticRegression"], "holds words, and --estimat"),
         (["--reference", "nowhere.json"], "nowhere.json does not exist"),
     ],
 )
@@ -192,13 +192,18 @@ def test_options_that_do_not_suit_the_table(pack, clinics, options, words):
     assert said.err.count("\n") == 1
 
 
+def test_a_linear_model_of_words_and_missing_values(clinics, pack):
+    said = pack(_rows(), HEADER, "--reference", clinics.reference, "--estimator", "linear")
+    assert said.status == 0, said.err
+
+
 def test_complete_numbers_are_packed_as_ever(run, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2)).round(4)
     rows = [[*row, "yes" if row[0] > 0 else "no"] for row in X.tolist()]
     table = write(tmp_path / "t.csv", rows, ["a", "b", "y"])
     words = ["--name", "n", "--rows", table, "--task", "classification"]
-    assert run("source", "pack", tmp_path / "s", *words).status == 0
+    assert run("source", "pack", tmp_path / "s", *words, "--estimator", "linear").status == 0
     manifest = json.loads((tmp_path / "s" / "manifest.json").read_text())
     assert manifest["features"] == [{"name": n, "dtype": "float32"} for n in ("a", "b")]
     assert (manifest["schema"], manifest["density"]) == (1, "gaussian_mixture")

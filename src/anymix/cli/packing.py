@@ -31,7 +31,12 @@ from anymix.densities import (
     TextDensity,
     WordReference,
 )
-from anymix.estimators import default_estimator
+from anymix.estimators import (
+    LearnerChoice,
+    candidate_estimators,
+    choose_estimator,
+    default_estimator,
+)
 from anymix.exceptions import InputError, UsageError, quoted
 from anymix.exchange import (
     THAT_WORK,
@@ -54,24 +59,38 @@ KINDS = {
 }
 
 
-def make_estimator(args: Namespace, table: TrainingTable) -> Any:
-    """Return what --estimator asks for, not yet trained; it must take what the table holds."""
-    classifies = args.task == "classification"
-    wish = args.estimator
+def make_estimator(args: Namespace, table: TrainingTable) -> tuple[Any, LearnerChoice | None]:
+    """Return what --estimator asks for, not yet trained, and how it was chosen if it was.
+
+    It must take what the table holds.
+    """
+    wish, classifies = args.estimator, args.task == "classification"
+    columns = table.columns if table.is_mixed or wish == "boosted" else None
     if table.text and wish in ("auto", "linear"):
         words = default_estimator(table.X, classifies, args.seed)
         # Rarer words would tell of single documents; other letters are not cut alike everywhere.
-        return words.set_params(**{f"tfidfvectorizer__{k}": v for k, v in TEXT_WORDS.items()})
+        return words.set_params(**{f"tfidfvectorizer__{k}": v for k, v in TEXT_WORDS.items()}), None
     if table.text and wish in ("boosted", "forest"):
         raise UsageError(f"--estimator {wish} takes columns and no --text; leave it out.")
-    if wish == "linear":
-        _refuse_mixed(args, table, "--estimator linear", "--estimator boosted")
-    if wish in ("auto", "linear", "boosted"):
-        # What `fit` trains in Python: of complete numbers a linear model.
-        coded = wish == "boosted" or (wish == "auto" and table.is_mixed)
-        columns = table.columns if coded else None
-        return default_estimator(table.X, classifies, args.seed, columns=columns)
+    if wish == "auto":  # as `fit` chooses in Python
+        given: dict[str, Any] = {"columns": columns, "random_state": args.seed}
+        with few_threads(table.X):
+            return choose_estimator(table.X, table.y, classification=classifies, **given)
+    if wish == "linear" and columns is not None:
+        found = candidate_estimators("mixed", table.X, columns, classifies, args.seed)
+        if "linear" not in found:
+            raise InputError(args.rows, "has no column of any value; leave --estimator out")
+        return found["linear"], None
+    if wish in ("linear", "boosted"):
+        return default_estimator(table.X, classifies, args.seed, columns=columns), None
+    return _named_estimator(args, table), None
+
+
+def _named_estimator(args: Namespace, table: TrainingTable) -> Any:
+    """Return a forest, or the class or object that is named."""
+    wish = args.estimator
     if wish == "forest":
+        classifies = args.task == "classification"
         kind = RandomForestClassifier if classifies else RandomForestRegressor
         return kind(100, min_samples_leaf=5, random_state=args.seed)
     module, _, name = wish.partition(":")

@@ -95,8 +95,8 @@ def _add_parts(parser: ArgumentParser) -> None:
         "--estimator",
         default="auto",
         help="what to train: linear, boosted (trees), forest, or module:Class of scikit-learn's "
-        "kind; auto is what fit trains in Python: linear for complete numbers, boosted for words "
-        "and missing values",
+        "kind; auto compares linear models and boosted trees on rows left out, as fit does in "
+        "Python",
     )
     parser.add_argument(
         "--onnx", metavar="FILE", help="take this predictor instead of training one"
@@ -199,7 +199,6 @@ def _train(args: Namespace) -> _Trained:
     if args.onnx and not Path(args.onnx).exists():
         raise InputError(args.onnx, "does not exist; give the ONNX file of a trained predictor")
     known = None if args.task == "regression" else np.unique(y if classes is None else classes)
-    estimator = args.onnx if args.onnx else make_estimator(args, rows)
     density = make_density(args, rows, reference)
     held = read_held_out(args, rows, known)
     if len(X) < FEWEST_ROWS:
@@ -208,8 +207,10 @@ def _train(args: Namespace) -> _Trained:
             f"has {len(X)} rows; give {FEWEST_ROWS} or more, as a folder of fewer would tell of "
             "single rows",
         )
+    estimator, choice = (args.onnx, None) if args.onnx else make_estimator(args, rows)
     fit_density(args, density, rows)
     predictor, notes, others = (estimator if args.onnx else None), rows.notes, []
+    notes = notes if choice is None else (*notes, str(choice))
     if args.others:
         others = read_others(args.others, rows)
         predictor, found, second = better_of(estimator, rows, others, args.seed)

@@ -5,7 +5,7 @@ from anymix.estimators._kmm_qp import BoxAndBand as BoxAndBand
 from anymix.estimators._kmm_qp import MeanMatching as MeanMatching
 from anymix.estimators._kmm_qp import solve_qp as solve_qp
 from anymix.estimators._learner_choice import LearnerChoice, choose_estimator
-from anymix.estimators._learners import default_estimator
+from anymix.estimators._learners import candidate_estimators, default_estimator
 from anymix.estimators.baselines import (
     HardRouter,
     Joint,
@@ -45,6 +45,7 @@ __all__ = [
     "Uniform",
     "Verdict",
     "VolumeWeighted",
+    "candidate_estimators",
     "choose_estimator",
     "compare",
     "compare_tables",
