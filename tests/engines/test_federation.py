@@ -92,6 +92,14 @@ def test_of_labels_too(labels, tmp_path):
     same(found.taught, at_hand(labels, "classification", objective="gamma"))
 
 
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_of_so_many_rows_that_bounds_are_claimed_too(tmp_path, task):
+    world = build(tmp_path, task, 300)
+    found = learn(world, tmp_path / "model")
+    assert found.taught.evidence.certificate.confidence is not None
+    same(found.taught, at_hand(world, task))
+
+
 def test_of_heart_too(tmp_path):
     world = heart(tmp_path)
     found = learn(world, tmp_path / "model")
