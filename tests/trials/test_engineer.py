@@ -90,7 +90,7 @@ a task by another name
     invalid choice: 'classify' | 'classification', 'regression'
 a folder that exists
     3 source pack north --name new --task classification --rows north_train.csv AGE_DOSE
-    north exists already | choose another name or remove it first
+    north exists already | choose another name, or replace it by --force
 a number infinite
     3 PACK --rows infinite.csv AGE_DOSE
     row 3: column 'age' holds a number that is infinite | fill it in or leave the row out

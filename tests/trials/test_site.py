@@ -126,7 +126,7 @@ COMMANDS = [
         "source pack coast --name coast --target better --task classification --rows ja.csv",
         3,
         "exists already",
-        "choose another name or remove it",
+        "choose another name, or replace it by --force",
     ),
     (
         "neighbours hold rows",
