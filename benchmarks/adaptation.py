@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from anymix.core import SolverWarning, solve_mixtures
+from anymix.core import SolverWarning, solve
 from anymix.monitor import adapt_z, estimate_mixture
 from anymix.sources import LearningSettings, learn
 from benchmarks.worlds import LABELS, NUMBERS, World
@@ -37,16 +37,20 @@ def losses(noise: str, seed: int, n: int = 300, n_test: int = 4000) -> list[floa
     heard = replace(tables, log_masses=log_r, predictions=used.heard(tables.predictions))
     problem = heard.problem(loss, used.eta, used.rule)
     box = estimate.intervals(simultaneous=True)
-    ways = [used.z, adapt_z(used.z, estimate), solve_mixtures(problem, *box, used.z)]
+    ways = [
+        used.z,
+        adapt_z(used.z, estimate),
+        solve(problem, "robust", mixtures=box, start=used.z, n_starts=1).z,
+    ]
     tests = [world.rows(k, n_test, rng) for k in range(3)]
     told = [world.tables(rows) for rows in tests]
-    found = []
+    each = []
     for z in ways:
         combination = used.with_z(z)
         said = [combination.predict(t.log_masses, t.predictions) for t in told]
-        each = [world.expected(h, rows).mean() for h, rows in zip(said, tests, strict=True)]
-        found.append(float(SHARES @ each))
-    return found
+        lost = [world.expected(h, rows).mean() for h, rows in zip(said, tests, strict=True)]
+        each.append(float(SHARES @ lost))
+    return each
 
 
 def main(quick: bool = False) -> dict[str, list[list[float]]]:

@@ -39,7 +39,7 @@ from anymix.sources import (
 )
 from benchmarks.certificate_worlds import WORLDS, Case, Truth, make_case
 
-RECORD = Path(__file__).parent / "records" / "certificates.jsonl"
+RECORD = Path(__file__).parents[1] / "results" / "certificates.jsonl"
 # Worlds of a kind; new rows of each source, and where subpopulations of a share are bounded, too.
 N_WORLDS, N_NEW, N_NEW_OF_PARTS, SHARE = 8, 200, 1000, 0.2
 # A statement, and how a certificate names it.

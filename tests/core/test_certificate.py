@@ -12,10 +12,10 @@ from anymix.core.guarantees.certificate import (
     N_LEVELS,
     n_rounded,
     rounded,
-    rounded_up,
 )
 from anymix.core.guarantees.confidence import mean_upper_bound
 from anymix.core.guarantees.loss_summary import LossSummary
+from anymix.core.guarantees.sentence import rounded_up
 from anymix.core.guarantees.upper_bounds import BoundOptions
 
 Z = np.array([0.3, 0.7])

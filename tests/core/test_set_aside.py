@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
-from anymix.core import Problem, SetAside, solve, solve_mixtures
-from anymix.core.set_aside import worst_mixture
+from anymix.core import Problem, SetAside, solve
+from anymix.core.mixtures import worst_mixture
 
 
 def problem(seed=0, p=4, m=120):
@@ -97,7 +97,7 @@ def test_the_worst_of_a_box_is_minimised(seed):
     def worst(z):
         return float((vertices @ whole.source_losses(z)).max())
 
-    z = solve_mixtures(whole, lower, upper, robust)
+    z = solve(whole, "robust", mixtures=(lower, upper), start=robust, n_starts=1).z
     assert worst(z) <= worst(robust) + 1e-12
     rival = minimize(
         lambda x: x[-1],
@@ -115,5 +115,5 @@ def test_the_worst_of_a_box_is_minimised(seed):
 def test_the_whole_simplex_is_the_robust_objective():
     whole = problem(1)
     robust = solve(whole, "robust")
-    z = solve_mixtures(whole, np.zeros(4), np.ones(4), np.full(4, 0.25))
+    z = solve(whole, "robust", mixtures=(np.zeros(4), np.ones(4)), n_starts=1).z
     assert whole.robust_loss(z) <= robust.robust_loss + 1e-6

@@ -73,6 +73,7 @@ from anymix.core.losses import (
     losses_at,
     unit_of,
 )
+from anymix.core.mixtures import ShareRange, share_bounds, share_ranges, worst_value
 from anymix.core.normalised import NormalisedRule, joint_log_densities
 from anymix.core.pooling import Consulting, Pool, learn_pool
 from anymix.core.problem import EvaluatedPoints, Problem, Sums, add_sums, gap
@@ -87,10 +88,11 @@ from anymix.core.records import (
     restored,
 )
 from anymix.core.responsibilities import Calibration, log_responsibilities
-from anymix.core.set_aside import SetAside, solve_mixtures
+from anymix.core.set_aside import SetAside
 from anymix.core.solvers import Budget, solve
 from anymix.core.solvers.dca import dca
 from anymix.core.solvers.methods import automatic_shrinkage
+from anymix.core.solvers.mixtures import restated
 from anymix.core.solvers.oracle import Penalty
 
 __all__ = [
@@ -132,6 +134,7 @@ __all__ = [
     "SeenRows",
     "SeenRowsSketch",
     "SetAside",
+    "ShareRange",
     "Solution",
     "SolverWarning",
     "SourceSample",
@@ -179,14 +182,17 @@ __all__ = [
     "paper_bounds",
     "plain",
     "renyi_ratio",
+    "restated",
     "restored",
     "sampled_nearest_mixture",
     "sampled_renyi_ratio",
     "sampled_renyi_upper_bound",
+    "share_bounds",
+    "share_ranges",
     "simplex",
     "solve",
-    "solve_mixtures",
     "source_weights",
     "unit_of",
     "worst_mean_upper_bound",
+    "worst_value",
 ]

@@ -1,4 +1,4 @@
-"""A problem of mixtures of the losses: without the say of some sources, or worst over a box.
+"""A problem of means of the losses: without the rows of some sources, or of some mixtures.
 
 In the place of L_j of such a source, and of its baseline ε_j, stands the mean over the others:
 
@@ -7,13 +7,12 @@ In the place of L_j of such a source, and of its baseline ε_j, stands the mean 
 A mean is never above the largest, so that max_k L_k and max_k (L_k − ε_k) are those of the others,
 whatever rows the source has handed in; its predictor and density are combined as before.
 
-Where shares λ are known to lie in a box, max_{λ ∈ box ∩ Δ} Σ_k λ_k L_k(z) is minimised instead
-(`solve_mixtures`), by cutting planes: the worst mixture at each z joins at most p working ones.
+With rows λ of a matrix in the place of these means, max_λ Σ_k λ_k L_k(z) is minimised: `solve`
+does so where the shares of sources are known to lie between bounds.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,8 +21,6 @@ from numpy.typing import ArrayLike
 from anymix._arrays import FloatArray
 from anymix.core.losses import Loss
 from anymix.core.problem import Problem, Sums
-from anymix.core.records import SolverWarning
-from anymix.core.solvers import solve
 
 
 class SetAside:
@@ -94,57 +91,3 @@ class SetAside:
     def thin(self, n: int, rng: np.random.Generator) -> SetAside:
         """Return the same on about n of the points."""
         return SetAside(self.problem.thin(n, rng), self.sites, self.means)
-
-
-# Worst mixtures that are tried, and what may be left, relative to the losses.
-MOST_CUTS, CUT_TOL = 50, 1e-8
-
-
-def worst_mixture(losses: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return argmax Σ_k λ_k L_k over lower ≤ λ ≤ upper on the simplex: the largest L_k first.
-
-    Examples
-    --------
-    >>> worst_mixture(np.array([3.0, 1.0, 2.0]), np.array([0.0, 0.2, 0.0]), np.array([0.5, 1, 1]))
-    array([0.5, 0.2, 0.3])
-    """
-    if (lower > upper).any() or lower.sum() > 1 + 1e-9 or upper.sum() < 1 - 1e-9:
-        raise ValueError(f"no mixture lies between {lower} and {upper}.")
-    order, room = np.argsort(-losses, kind="stable"), upper - lower
-    before = np.cumsum(room[order]) - room[order]
-    mixture = lower.copy()
-    mixture[order] += np.clip(1.0 - lower.sum() - before, 0.0, room[order])
-    return mixture
-
-
-def solve_mixtures(
-    problem: Problem, lower: FloatArray, upper: FloatArray, robust: FloatArray
-) -> FloatArray:
-    """Return argmin_z max_{λ ∈ box ∩ Δ} Σ_k λ_k L_k(z); never worse there than the z `robust`.
-
-    Examples
-    --------
-    >>> problem = Problem([[0.5, 0.5]] * 2, [[0.0, 0.0], [1.0, 1.0]], [0.0, 1.0],
-    ...     weights=[[0.9, 0.1], [0.1, 0.9]])
-    >>> solve_mixtures(problem, np.array([0.9, 0.0]), np.ones(2), np.array([0.5, 0.5])).round(1)
-    array([0.8, 0.2])
-    """
-    p, z, best, value, bound = problem.n_sources, robust, robust, np.inf, -np.inf
-    cuts: list[FloatArray] = []
-    for _ in range(MOST_CUTS):
-        losses = problem.source_losses(z)
-        cut = worst_mixture(losses, lower, upper)
-        if cut @ losses < value:
-            best, value = z, float(cut @ losses)
-        # The working mixtures already ask for this much.
-        if cut @ losses <= bound + CUT_TOL * float(np.abs(losses).max()):
-            break
-        cuts = [*cuts, cut][-p:]
-        means = np.stack(cuts)[np.arange(p) % len(cuts)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SolverWarning)
-            found = solve(
-                SetAside(problem, means=means), "robust", start=best, n_starts=1, remember=False
-            )
-        z, bound = found.z, found.robust_loss
-    return best

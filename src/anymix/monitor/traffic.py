@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from anymix._arrays import FloatArray, IntArray, n_rows, named_sources
 from anymix._parameters import check, share_rule
-from anymix.core import Record, get_loss, loss_name, losses_at, solve_mixtures
+from anymix.core import Record, get_loss, loss_name, losses_at, solve
 from anymix.monitor.adaptation import adapt_labelled, adapt_z
 from anymix.monitor.alarm import Alarm, Scores, check_level, mixture_alarm
 from anymix.monitor.mixture import SETTINGS, MixtureEstimate, estimate_mixture
@@ -305,7 +305,9 @@ class Monitor:
                 predictions=used.heard(tables.predictions),
             )
             problem = rows.problem(model.loss, used.eta, used.rule)
-            z = solve_mixtures(problem, *report.estimate.intervals(simultaneous=True), z)
+            shares = report.estimate.intervals(simultaneous=True)
+            settings = {"start": z, "n_starts": 1, "remember": False}
+            z = solve(problem, "robust", mixtures=shares, **settings).z
         if y is not None:
             tables = model.evaluate(X, y, np.zeros(n_rows(X), dtype=np.intp))
             tables = replace(tables, predictions=model.combination_.heard(tables.predictions))

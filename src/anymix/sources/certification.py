@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from anymix.core import (
     LossSummary,
     Method,
     ReferenceLoss,
+    ShareRange,
     TheoremSums,
     certify_rows,
     check_stated,
@@ -50,6 +51,7 @@ class Grounds(NamedTuple):
     what is judged are those fold models.  Where all rows together have chosen one of several ways
     to learn, the error is shared by these.  names are those of the sources; clip is c, where it was
     chosen by other rows, and threshold t for subpopulations of a share β, if they are asked about.
+    `mixtures` are those that the certificate is for, if not all.
     Without confidence losses are only measured.
     """
 
@@ -60,6 +62,7 @@ class Grounds(NamedTuple):
     clip: float | None = None
     share: float | None = None
     threshold: float | None = None
+    mixtures: tuple[ShareRange, ...] = ()
 
     def options(self, **known: Any) -> BoundOptions | None:
         """Return how bounds are found, with what is known of the loss; None without confidence."""
@@ -171,11 +174,15 @@ def _joined(responses: Sequence[Arrays]) -> Arrays:
 
 
 def references(
-    blocks: Blocks, options: dict[str, Any], clip: float | None, names: Sequence[str] = ()
+    blocks: Blocks,
+    options: dict[str, Any],
+    clip: float | None,
+    names: Sequence[str] = (),
+    worst: Callable[[FloatArray], float] = np.max,
 ) -> tuple[ReferenceLoss, ...]:
     """What chance or a constant, the plain average and each source alone lose where they are worst.
 
-    Where a bound is on clipped losses they are told clipped alike, too.
+    Where a bound is on clipped losses they are given clipped likewise, too.
     """
     given = {"clip": np.inf if clip is None else clip}
     given["constant"] = blocks.mean_target if blocks.n_classes is None else 0.0
@@ -184,7 +191,7 @@ def references(
     means = sums["plain"] / total, sums["clipped"] / total
     # Errors alone do not tell what was to be predicted.
     blind = [] if blocks.at_label else ["a constant"]
-    return reference_table(["chance"] if blocks.n_classes else blind, *means, names)
+    return reference_table(["chance"] if blocks.n_classes else blind, *means, names, worst)
 
 
 class BlockLossSummary(LossSummary):
@@ -229,23 +236,30 @@ class BlockLossSummary(LossSummary):
         """t = 0: rows that are elsewhere choose none."""
         return 0.0
 
-    def exact_upper(
+    def exact_uppers(
         self, kind: BoundKind, c: float, delta: float, method: Method, t: float = 0.0
-    ) -> float:
-        """mean_t max_k of bounds on what source k tells of part t, each at δ/K."""
+    ) -> FloatArray:
+        """Bounds (K, p): of each part the largest over the sources, each at δ/K.
+
+        Blocks answer with the largest alone, which bounds every mixture as well.
+        """
         options = self.options | {"kind": kind, "method": method}
         given = self.arrays | {"c": np.array(c), "delta": np.array(delta / self.n_folds)}
         given["t"] = np.array(t)
-        return float(_joined(self.blocks.ask("exact_upper", options, given))["uppers"].mean())
+        largest = _joined(self.blocks.ask("exact_upper", options, given))["uppers"]
+        return np.repeat(largest[:, None], self.rows.size, axis=1)
 
-    def asymptotic_upper(self, kind: BoundKind, c: float, delta: float, t: float = 0.0) -> float:
-        """max_k of bounds that hold as rows become many, each at δ."""
+    def asymptotic_uppers(
+        self, kind: BoundKind, c: float, delta: float, t: float = 0.0
+    ) -> FloatArray:
+        """Bounds (p,) that hold as rows become many, each at δ."""
         given = self.arrays | {"c": np.array(c), "t": np.array(t)}
         found = self.blocks.ask("moments", self.options | {"kind": kind}, given)
         known = map_moments(joined_moments([one["moments"] for one in found]))
         tails = np.sum([one["tail"] for one in found], axis=0)
         most = largest_value(kind, c, t)
-        return max(one.upper(delta, most, tail) for one, tail in zip(known, tails, strict=True))
+        pairs = zip(known, tails, strict=True)
+        return np.array([one.upper(delta, most, tail) for one, tail in pairs])
 
 
 def _certify(
@@ -258,12 +272,12 @@ def _certify(
 
     The theorems of the paper are added where `assumptions` are given.
     """
-    used = average.used
+    used, worst = average.used, np.max if options is None else options.worst
     known: dict[str, Any] = {"z": used.z, "eta": used.eta, "loss": average.judge.name}
     found = certify_rows(average.summary, options, **known, assumptions=assumptions)
     return replace(
         found,
-        beside=references(average.blocks, average.options, found.clip, names),
+        beside=references(average.blocks, average.options, found.clip, names, worst),
         bounds=() if assumptions is None else average.theorems(assumptions),
     )
 

@@ -230,12 +230,15 @@ def reference_table(
     plain: Sequence[FloatArray],
     clipped: Sequence[FloatArray],
     names: Sequence[str],
+    worst: Callable[[FloatArray], float] = np.max,
 ) -> tuple[ReferenceLoss, ...]:
     """Name the references of `reference_point_losses`, with what they lose where they are worst."""
     sources = range(len(plain) - len(blind) - 1)
     alone = [f"{names[k] if names else f'source {k + 1}'} alone" for k in sources]
     told = zip([*blind, "the plain average", *alone], plain, clipped, strict=True)
-    return tuple(ReferenceLoss(name, float(one.max()), float(two.max())) for name, one, two in told)
+    return tuple(
+        ReferenceLoss(name, float(worst(one)), float(worst(two))) for name, one, two in told
+    )
 
 
 def reference_point_losses(

@@ -19,9 +19,12 @@ from anymix.core import (
     Objective,
     Problem,
     SetAside,
+    ShareRange,
     Solution,
     automatic_shrinkage,
     check_n_sources,
+    restated,
+    share_bounds,
     simplex,
     solve,
 )
@@ -51,7 +54,8 @@ class LearningSettings:
     set_aside are the sources, by number, whose rows choose neither z nor a calibration; `ways` is
     from how many such choices the rows themselves have chosen, which the certificate pays for.
     `fresh` says that neither sources nor densities were trained on rows of the tables, be it on
-    other folds; names are the sources'.
+    other folds; names are the sources'.  `mixtures` are those that z and the certificate are for:
+    all, where no shares are stated.
     """
 
     loss: str | Loss = "squared"
@@ -66,11 +70,18 @@ class LearningSettings:
     consult: bool = False
     fresh: bool = True
     names: tuple[str, ...] = ()
+    mixtures: tuple[ShareRange, ...] = ()
 
     @property
     def grounds(self) -> Grounds:
         """What a certificate of these settings stands on."""
-        return Grounds(self.confidence, self.fresh, self.ways, self.names)
+        known = self.confidence, self.fresh, self.ways, self.names
+        return Grounds(*known, mixtures=self.mixtures)
+
+    @property
+    def share_bounds(self) -> tuple[FloatArray, FloatArray] | None:
+        """The least and the largest share of each source, where some are stated."""
+        return share_bounds(self.mixtures, self.names) if self.mixtures else None
 
     def value(self, losses: FloatArray) -> float:
         """Return what a calibration is judged by: the mean loss over sources, or the worst loss.
@@ -186,22 +197,14 @@ def find_z(problem: Problem, settings: LearningSettings, **options: Any) -> Solu
         # Held that near to the prior, z has one valley: on 432 problems a dozen starts found none
         # lower, by 1e-9 of the losses.
         options = {"n_starts": 1, "tol": TOL, **options}
-    options = {"remember": False, **options}
+    options = {"remember": False, "mixtures": settings.share_bounds, **options}
     if not settings.set_aside:
         return solve(problem, objective, shrinkage=shrinkage, **options)
     if shrinkage == "auto":
         uniform = simplex.uniform(problem.n_sources)
         shrinkage = automatic_shrinkage(problem, uniform, settings.set_aside)
     kept = SetAside(problem, settings.set_aside)
-    z = (found := solve(kept, objective, shrinkage=shrinkage, **options)).z
-    return replace(
-        found,
-        gamma=problem.gamma(z),
-        robust_loss=problem.robust_loss(z),
-        regret=problem.regret(z),
-        source_losses=problem.source_losses(z),
-        own_losses=problem.own_losses,
-    )
+    return restated(solve(kept, objective, shrinkage=shrinkage, **options), problem)
 
 
 def calibrations(

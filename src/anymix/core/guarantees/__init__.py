@@ -14,7 +14,6 @@ from anymix.core.guarantees.certificate import (
     certify_rows,
     check_n_sources,
     check_stated,
-    clipping,
     n_rounded,
 )
 from anymix.core.guarantees.confidence import (
@@ -39,6 +38,7 @@ from anymix.core.guarantees.loss_summary import (
 )
 from anymix.core.guarantees.nearest import nearest_mixture, sampled_nearest_mixture
 from anymix.core.guarantees.premises import Assumptions, Bound, TheoremSums, facts_of
+from anymix.core.guarantees.sentence import clipping
 from anymix.core.guarantees.upper_bounds import BoundOptions
 
 __all__ = [

@@ -30,24 +30,21 @@ from anymix.core.guarantees.bounds import paper_bounds
 from anymix.core.guarantees.confidence import Method
 from anymix.core.guarantees.loss_summary import LossSummary
 from anymix.core.guarantees.premises import Assumptions, Bound, gather, rule_loss_bound
+from anymix.core.guarantees.sentence import BLIND, sentence_of
 from anymix.core.guarantees.upper_bounds import (
     BoundOptions,
     UpperBounds,
     lower_ends,
     upper_bounds,
 )
-from anymix.core.losses import loss_name, unit_of
+from anymix.core.losses import loss_name
+from anymix.core.mixtures import ShareRange
 from anymix.core.problem import EvaluatedPoints, gap
 from anymix.core.records import Record, Solution
 
 # What a certificate of a version that did not say it may claim, by its method.
 EXACT_METHODS = ("betting", "bernstein", "hoeffding")
 FOLD_MODELS = "the fold models"
-MEASURED = "Measured, not guaranteed"
-# Below it an asymptotic bound is rough, and says so.
-FEW_ROWS = 200
-# Ways that look at no row.
-BLIND = ("chance", "a constant")
 
 
 class ReferenceLoss(NamedTuple):
@@ -103,6 +100,9 @@ class Certificate(Record):
         β, if subpopulations were asked about; and an upper bound on the loss of any subpopulation
         of at least a share β of any mixture, on the ground that the loss has; it holds together
         with the other three.
+    mixtures : tuple of ShareRange
+        What is stated of the shares of sources.  Bounds, `robust_loss` and `regret` are then for
+        the mixtures with such shares alone: max_λ Σ_k λ_k L_k in the place of max_k L_k.
     reason : str
         Why nothing, or less, is claimed, and what would help.
     n_rows : float
@@ -149,6 +149,7 @@ class Certificate(Record):
     reason: str = ""
     subpopulation: float | None = None
     subpopulation_upper: float | None = None
+    mixtures: tuple[ShareRange, ...] = ()
     sentence: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -157,7 +158,7 @@ class Certificate(Record):
         old = "tables" if self.confidence is None else "exact" if exact else "measured"
         for name in ("loss_ground", "regret_ground"):
             object.__setattr__(self, name, getattr(self, name) or old)
-        object.__setattr__(self, "sentence", self._sentence())
+        object.__setattr__(self, "sentence", sentence_of(self))
 
     def __str__(self) -> str:
         return self.sentence
@@ -175,95 +176,6 @@ class Certificate(Record):
         """What the bound on subpopulations stands on: all bounds of a certificate have one."""
         grounds = self.loss_ground, self.regret_ground
         return next((one for one in grounds if one != "measured"), "measured")
-
-    def _sentence(self) -> str:
-        """Say first whether bounds are guaranteed or measured, then the bounds, then remarks."""
-        p = self.z.size
-        own = "each source's own model on its own data" if p > 1 else "its own model"
-        where = f"on every mixture of the {p} sources" if p > 1 else "on the source"
-        how, how_loss = self._how(self.regret_ground), self._how(self.loss_ground)
-        claims = [not one.startswith(MEASURED) for one in (how, how_loss)]
-        regret = self.regret if self.regret_upper is None or not claims[0] else self.regret_upper
-        loss = self.robust_loss if self.loss_upper is None or not claims[1] else self.loss_upper
-        side, than = ("at most", "above") if regret >= 0 else ("at least", "below")
-        first = f"{side} {rounded_up(regret).lstrip('-')} {than} that of {own}"
-        second = f"at most {rounded_up(loss)} in absolute terms"
-        unit, what = unit_of(self.loss).head, "expected loss" if any(claims) else "loss"
-        cut = clipping(self.clip, self.share_above)
-        # A measured loss counts rows as they are.
-        units = [f"{unit}, {cut if one else 'not clipped'}" if cut else unit for one in claims]
-        if how == how_loss:
-            said = [f"{how}: {where} the {what} is {first}, and {second} ({units[1]})."]
-        else:
-            said = [f"{how}: {where} the {what} is {first} ({units[0]})."]
-            said.append(f"{how_loss}: it is {second} ({units[1]}).")
-        return " ".join(said + self._remarks())
-
-    def _remarks(self) -> list[str]:
-        """What a reader must know besides: what was judged, and whether it says anything."""
-        said = []
-        if self.seen:
-            trained = f"The model was trained on the rows of {', '.join(self.seen)}"
-            said.append(f"{trained}: give rows that it has not seen.")
-        if self.subpopulation_upper is not None:
-            said.append(self._of_subpopulations())
-        if self.covers:
-            said.append(f"This covers {self.covers}; the deployed models are trained on all rows.")
-        if self.reason and not self.seen:
-            said.append(self.reason)
-        if self.vacuous:
-            blind = next(one.name for one in self.beside if one.name in BLIND)
-            said.append(f"The bound is vacuous: {blind} does as well.")
-        return said
-
-    def _of_subpopulations(self) -> str:
-        """Say what is lost on a large enough part of any mixture, and how much of it may be cut."""
-        share, above, clipped = self.subpopulation or 1.0, self.share_above, ""
-        most = np.nan if self.subpopulation_upper is None else self.subpopulation_upper
-        if self.clip is not None and above is not None:
-            more = min(100 * above / share, 100.0)
-            clipped = f" (clipped likewise; at most {more:.2g} % of its rows lose more)"
-        return (
-            f"{self._how(self.subpopulation_ground)}: on every subpopulation of at least "
-            f"{100 * share:g} % of any mixture it is at most {rounded_up(most)}{clipped}."
-        )
-
-    def _how(self, ground: str) -> str:
-        """Say whether a bound is guaranteed, and on what ground."""
-        if ground == "tables":
-            return "Guaranteed if the tables are the true distributions"
-        if ground == "measured" or self.confidence is None:
-            return MEASURED
-        # Weights of n equal rows need not multiply out to n in the last digit.
-        few = ground == "asymptotic" and 0 < self.n_rows < FEW_ROWS - 0.5
-        rough = f", though a source has {self.n_rows:.0f} rows" if few else ""
-        fitted = self.n_candidates > 1 and self.n_parts == 1
-        chosen = ", for every z that these points may choose" if fitted else ""
-        return f"Guaranteed with {100 * self.confidence:g} % confidence ({ground}{rough}{chosen})"
-
-
-def rounded_up(value: float) -> str:
-    """Write an upper bound in three significant digits, never below its value.
-
-    >>> rounded_up(0.08211), rounded_up(-0.08219), rounded_up(0.41)
-    ('0.0822', '-0.0821', '0.41')
-    """
-    if not (np.isfinite(value) and value):
-        return f"{value:g}"
-    step = 10.0 ** (np.floor(np.log10(abs(value))) - 2)
-    return f"{np.ceil(value / step - 1e-9) * step:.3g}"
-
-
-def clipping(clip: float | None, share: float | None, said: str | None = None) -> str:
-    """Say how losses are clipped, and how many rows may lose more; c may be said otherwise.
-
-    >>> clipping(1.2, 0.0312)
-    "clipped at 1.2; at most 3.1 % of any source's rows lose more"
-    """
-    if clip is None:
-        return ""
-    more = f"; at most {100 * share:.2g} % of any source's rows lose more" if share else ""
-    return f"clipped at {said or format(clip, '.3g')}{more}"
 
 
 # Sizes of a step of log z, and how many of them a weight may lie below the largest before it is
@@ -421,8 +333,8 @@ def certify_rows(
         epsilon=float(own.max()),
         own_losses=own,
         source_losses=L,
-        robust_loss=float(L.max()),
-        regret=float((L - own).max()),
+        robust_loss=float(L.max()) if options is None else options.worst(L),
+        regret=float((L - own).max()) if options is None else options.worst(L - own),
         gamma=gap(L, z),
         eta=eta,
         loss_bound=summary.largest,
@@ -444,6 +356,7 @@ def certify_rows(
         reason=found.reason,
         subpopulation=None if options is None else options.share,
         subpopulation_upper=found.part,
+        mixtures=() if options is None else options.mixtures,
     )
 
 

@@ -213,17 +213,19 @@ class LossSummary:
         bounds = [t + max(mean(s, t) for s in self.samples) / share for t in tried.tolist()]
         return float(tried[int(np.argmin(bounds))])
 
-    def exact_upper(
+    def exact_uppers(
         self, kind: BoundKind, c: float, delta: float, method: Method, t: float = 0.0
-    ) -> float:
-        """mean_t max_k of bounds on what source k tells of part t, each at δ/K."""
-        given = kind, c, delta / self.n_folds, method, self.n_folds, t
-        return float(np.max([s.exact_uppers(*given) for s in self.samples], axis=0).mean())
+    ) -> FloatArray:
+        """Bounds (K, p) on the mean of source k for part t of what is judged, each at δ/K."""
+        known = kind, c, delta / self.n_folds, method, self.n_folds, t
+        return np.stack([s.exact_uppers(*known) for s in self.samples], axis=1)
 
-    def asymptotic_upper(self, kind: BoundKind, c: float, delta: float, t: float = 0.0) -> float:
-        """max_k of bounds that hold as rows become many, each at δ."""
+    def asymptotic_uppers(
+        self, kind: BoundKind, c: float, delta: float, t: float = 0.0
+    ) -> FloatArray:
+        """Bounds (p,) that hold as rows become many, each at δ."""
         known, most = [s.moments(kind, c, t) for s in self.samples], largest_value(kind, c, t)
-        return max(one.upper(delta, most, tail) for one, tail in known)
+        return np.array([one.upper(delta, most, tail) for one, tail in known])
 
 
 def clip_shares(rows: FloatArray, share: float = 1.0) -> FloatArray:

@@ -6,6 +6,7 @@
     excess    t + max_k E (min(ℓ(h, y), c) − t)₊ / β, where it is asked for: the mean of min(ℓ, c)
               over any subpopulation of at least a share β of any mixture
 
+Where the mixtures are stated max_λ Σ_k λ_k of source k's bound stands in the place of max_k.
 δ is shared equally by them.  Where M ≥ ℓ serves, c = M, and the third is not needed.  Whether it
 does is decided by numbers that are known before any loss.  Grounds:
 
@@ -32,8 +33,10 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
+from anymix._arrays import FloatArray
 from anymix.core.guarantees.confidence import Method, mean_upper_bound
-from anymix.core.guarantees.loss_summary import LossSummary, clip_of
+from anymix.core.guarantees.loss_summary import BoundKind, LossSummary, clip_of
+from anymix.core.mixtures import ShareRange, worst_value
 
 Ground = Literal["exact", "asymptotic", "measured"]
 
@@ -55,6 +58,7 @@ class BoundOptions(NamedTuple):
     to its part: else nothing is exact.  Without `claims` the rows have taught what they judge, and
     earn no confidence.  `binary` losses are 0 or 1.  names are those of the sources.  share is β of
     subpopulations that are to be covered, and threshold its t, where other rows have chosen it.
+    `mixtures` are those that the bounds are for, if not all.
     """
 
     delta: float
@@ -69,6 +73,11 @@ class BoundOptions(NamedTuple):
     names: Sequence[str] = ()
     share: float | None = None
     threshold: float | None = None
+    mixtures: tuple[ShareRange, ...] = ()
+
+    def worst(self, values: FloatArray) -> float:
+        """The largest mean of values (p,) over the mixtures that the bounds are for."""
+        return worst_value(values, self.mixtures, self.names)
 
     def statements(self, clipped: bool) -> int:
         """How many statements share δ."""
@@ -161,18 +170,28 @@ def _exact_bounds(
     """Bounds that hold at every number of rows; each fold has its part of δ."""
     delta = options.delta / options.statements(clipped)
     how: Method = "betting" if options.method == "auto" else options.method
+    # The worst source of a part is a fixed one; a mixture has up to p sources, and their errors.
+    each = delta / summary.rows.size if options.mixtures else delta
+
+    def worst(kind: BoundKind, method: Method, t: float = 0.0) -> float:
+        """mean_t max_λ Σ_k λ_k of the bounds."""
+        return float(np.mean([*map(options.worst, summary.exact_uppers(kind, c, each, method, t))]))
+
+    above = 0.0
+    if clipped:
+        above = float(summary.exact_uppers("above", c, delta, "binomial").max(axis=1).mean())
     part, t = None, options.threshold
     if options.share is not None and t is not None:
         by: Method = "binomial" if options.binary and t == 0 else how
-        part = t + summary.exact_upper("excess", c, delta, by, t) / options.share
+        part = t + worst("excess", by, t) / options.share
     return UpperBounds(
-        loss=summary.exact_upper("loss", c, delta, "binomial" if options.binary else how),
+        loss=worst("loss", "binomial" if options.binary else how),
         loss_ground="exact",
-        regret=summary.exact_upper("regret", c, delta, how),
+        regret=worst("regret", how),
         regret_ground="exact",
         clip=c,
         method=how,
-        share=summary.exact_upper("above", c, delta, "binomial") if clipped else 0.0,
+        share=above,
         rarest=float(np.log(summary.n_folds / delta)) * summary.n_folds / summary.n_rows,
         part=None if part is None else min(part, c),
     )
@@ -183,19 +202,21 @@ def _asymptotic_bounds(
 ) -> UpperBounds:
     """Bounds that hold as rows become many; crossed folds share δ among the sources."""
     delta, part = options.delta / options.statements(clipped), None
-    each = delta if summary.n_folds == 1 else -np.expm1(np.log1p(-delta) / summary.rows.size)
+    fixed = summary.n_folds == 1 and not options.mixtures
+    each = delta if fixed else -np.expm1(np.log1p(-delta) / summary.rows.size)
     if options.share is not None:
         t = options.threshold
         t = summary.threshold(options.share, c) if t is None else t
-        part = min(t + summary.asymptotic_upper("excess", c, each, t) / options.share, c)
+        excess = options.worst(summary.asymptotic_uppers("excess", c, each, t))
+        part = min(t + excess / options.share, c)
     return UpperBounds(
-        loss=min(summary.asymptotic_upper("loss", c, each), c),
+        loss=min(options.worst(summary.asymptotic_uppers("loss", c, each)), c),
         loss_ground="asymptotic",
-        regret=summary.asymptotic_upper("regret", c, each),
+        regret=options.worst(summary.asymptotic_uppers("regret", c, each)),
         regret_ground="asymptotic",
         clip=c,
         method="student",
-        share=summary.asymptotic_upper("above", c, each) if clipped else 0.0,
+        share=float(summary.asymptotic_uppers("above", c, each).max()) if clipped else 0.0,
         rarest=float(np.log(1 / each)) / summary.n_rows,
         part=part,
     )

@@ -16,6 +16,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +29,7 @@ from anymix.core.records import Objective, SeenRows, Solution, SolverWarning
 from anymix.core.solvers.dca import dca
 from anymix.core.solvers.equilibrium import brouwer_map, find_equilibrium
 from anymix.core.solvers.minimax import find_worst
+from anymix.core.solvers.mixtures import solve_mixtures
 from anymix.core.solvers.oracle import (
     ROUGH_TOL,
     TINY,
@@ -89,6 +92,7 @@ def solve(
     n_starts: int = N_STARTS,
     budget: Budget | None = None,
     remember: bool = True,
+    mixtures: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> Solution:
     """Find z.
 
@@ -121,6 +125,9 @@ def solve(
         so far; by default far more than honest problems need.
     remember : bool
         Keep digests of the points, by which `certify` knows them again.
+    mixtures : pair of arrays (p,), optional
+        The least and the largest share of each source: then "regret" and "robust" are those of the
+        worst mixture with such shares, and not of the worst source.
 
     Returns
     -------
@@ -148,6 +155,14 @@ def solve(
     penalty = Penalty(rho, u)
     meter = Meter(budget, gap if objective == "gamma" else penalty.worst)
     request = Request(problem, objective, penalty, z0, n_starts, tol, rng, meter)
+    if mixtures is not None:
+        if objective == "gamma":
+            raise ValueError("mixtures are for the objectives 'regret' and 'robust'.")
+        known: dict[str, Any] = {"tol": tol, "rng": rng, "n_starts": n_starts, "budget": budget}
+        known |= {"shrinkage": rho, "prior": u, "remember": False}
+        of_few = partial(solve, objective=objective, **known)
+        lower, upper = (np.asarray(end, dtype=float) for end in mixtures)
+        return _with_rows(solve_mixtures(request, (lower, upper), of_few), problem, remember)
     try:
         found = METHODS[objective, method](request)
     except SpentError:
@@ -155,7 +170,11 @@ def solve(
         found = SolverResult(
             simplex.clean(best), np.inf, np.inf, "budget", n_evaluations=meter.spent
         )
-    solution = _solution(request, method, found)
+    return _with_rows(_solution(request, method, found), problem, remember)
+
+
+def _with_rows(solution: Solution, problem: Solvable, remember: bool) -> Solution:
+    """Add digests of the points, if they are to be remembered."""
     if not remember or not isinstance(problem, Problem):
         return solution
     return replace(solution, seen=SeenRows.of(problem.content()))
