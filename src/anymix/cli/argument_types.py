@@ -69,6 +69,19 @@ def source_name(text: str) -> str:
     return normalize("NFC", text)
 
 
+def share_range(text: str) -> tuple[str, tuple[float, float]]:
+    """Read NAME=LEAST:MOST, or NAME=SHARE.
+
+    >>> share_range("north=0.4:0.7"), share_range("north=0.5")
+    (('north', (0.4, 0.7)), ('north', (0.5, 0.5)))
+    """
+    named, equals, ends = text.rpartition("=")
+    least, _, most = ends.partition(":")
+    if not equals:
+        raise ArgumentTypeError(f"takes NAME=LEAST:MOST, such as north=0.4:0.7; got {text!r}")
+    return source_name(named), (_number(least), _number(most or least))
+
+
 def _number(text: str) -> float:
     try:
         return float(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from anymix.cli.argument_types import folder, share, source_name
+from anymix.cli.argument_types import folder, share, share_range, source_name
 from anymix.cli.console import Console
 from anymix.cli.engine_option import add_engine
 from anymix.cli.held_out import (
@@ -56,6 +56,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         "rows harm another, if there is one",
     )
     parser.add_argument(
+        "--mixture",
+        type=share_range,
+        action="append",
+        metavar="NAME=LEAST:MOST",
+        help="what is known of a source's share of future rows, such as north=0.4:0.7 (may be "
+        "repeated): z and the certificate are for these mixtures alone",
+    )
+    parser.add_argument(
         "--no-calibration", action="store_true", help="use the densities as they come"
     )
     parser.add_argument(
@@ -74,6 +82,7 @@ def settings_of(args: Namespace) -> dict[str, Any]:
         "calibrate": not args.no_calibration,
         "consult": not args.no_consulting,
         "set_aside": "worst" if args.set_aside == ["worst"] else args.set_aside,
+        "mixtures": dict(args.mixture) if args.mixture else None,
     }
 
 

@@ -22,7 +22,7 @@ from anymix._parameters import (
     seed_rule,
     share_rule,
 )
-from anymix.core import Combination, CrossFittedCombination, check_n_sources
+from anymix.core import Combination, CrossFittedCombination, check_n_sources, share_ranges
 from anymix.densities import GaussianKDE
 from anymix.estimators._automatic import (
     N_PARTS,
@@ -138,6 +138,7 @@ def check_fit(
         check(model.cv, "cv", FOLDS)
         if model.set_aside is not None:
             check_set_aside(model.set_aside, names)
+    share_ranges(model.mixtures, names)
     if model.sources:
         return rows
     if sample_domain is not None:
@@ -334,7 +335,8 @@ def _learn_from(
         check_every_source(tables, model.source_names_, LEARNED_FROM_ALL)
         warn_of_training_rows(tables, model.sources, stacklevel=4)
     names = tuple(str(name) for name in model.source_names_)
-    settings = replace(settings_of(model), fresh=fresh, names=names)
+    mixtures = share_ranges(model.mixtures, names)
+    settings = replace(settings_of(model), fresh=fresh, names=names, mixtures=mixtures)
     if model.set_aside is not None:
         settings = with_set_aside(model.set_aside, tables, settings, names)
     result = learn(tables, settings, teaching)
@@ -387,7 +389,8 @@ def fit_members(model: Any, given: tuple[Any, Any, Any, Any], rows: Rows) -> Fit
     names = tuple(str(name) for name in model.source_names_)
     z = np.mean([member.z_ for member in members], axis=0)
     crossed = Blocks.of(tables).cross_losses(model.loss)
-    grounds = Grounds(model.confidence, names=names)
+    mixtures = share_ranges(model.mixtures, names)
+    grounds = Grounds(model.confidence, names=names, mixtures=mixtures)
     evidence = FitEvidence(
         certificate=certify_learned(
             tables, Combination(z, model.eta), held_out, model.loss, grounds, theorems=False

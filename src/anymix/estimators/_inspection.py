@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -13,7 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, n_rows
 from anymix._parameters import Either, Number, check, share_rule
-from anymix.core import Assumptions, Certificate, Combination, CrossFittedCombination, Loss
+from anymix.core import (
+    Assumptions,
+    Certificate,
+    Combination,
+    CrossFittedCombination,
+    Loss,
+    share_ranges,
+)
 from anymix.estimators._fitting import aligned, settings_of
 from anymix.estimators._row_checks import (
     Rows,
@@ -122,6 +130,7 @@ class FittedEvidence:
     confidence: float
     eta: float
     loss: str | Loss
+    mixtures: Mapping[str, tuple[float, float]] | None
     result_: FitResult
     router_: Any
     _combined: Any
@@ -288,7 +297,8 @@ class FittedEvidence:
             warn_of_training_rows(tables, self.sources_, stacklevel=2)
         names = [str(name) for name in self.source_names_]
         given = self.tables_, self.held_out_, self.loss, measure, tables, subpopulation
-        grounds = Grounds(confidence, names=names, **usual_cut(*given))
+        mixtures = share_ranges(self.mixtures, names)
+        grounds = Grounds(confidence, names=names, mixtures=mixtures, **usual_cut(*given))
         certificate = certify_tables(
             tables,
             Combination(self.z_, self.eta) if members else self.combination_,
@@ -310,7 +320,9 @@ class FittedEvidence:
             )
         names, members = [str(name) for name in self.source_names_], bool(self._members())
         ways = int(stored.n_candidates) if self.held_out_.crossed else 1
-        grounds = Grounds(confidence, not stored.covers, ways, names, share=share)
+        mixtures = share_ranges(self.mixtures, names)
+        known = confidence, not stored.covers, ways, names
+        grounds = Grounds(*known, share=share, mixtures=mixtures)
         used = Combination(self.z_, self.eta) if members else self.combination_
         given = self.tables_, used, self.held_out_, self.loss, grounds
         return certify_learned(*given, theorems=not members)

@@ -43,6 +43,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
     density: Any
     cv: int
     set_aside: str | Sequence[str] | None
+    mixtures: Mapping[str, tuple[float, float]] | None
     refit: bool
 
     _takes: ClassVar[Mapping[str, Rule]] = _fitting.PARAMETER_RULES
@@ -100,6 +101,11 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
                 f"it to; give one that does, such as {example}, or take {other}."
             )
         check_learnable(self.loss, classification)
+        if self.objective == "gamma" and self.mixtures:
+            raise ParameterError(
+                "mixtures are for the objectives 'regret' and 'robust'; 'gamma' makes the losses "
+                "of all sources equal."
+            )
         if self.objective == "gamma" and self.shrinkage not in ("auto", 0):
             raise ParameterError(
                 "shrinkage is for the objectives 'regret' and 'robust'; leave it at 'auto' with "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,9 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
         Sources whose rows choose neither z nor the calibration; their predictors and densities are
         combined as before, and the certificate covers their rows all the same.  "worst" sets one
         aside if its rows harm another's loss as `influence_` says, and else none.
+    mixtures : dict or None
+        What is known of the shares of future rows, as {source: (least, most)}: z and the
+        certificate are then for these mixtures alone, which can be better than for all.
     consult : bool
         Let each source hear the models of the others before it speaks: on its own held-out rows it
         learns how to pool what all say, and keeps to its own model unless that is beaten.
@@ -131,6 +134,7 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
         skip_below: float = 1e-6,
         random_state: Any = None,
         set_aside: str | Sequence[str] | None = None,
+        mixtures: Mapping[str, tuple[float, float]] | None = None,
         consult: bool = True,
         refit: bool = True,
         n_jobs: int | None = None,
@@ -204,6 +208,7 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
         skip_below: float = 1e-6,
         random_state: Any = None,
         set_aside: str | Sequence[str] | None = None,
+        mixtures: Mapping[str, tuple[float, float]] | None = None,
         consult: bool = True,
         refit: bool = True,
         n_jobs: int | None = None,

@@ -16,6 +16,7 @@ from anymix.core import (
     loss_from_dict,
     loss_to_dict,
     restored,
+    share_ranges,
 )
 from anymix.densities import CalibrationReport
 from anymix.estimators import (
@@ -31,6 +32,8 @@ KIND, SCHEMA = "anymix model", 4
 SETTINGS = ("objective", "shrinkage", "eta", "calibrate", "cv", "confidence", "skip_below")
 # The sources that were set aside, by name; it stands there only if there are any.
 ASIDE = "set_aside"
+# What was stated of the shares of sources, {name: [least, most]}, if anything was.
+MIXTURES = "mixtures"
 # Older records lack it: their sources do not consult each other.
 CONSULT = "consult"
 # Columns of the table that named the source or group of a row, if there were any.
@@ -108,6 +111,9 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         # The sources take the numbers that dates and texts have become.
         names, n = columns.names, len(columns)
     settings = {name: getattr(model, name) for name in (*SETTINGS, CONSULT)}
+    shares = share_ranges(model.mixtures, [str(name) for name in model.source_names_])
+    stated: dict[str, Any] = {ASIDE: aside} if aside else {}
+    stated |= {MIXTURES: {one.name: [one.lower, one.upper] for one in shares}} if shares else {}
     record = {
         "kind": KIND,
         "schema": SCHEMA,
@@ -115,7 +121,7 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         "task": task,
         "loss": {"name": model.loss} if isinstance(model.loss, str) else loss_to_dict(model.loss),
         # "auto" may have been given for who is set aside; what is kept is who it was.
-        "settings": settings | ({ASIDE: aside} if aside else {}),
+        "settings": settings | stated,
         "classes": model.classes_.tolist() if task == "classification" else None,
         "names": np.asarray(model.source_names_).tolist(),
         "features": {
@@ -198,7 +204,7 @@ def _from_settings(record: dict[str, Any], rule: str, p: int) -> Any:
     if not is_text(record["anymix"], 60):
         raise ValueError("the version of anymix is not a word")
     stated = record["settings"]
-    check_entries(stated, SETTINGS, "settings", (ASIDE, CONSULT))
+    check_entries(stated, SETTINGS, "settings", (ASIDE, CONSULT, MIXTURES))
     for name, (least, most) in RANGES.items():
         kind, value = int if name == "cv" else float, stated[name]
         if (name, value) != ("shrinkage", "auto") and not least <= restored(kind, value) <= most:
@@ -224,6 +230,9 @@ def _from_settings(record: dict[str, Any], rule: str, p: int) -> Any:
     # A loss without parameters stays the name that was given.
     model = TASKS[task](loss=found if given else loss["name"], **settings)
     _restore_names(model, record, p)
+    if model.mixtures is not None and not isinstance(model.mixtures, dict):
+        raise ValueError("the shares of sources are not an object")
+    share_ranges(model.mixtures, [str(name) for name in model.source_names_])
     return model
 
 

@@ -22,8 +22,10 @@ from anymix.core import (
     loss_name,
     plain,
     restored,
+    share_ranges,
     simplex,
     unit_of,
+    worst_value,
 )
 from anymix.estimators import Comparison, Verdict
 from anymix.exceptions import AuditError, InputError
@@ -213,9 +215,12 @@ def _certificate_rules(found: Certificate, model: Any) -> Rules:
     own, L = found.own_losses, found.source_losses
     yield own.shape == L.shape == found.z.shape == (p,), f"it is not of {p} sources"
     yield np.isfinite([*own, *L]).all(), "its losses are not finite"
+    names = [str(name) for name in model.source_names_]
+    stated = share_ranges(model.mixtures, names)
+    yield not found.mixtures or found.mixtures == stated, "it is of other shares than the model's"
     measured, again = (
         [found.epsilon, found.robust_loss, found.regret],
-        [own.max(), L.max(), (L - own).max()],
+        [own.max(), *(worst_value(values, found.mixtures, names) for values in (L, L - own))],
     )
     yield np.allclose(measured, again, rtol=1e-9), "its numbers do not agree with each other"
     yield (

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from anymix._arrays import Twins, more_than_chance
-from anymix.core import Assumptions, Certificate, log_responsibilities
+from anymix.core import Assumptions, Certificate, log_responsibilities, share_ranges
 from anymix.estimators import Comparison, compare_tables, usual_methods, verdicts
 from anymix.exchange import (
     ReceivedSource,
@@ -104,7 +104,8 @@ def certify_sites(
         cut = usual_cut(*given)
     names = [str(name) for name in model.source_names_]
     fresh = not any(site.cross_fitted for site in sites)
-    grounds = Grounds(confidence, fresh, names=names, **cut)
+    mixtures = share_ranges(model.mixtures, names)
+    grounds = Grounds(confidence, fresh, names=names, mixtures=mixtures, **cut)
     found = certify_tables(
         tables,
         model.combination_,

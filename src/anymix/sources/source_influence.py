@@ -137,6 +137,7 @@ def find_influence(tables: Tables, goal: LearningSettings, names: Sequence[str])
         )
     few = _thinned(tables)
     # Pools are learned by each source from its own rows: those of another site do not move them.
+    goal = replace(goal, mixtures=())
     said, settled = _pooled(few, goal), replace(goal, consult=False)
     base, domain = _losses(said, settled), few.domain
     rows, sources = np.zeros((2, 2, p, p))
