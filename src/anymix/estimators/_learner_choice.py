@@ -20,7 +20,7 @@ from anymix.tables import Columns, as_rows
 
 # A candidate is dropped once it is worse than the best by so many standard errors of the paired
 # differences, and all are compared once this many held-out rows have been.
-CLEARLY, ENOUGH_ROWS = 1.0, 500
+CLEARLY, ENOUGH_ROWS = 1.5, 500
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ def choose_learner(
 ) -> tuple[LearnerChoice, dict[int, list[Source]]]:
     """Choose the learner whose models lose least at home, as a mean over sources.
 
-    All candidates are trained without the first fold; those that are worse by more than a standard
-    error are dropped, and the others go on until `ENOUGH_ROWS` rows have judged them.  Returns the
-    choice, and what the chosen learner was trained to without each of the folds so far.
+    All candidates are trained without the first fold; those that are worse by more than `CLEARLY`
+    standard errors are dropped, and the others go on until `ENOUGH_ROWS` rows have judged them.
+    Returns the choice, and what the chosen learner was trained to without each of the folds so far.
     """
     race = _Race(rows, len(trainer.names))
     for name in candidates:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.preprocessing import OneHotEncoder
 
 from anymix.densities import BoostedTrees
@@ -144,6 +145,25 @@ def _convert_bounded(scope: Any, operator: Any, container: Any) -> None:
     steps.finish(steps.add("Min", steps.add("Max", raw, lower), upper), 0)
 
 
+def _convert_fourier(scope: Any, operator: Any, container: Any) -> None:
+    """√(2/n) cos(xW + b), the n random features of an RBF kernel."""
+    model, steps = operator.raw_operator, _Steps(scope, operator, container)
+    types = need("skl2onnx.common.data_types")
+    double = isinstance(operator.inputs[0].type, types.DoubleTensorType)
+    dtype = np.float64 if double else np.float32
+    slopes = steps.constant(model.random_weights_.astype(dtype))
+    offsets = steps.constant(model.random_offset_[None].astype(dtype))
+    waves = steps.add("Cos", steps.add("Add", steps.add("MatMul", steps.rows, slopes), offsets))
+    height = steps.constant(np.array([[np.sqrt(2.0 / model.n_components)]], dtype=dtype))
+    steps.finish(steps.add("Mul", waves, height), 0)
+
+
+def _features(operator: Any) -> None:
+    """As many columns as random features, of the type of the input."""
+    kind = operator.inputs[0].type
+    operator.outputs[0].type = type(kind)([None, operator.raw_operator.n_components])
+
+
 def _same_shape(operator: Any) -> None:
     """As many columns as there are, of the type of the input."""
     kind = operator.inputs[0].type
@@ -161,6 +181,7 @@ def register_converters() -> None:
     known = (
         (MissingIndicator, _same_shape, _convert_indicator),
         (BoundedRidge, _one_number, _convert_bounded),
+        (RBFSampler, _features, _convert_fourier),
     )
     for kind, shape, convert in known:
         register(kind, f"Anymix{kind.__name__}", shape, convert)
