@@ -116,7 +116,7 @@ def test_faults_of_other_tables(tmp_path):
     np.savez(tmp_path / "u.npz", X=np.ones((2, 3)))
     with pytest.raises(ValueError, match=r"shape \(2, 3\); \(2, 2\) is expected"):
         read_rows(tmp_path / "u.npz", TableColumns(("a", "b")))
-    with pytest.raises(ValueError, match=r"give .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .npz"):
+    with pytest.raises(ValueError, match=r"give .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .npz or"):
         read_rows(tmp_path / "t.xls", AB)
     with pytest.raises(ValueError, match="does not exist"):
         read_rows(tmp_path / "t.csv", AB)

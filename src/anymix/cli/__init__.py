@@ -40,6 +40,7 @@ from anymix.storage import check_open
 
 # Modules are entered when their command is asked for, so that `anymix --help` is quick.
 COMMANDS = {
+    "table show": "show what the columns of a table are understood as",
     "source pack": "train or take a predictor, fit a density, and write a source folder",
     "source check": "audit source folders that others made",
     "source show": "audit a source folder and show what is in it",

@@ -28,7 +28,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "table",
         type=table,
-        help="rows to predict: .csv, .tsv (or .gz of these), .parquet, .npz, a folder of .parquet, "
+        help="rows to predict: .csv, .tsv (or .gz of these), .parquet, .npz, .xlsx, a folder of "
+        ".parquet, "
         "or - for standard input",
     )
     parser.add_argument(

@@ -23,6 +23,7 @@ def add_format(parser: ArgumentParser) -> None:
         "thousands",
     )
     group.add_argument("--encoding", metavar="NAME", help="such as utf-8, latin-1 or utf-16")
+    group.add_argument("--sheet", metavar="NAME", help="sheet of an Excel workbook (the first)")
     group.add_argument(
         "--missing",
         type=markers_of,
@@ -54,6 +55,7 @@ def format_of(args: Namespace) -> TableFormat:
         args.decimal,
         args.encoding,
         tuple(args.missing or ()),
+        args.sheet,
         report=None if args.quiet else report,
     )
     form.check()

@@ -46,7 +46,7 @@ def column_names(args: Namespace, form: TableFormat = NO_FORMAT) -> list[str]:
     ids = [] if args.id is None else [args.id]
     texts = [args.text] if args.text else []
     chosen = [*(args.features or ()), *(args.drop or ()), *texts, *ids, *(args.categories or ())]
-    if kind_of(path) == ".npz":
+    if not path.is_dir() and kind_of(path) == ".npz":
         if chosen:
             raise InputError(
                 path,

@@ -4,6 +4,7 @@ from anymix.tables.cells import NO_ROWS, check_once, is_missing, is_text, whole_
 from anymix.tables.column_types import FEW, FEWEST_ROWS, survey_columns
 from anymix.tables.columns import MOST_CATEGORIES, Column, Columns, numbers_of, words_of
 from anymix.tables.frames import as_rows, is_text_column, like, named_column, texts_of
+from anymix.tables.preview import ColumnPreview, TablePreview, preview_table
 from anymix.tables.table_columns import CategoryWarning, Encoder, TableColumns, check_there
 from anymix.tables.table_files import STANDARD_INPUT, holding_input, kind_of
 from anymix.tables.table_format import TableFormat
@@ -27,10 +28,12 @@ __all__ = [
     "CategoryWarning",
     "Chunk",
     "Column",
+    "ColumnPreview",
     "Columns",
     "Encoder",
     "TableColumns",
     "TableFormat",
+    "TablePreview",
     "TableWriter",
     "as_rows",
     "check_once",
@@ -45,6 +48,7 @@ __all__ = [
     "named_column",
     "names_in",
     "numbers_of",
+    "preview_table",
     "read_chunks",
     "read_rows",
     "survey_columns",

@@ -18,14 +18,14 @@ from anymix.tables.cells import EXACT, INFINITE, NO_NUMBER, NO_ROWS, fail, is_te
 from anymix.tables.columns import MOST_CATEGORIES, Column
 from anymix.tables.number_cells import (
     PLAIN,
-    is_text_column,
+    holds_text,
     numbers_in,
     parse_cells,
     positions_in,
 )
 from anymix.tables.table_columns import TableColumns, as_dictionary
 from anymix.tables.table_format import TableFormat
-from anymix.tables.table_reader import CHUNK_ROWS, read_cells
+from anymix.tables.table_reader import CHUNK_ROWS, files_in, read_cells
 
 FEWEST_ROWS = 5  # that have a category, so that it reveals none of them
 # A few words may well differ by chance.
@@ -79,6 +79,8 @@ class ColumnSurvey:
         self.numbers = self.booleans = self.missing = 0
         self.words: Counter[str] = Counter()
         self.column = Column(name)
+        self.minimum, self.maximum = np.inf, -np.inf
+        self.examples: tuple[str, ...] = ()
         self._rare = ""
         # Some different numbers, and in which row some different words stand first.
         self._values: set[float] = set()
@@ -93,7 +95,11 @@ class ColumnSurvey:
         """Look at some cells, the first of which stands in row `row`."""
         if isinstance(cells, np.ndarray):
             cells = need("pyarrow").array(cells, from_pandas=True)
-        if not is_text_column(cells):
+        if len(self.examples) < SHOWN:
+            head = words_in(cells.slice(0, 10 * SHOWN).to_pylist())
+            shown = [word[:40] for word in head if word is not None]
+            self.examples = tuple(dict.fromkeys((*self.examples, *shown)))[:SHOWN]
+        if not holds_text(cells):
             self._add(numbers_in(self.path, self.name, cells, row, form=form))
             return
         coded = as_dictionary(cells)
@@ -117,6 +123,8 @@ class ColumnSurvey:
         there = numbers[~np.isnan(numbers)]
         self.numbers += there.size
         self.missing += numbers.size - there.size
+        self.minimum = float(there.min(initial=self.minimum))
+        self.maximum = float(there.max(initial=self.maximum))
         if len(self._values) <= MOST_CODES and there.size:
             self._values.update(np.unique(there)[: MOST_CODES + 1].tolist())
 
@@ -200,32 +208,43 @@ def survey_columns(
     """
     path = Path(path)
     surveys = [ColumnSurvey(path, name, name in categories) for name in names]
-    for row, cells, read_as in _raw(path, names, form):
+    for file, row, cells, read_as in raw_columns(path, names, form):
         for survey in surveys:
+            survey.path = file
             survey.look(cells[survey.name], row, read_as)
     of_words = {survey.name: survey for survey in surveys if survey.holds_words(least)}
-    counts: dict[str, Counter[str]] = {name: Counter() for name in of_words}
-    for _, cells, _ in _raw(path, list(of_words), form) if of_words else ():
+    for name, words in count_words(path, list(of_words), form).items():
+        of_words[name].list_categories(words, least)
+    return surveys
+
+
+def count_words(
+    path: Path, names: Sequence[str], form: TableFormat = PLAIN
+) -> dict[str, Counter[str]]:
+    """Count the words of some columns, of which numbers are some too."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in names}
+    for *_, cells, _ in raw_columns(path, names, form) if names else ():
         for name, words in counts.items():
             distinct = _counts(cells[name])
             for word, count in zip(words_in(distinct), distinct.values(), strict=True):
                 words.update({} if word is None else {word: count})
-    for name, survey in of_words.items():
-        survey.list_categories(counts[name], least)
-    return surveys
+    return counts
 
 
-def _raw(
+def raw_columns(
     path: Path, names: Sequence[str], form: TableFormat
-) -> Iterator[tuple[int, dict[str, Any], TableFormat]]:
-    """Yield the row of their first cells, the columns as they are written, and how that is."""
-    d, row = len(names), 1
+) -> Iterator[tuple[Path, int, dict[str, Any], TableFormat]]:
+    """Yield file and row of their first cells, the columns as they are written, and how that is."""
+    d, empty = len(names), True
     # What a column of words is asked for where its categories are not known yet: its raw cells.
     wanted = TableColumns(tuple(names), categories=((),) * d, gaps=(True,) * d, form=form)
-    for cells, _, read_as in read_cells(path, wanted, CHUNK_ROWS):
-        yield row, cells, read_as
-        row += len(cells[names[0]])
-    if row == 1:
+    for file in files_in(path):
+        row = 1
+        for cells, _, read_as in read_cells(file, wanted, CHUNK_ROWS):
+            yield file, row, cells, read_as
+            row += len(cells[names[0]])
+            empty = False
+    if empty:
         raise InputError(path, NO_ROWS)
 
 
@@ -239,7 +258,7 @@ def _without(coded: Any, words: NDArray[np.bool_]) -> Any:
 
 def _counts(cells: Any) -> Counter[Any]:
     """Count equal cells; a text that stands in the file once is unpacked once."""
-    if isinstance(cells, np.ndarray) or not is_text_column(cells):
+    if isinstance(cells, np.ndarray) or not holds_text(cells):
         return Counter(cells.tolist())
     coded = as_dictionary(cells)
     counts = np.bincount(positions_in(coded), minlength=len(coded.dictionary) + 1)

@@ -154,7 +154,7 @@ def numbers_in(
     return numbers
 
 
-def is_text_column(column: Any) -> bool:
+def holds_text(column: Any) -> bool:
     """Whether a pyarrow column holds text, or its dictionary does."""
     types = need("pyarrow").types
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type
@@ -166,7 +166,7 @@ def _numbers(column: Any, booleans: bool, form: TableFormat) -> tuple[Any, NDArr
     """Return numbers, and which cells are to be looked at one by one."""
     types = need("pyarrow").types
     kind = column.type
-    if is_text_column(column):
+    if holds_text(column):
         parsed = parse_cells(column, form)
         doubtful = parsed.words | (np.abs(parsed.numbers) >= EXACT)
         return parsed.numbers, doubtful if booleans else doubtful | parsed.booleans
@@ -208,7 +208,7 @@ def target_numbers(
     types = need("pyarrow").types
     if hasattr(y, "type") and not types.is_dictionary(y.type):
         numbers, doubtful = _numbers(y, False, form)
-        if not (doubtful.any() or np.isnan(numbers).any() or (whole and is_text_column(y))):
+        if not (doubtful.any() or np.isnan(numbers).any() or (whole and holds_text(y))):
             return np.asarray(numbers)
     values = y.tolist()
     known: dict[Any, float] = {}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from anymix.exceptions import InputError, one_line
 from anymix.storage import need
@@ -66,13 +67,17 @@ def read_parquet(
     with open_table(path) as opened:
         on_disk = os.fstat(opened.fileno()).st_size
     with open_parquet(path) as file:
-        check_there(path, columns.wanted, file.schema_arrow.names, columns.target)
+        there = file.schema_arrow.names
+        parts = {name: word for name, word in parts_of(path).items() if name not in there}
+        check_there(path, columns.wanted, [*there, *parts], columns.target)
         texts = _texts(path, columns, file.schema_arrow)
+        wanted = [name for name in columns.wanted if name not in parts]
+        parts = {name: word for name, word in parts.items() if name in columns.wanted}
     with open_parquet(path, texts) as file:
         n_rows, done = max(file.metadata.num_rows, 1), 0
         n_bytes = 8 * n_rows * len(columns.wanted)
         check_swelling(path, n_bytes // 8, on_disk, PARQUET_SWELLING)
-        for batch in _batches(path, file, size, columns.wanted):
+        for batch in _batches(path, file, size, wanted):
             n_bytes += _length_of_texts(columns, batch)
             longest = _longest_label(path, columns, batch)
             # An array of labels gives each the room of the longest, 4 bytes for a character.
@@ -86,9 +91,30 @@ def read_parquet(
                     if need("pyarrow").types.is_dictionary(column.type) and name not in kept
                     else column
                     for name, column in zip(batch.schema.names, batch.columns, strict=True)
-                },
+                }
+                | {name: _repeated(word, batch.num_rows) for name, word in parts.items()},
                 done / n_rows,
             )
+
+
+def parts_of(path: Path) -> dict[str, str]:
+    """Return the columns that the folders of a file name, as in day=1/part.parquet.
+
+    Examples
+    --------
+    >>> parts_of(Path("rows/day=1/ward=intensive%20care/a.parquet"))
+    {'day': '1', 'ward': 'intensive care'}
+    """
+    named = (part.partition("=") for part in path.parts[:-1])
+    return {name: unquote(word) for name, equals, word in named if name and equals}
+
+
+def _repeated(word: str, n: int) -> Any:
+    """Return a column that holds a word n times; Hive writes a missing one by this name."""
+    pyarrow = need("pyarrow")
+    words = pyarrow.array([None if word == "__HIVE_DEFAULT_PARTITION__" else word], "string")
+    indices = pyarrow.array([0] * n, pyarrow.int32())
+    return pyarrow.DictionaryArray.from_arrays(indices, words)
 
 
 def _texts(path: Path, columns: TableColumns, schema: Any) -> list[str]:
@@ -99,6 +125,8 @@ def _texts(path: Path, columns: TableColumns, schema: Any) -> list[str]:
     allowed |= {} if columns.id is None else {columns.id: IDS}
     texts = []
     for name, kinds in allowed.items():
+        if name not in schema.names:
+            continue
         kind = _kind(schema.field(name).type)
         if kind not in kinds:
             wanted = "text" if kinds == ("text",) else "numbers or labels"
@@ -132,7 +160,7 @@ def _length_of_texts(columns: TableColumns, batch: Any) -> int:
     """Return how many bytes the documents and ids of a batch would take."""
     compute, total = need("pyarrow.compute"), 0
     for name in (columns.features[0] if columns.text else None, columns.id):
-        if name is not None and _is_text_dictionary(column := batch.column(name)):
+        if name in batch.schema.names and _is_text_dictionary(column := batch.column(name)):
             lengths = compute.binary_length(column.dictionary).take(column.indices)
             total += compute.sum(lengths).as_py() or 0
     return total
@@ -140,7 +168,8 @@ def _length_of_texts(columns: TableColumns, batch: Any) -> int:
 
 def _longest_label(path: Path, columns: TableColumns, batch: Any) -> int:
     """Return how many characters the longest label has, if labels are text."""
-    if columns.target is None or not _is_text_dictionary(batch.column(columns.target)):
+    there = columns.target in batch.schema.names
+    if not there or not _is_text_dictionary(batch.column(columns.target)):
         return 0
     compute, labels = need("pyarrow.compute"), batch.column(columns.target).dictionary
     longest = int(compute.max(compute.utf8_length(labels)).as_py() or 0)

@@ -92,12 +92,19 @@ class Encoder:
 
     def __init__(self, path: Path, columns: TableColumns):
         self.path, self.columns = path, columns
+        self._file = path  # that is read now; `path` may be a folder of several
         self.unseen: Counter[str] = Counter()
         self.example: dict[str, str] = {}
 
-    def encode(self, cells: Mapping[str, Any], row: int, form: TableFormat = PLAIN) -> FloatArray:
+    def encode(
+        self,
+        cells: Mapping[str, Any],
+        row: int,
+        form: TableFormat = PLAIN,
+        path: Path | None = None,
+    ) -> FloatArray:
         """Return (n, d) of columns by name, the first cell of which stands in row `row`."""
-        encoded = []
+        encoded, self._file = [], path or self.path
         for j, name in enumerate(self.columns.features):
             words = self.columns.categories[j] if self.columns.gaps else None
             column = cells[name]
@@ -105,13 +112,13 @@ class Encoder:
                 numbers = self._codes(name, column, words, row)
             else:
                 booleans = bool(self.columns.gaps)
-                numbers = numbers_in(self.path, name, column, row, booleans, form)
+                numbers = numbers_in(self._file, name, column, row, booleans, form)
             complete = not self.columns.gaps or not self.columns.gaps[j]
             for i in np.flatnonzero(np.isnan(numbers)).tolist() if complete else ():
                 # Among words, one that was never seen is not missing.
                 if words is None or is_missing(column[i : i + 1].tolist()[0]):
                     what = "number" if words is None else "word"
-                    fail(self.path, row + i, name, f"has no {what}; {FILL_IN}")
+                    fail(self._file, row + i, name, f"has no {what}; {FILL_IN}")
             encoded.append(numbers)
         return np.stack(encoded, axis=1)
 
@@ -122,7 +129,7 @@ class Encoder:
             for i in np.flatnonzero(~sound).tolist():
                 what = f"holds {column[i]:g}, which is not the code of one of its {n} categories"
                 what += f"; give 0 to {n - 1}, or a table with names"
-                fail(self.path, row + i, name, what)
+                fail(self._file, row + i, name, what)
             return np.asarray(column, dtype=np.float64)
         coded = as_dictionary(column)
         code: dict[str | None, float] = {word: float(i) for i, word in enumerate(words)}

@@ -21,10 +21,11 @@ from anymix.storage import is_stream
 from anymix.tables.table_format import TableFormat
 from anymix.tables.text_blocks import TextBlocks
 
-# Lines cut at commas or at tabs, the same compressed, and two kinds that hold columns.
+# Lines cut at commas or at tabs, the same compressed, two kinds that hold columns, and workbooks.
 TEXTS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
-KINDS = (*TEXTS, ".parquet", ".npz")
-GIVE = "give .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .npz"
+KINDS = (*TEXTS, ".parquet", ".npz", ".xlsx")
+WRITTEN = (*TEXTS, ".parquet", ".npz")
+GIVE = "give .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .npz or, to read, .xlsx"
 STANDARD_INPUT = Path("/dev/stdin")
 # How files of these kinds begin; standard input has no name to tell.
 BEGINNINGS = {b"PAR1": ".parquet", b"PK\x03\x04": ".npz", b"\x1f\x8b": ".csv.gz"}
@@ -57,7 +58,7 @@ def kind_of(path: str | Path, to_write: bool = False) -> str:
             head = file.read(4)
         return next((kind for start, kind in BEGINNINGS.items() if head.startswith(start)), ".csv")
     name = Path(path).name.lower()
-    kind = next((kind for kind in KINDS if name.endswith(kind)), "")
+    kind = next((kind for kind in (WRITTEN if to_write else KINDS) if name.endswith(kind)), "")
     if not kind and to_write and is_stream(path):
         return ".csv"
     if not kind:
@@ -125,7 +126,10 @@ def open_text(path: Path, form: TableFormat) -> Iterator[tuple[TextBlocks, Calla
         if start.startswith(b"\x1f\x8b"):
             raise InputError(path, "is compressed; name it .csv.gz or .tsv.gz, or unpack it")
         if start.startswith(BINARY):
-            raise InputError(path, "is a workbook or an archive, whatever its name; save it as CSV")
+            raise InputError(
+                path,
+                "is a workbook or an archive, whatever its name; name it .xlsx, or save it as CSV",
+            )
         lines.read(3 if start.startswith(codecs.BOM_UTF8) else 0)
         wide = next((name for bom, name in WIDE if start.startswith(bom)), None)
         encoding = wide or form.encoding

@@ -17,9 +17,9 @@ from anymix.storage import need
 class TableFormat:
     """What separates columns and decimals, the encoding, and further markers of missing values.
 
-    What is None is detected.  `decimal_known` says that `decimal` was given: then the other of
-    comma and point separates thousands, and nothing is ambiguous.  `report` takes one line about
-    each file in which something was detected.
+    What is None is detected; of a workbook the first `sheet` is read.  `decimal_known` says that
+    `decimal` was given: then the other of comma and point separates thousands.  `report` takes one
+    line about each file in which something was detected.
 
     Examples
     --------
@@ -31,6 +31,7 @@ class TableFormat:
     decimal: str | None = None
     encoding: str | None = None
     missing: tuple[str, ...] = ()
+    sheet: str | None = None
     decimal_known: bool = False
     report: Callable[[str], None] | None = field(default=None, compare=False)
 

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from anymix.exceptions import InputError
 from anymix.tables.cells import FILL_IN, NO_ROWS, fail, target_words
 from anymix.tables.csv_rows import count_csv, format_of, read_csv, read_header
+from anymix.tables.excel_rows import read_excel, read_sheet
 from anymix.tables.npz_rows import npz_shape, read_npz
 from anymix.tables.number_cells import target_numbers
-from anymix.tables.parquet_rows import open_parquet, read_parquet
+from anymix.tables.parquet_rows import open_parquet, parts_of, read_parquet
 from anymix.tables.table_columns import Encoder, TableColumns
 from anymix.tables.table_files import TEXTS, kind_of, open_text
 from anymix.tables.table_format import TableFormat
@@ -27,6 +28,7 @@ READERS: dict[str, Callable[[Path, TableColumns, int], Iterator[tuple[dict[str, 
     **dict.fromkeys(TEXTS, read_csv),
     ".parquet": read_parquet,
     ".npz": read_npz,
+    ".xlsx": read_excel,
 }
 
 
@@ -44,25 +46,30 @@ def count_rows(path: str | Path) -> int:
     """Say how many rows a table has, without reading them; of a CSV file its lines are counted."""
     path = Path(path)
     if path.is_dir():
-        return sum(map(count_rows, _files_in(path)))
+        return sum(map(count_rows, files_in(path)))
     kind = kind_of(path)
     if kind in TEXTS:
         return count_csv(path)
     if kind == ".parquet":
         with open_parquet(path) as file:
             return int(file.metadata.num_rows)
+    if kind == ".xlsx":
+        return len(read_sheet(path, TableFormat())[1])
     return next(iter(npz_shape(path)), 0)
 
 
 def names_in(path: Path, form: TableFormat | None = None) -> list[str]:
     """Return the names of the columns; those of an NPZ file are x0, x1, ..."""
-    kind = kind_of(path)
+    path = files_in(path)[0]
+    kind, form = kind_of(path), form or TableFormat()
     if kind in TEXTS:
-        with open_text(path, form or TableFormat()) as (text, _):
+        with open_text(path, form) as (text, _):
             return read_header(text)[0]
     if kind == ".parquet":
         with open_parquet(path) as file:
-            return list(file.schema_arrow.names)
+            return [*file.schema_arrow.names, *parts_of(path)]
+    if kind == ".xlsx":
+        return read_sheet(path, form)[0]
     shape = npz_shape(path)
     if len(shape) != 2:
         raise InputError(path, "must hold a plain array X of shape (rows, features)")
@@ -98,15 +105,20 @@ def read_chunks(
     """
     path = Path(path)
     if path.is_dir():
-        files = _files_in(path)
+        files = files_in(path)
+        shared = encoder or Encoder(path, columns)
         for i, file in enumerate(files):
-            for chunk in read_chunks(file, columns, size, encoder):
+            for chunk in read_chunks(file, columns, size, shared):
                 yield replace(chunk, share=(i + chunk.share) / len(files))
+        if encoder is None:
+            shared.warn()
         return
     row, mine = 1, encoder or Encoder(path, columns)
     for cells, share, form in read_cells(path, columns, size):
         X: Any = (
-            cells[columns.features[0]].tolist() if columns.text else mine.encode(cells, row, form)
+            cells[columns.features[0]].tolist()
+            if columns.text
+            else mine.encode(cells, row, form, path)
         )
         for i, document in enumerate(X, row) if columns.text else ():
             if not isinstance(document, str):
@@ -122,11 +134,22 @@ def read_chunks(
         mine.warn()
 
 
-def _files_in(folder: Path) -> list[Path]:
-    """Return the Parquet files of a folder, which are one table in the order of their names."""
-    files = sorted(folder.glob("*.parquet"))
+def files_in(path: Path) -> list[Path]:
+    """Return the Parquet files of a folder, one table in the order of their names, or the file.
+
+    Files in folders below, such as day=1/part.parquet, belong to it; hidden ones do not.
+    """
+    if not path.is_dir():
+        return [path]
+    below = (file for file in path.rglob("*.parquet") if file.is_file())
+    hidden = ("_", ".")
+    files = sorted(
+        file
+        for file in below
+        if not any(part.startswith(hidden) for part in file.relative_to(path).parts)
+    )
     if not files:
-        raise InputError(folder, "is a folder without .parquet files; give a table")
+        raise InputError(path, "is a folder without .parquet files; give a table")
     return files
 
 

@@ -1,0 +1,40 @@
+"""anymix table show: what a table is understood as, before anything is made of it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from anymix.cli.argument_types import count, table
+from anymix.cli.chosen_columns import names_of
+from anymix.cli.console import Console
+from anymix.cli.table_options import add_format, format_of
+from anymix.tables import FEWEST_ROWS, preview_table
+
+
+def add_show_arguments(parser: ArgumentParser) -> None:
+    """Describe `table show`."""
+    parser.add_argument("table", type=table, help="table to look at, or - for standard input")
+    parser.add_argument(
+        "--categories",
+        type=names_of,
+        action="extend",
+        metavar="COL[,COL...]",
+        help="columns that hold categories, even if these are written as numbers",
+    )
+    parser.add_argument(
+        "--min-count",
+        type=count,
+        default=FEWEST_ROWS,
+        help="rows that a word needs to be listed as a category",
+    )
+    add_format(parser)
+
+
+def run_show(args: Namespace, console: Console) -> int:
+    """Run `table show`; a column that training would refuse is shown with the reason."""
+    with console.working("reading the table"):
+        preview = preview_table(
+            args.table, format_of(args), args.min_count, tuple(args.categories or ())
+        )
+    console.result(preview.text, preview)
+    return 0
