@@ -19,8 +19,15 @@ def test_it_writes_an_app_and_never_over_another(world, tmp_path, capsys):
     assert {"pyproject.toml", "README.md", "anymix_sites/client.py"} <= names
     before = (out / "README.md").read_text()
     assert main(["federate", *world.sources, "--out", str(out)]) == 3
-    assert "is there already; choose another name" in capsys.readouterr().err
+    assert "exists already; choose another name" in capsys.readouterr().err
     assert (out / "README.md").read_text() == before
+    (out / "README.md").write_text("old")
+    assert main(["federate", *world.sources, "--out", str(out), "--force"]) == 0
+    assert (out / "README.md").read_text() == before
+    (out / "mine.txt").write_text("mine")
+    assert main(["federate", *world.sources, "--out", str(out), "--force"]) == 3
+    assert "is not such an app; choose another name" in capsys.readouterr().err
+    assert (out / "mine.txt").read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["app"]
 
 

@@ -10,11 +10,13 @@ if sys.argv[:1] == ["-m"] and "anymix.cli" in sys.orig_argv and not sys.flags.sa
 
 import argparse
 import os
+import shlex
 import traceback
 import warnings
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from anymix._version import __version__
@@ -31,6 +33,7 @@ from anymix.cli.streams import (
     complain,
     debugging,
     legible,
+    note,
     say,
     show_warning,
     whisper,
@@ -154,9 +157,14 @@ def _run(words: list[str]) -> int:
     if command not in COMMANDS:
         raise UsageError(f"no command {command!r:.60}{_meant(command)} anymix --help lists them.")
     from anymix.cli.console import Console
+    from anymix.cli.remembered_options import FILE, read_remembered, remembered_words
     from anymix.tables import CategoryWarning, holding_input
 
-    args = build_parser(command).parse_args(words[n:])
+    parser, given = build_parser(command), words[n:]
+    more = remembered_words(command, parser, given, read_remembered(Path()))
+    args = parser.parse_args([*given, *more])
+    if more and not args.quiet:
+        note(f"{FILE} adds {shlex.join(more)}")
     listed = (each if isinstance(each, list) else [each] for each in vars(args).values())
     given = [str(word).rpartition("=")[2] for each in listed for word in each]
     if sum(word in ("-", "/dev/stdin") for word in given) > 1:

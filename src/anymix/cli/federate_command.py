@@ -38,6 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="where the server will be, as host:port; by default "
         + ", ".join(f"{ADDRESSES[name]} ({name})" for name in KINDS),
     )
+    parser.add_argument("--force", action="store_true", help="replace an app or job that exists")
     own = parser.add_argument_group("of this machine, with --kit")
     own.add_argument("--rows", metavar="TABLE", help="table of the site's rows")
     own.add_argument("--target", default="y", metavar="COL", help="column of the target (y)")
@@ -57,7 +58,7 @@ def run(args: Namespace, console: Console) -> int:
     if args.kit is not None:
         return _prepare(args, received, console)
     check_apart(args.out, args.sources)
-    write_app(received, args.out, args.address or "", args.engine)
+    write_app(received, args.out, args.address or "", args.engine, force=args.force)
     names = [one.manifest.name for one in received]
     text = (
         f"wrote {args.out}: {KINDS[args.engine]} for the sites {', '.join(names)}; its README.md "

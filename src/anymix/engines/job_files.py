@@ -104,20 +104,37 @@ def _check_names(sources: Mapping[str, str]) -> None:
 
 
 def write_app(
-    received: Sequence[ReceivedSource], out: str | Path, address: str = "", engine: str = "flower"
+    received: Sequence[ReceivedSource],
+    out: str | Path,
+    address: str = "",
+    engine: str = "flower",
+    *,
+    force: bool = False,
 ) -> None:
-    """Write what a transport runs for these sources into a new folder, whole or not at all."""
+    """Write what a transport runs for these sources into a new folder, whole or not at all.
+
+    With `force` an app or job that is there is replaced, if it holds nothing else.
+    """
     target = Path(out)
-    if target.exists() or target.is_symlink():
-        raise InputError(target, "is there already; choose another name, or remove it")
     files = job_files(engine, {one.manifest.name: one.sha256 for one in received}, address)
+    there = os.path.lexists(target)
+    if there and not force:
+        raise InputError(target, "exists already; choose another name, or replace it by --force")
+    if there and (target.is_symlink() or not target.is_dir() or not _names_in(target) <= {*files}):
+        raise InputError(target, "is not such an app; choose another name, or remove it first")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as temporary:
         folder = Path(temporary) / "app"
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, "utf-8")
+        if there:
+            os.rename(target, Path(temporary) / "old")
         os.rename(folder, target)
+
+
+def _names_in(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
 
 
 def prepare_kit(kit: str | Path, own: Mapping[str, Any]) -> Path:
