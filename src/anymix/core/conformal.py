@@ -106,8 +106,8 @@ def learn_error_scale(
         # The mean size of sets at these rows, sources counting equally, that they would give.
         own, limits = by.scores(errors, log_r, domain), np.empty((p, 1))
         for k in range(p):
-            known = own[domain == k]
-            limits[k] = nth_largest(known, max(least_count(known.size, alpha), 1))
+            errors_k = own[domain == k]
+            limits[k] = nth_largest(errors_k, max(least_count(errors_k.size, alpha), 1))
         limit = (limits + by.pull(log_r)).max(axis=0) * by.scale(log_r)
         size = np.maximum(limit, 0.0) if labels is None else (labels <= limit[:, None]).sum(axis=1)
         sizes.append(np.mean([size[domain == k].mean() for k in np.unique(domain)]))
@@ -176,24 +176,24 @@ class Conformal:
 
         errors[t] are (n,) of one y each, or (n, c) of all labels; log_r[t] are (p, n).
         """
-        found = np.zeros((self.n.size, *errors[0].shape), dtype=np.intp)
+        counts = np.zeros((self.n.size, *errors[0].shape), dtype=np.intp)
         for by, rows, error, logs in zip(
             self.error_scales, self.scores, errors, log_r, strict=True
         ):
             shape = (-1, *[1] * (error.ndim - 1))
             relative = error / by.scale(logs).reshape(shape)
-            for k, known in enumerate(rows):
+            for k, scores in enumerate(rows):
                 score = relative - by.pull(logs[k]).reshape(shape)
-                found[k] += known.size - np.searchsorted(known, score, side="left")
-        return found
+                counts[k] += scores.size - np.searchsorted(scores, score, side="left")
+        return counts
 
     def covers(
         self, errors: Sequence[FloatArray], log_r: Sequence[FloatArray], alpha: float
     ) -> NDArray[np.bool_]:
         """Whether p_k(x, y) > α, of each source, (p, n[, c]) of bool."""
-        found = self.counts(errors, log_r)
+        counts = self.counts(errors, log_r)
         least = np.array([least_count(int(n), alpha) for n in self.n])
-        return np.asarray(found >= least.reshape(-1, *[1] * (found.ndim - 1)))
+        return np.asarray(counts >= least.reshape(-1, *[1] * (counts.ndim - 1)))
 
     def interval(
         self, h: Sequence[FloatArray], log_r: Sequence[FloatArray], alpha: float
@@ -207,28 +207,28 @@ class Conformal:
         middle, needed = np.mean(h, axis=0), [least_count(int(n), alpha) for n in self.n]
         if not all(needed):
             return np.tile([-np.inf, np.inf], (middle.size, 1))
-        given = zip(self.error_scales, self.scores, h, log_r, strict=True)
-        parts = [(own, one, by.scale(logs), by.pull(logs)) for by, own, one, logs in given]
+        parts_in = zip(self.error_scales, self.scores, h, log_r, strict=True)
+        parts = [(own, h_k, by.scale(logs), by.pull(logs)) for by, own, h_k, logs in parts_in]
         inner, outer = _bounds(parts, needed)
-        found = np.stack([inner[0].min(axis=0), inner[1].max(axis=0)], axis=1)
+        ends = np.stack([inner[0].min(axis=0), inner[1].max(axis=0)], axis=1)
         if len(self.scores) > 1:
             # Most sources cannot reach beyond what others are sure to reach.
-            far = (outer[0] <= found[:, 0]) | (outer[1] >= found[:, 1])
+            far = (outer[0] <= ends[:, 0]) | (outer[1] >= ends[:, 1])
             for k, least in enumerate(needed):
                 rows = np.flatnonzero(far[k])
                 # Of each part only the largest scores can be the ends.
                 lower, upper = [], []
-                for own, one, scale, pull in parts:
+                for own, h_k, scale, pull in parts:
                     half = _reach(own[k][-least:], scale[rows], pull[k, rows])
-                    lower.append(one[rows, None] - half)
-                    upper.append(one[rows, None] + half)
+                    lower.append(h_k[rows, None] - half)
+                    upper.append(h_k[rows, None] + half)
                 low = np.partition(np.concatenate(lower, axis=1), least - 1, axis=1)[:, least - 1]
                 high = np.partition(np.concatenate(upper, axis=1), -least, axis=1)[:, -least]
                 some = low <= high
-                found[rows, 0] = np.where(some, np.minimum(found[rows, 0], low), found[rows, 0])
-                found[rows, 1] = np.where(some, np.maximum(found[rows, 1], high), found[rows, 1])
-        nothing = found[:, 0] > found[:, 1]
-        return np.where(nothing[:, None], middle[:, None], found)
+                ends[rows, 0] = np.where(some, np.minimum(ends[rows, 0], low), ends[rows, 0])
+                ends[rows, 1] = np.where(some, np.maximum(ends[rows, 1], high), ends[rows, 1])
+        nothing = ends[:, 0] > ends[:, 1]
+        return np.where(nothing[:, None], middle[:, None], ends)
 
 
 # The scores of one part by source, and h (n,), σ (n,) and a log r (p, n) at new points.
@@ -263,19 +263,19 @@ def _reach(scores: FloatArray, scale: FloatArray, pull: FloatArray) -> FloatArra
 
 def limits_without(scores: FloatArray, domain: IntArray, p: int, alpha: float) -> FloatArray:
     """The largest score that source k accepts at row i, if row i itself is left out: (p, m)."""
-    found = np.empty((p, scores.size))
+    limits = np.empty((p, scores.size))
     for k in range(p):
         own = np.flatnonzero(domain == k)
-        known = scores[own]
-        least = least_count(known.size, alpha)
-        found[k] = nth_largest(known, least) if least else np.inf
-        least = least_count(known.size - 1, alpha)
+        own_scores = scores[own]
+        least = least_count(own_scores.size, alpha)
+        limits[k] = nth_largest(own_scores, least) if least else np.inf
+        least = least_count(own_scores.size - 1, alpha)
         if not least:
-            found[k, own] = np.inf
+            limits[k, own] = np.inf
             continue
-        first, second = nth_largest(known, least), nth_largest(known, least + 1)
-        found[k, own] = np.where(known >= first, second, first)
-    return found
+        first, second = nth_largest(own_scores, least), nth_largest(own_scores, least + 1)
+        limits[k, own] = np.where(own_scores >= first, second, first)
+    return limits
 
 
 @dataclass(frozen=True, eq=False)

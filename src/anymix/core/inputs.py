@@ -92,7 +92,7 @@ def outcomes(
     with np.errstate(over="ignore", invalid="ignore"):
         if all((np.abs(loss.value(end, y)) <= LARGEST_LOSS).all() for end in ends):
             return h, y
-        losses = np.abs([loss.value(one, y) for one in h])
+        losses = np.abs([loss.value(h_k, y) for h_k in h])
     k, i = np.argwhere(~(losses <= LARGEST_LOSS))[0]
     raise ValueError(
         f"source {k} has a loss of {losses[k, i]:.3g} at point {i}, which is beyond "

@@ -95,8 +95,8 @@ class LinearPart:
         """S = θ x + b for a stack of θ (b, c, D + 1): (b, n, c)."""
         b, c, e = theta.shape
         flat = np.ascontiguousarray(theta[:, :, :-1].reshape(b * c, e - 1).T)
-        found = np.asarray(self.X @ flat) + theta[:, :, -1].ravel()
-        return np.ascontiguousarray(found.reshape(-1, b, c).transpose(1, 0, 2))
+        scores = np.asarray(self.X @ flat) + theta[:, :, -1].ravel()
+        return np.ascontiguousarray(scores.reshape(-1, b, c).transpose(1, 0, 2))
 
     def _back(self, residual: FloatArray) -> FloatArray:
         """Σ_i r_i (x_i, 1) for residuals (b, n, c): (b, c, D + 1)."""

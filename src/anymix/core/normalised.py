@@ -46,8 +46,8 @@ class NormalisedRule(EvaluatedPoints):
         log_joint = joint_log_densities(log_densities, proba)
         y = inputs.class_numbers(labels, *log_joint.shape[1:])
         at_label = log_joint[:, np.arange(y.size), y]
-        known = sample_domain, sample_weight
-        self = cls.from_log_densities(at_label, proba, y, loss, eta, *known, totals=totals)
+        domains = sample_domain, sample_weight
+        self = cls.from_log_densities(at_label, proba, y, loss, eta, *domains, totals=totals)
         order = np.arange(y.size) if self._order is None else self._order
         self.log_joint, self.proba = log_joint[:, order], np.asarray(proba, dtype=float)[:, order]
         return self

@@ -166,8 +166,8 @@ class EvaluatedPoints:
     def content(self) -> FloatArray:
         """What tells the points apart, whatever the rule and η: targets and predictions, (m, q)."""
         y = self.targets.reshape(self.n_points, -1)
-        said = np.moveaxis(self.predictions, 1, 0).reshape(self.n_points, -1)
-        return np.concatenate([y, said], axis=1)
+        predictions = np.moveaxis(self.predictions, 1, 0).reshape(self.n_points, -1)
+        return np.concatenate([y, predictions], axis=1)
 
     def source_losses(self, z: ArrayLike) -> FloatArray:
         """Return L_k(z) = Σ_i P_k(i) ℓ(h_z(i), y_i), shape (p,).
@@ -311,8 +311,8 @@ class Problem(EvaluatedPoints):
 
     def losses_and_jacobian(self, z: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return L (p,) and its Jacobian G_kj = ∂L_k/∂z_j (p, p); see `evaluate_many`."""
-        found = self.evaluate_many(inputs.vector(z, self.n_sources)[None])
-        return found.losses[0], found.jacobians[0]
+        batch = self.evaluate_many(inputs.vector(z, self.n_sources)[None])
+        return batch.losses[0], batch.jacobians[0]
 
     def hessian(self, z: ArrayLike, multipliers: FloatArray) -> FloatArray:
         """Return Σ_k λ_k ∇²L_k (p, p); see `evaluate_many`."""
@@ -338,13 +338,13 @@ class Problem(EvaluatedPoints):
         They tell the standard error of what a source loses, and add up over parts of the points.
         """
         z = inputs.vector(z, self.n_sources)
-        found = np.zeros((5, self.n_sources))
+        moments = np.zeros((5, self.n_sources))
         for k in range(self.n_sources):
             points, w = self.measure.take(k)
             h, y = self.ratio(z, points)[0], self.targets[points]
             d = self.loss.value(h, y) - self.loss.value(self.predictions[k, points], y)
-            found[:, k] = w.sum(), w @ d, w @ w, (w * w) @ d, (w * w) @ (d * d)
-        return found
+            moments[:, k] = w.sum(), w @ d, w @ w, (w * w) @ d, (w * w) @ (d * d)
+        return moments
 
 
 def components(B: FloatArray, *point: FloatArray) -> Iterator[tuple[FloatArray, ...]]:

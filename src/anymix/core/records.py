@@ -55,10 +55,10 @@ def restored(kind: Any, value: Any) -> Any:
     if hasattr(origin, "__value__"):  # an alias, as which newer numpy declares `NDArray`
         origin = get_origin(origin.__value__)
     if origin in (Union, UnionType):
-        known = [option for option in inner if option is not type(None)]
+        options = [option for option in inner if option is not type(None)]
         if value is None:
             return None
-        return restored(known[0], value) if len(known) == 1 else _floats(value)
+        return restored(options[0], value) if len(options) == 1 else _floats(value)
     if origin is np.ndarray:
         return np.array(_floats(_listed(value)), dtype=float)
     if origin is tuple:
@@ -136,11 +136,11 @@ class Record:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the record that `to_dict` wrote; a ValueError says what is wrong with it."""
         try:
-            found = cls(**_fields(cls, data))
+            record = cls(**_fields(cls, data))
         except TypeError as error:
             raise ValueError(f"a {cls.__name__} has an entry of the wrong kind.") from error
-        found.check()
-        return found
+        record.check()
+        return record
 
     def check(self) -> None:
         """Raise a ValueError, in one sentence, for numbers that no fit can have found."""
@@ -190,8 +190,8 @@ class SeenRows(Record):
         looked = rows[mixed(rows, int(self.salt, 16)) <= np.uint64(self.limit)]
         if not len(looked):
             return False
-        known = {*self.digests}
-        share = float(np.mean([digest(row, self.salt) in known for row in looked]))
+        digests = {*self.digests}
+        share = float(np.mean([digest(row, self.salt) in digests for row in looked]))
         # What is known of a group, else of all rows; else the most that the repeats can mean.
         repeats = self.n_rows - self.n_different
         every = self.twins or (Twins(self.n_rows, min(2 * repeats, self.n_rows)),)

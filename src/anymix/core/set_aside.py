@@ -72,8 +72,8 @@ class SetAside:
     def evaluate_many(self, Z: ArrayLike, multipliers: FloatArray | None = None) -> Sums:
         """Return L, G and Hessians for a stack of z."""
         mixed = None if multipliers is None else multipliers @ self.means
-        found = self.problem.evaluate_many(Z, mixed)
-        return Sums(found.losses @ self.means.T, self.means @ found.jacobians, found.hessians)
+        batch = self.problem.evaluate_many(Z, mixed)
+        return Sums(batch.losses @ self.means.T, self.means @ batch.jacobians, batch.hessians)
 
     @property
     def loss(self) -> Loss:

@@ -34,7 +34,7 @@ def site_columns(summaries: Sequence[Summary]) -> list[SiteColumn]:
     >>> site_columns([site])
     [SiteColumn(column='x0', site='north', missing=0.0, low=4.5, high=95.0, categories=None)]
     """
-    found = []
+    columns = []
     for name in summaries[0].columns.names:
         for summary in summaries:
             j = summary.columns.names.index(name)
@@ -45,8 +45,8 @@ def site_columns(summaries: Sequence[Summary]) -> list[SiteColumn]:
             words = column.categories
             if words is not None:  # those that this site itself has
                 words = tuple(words[int(v)] for v in marginal.values)
-            found.append(SiteColumn(name, summary.name, marginal.gaps, low, high, words))
-    return found
+            columns.append(SiteColumn(name, summary.name, marginal.gaps, low, high, words))
+    return columns
 
 
 def likely_mistakes(summaries: Sequence[Summary]) -> list[str]:
@@ -62,21 +62,21 @@ def likely_mistakes(summaries: Sequence[Summary]) -> list[str]:
 write them alike at all sites"]
     """
     by_column: dict[str, list[SiteColumn]] = defaultdict(list)
-    for one in site_columns(summaries):
-        by_column[one.column].append(one)
-    found = []
+    for column in site_columns(summaries):
+        by_column[column.column].append(column)
+    mistakes = []
     for name, sites in by_column.items():
         cause = _spellings(sites) or _no_common_category(sites) or _ranges(sites)
         if cause:
-            found.append(f"column {quoted(name)}: {cause}")
-    return found
+            mistakes.append(f"column {quoted(name)}: {cause}")
+    return mistakes
 
 
 def _spellings(sites: Sequence[SiteColumn]) -> str:
     met: dict[str, dict[str, str]] = defaultdict(dict)
-    for one in sites:
-        for word in one.categories or ():
-            met["".join(word.split()).casefold()].setdefault(word, one.site)
+    for site in sites:
+        for word in site.categories or ():
+            met["".join(word.split()).casefold()].setdefault(word, site.site)
     for spellings in met.values():
         if len(spellings) > 1:
             (a, at), (b, elsewhere), *_ = spellings.items()

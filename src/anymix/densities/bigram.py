@@ -210,12 +210,12 @@ class BigramModel(Travels, BaseEstimator):
 
     def reveals(self) -> str:
         """Say how many words and pairs of words are revealed, and how rare they may be."""
-        said = f"{len(self.vocabulary_)} words and {len(self.table_.keys)} pairs of words, "
+        sentence = f"{len(self.vocabulary_)} words and {len(self.table_.keys)} pairs of words, "
         if self._is_common:
-            return f"{said}each met in {MIN_DOCUMENTS} documents or more, or in none."
+            return f"{sentence}each met in {MIN_DOCUMENTS} documents or more, or in none."
         if self._pairs is None:
-            return f"{said}of which it is not known how often they were met."
-        return f"{said}each pair met {self.min_count} time(s) or more in training."
+            return f"{sentence}of which it is not known how often they were met."
+        return f"{sentence}each pair met {self.min_count} time(s) or more in training."
 
     def shareable(self) -> Self:
         """Leave out words and pairs of words that stand in fewer than five documents.

@@ -130,11 +130,11 @@ def _until(end: str, lines: Iterator[str]) -> Iterator[str]:
     raise ValueError(f"it has no {end} line, so it may be cut short")
 
 
-def _check_count(order: int, promised: int, found: int, most: int) -> None:
-    if found != promised:
-        raise ValueError(f"it announces {promised} {order}-grams and lists {found}")
-    if found > most:
-        raise ValueError(f"it lists {found} {order}-grams, where {most} are allowed")
+def _check_count(order: int, promised: int, listed: int, most: int) -> None:
+    if listed != promised:
+        raise ValueError(f"it announces {promised} {order}-grams and lists {listed}")
+    if listed > most:
+        raise ValueError(f"it lists {listed} {order}-grams, where {most} are allowed")
 
 
 def _unigrams(lines: list[list[str]]) -> tuple[list[str], FloatArray, FloatArray]:
@@ -227,6 +227,6 @@ def _words(content: bytes) -> tuple[list[str], str]:
     words, unknown = data["words"], data["unknown"]
     texts = all(isinstance(word, str) and 0 < len(word) <= LONGEST_WORD for word in words)
     refuse_unless(texts and len(set(words)) == len(words) > 0, "has an invalid or repeated word")
-    known = unknown == "drop" or (unknown == "map" and UNKNOWN in words)
-    refuse_unless(known, "does not say what to do with unknown words")
+    valid = unknown == "drop" or (unknown == "map" and UNKNOWN in words)
+    refuse_unless(valid, "does not say what to do with unknown words")
     return words, unknown

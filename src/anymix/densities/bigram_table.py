@@ -155,8 +155,8 @@ class _Inverse:
         at = np.searchsorted(self.gap_keys, h + mass, side="right")
         at = np.clip(at, first, self.starts[h + 1])
         mass += np.where(at > first, self.passed[at], 0.0)
-        found = np.searchsorted(self.unigram_ends, mass, side="right")
-        nexts[~drawn] = np.minimum(found, len(self.unigram_ends) - 1)
+        words = np.searchsorted(self.unigram_ends, mass, side="right")
+        nexts[~drawn] = np.minimum(words, len(self.unigram_ends) - 1)
         return nexts
 
 

@@ -42,8 +42,8 @@ def leaf_columns(models: Sequence[BoostedTrees], X: Any, min_rows: int = 1) -> A
     n, n_trees = len(X), sum(trees.n_trees for trees in models)
     nodes = [trees.leaves(X) for trees in models]
     cells = [
-        _cells(trees, found, min_rows) if min_rows > 1 else np.arange(trees.kinds.size)
-        for trees, found in zip(models, nodes, strict=True)
+        _cells(trees, reached, min_rows) if min_rows > 1 else np.arange(trees.kinds.size)
+        for trees, reached in zip(models, nodes, strict=True)
     ]
     starts = np.cumsum([0, *(trees.kinds.size for trees in models)])
     places = np.hstack([c[f] + s for c, f, s in zip(cells, nodes, starts[:-1], strict=True)])
@@ -135,13 +135,13 @@ def joined_trees(
     else:
         score, column = np.zeros(leaf.size, dtype=np.intp), np.cumsum(leaf) - 1
     numbers = np.where(leaf, values[score, column], thresholds)
-    known = np.concatenate(listed) if listed else np.empty(0)
-    counts = np.array([len(one) for one in listed], dtype=np.int64)
+    categories = np.concatenate(listed) if listed else np.empty(0)
+    counts = np.array([len(coded) for coded in listed], dtype=np.int64)
     return BoostedTrees(
         **parts,
         baseline=np.asarray(baseline, dtype=np.float64),
         values=numbers,
-        categories=known,
+        categories=categories,
         n_categories=counts,
     )
 
@@ -172,5 +172,5 @@ def _recoded(trees: BoostedTrees, listed: Sequence[FloatArray]) -> BoostedTrees:
         sets=sets,
         set_of=set_of,
         categories=np.concatenate(listed),
-        n_categories=np.array([len(one) for one in listed], dtype=np.int64),
+        n_categories=np.array([len(values) for values in listed], dtype=np.int64),
     )

@@ -99,12 +99,12 @@ class BoostedTrees:
         # Below the least number is minus infinity alone.
         thresholds = np.maximum(nodes["num_threshold"], np.finfo(np.float64).min)
         sets = [np.asarray(tree.raw_left_cat_bitsets, dtype="<u4") for tree in listed]
-        first = np.cumsum([0, *(len(one) for one in sets[:-1])])
+        first = np.cumsum([0, *(len(values) for values in sets[:-1])])
         split = ~leaf & category
         numbers = np.where(leaf, nodes["value"], np.where(split | alone, 0, thresholds))
         bits = LEAF * leaf + CATEGORY * split + GAPS_ALONE * alone
         bits += GAPS_LEFT * (~leaf & (nodes["missing_go_to_left"] != 0))
-        known = [np.empty(0) if numbers is None else numbers for numbers in categories]
+        by_column = [np.empty(0) if numbers is None else numbers for numbers in categories]
         arrays = {
             "baseline": np.ravel(model._baseline_prediction),
             "sizes": sizes,
@@ -115,8 +115,8 @@ class BoostedTrees:
             "right": np.where(leaf, 0, nodes["right"]),
             "sets": np.concatenate(sets).view(np.uint8).reshape(-1, BYTES),
             "set_of": np.where(split, nodes["bitset_idx"] + np.repeat(first, sizes), 0),
-            "categories": np.concatenate(known),
-            "n_categories": np.array([len(one) for one in known]),
+            "categories": np.concatenate(by_column),
+            "n_categories": np.array([len(values) for values in by_column]),
         }
         typed = {name: np.asarray(arrays[name], dtype=kind) for name, kind in TYPES.items()}
         return cls(**typed)
@@ -177,11 +177,11 @@ class BoostedTrees:
             numbers = self.categories[ends[j] - self.n_categories[j] : ends[j]]
             at = np.minimum(np.searchsorted(numbers, rows[:, j]), len(numbers) - 1)
             rows[:, j] = np.where(numbers[at] == rows[:, j], at, np.nan)
-        known = self.known.view("<u4").astype(np.uint32)
+        bits = self.known.view("<u4").astype(np.uint32)
         place = np.arange(d, dtype=np.uint32)
         threads = _sklearn_internals()[2]()
         for tree in predictors:
-            yield tree.predict(rows, known, place, threads)
+            yield tree.predict(rows, bits, place, threads)
 
     decision_function = raw_predict  # as a classifier's
 
@@ -193,9 +193,9 @@ class BoostedTrees:
 
     def asked_sets(self, nodes: NDArray[Any]) -> NDArray[np.uint8]:
         """Return the categories that missing values do not follow, at splits of categories."""
-        known, sets = self.known[self.features[nodes]], self.sets[self.set_of[nodes]]
+        bits, sets = self.known[self.features[nodes]], self.sets[self.set_of[nodes]]
         gaps_left = (self.kinds[nodes] & GAPS_LEFT)[:, None] != 0
-        return known & np.where(gaps_left, ~sets, sets)
+        return bits & np.where(gaps_left, ~sets, sets)
 
     @cached_property
     def _predictors(self) -> list[Any]:
@@ -246,15 +246,15 @@ def _sklearn_internals() -> tuple[Any, Any, Any]:
 
 
 def _unsupported(cause: str) -> ImportError:
-    found = f"scikit-learn {sklearn.__version__} is not supported here ({cause})"
-    return ImportError(f"{found}; boosted trees can be read of {SUPPORTED}.")
+    sentence = f"scikit-learn {sklearn.__version__} is not supported here ({cause})"
+    return ImportError(f"{sentence}; boosted trees can be read of {SUPPORTED}.")
 
 
 def _categories_of(model: Any) -> list[FloatArray | None]:
     """Return the numbers that stand for the categories of each column, None for one of numbers."""
-    found: list[FloatArray | None] = [None] * model.n_features_in_
+    categories: list[FloatArray | None] = [None] * model.n_features_in_
     if model.is_categorical_ is None:
-        return found
+        return categories
     encoder = model._preprocessor.named_transformers_["encoder"]
     for j, listed in zip(np.flatnonzero(model.is_categorical_), encoder.categories_, strict=True):
         try:
@@ -263,8 +263,8 @@ def _categories_of(model: Any) -> list[FloatArray | None]:
             raise ValueError(
                 f"column {j} holds categories that are words; encode them as numbers first"
             ) from error
-        found[j] = numbers[~np.isnan(numbers)]
-    return found
+        categories[j] = numbers[~np.isnan(numbers)]
+    return categories
 
 
 # --- checks of arrays of any origin: what passes is safe to ask ---

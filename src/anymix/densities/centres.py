@@ -199,9 +199,9 @@ class PooledKernels:
         middle = self.weights @ self.means[:, free]
         m, s = self.means[:, free] - middle, self.deviations[:, free]
         there = (~np.isnan(x)).astype(np.float64)
-        known = np.where(there > 0, x - middle, 0.0)
+        offset = np.where(there > 0, x - middle, 0.0)
         constant = m**2 / s**2 + np.log(2 * np.pi * s**2)
-        squares = known**2 @ (s**-2).T - 2 * known @ (m / s**2).T + there @ constant.T
+        squares = offset**2 @ (s**-2).T - 2 * offset @ (m / s**2).T + there @ constant.T
         return np.asarray(-squares / 2)
 
     def _log_masses(self, c: int, grid: FloatArray) -> FloatArray:

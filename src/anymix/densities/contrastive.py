@@ -44,11 +44,11 @@ def on_public_grid(table: FloatArray, draws: FloatArray, words: NDArray[np.bool_
     """
     moved = table.copy()
     for j in np.flatnonzero(~words):
-        known = np.sort(draws[~np.isnan(draws[:, j]), j])
-        grid = np.unique(known)
+        values = np.sort(draws[~np.isnan(draws[:, j]), j])
+        grid = np.unique(values)
         if len(grid) > MOST_VALUES:  # as many draws between all neighbours
-            places = np.linspace(0, len(known) - 1, MOST_VALUES).astype(np.intp)
-            grid = np.unique(known[places])
+            places = np.linspace(0, len(values) - 1, MOST_VALUES).astype(np.intp)
+            grid = np.unique(values[places])
         edges = grid[:-1] + np.diff(grid) / 2
         nearest = grid[np.searchsorted(edges, table[:, j])] if grid.size else 0.0
         moved[:, j] = np.where(np.isnan(table[:, j]), np.nan, nearest)
@@ -202,8 +202,8 @@ class ContrastiveDensity(Travels, Density):
         labels = np.repeat([1, 0], [len(rows), len(draws)])
         weights = {}
         if sample_weight is not None:
-            given = _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
-            every = np.append(given * (len(rows) / given.sum()), np.ones(len(draws)))
+            weight_in = _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
+            every = np.append(weight_in * (len(rows) / weight_in.sum()), np.ones(len(draws)))
             last = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
             weights = {f"{last}sample_weight": every}
         self.model_ = model.fit(both, labels, **weights)

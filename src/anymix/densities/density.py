@@ -96,9 +96,9 @@ def check_arrays(arrays: Arrays, names: Collection[str], logs: Collection[str] =
 def check_shapes(arrays: Arrays, **shapes: tuple[int, ...]) -> None:
     """Refuse arrays that are not float64 of these shapes."""
     for name, shape in shapes.items():
-        found = arrays[name]
-        right = found.shape == shape and found.dtype == np.float64
-        refuse_unless(right, f"has {name} of shape {found.shape}, where {shape} is expected")
+        array = arrays[name]
+        right = array.shape == shape and array.dtype == np.float64
+        refuse_unless(right, f"has {name} of shape {array.shape}, where {shape} is expected")
 
 
 def check_weights(weights: NDArray[Any]) -> FloatArray:
@@ -116,13 +116,13 @@ def domain_codes(sample_domain: Any, n: int) -> IntArray:
     """Return the domain of each of n rows as 0, 1, ...; one for all where none is given."""
     if sample_domain is None:
         return np.zeros(n, dtype=np.intp)
-    found = np.asarray(sample_domain)
-    if found.shape != (n,):
+    names = np.asarray(sample_domain)
+    if names.shape != (n,):
         raise ValueError(
-            f"sample_domain has the shape {found.shape}; it must name the domain of each of {n} "
+            f"sample_domain has the shape {names.shape}; it must name the domain of each of {n} "
             "rows."
         )
-    return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.intp)
+    return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.intp)
 
 
 class KnownDensity(Density):

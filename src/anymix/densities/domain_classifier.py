@@ -256,10 +256,10 @@ class DomainClassifier(Travels, BaseEstimator):
         classifier.domains_, classifier.log_prior_ = np.arange(p), log_prior
         classifier.n_features_in_ = n_features
         if boosted:
-            found = trees_from_arrays(arrays, p, n_features)
-            classifier.model_, classifier.columns_ = found
-            if found[1] is not None:
-                classifier.feature_names_in_ = np.array(found[1].names, dtype=object)
+            trees = trees_from_arrays(arrays, p, n_features)
+            classifier.model_, classifier.columns_ = trees
+            if trees[1] is not None:
+                classifier.feature_names_in_ = np.array(trees[1].names, dtype=object)
         else:
             classifier.model_ = linear_from_arrays(arrays, p, n_features)
         return classifier

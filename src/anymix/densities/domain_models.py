@@ -71,7 +71,7 @@ def fit_estimator(
         elif wanted is not None and len(wanted) and all(isinstance(n, str) for n in wanted):
             wanted = np.isin(columns.names, list(wanted))
         model.set_params(categorical_features=wanted)
-    given = {}
+    options = {}
     if weight is not None:
         last = model.steps[-1][1] if isinstance(model, Pipeline) else model
         if not has_fit_parameter(last, "sample_weight"):
@@ -80,9 +80,9 @@ def fit_estimator(
                 "takes no sample_weight; leave the weights out, or give another classifier",
             )
         prefix = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
-        given = {f"{prefix}sample_weight": weight}
+        options = {f"{prefix}sample_weight": weight}
     with _threads_for(model, X):
-        return model.fit(X, codes, **given)
+        return model.fit(X, codes, **options)
 
 
 def _threads_for(model: Any, X: Any) -> Any:

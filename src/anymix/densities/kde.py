@@ -228,9 +228,9 @@ class GaussianKDE(Travels, Density):
             # Rows to the last digit, which a division and a product may change.
             self.centres_, self.weights_, self.variances_ = rows, weights, np.zeros(len(rows))
         else:
-            found = cluster(scaled, weights, self.centres, rng)
-            self.centres_ = found.centres * self._units
-            self.weights_, self.variances_ = found.weights, found.variances
+            clusters = cluster(scaled, weights, self.centres, rng)
+            self.centres_ = clusters.centres * self._units
+            self.weights_, self.variances_ = clusters.weights, clusters.variances
         return self
 
     def with_shared(self, X: ArrayLike, sample_domain: object = None) -> Self:

@@ -41,8 +41,8 @@ class Marginal:
     def of(cls, column: FloatArray, min_count: int) -> Marginal:
         """Describe a column of numbers, NaN where missing."""
         least = max(1, min(min_count, len(column)))
-        known = np.sort(column[~np.isnan(column)])
-        values, counts = np.unique(known, return_counts=True)
+        values_in = np.sort(column[~np.isnan(column)])
+        values, counts = np.unique(values_in, return_counts=True)
         few, left = len(counts) <= MOST_ATOMS, int(counts.sum())
         common = []
         for i in np.argsort(-counts, kind="stable")[:MOST_ATOMS]:
@@ -52,10 +52,10 @@ class Marginal:
             left -= int(counts[i])
         chosen = np.array(sorted(common), dtype=np.intp)
         rest = np.repeat(np.delete(values, chosen), np.delete(counts, chosen))
-        strays = few and counts[chosen].sum() > CODES * len(known)
+        strays = few and counts[chosen].sum() > CODES * len(values_in)
         if len(rest) < least or strays:
             rest = rest[:0]
-        n, n_gaps = len(rest), len(column) - len(known)
+        n, n_gaps = len(rest), len(column) - len(values_in)
         atoms = values[chosen], counts[chosen]
         if not n:
             return cls._counted(n_gaps, atoms, least)
@@ -75,8 +75,8 @@ class Marginal:
     def of_codes(cls, column: FloatArray, n_categories: int, min_count: int) -> Marginal:
         """Describe a column of categories by their codes; rare ones count as missing."""
         least = max(1, min(min_count, len(column)))
-        known = column[np.isin(column, np.arange(n_categories))].astype(np.intp)
-        counts = np.bincount(known, minlength=n_categories)
+        codes_in = column[np.isin(column, np.arange(n_categories))].astype(np.intp)
+        counts = np.bincount(codes_in, minlength=n_categories)
         chosen = np.flatnonzero(counts >= least)
         atoms = chosen.astype(np.float64), counts[chosen]
         return cls._counted(len(column) - counts[chosen].sum(), atoms, least)
@@ -158,19 +158,19 @@ class Marginal:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
-        found: dict[str, Any] = {"gaps": self.gaps}
+        record: dict[str, Any] = {"gaps": self.gaps}
         if self.values:
-            found |= {"values": list(self.values), "shares": list(self.shares)}
+            record |= {"values": list(self.values), "shares": list(self.shares)}
         if self.body:
-            found |= {"body": self.body, "quantiles": list(self.quantiles), "tail": self.tail}
-        return found
+            record |= {"body": self.body, "quantiles": list(self.quantiles), "tail": self.tail}
+        return record
 
     @classmethod
     def from_dict(cls, data: Any, n_categories: int | None) -> Marginal:
         """Return what `to_dict` wrote, or say in a ValueError what is wrong."""
-        known = ({"gaps"}, {"values", "shares"}, {"body", "quantiles", "tail"})
+        allowed = ({"gaps"}, {"values", "shares"}, {"body", "quantiles", "tail"})
         refuse_unless(isinstance(data, Mapping), "has a column that is not an object")
-        parts = [names for names in known if names & set(data)]
+        parts = [names for names in allowed if names & set(data)]
         refuse_unless(set(data) == set().union(*parts) >= {"gaps"}, "has a column of other parts")
         values, shares = (_numbers(data.get(k, []), MOST_VALUES) for k in ("values", "shares"))
         quantiles = _numbers(data.get("quantiles", []), MOST_QUANTILES)
@@ -223,10 +223,10 @@ def pooled_log_density(parts: Sequence[Marginal], weights: FloatArray, x: FloatA
         spread = np.logaddexp.reduce(logs, axis=0)
         atoms = np.log(np.append(shares, 0.0))[place]
         gap = np.log(weights @ [part.gaps for part in parts])
-    found = np.where(missing, gap, np.where(met, atoms, spread))
+    log_density = np.where(missing, gap, np.where(met, atoms, spread))
     # A body says itself how unlikely a far number is.
     unseen = missing | met | (not any(part.body for part in parts))
-    return np.where(unseen, np.maximum(found, np.log(LEAST_SHARE)), found)
+    return np.where(unseen, np.maximum(log_density, np.log(LEAST_SHARE)), log_density)
 
 
 def atoms_of(parts: Sequence[Marginal], weights: FloatArray) -> tuple[FloatArray, FloatArray]:

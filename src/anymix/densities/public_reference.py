@@ -196,8 +196,8 @@ class Reference:
             numbers = rows[:, ~words]
             gaps = (self.weights @ [[m.gaps for m in s.marginals] for s in self.summaries])[~words]
             with np.errstate(divide="ignore"):
-                found = np.where(np.isnan(numbers), np.log(gaps), np.log1p(-gaps))
-            near += np.maximum(found, np.log(LEAST_SHARE)).sum(axis=1)
+                log_shares = np.where(np.isnan(numbers), np.log(gaps), np.log1p(-gaps))
+            near += np.maximum(log_shares, np.log(LEAST_SHARE)).sum(axis=1)
             near += self._kernels.log_density(numbers)
         if self.kind == "centres":
             return near
@@ -249,13 +249,13 @@ class Reference:
         sound = isinstance(data, Mapping) and set(data) == {"kind", "summaries"}
         refuse_unless(sound, "must have the parts ['kind', 'summaries']")
         refuse_unless(data["kind"] in KINDS, f"must be of one of the kinds {KINDS}")
-        given = data["summaries"]
-        few = isinstance(given, list) and 0 < len(given) <= MOST_SITES
+        listed = data["summaries"]
+        few = isinstance(listed, list) and 0 < len(listed) <= MOST_SITES
         refuse_unless(few, f"must have 1 to {MOST_SITES} summaries")
-        summaries = [Summary.from_dict(one) for one in given]
+        summaries = [Summary.from_dict(item) for item in listed]
         n = sum(len(s.centres.weights) for s in summaries if s.centres is not None)
         check_cost(n * (2 * len(summaries[0].columns) + 1000), f"{n} centres")
-        found = cls.from_summaries(summaries, data["kind"])
-        aligned = all(s.columns == found.columns for s in summaries)
+        reference = cls.from_summaries(summaries, data["kind"])
+        aligned = all(s.columns == reference.columns for s in summaries)
         refuse_unless(aligned, "has summaries that do not list the same words")
         return cls(data["kind"], tuple(summaries))

@@ -219,14 +219,14 @@ class Summary:
             whole = isinstance(n, int) and not isinstance(n, bool) and 0 < n <= MOST_ROWS
             refuse_unless(whole, "must have a whole number of rows, and of rows behind a number")
         columns = _columns(data["columns"])
-        given = data["marginals"]
+        listed = data["marginals"]
         refuse_unless(
-            isinstance(given, list) and len(given) == len(columns),
+            isinstance(listed, list) and len(listed) == len(columns),
             "does not have one marginal for each column",
         )
         marginals = tuple(
-            Marginal.from_dict(one, None if c.categories is None else len(c.categories))
-            for one, c in zip(given, columns, strict=True)
+            Marginal.from_dict(item, None if c.categories is None else len(c.categories))
+            for item, c in zip(listed, columns, strict=True)
         )
         numeric = int((~columns.categorical).sum())
         centres = data["centres"]
@@ -257,27 +257,29 @@ def _columns(data: Any) -> Columns:
 
 def standard(summaries: Sequence[Summary], weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Median and scale of each column of weighted sites, (d,) twice; 0 and 1 for words."""
-    found = [
+    parts = [
         (0.0, 1.0) if word else centre_and_scale([s.marginals[j] for s in summaries], weights)
         for j, word in enumerate(summaries[0].columns.categorical)
     ]
-    medians, scales = np.array(found).reshape(-1, 2).T
+    medians, scales = np.array(parts).reshape(-1, 2).T
     return medians, scales
 
 
 def all_told(summaries: Sequence[Summary]) -> str:
     """Say what summaries tell of the rows of each site; what several tell alike is said once."""
     contents: dict[str, list[str]] = {}
-    for one in summaries:
-        words = sum(len(c.categories or ()) for c in one.columns)
-        few = min(one.min_count, one.n_rows)
-        centres = "" if one.centres is None else f" {len(one.centres.weights)} means of rows;"
+    for summary in summaries:
+        words = sum(len(c.categories or ()) for c in summary.columns)
+        few = min(summary.min_count, summary.n_rows)
+        centres = (
+            "" if summary.centres is None else f" {len(summary.centres.weights)} means of rows;"
+        )
         what = (
-            f"names of {len(one.columns)} columns, shares of gaps, of {words} words and of the "
+            f"names of {len(summary.columns)} columns, shares of gaps, of {words} words and of the "
             f"numbers that {few} rows or more have, quantiles that are means of {few} "
             f"values;{centres} no value of fewer rows."
         )
-        contents.setdefault(what, []).append(f"{one.n_rows} rows of {visible(one.name)!r}")
+        contents.setdefault(what, []).append(f"{summary.n_rows} rows of {visible(summary.name)!r}")
     return " ".join(f"Of {', '.join(whose)}: {what}" for what, whose in contents.items())
 
 

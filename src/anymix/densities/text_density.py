@@ -152,14 +152,14 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
         """
         check_parameters(self)
         find = pattern_of(self.token_pattern).findall
-        for k, one in enumerate(counts):
+        for k, counted in enumerate(counts):
             # Refuse what is not a count of words: it may come from anyone.
             where = f"the word counts of site {k}"
-            if not isinstance(one, Mapping) or len(one) > MOST_WORDS:
+            if not isinstance(counted, Mapping) or len(counted) > MOST_WORDS:
                 raise ValueError(
                     f"{where} must be a dict of at most {MOST_WORDS} words; make it anew"
                 )
-            for word, n in one.items():
+            for word, n in counted.items():
                 text = isinstance(word, str) and len(word) <= LONGEST_WORD and find(word) == [word]
                 if not (text and type(n) is int and 0 < n < 2**53):
                     raise ValueError(
@@ -208,11 +208,11 @@ def shared_words(counts: Sequence[Mapping[str, int]], min_count: int, words: str
     """Return the words that every domain, or all together ("any"), has `min_count` times."""
     if words == "any":
         total = Counter[str]()
-        for one in counts:
-            total.update(one)
+        for counted in counts:
+            total.update(counted)
         often = {word for word, n in total.items() if n >= min_count}
     else:
-        sets = [{word for word, n in one.items() if n >= min_count} for one in counts]
+        sets = [{word for word, n in counted.items() if n >= min_count} for counted in counts]
         often = set.intersection(*sets) if sets else set()
     if not often:
         where = "all domains together" if words == "any" else f"each of the {len(counts)} domains"

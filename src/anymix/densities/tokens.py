@@ -74,8 +74,8 @@ def known_ids(
     """Positions of the tokens among the words, `other` (-1: left out) if not there; new bounds."""
     index = {word: i for i, word in enumerate(words)}
     ids = np.fromiter(map(index.get, tokens, repeat(other)), np.int64, len(tokens))
-    known = ids >= 0
-    return ids[known], np.append(0, np.cumsum(known))[bounds]
+    is_known = ids >= 0
+    return ids[is_known], np.append(0, np.cumsum(is_known))[bounds]
 
 
 def unflatten(words: Sequence[str], ids: IntArray, bounds: IntArray) -> list[list[str]]:
@@ -112,10 +112,10 @@ class PairCounts(NamedTuple):
             return self._replace(
                 keys=self.keys[kept], counts=self.counts[kept], documents=self.documents[kept]
             )
-        contexts, nexts = (np.where(rare[one], instead, one) for one in (contexts, nexts))
+        contexts, nexts = (np.where(rare[ids], instead, ids) for ids in (contexts, nexts))
         keys, inverse = np.unique(contexts * self.size + nexts, return_inverse=True)
         counts, documents = (
-            np.bincount(inverse, one).astype(np.int64) for one in (self.counts, self.documents)
+            np.bincount(inverse, ids).astype(np.int64) for ids in (self.counts, self.documents)
         )
         return self._replace(keys=keys, counts=counts, documents=documents)
 
@@ -137,9 +137,9 @@ def count_pairs(steps: tuple[IntArray, IntArray], starts: IntArray, size: int) -
         )
     owner = np.repeat(np.arange(len(starts)), lengths)
     keys, counts, documents = _met(steps[0] * size + steps[1], owner)
-    words, _, found = _met(steps[1], owner)
+    words, _, met = _met(steps[1], owner)
     word_documents = np.zeros(size, dtype=np.int64)
-    word_documents[words] = found
+    word_documents[words] = met
     return PairCounts(keys, counts, documents, word_documents)
 
 

@@ -137,7 +137,7 @@ class WordReference:
         """Return what `to_dict` wrote, or say in a ValueError what is wrong."""
         sound = isinstance(data, Mapping) and set(data) == {"summaries"}
         refuse_unless(sound and isinstance(data["summaries"], list), "must have the part summaries")
-        return cls.from_summaries([WordSummary.from_dict(one) for one in data["summaries"]])
+        return cls.from_summaries([WordSummary.from_dict(item) for item in data["summaries"]])
 
 
 def _words(counts: Sequence[Mapping[str, int]]) -> list[str]:

@@ -65,11 +65,11 @@ def render_card(record: ReportRecord | Data, facts: CardFacts) -> str:
     >>> card.splitlines()[2:4], "# Claims" in card
     (['library_name: anymix', 'pipeline_tag: tabular-regression'], True)
     """
-    found = checked(record)
+    content = checked(record)
     drawn = (_use, _certificate, _comparison, _limits)
-    parts = (_what(found, facts), _sources(found, facts), *(draw(found) for draw in drawn))
-    head = f"{CARD_BEGIN}{to_yaml(_front(found, facts))}---\n"
-    return "\n".join([head, f"# {_md(found['name'])}", "", *filter(None, parts), _loading(facts)])
+    parts = (_what(content, facts), _sources(content, facts), *(draw(content) for draw in drawn))
+    head = f"{CARD_BEGIN}{to_yaml(_front(content, facts))}---\n"
+    return "\n".join([head, f"# {_md(content['name'])}", "", *filter(None, parts), _loading(facts)])
 
 
 def _md(text: object) -> str:
@@ -145,47 +145,47 @@ def _sources(record: Data, facts: CardFacts) -> str:
     }
     shown = {head: column for head, column in columns.items() if column}
     days = record.get("recorded", {})
-    told = [f"{part} on {_md(day)}" for part, day in sorted(days.items())]
+    recorded = [f"{part} on {_md(day)}" for part, day in sorted(days.items())]
     return _part(
         "Sources",
         _table([*shown], zip(*shown.values(), strict=True)),
-        f"Recorded on new rows: {listed(told)}." if told else "The records state no day.",
+        f"Recorded on new rows: {listed(recorded)}." if recorded else "The records state no day.",
         "All numbers are as stated by the folder." if record.get("stated") else "",
     )
 
 
 def _use(record: Data) -> str:
-    stands = [Stand(found, record["sources"]) for found in record.get("verdict") or []]
-    said = [
+    stands = [Stand(verdict, record["sources"]) for verdict in record.get("verdict") or []]
+    sentences = [
         "For rows that come from these sources in any mixture. For rows of another kind nothing is "
         "promised; `anymix monitor` tells whether today’s rows are such a mixture."
     ]
     if stands:
         title = stands[0].decision()[1]
-        said.append(f"**Verdict: {_md(title)}.**")
+        sentences.append(f"**Verdict: {_md(title)}.**")
     for stand in stands:
-        said.append(f"By {stand.unit.head}, it is {_md(listed(stand.phrases(), 9))}.")
-    return _part("Intended use", *said)
+        sentences.append(f"By {stand.unit.head}, it is {_md(listed(stand.phrases(), 9))}.")
+    return _part("Intended use", *sentences)
 
 
 def _certificate(record: Data) -> str:
-    found = record.get("certificate")
-    if found is None:
+    certificate = record.get("certificate")
+    if certificate is None:
         why = " z was adapted after it was certified." if record.get("adapted") else ""
         return _part("Certificate", f"There is none.{why}")
     unit, rows = certified_unit(record), []
     for half, title in HALVES.items():
-        upper, ground = found.get(f"{half}_upper"), found.get(f"{half}_ground") or ""
-        measured = found.get("regret" if half == "regret" else "robust_loss")
+        upper, ground = certificate.get(f"{half}_upper"), certificate.get(f"{half}_ground") or ""
+        measured = certificate.get("regret" if half == "regret" else "robust_loss")
         values = [unit.text(v, unit.digits([measured])) for v in (measured, upper)]
         rows.append([title, *values, GROUNDS.get(ground, _md(ground))])
-    confidence = found.get("confidence")
+    confidence = certificate.get("confidence")
     sure = "at most" if confidence is None else f"at most, with {100 * confidence:g} % confidence"
-    clip = found.get("clip")
+    clip = certificate.get("clip")
     cut = "" if clip is None else f"No row counts for more than {unit.said(clip, 2)}."
     return _part(
         "Certificate",
-        f"> {_md(found.get('sentence', ''))}",
+        f"> {_md(certificate.get('sentence', ''))}",
         recorded(record, "certificate").strip(),
         _table([unit.head, "measured", sure, "ground"], rows),
         cut,
@@ -193,45 +193,51 @@ def _certificate(record: Data) -> str:
 
 
 def _comparison(record: Data) -> str:
-    found = record.get("comparison")
-    if found is None:
+    comparison = record.get("comparison")
+    if comparison is None:
         return ""
-    unit = unit_of(found.get("measure"))
-    digits = unit.digits(flat(found["loss"]))
+    unit = unit_of(comparison.get("measure"))
+    digits = unit.digits(flat(comparison["loss"]))
     rows = []
-    for a, (name, cheats) in enumerate(zip(found["methods"], found["privileged"], strict=True)):
-        values = [unit.text(value, digits) for value in (*found["loss"][a], found["worst"][a])]
+    for a, (name, cheats) in enumerate(
+        zip(comparison["methods"], comparison["privileged"], strict=True)
+    ):
+        values = [
+            unit.text(value, digits) for value in (*comparison["loss"][a], comparison["worst"][a])
+        ]
         rows.append([f"**{OURS}**" if name == OURS else _md(name) + r" \*" * cheats, *values])
-    star = r"\* uses what the others must do without." if any(found["privileged"]) else ""
+    star = r"\* uses what the others must do without." if any(comparison["privileged"]) else ""
     return _part(
         "Compared with the others",
         f"Mean {unit.head}, smaller is better, on held-out rows of each source, of all in equal "
         "parts, and of the source where it is worst." + recorded(record, "comparison"),
-        _table([unit.head, *map(_md, found["mixtures"]), "worst"], rows),
+        _table([unit.head, *map(_md, comparison["mixtures"]), "worst"], rows),
         star,
     )
 
 
 def _limits(record: Data) -> str:
-    said = [
+    sentences = [
         "It promises nothing for rows that no mixture of its sources brings.",
         "It is as fair, and as right, as its sources: what all of them get wrong stays wrong.",
         "Rows were held out by the sources themselves; who hands in rows that a model was trained "
         "on makes it look better than it is.",
     ]
-    found = record.get("certificate") or {}
-    if found.get("confidence") is None:
-        said.append("No confidence is claimed: too few rows, or rows that the model was fitted on.")
+    certificate = record.get("certificate") or {}
+    if certificate.get("confidence") is None:
+        sentences.append(
+            "No confidence is claimed: too few rows, or rows that the model was fitted on."
+        )
     worst = [_md(name) for name in record.get("set_aside", [])]
     if worst:
-        said.append(f"The rows of {listed(worst)} did not choose z.")
-    return _part("Limits", "\n".join(f"- {one}" for one in said))
+        sentences.append(f"The rows of {listed(worst)} did not choose z.")
+    return _part("Limits", "\n".join(f"- {sentence}" for sentence in sentences))
 
 
 def _loading(facts: CardFacts) -> str:
     wanted = "label, probabilities" if facts["task"] == "classification" else "prediction"
     names = ", ".join(f'"{name}"' for name in [*wanted.split(", "), "weights"])
-    words = any(one["kind"] == "category" for one in facts["features"])
+    words = any(feature["kind"] == "category" for feature in facts["features"])
     coded = "A word is the place of its category in its list, an empty cell NaN." if words else ""
     return _part(
         "How to load it",

@@ -82,12 +82,12 @@ def distances(trace: Sequence[dict[str, Any]], objective: str) -> Points:
 
 def convergence(trace: Sequence[dict[str, Any]], objective: str) -> str:
     """Draw each evaluation's distance from the answer, and the least so far, in powers of ten."""
-    found = distances(trace, objective)
-    found = found[:: len(found) // MOST_DOTS + 1]
-    if len(found) < 2 or found[0][0] == found[-1][0]:
+    steps = distances(trace, objective)
+    steps = steps[:: len(steps) // MOST_DOTS + 1]
+    if len(steps) < 2 or steps[0][0] == steps[-1][0]:
         return ""
-    points = [(n, float(np.log10(gap))) for n, gap in found]
-    x, exponents = (found[0][0], found[-1][0]), [v for _, v in points]
+    points = [(n, float(np.log10(gap))) for n, gap in steps]
+    x, exponents = (steps[0][0], steps[-1][0]), [v for _, v in points]
     low = int(np.floor(min(exponents)))
     high = max(int(np.ceil(max(exponents))), low + 1)
     y = (float(low), float(high))
@@ -96,13 +96,13 @@ def convergence(trace: Sequence[dict[str, Any]], objective: str) -> str:
     ticks_x = {float(v): f"{v:.0f}" for v in np.unique(np.linspace(*x, 6).round())}
     best = np.minimum.accumulate(exponents).tolist()
     closest = place([(n, b) for (n, _), b in zip(points, best, strict=True)], x, y)
-    titles = [f"{n:.0f}: {gap:.3g}" for n, gap in found]
+    titles = [f"{n:.0f}: {gap:.3g}" for n, gap in steps]
     label = "γ" if objective == "gamma" else "distance from the answer"
     return frame(
         axes(x, y, (ticks_x, ticks_y), ("evaluations of the losses", label))
         + line(closest, "ours")
         + dots(place(points, x, y), "faint", titles),
-        f"{label}, from {found[0][1]:.2g} to {found[-1][1]:.2g}, over {len(trace)} evaluations",
+        f"{label}, from {steps[0][1]:.2g} to {steps[-1][1]:.2g}, over {len(trace)} evaluations",
     )
 
 

@@ -28,23 +28,23 @@ Data = dict[str, Any]
 
 def cross_table(record: Data) -> str:
     """Show each source's model on each domain: darker is worse."""
-    found = record["cross_loss"]
+    losses = record["cross_loss"]
     lead = (
         "Rows are models, columns the domains they were judged on, by the "
         f"{unit_of(record.get('loss')).head}. Darker is worse than the best model of that domain; "
         "on the diagonal each model is at home."
     )
-    columns = [heats(column) for column in zip(*found["mean"], strict=True)]
+    columns = [heats(column) for column in zip(*losses["mean"], strict=True)]
     shades = [list(line) for line in zip(*columns, strict=True)]
-    digits = decimals(flat(found["mean"]))
+    digits = decimals(flat(losses["mean"]))
     notes: list[list[str]] = []
-    for lows, means, highs in zip(found["lower"], found["mean"], found["upper"], strict=True):
+    for lows, means, highs in zip(losses["lower"], losses["mean"], losses["upper"], strict=True):
         notes.append([])
         for low, mean, high in zip(lows, means, highs, strict=True):
             # Lower ends of losses that are not negative are not, either.
             low = low if None in (low, mean) or mean < 0 else max(low, 0.0)
             notes[-1].append(f"{number(low, digits)} to {number(high, digits)}")
-    body = heat_table(record, "Each model on each domain", found["mean"], shades, notes)
+    body = heat_table(record, "Each model on each domain", losses["mean"], shades, notes)
     if record.get("learner"):
         body = remark(record["learner"]) + body
     return section("cross", "Each source’s model on each domain", lead, body)
@@ -52,12 +52,12 @@ def cross_table(record: Data) -> str:
 
 def weights(record: Data) -> str:
     """Show where the weights go."""
-    found = record["weights"]
+    data = record["weights"]
     lead = (
         "Mean weight of each source’s model (rows) on the held-out rows of each domain (columns); "
         "every column sums to one."
     )
-    body = f'<div class="shares">{heat_table(record, "Mean weights", found, found, None, 3)}</div>'
+    body = f'<div class="shares">{heat_table(record, "Mean weights", data, data, None, 3)}</div>'
     if record.get("density"):
         body = remark(record["density"]) + body
     return section("weights", "Where the weights go", lead, body)
@@ -86,14 +86,14 @@ def heat_table(
 
 def calibration(record: Data) -> str:
     """Show whether the responsibilities can be believed."""
-    found = record["calibration"]
-    body, report = "", found.get("report")
-    if found.get("after"):
+    data = record["calibration"]
+    body, report = "", data.get("report")
+    if data.get("after"):
         marks = {"ideal": "perfect", "other": "before calibration", "ours": "as used"}
-        if not found.get("before"):
+        if not data.get("before"):
             del marks["other"]
         items = "".join(f'<li><i class="{css}"></i>{text}</li>' for css, text in marks.items())
-        body = f'<div>{charts.reliability(found)}<ul class="legend">{items}</ul></div>'
+        body = f'<div>{charts.reliability(data)}<ul class="legend">{items}</ul></div>'
     if report is not None:
         titles = {
             "log_loss": "Log-loss of the source, in nats",
@@ -111,8 +111,8 @@ def calibration(record: Data) -> str:
         "better."
     )
     body = f'<div class="pair">{body}</div>'
-    if (found.get("sharpness") or 1) > 1:
-        power = f"raised to the power {found['sharpness']:g}"
+    if (data.get("sharpness") or 1) > 1:
+        power = f"raised to the power {data['sharpness']:g}"
         better = "surer than calibrated, because that predicted better"
         body += remark(f"As used, the calibrated weights are {power}: {better}.")
     return section("calibration", "Can the weights be believed?", lead, body)
@@ -120,23 +120,23 @@ def calibration(record: Data) -> str:
 
 def convergence(record: Data) -> str:
     """Show how the solver came to its answer."""
-    found = record["solution"]
+    data = record["solution"]
     aim = f" Objective: {record['objective']}." if "objective" in record else ""
-    said = f"The solver ended “{found['status']}” after {found['n_evaluations']:.0f} evaluations"
-    left = f"what was left to gain was {found['optimality']:.1e} of the loss."
-    lead = f"{said} of the losses; {left}{aim}"
-    trace = [step for step in found.get("trace") or [] if None not in step.values()]
-    body = charts.convergence(trace, found.get("objective", "regret")) if trace else ""
+    sentence = f"The solver ended “{data['status']}” after {data['n_evaluations']:.0f} evaluations"
+    left = f"what was left to gain was {data['optimality']:.1e} of the loss."
+    lead = f"{sentence} of the losses; {left}{aim}"
+    trace = [step for step in data.get("trace") or [] if None not in step.values()]
+    body = charts.convergence(trace, data.get("objective", "regret")) if trace else ""
     if body:
-        said = remark("Dots: each evaluation, further starts included. Line: the closest.")
-        body = f'<div class="pair">{body}{said}</div>'
+        sentence = remark("Dots: each evaluation, further starts included. Line: the closest.")
+        body = f'<div class="pair">{body}{sentence}</div>'
     return section("convergence", "Convergence of the solver", lead, body)
 
 
 def traffic(record: Data) -> str:
     """Tell which mixture the traffic is, and whether it is one."""
-    found = record["traffic"]
-    estimate, alarm = found["estimate"], found["alarm"]
+    data = record["traffic"]
+    estimate, alarm = data["estimate"], data["alarm"]
     css = "alarm" if alarm["rings"] else "calm"
     columns = (estimate[name] for name in ("mixture", "lower", "upper"))
     rows = [
@@ -144,9 +144,9 @@ def traffic(record: Data) -> str:
         for name, m, low, high in zip(record["sources"], *columns, strict=True)
     ]
     interval = f"{100 * estimate['confidence']:g} % interval of each"
-    body = f'<p class="status {css}" role="status">{prose(found["sentence"])}</p>'
-    if found.get("expected_loss") is not None:
-        body += f'<p class="status {css}">{prose(found["expected_loss"]["sentence"])}</p>'
+    body = f'<p class="status {css}" role="status">{prose(data["sentence"])}</p>'
+    if data.get("expected_loss") is not None:
+        body += f'<p class="status {css}">{prose(data["expected_loss"]["sentence"])}</p>'
     body += table("Mixture of the traffic", ["Source", "share", interval, ""], rows)
     level = f"p ≤ {alarm['level']:g}"
     if alarm.get("look") is not None:
@@ -163,51 +163,51 @@ def traffic(record: Data) -> str:
 
 def consulting(record: Data) -> str:
     """Show how each source takes what each model says, and what that has brought at home."""
-    found = record["consulting"]
+    data = record["consulting"]
     lead = (
         "Before it predicts, each source (columns) consults the models of all (rows), and takes "
         "each with the weight that it has learned on its own held-out rows. The loss at home is "
         "measured on rows that the weights have not seen."
     )
-    heard = [list(column) for column in zip(*found["weights"], strict=True)]
-    largest = max((abs(value) for line in heard for value in line), default=1.0) or 1.0
-    shades = [[clipped(value / largest) for value in line] for line in heard]
-    body = remark(" ".join(found.get("sentences") or []))
-    body += heat_table(record, "Weight of each model for each source", heard, shades, None, 2)
+    columns = [list(column) for column in zip(*data["weights"], strict=True)]
+    largest = max((abs(value) for line in columns for value in line), default=1.0) or 1.0
+    shades = [[clipped(value / largest) for value in line] for line in columns]
+    body = remark(" ".join(data.get("sentences") or []))
+    body += heat_table(record, "Weight of each model for each source", columns, shades, None, 2)
     return section("consulting", "Who consults whom", lead, body)
 
 
 def coverage(record: Data) -> str:
     """Show what sets or intervals promise, and what they cover on each source."""
-    found = record["sets"]
-    labels = found.get("of", "labels") == "labels"
+    data = record["sets"]
+    labels = data.get("of", "labels") == "labels"
     what = "a set of labels" if labels else "an interval"
     lead = (
         f"Instead of one answer the model can give {what} that holds the truth "
-        f"{percent(1 - found['alpha'])} of the time, whatever the mixture. Each held-out row is "
+        f"{percent(1 - data['alpha'])} of the time, whatever the mixture. Each held-out row is "
         "judged by the others, and by the part of the model that was learned without it."
     )
-    digits, share = 2 if labels else decimals(found["size"]), unit_of("error_rate")
-    columns = (found[name] for name in ("rows", "coverage", "size"))
+    digits, share = 2 if labels else decimals(data["size"]), unit_of("error_rate")
+    columns = (data[name] for name in ("rows", "coverage", "size"))
     rows = [
         row(name, [cell(f"{int(n)}"), cell(share.text(covered, 1)), cell(number(size, digits))])
         for name, n, covered, size in zip(record["sources"], *columns, strict=True)
     ]
     mean = "mean number of labels" if labels else "mean width, in the target’s unit"
     head = ["Source", "rows", "covered", mean]
-    body = remark(found["sentence"]) + table("Coverage and size on each source", head, rows)
+    body = remark(data["sentence"]) + table("Coverage and size on each source", head, rows)
     return section("sets", "How sure is an answer?", lead, body)
 
 
 def influence(record: Data) -> str:
     """Show what the loss of each source owes to each other one, and say what stands out."""
-    found = record["influence"]
-    said = found.get("sentences") or []
-    words = " ".join(said) or "No site and no source moves the loss of another by much."
-    css = "alarm" if said else "calm"
+    data = record["influence"]
+    sentences = data.get("sentences") or []
+    words = " ".join(sentences) or "No site and no source moves the loss of another by much."
+    css = "alarm" if sentences else "calm"
     body = f'<p class="status {css}" role="status">{prose(words)}</p>'
     for kind, who in (("rows", "the rows of"), ("sources", "the source")):
-        harm, losses = found[kind], found["losses"]
+        harm, losses = data[kind], data["losses"]
         shades = [
             [clipped(value / (losses[k] or 1.0)) for k, value in enumerate(line)] for line in harm
         ]

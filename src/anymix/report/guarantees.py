@@ -51,9 +51,9 @@ def facts(record: Data) -> str:
 
 def alarm(record: Data) -> str:
     """Put an alarm of the monitor at the top."""
-    found = record["traffic"]
-    said = f'<p class="status alarm" role="alert">{prose(found["sentence"])}</p>'
-    return said if found["alarm"]["rings"] else ""
+    data = record["traffic"]
+    sentence = f'<p class="status alarm" role="alert">{prose(data["sentence"])}</p>'
+    return sentence if data["alarm"]["rings"] else ""
 
 
 HANDED_OVER = "Each source’s own model is the one it contributed, before it consults the others."
@@ -61,8 +61,8 @@ HANDED_OVER = "Each source’s own model is the one it contributed, before it co
 
 def certificate(record: Data) -> str:
     """State what is guaranteed, in a sentence, then source by source."""
-    found = record.get("certificate")
-    if found is None:
+    data = record.get("certificate")
+    if data is None:
         why = (
             "There is no certificate: z was adapted to today’s traffic, so what was certified "
             "before no longer holds."
@@ -72,23 +72,23 @@ def certificate(record: Data) -> str:
     notes = [f"The rows of {aside} did not choose z; the certificate covers them all the same."]
     notes = notes * bool(aside) + [HANDED_OVER] * ("consulting" in record)
     body = (
-        f'<blockquote class="sentence">{prose(found.get("sentence", ""))}</blockquote>'
+        f'<blockquote class="sentence">{prose(data.get("sentence", ""))}</blockquote>'
         + "".join(map(remark, notes))
         + f'<dl class="figures">{"".join(figures(record))}</dl>{clipped_note(record)}'
-        f"{_at_home(record, found)}{beside(record)}{_bounds(found)}"
+        f"{_at_home(record, data)}{beside(record)}{_bounds(data)}"
     )
     lead = "What holds for every mixture of the sources, whichever one the future brings."
     lead += recorded(record, "certificate")
     return section("certificate", "Certificate", lead, body)
 
 
-def _bounds(found: Data) -> str:
+def _bounds(data: Data) -> str:
     """List the theorems as numbers, folded away for those who ask."""
     rows = []
-    for bound in found.get("bounds") or []:
+    for bound in data.get("bounds") or []:
         refuted = ""
         # In older records a bound does not say what refutes it; the measured loss does.
-        measured = found.get("robust_loss") if bound["name"] == "loss on any mixture" else None
+        measured = data.get("robust_loss") if bound["name"] == "loss on any mixture" else None
         if bound.get("contradicted"):
             refuted = f"Does not hold here: {bound['contradicted']}"
         elif measured is not None and not bound.get("checked") and bound["value"] < measured:
@@ -107,9 +107,9 @@ def _bounds(found: Data) -> str:
     return f"<details><summary>The theorems behind it</summary>{body}</details>"
 
 
-def _at_home(record: Data, found: Data) -> str:
+def _at_home(record: Data, data: Data) -> str:
     """Compare each source's own model with the combined one, on its own rows."""
-    own, ours, unit = found["own_losses"], found["source_losses"], certified_unit(record)
+    own, ours, unit = data["own_losses"], data["source_losses"], certified_unit(record)
     digits = unit.digits([*own, *ours])
     # A certificate of new rows does not tell how many they were.
     counted = "rows of fit" if recorded(record, "certificate") else "held-out rows"
@@ -120,8 +120,8 @@ def _at_home(record: Data, found: Data) -> str:
         gap = ours[k] - own[k]
         cells = [cell(unit.text(own[k], digits)), cell(unit.text(ours[k], digits), css="ours")]
         cells.append(cell(unit.gap(gap, digits), css="good" if gap <= 0 else "bad"))
-        told = {name: record[name][k] for name in extra}
-        cells += [cell(number(v, 3) if name == "z" else f"{v}") for name, v in told.items()]
+        extras = {name: record[name][k] for name in extra}
+        cells += [cell(number(v, 3) if name == "z" else f"{v}") for name, v in extras.items()]
         rows.append(row(name, cells))
     head = ["At home", "own model", "anymix", "difference", *(heads[name] for name in extra)]
     title = "Each source at home"
@@ -158,21 +158,21 @@ OF_MIXTURES = "The worst domain is the worst of all mixtures for a model that is
 
 def comparison(record: Data) -> str:
     """Lay out every method on every mixture, the lowest loss of each marked."""
-    found = record["comparison"]
-    unit = unit_of(found.get("measure"))
-    digits = unit.digits(flat(found["loss"]))
-    allowed = [not cheats for cheats in found["privileged"]]
+    data = record["comparison"]
+    unit = unit_of(data.get("measure"))
+    digits = unit.digits(flat(data["loss"]))
+    allowed = [not cheats for cheats in data["privileged"]]
     best = []
-    for column in (*zip(*found["loss"], strict=True), found["worst"]):
-        known = [v for v, fair in zip(column, allowed, strict=True) if fair and v is not None]
-        best.append((max if unit.higher else min)(known, default=None))
-    rows = [_method_row(found, a, best, (unit, digits)) for a in range(len(found["methods"]))]
-    head = ["Method", *map(esc, found["mixtures"]), "worst domain" if unit.mean else "worst shown"]
+    for column in (*zip(*data["loss"], strict=True), data["worst"]):
+        values = [v for v, fair in zip(column, allowed, strict=True) if fair and v is not None]
+        best.append((max if unit.higher else min)(values, default=None))
+    rows = [_method_row(data, a, best, (unit, digits)) for a in range(len(data["methods"]))]
+    head = ["Method", *map(esc, data["mixtures"]), "worst domain" if unit.mean else "worst shown"]
     note = remark(
         "* uses what a deployed model must do without: the mixture itself, or the rows of all "
         "sources in one place. It is not ranked."
     )
-    sure = found.get("confidence")
+    sure = data.get("confidence")
     interval = "its interval" if sure is None else f"its {100 * sure:g}\u00a0% interval"
     does, most = ("reaches", "highest") if unit.higher else ("loses", "lowest")
     what = OF_MIXTURES if unit.mean else OF_RANKS
@@ -183,14 +183,14 @@ def comparison(record: Data) -> str:
     lead += recorded(record, "comparison")
     title = "anymix compared with the alternatives"
     return section(
-        "comparison", title, lead, table(title, head, rows) + note * any(found["privileged"])
+        "comparison", title, lead, table(title, head, rows) + note * any(data["privileged"])
     )
 
 
 def _beside_certificate(record: Data, unit: Unit) -> str:
     """Say why the numbers of the table are not those of the certificate, where they are not."""
-    found, told = record.get("certificate"), record["comparison"]
-    if found is None or OURS not in told["methods"]:
+    data, table_data = record.get("certificate"), record["comparison"]
+    if data is None or OURS not in table_data["methods"]:
         return ""
     other = certified_unit(record)
     if other != unit:
@@ -200,27 +200,30 @@ def _beside_certificate(record: Data, unit: Unit) -> str:
         )
     if not unit.mean:
         return ""
-    worst, measured = told["worst"][told["methods"].index(OURS)], found.get("robust_loss")
+    worst, measured = (
+        table_data["worst"][table_data["methods"].index(OURS)],
+        data.get("robust_loss"),
+    )
     if measured is None or worst is None or abs(worst - measured) <= 1e-9 * abs(measured):
         return ""
     return " The certificate was measured on other rows, so that its numbers are not quite these."
 
 
-def _method_row(found: Data, a: int, best: list[float | None], shown: tuple[Unit, int]) -> str:
-    cheats, (unit, digits), cells = found["privileged"][a], shown, []
-    values, notes = [*found["loss"][a], found["worst"][a]], []
-    for t, value in enumerate(found["loss"][a]):
-        ends = [found[end][a][t] for end in ("lower", "upper")]
+def _method_row(data: Data, a: int, best: list[float | None], shown: tuple[Unit, int]) -> str:
+    cheats, (unit, digits), cells = data["privileged"][a], shown, []
+    values, notes = [*data["loss"][a], data["worst"][a]], []
+    for t, value in enumerate(data["loss"][a]):
+        ends = [data[end][a][t] for end in ("lower", "upper")]
         if value is not None and value >= 0:
             # An interval ends where the measure itself does: shares in [0, 1], errors at 0.
             most = 1.0 if unit.share else np.inf
             ends = [None if end is None else min(max(end, 0.0), most) for end in ends]
         notes.append(" to ".join(unit.text(end, digits) for end in ends))
-    notes.append(f"on {esc(found['worst_mixture'][a])}")
+    notes.append(f"on {esc(data['worst_mixture'][a])}")
     for value, least, note in zip(values, best, notes, strict=True):
         css = "best" if not cheats and value == least else ""
         cells.append(cell(unit.text(value, digits), note=note, css=css))
-    name = found["methods"][a]
+    name = data["methods"][a]
     return row(name + "*" * cheats, cells, "ours" if name == OURS else "")
 
 
@@ -238,22 +241,22 @@ def certified_unit(record: Data) -> Unit:
 
 def figures(record: Data) -> list[str]:
     """Set what was measured above what is guaranteed, and say what that stands on."""
-    found, unit, parts = record["certificate"], certified_unit(record), []
-    confidence, clip = found.get("confidence"), found.get("clip")
+    data, unit, parts = record["certificate"], certified_unit(record), []
+    confidence, clip = data.get("confidence"), data.get("clip")
     for title, half, sign in FIGURES:
-        value = _written(found.get(MEASURED[half]), unit, sign)
-        upper, ground = found.get(f"{half}_upper"), found.get(f"{half}_ground") or ""
+        value = _written(data.get(MEASURED[half]), unit, sign)
+        upper, ground = data.get(f"{half}_upper"), data.get(f"{half}_ground") or ""
         if upper is None or confidence is None:
             note = "no confidence is claimed" if ground == "measured" else ""
         else:
             how = f" ({ground})" if ground else ""
-            cut = clip and clipping(clip, found.get("share_above"), _written(clip, unit))
+            cut = clip and clipping(clip, data.get("share_above"), _written(clip, unit))
             cut = f", {cut}" if cut else ""
             most = _written(upper, unit, sign)
             note = f"at most {most} with {100 * confidence:g} % confidence{how}{cut}"
         head = esc(f"{title}: {unit.head}")
         parts.append(f"<div><dt>{head}</dt><dd>{value}<small>{note}</small></dd></div>")
-    share, upper = found.get("subpopulation"), found.get("subpopulation_upper")
+    share, upper = data.get("subpopulation"), data.get("subpopulation_upper")
     if share is not None and upper is not None and confidence is not None:
         head = esc(f"Loss on any {100 * share:g} % of any mixture, at most: {unit.head}")
         note = f"with {100 * confidence:g} % confidence"
@@ -270,28 +273,28 @@ def _written(value: float | None, unit: Unit, sign: bool = False) -> str:
 
 def clipped_note(record: Data) -> str:
     """Say why what was measured may stand above what is guaranteed: it counts every row whole."""
-    found, unit = record["certificate"], certified_unit(record)
-    clip = found.get("clip")
-    both = [(found.get(MEASURED[half]), found.get(f"{half}_upper")) for half in MEASURED]
-    if clip is None or not any(None not in one and one[0] > one[1] for one in both):
+    data, unit = record["certificate"], certified_unit(record)
+    clip = data.get("clip")
+    both = [(data.get(MEASURED[half]), data.get(f"{half}_upper")) for half in MEASURED]
+    if clip is None or not any(None not in pair and pair[0] > pair[1] for pair in both):
         return ""
-    said = (
+    sentence = (
         "What was measured stands above what is guaranteed, and both are right: the measured loss "
         f"counts every row in full, the bound no row for more than {_written(clip, unit)}. The few "
         "rows that lose more make the difference."
     )
-    return f'<p class="aside">{prose(said)}</p>'
+    return f'<p class="aside">{prose(sentence)}</p>'
 
 
 def beside(record: Data) -> str:
     """Lay out what chance, the plain average and each source alone lose where they are worst."""
-    found = record["certificate"]
-    others = found.get("beside") or []
+    data = record["certificate"]
+    others = data.get("beside") or []
     if not others:
         return ""
-    unit, values = certified_unit(record), [found["robust_loss"], *(o["loss"] for o in others)]
+    unit, values = certified_unit(record), [data["robust_loss"], *(o["loss"] for o in others)]
     digits = unit.digits(values)
-    names, most = ["anymix", *(one["name"] for one in others)], max(values) or 1.0
+    names, most = ["anymix", *(reference["name"] for reference in others)], max(values) or 1.0
     rows = []
     for name, value in zip(names, values, strict=True):
         css = "ours" if name == "anymix" else ""

@@ -93,8 +93,8 @@ def bar(share: float, css: str = "") -> str:
 
 def heats(values: Sequence[float | None]) -> list[float]:
     """Scale to 0..1, for shades; equal values have none."""
-    known = [v for v in values if v is not None]
-    low, high = min(known, default=0.0), max(known, default=0.0)
+    numbers = [v for v in values if v is not None]
+    low, high = min(numbers, default=0.0), max(numbers, default=0.0)
     if high <= low:
         return [0.0] * len(values)
     return [0.0 if v is None else (v - low) / (high - low) for v in values]
@@ -123,8 +123,8 @@ class Unit(MetricUnit):
 
     def digits(self, values: Iterable[Any]) -> int:
         """How many decimals serve all these values."""
-        found = decimals(values)
-        return max(found - 3, 1) if self.share else found
+        digits = decimals(values)
+        return max(digits - 3, 1) if self.share else digits
 
     def text(self, value: float | None, digits: int, sign: bool = False) -> str:
         r"""Write a value for a cell of a table whose head tells the unit."""

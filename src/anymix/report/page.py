@@ -61,35 +61,35 @@ def render_html(record: ReportRecord | dict[str, Any]) -> str:
     >>> "<h1>Claims</h1>" in page, " src=" in page, "@import" in page
     (True, False, False)
     """
-    found = checked(record)
-    methods = _draw(corner_losses, found)
-    unit = unit_of(_draw(corner_measure, found))
+    content = checked(record)
+    methods = _draw(corner_losses, content)
+    unit = unit_of(_draw(corner_measure, content))
     view = {"methods": methods, "unit": unit.short, "share": unit.share}
     view["decimals"] = unit.digits(flat(m["losses"] for m in methods))
     script = _asset("page.js")
     parts, folded = (
-        "\n".join(_draw(part, found) for field, part in group if field in found)
+        "\n".join(_draw(part, content) for field, part in group if field in content)
         for group in (PARTS, FOLDED)
     )
     if folded:
         title = "For engineers: how the sources are weighed, calibration, solver"
         folded = f'<details id="engineers"><summary>{title}</summary>{folded}</details>'
     return Template(_asset("page.html")).substitute(
-        title=esc(found["name"]),
-        facts=_draw(guarantees.facts, found),
+        title=esc(content["name"]),
+        facts=_draw(guarantees.facts, content),
         body=f"{parts}\n{folded}",
         css=_asset("page.css"),
         script=script,
         # The page may run this one script and nothing else, so a hostile name stays a name.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        data=embedded_json({"record": found, "view": view}),
+        data=embedded_json({"record": content, "view": view}),
     )
 
 
-def _draw(part: Callable[[dict[str, Any]], T], found: dict[str, Any]) -> T:
+def _draw(part: Callable[[dict[str, Any]], T], content: dict[str, Any]) -> T:
     """Draw a part; records come from files too, and a broken one is named in a sentence."""
     try:
-        return part(found)
+        return part(content)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(
             f"the report's part {part.__name__!r} lacks {error} or has an invalid entry; "

@@ -104,24 +104,24 @@ def checked(record: ReportRecord | dict[str, Any]) -> dict[str, Any]:
             f"{type(record).__name__}."
         )
     fields = _legible(plain(dict(record))).items()
-    found = {name: value for name, value in fields if value is not None}
-    for holds, sentence in _rules(found):
+    content = {name: value for name, value in fields if value is not None}
+    for holds, sentence in _rules(content):
         if not holds:
             raise ValueError(sentence)
-    for where, shape in _shapes(found):
+    for where, shape in _shapes(content):
         # a.b is field b of a; a verdict is one of several.
         field, *inner = where.split(".")
-        for value in found.get(field, []) if field == "verdict" else [found.get(field)]:
-            if field not in found:
+        for value in content.get(field, []) if field == "verdict" else [content.get(field)]:
+            if field not in content:
                 continue
             for name in inner:
                 value = value.get(name) if isinstance(value, dict) else None
             _check_shape(where, value, shape)
-    p = len(found["sources"])
-    for rival in (rival for verdict in found.get("verdict", []) for rival in verdict["rivals"]):
+    p = len(content["sources"])
+    for rival in (rival for verdict in content.get("verdict", []) for rival in verdict["rivals"]):
         for name in ("difference", *ENDS):
             _check_shape(f"verdict.{name}", rival.get(name), (p + 1,))
-    return found
+    return content
 
 
 def _legible(value: Any) -> Any:
@@ -137,41 +137,41 @@ def _is_list(value: Any, kind: type) -> bool:
     return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
 
-def _rules(found: dict[str, Any]) -> Iterator[tuple[bool, str]]:
+def _rules(content: dict[str, Any]) -> Iterator[tuple[bool, str]]:
     """Yield what must hold for the fields, in order, and the sentence that refuses them else."""
-    unknown = sorted(set(found) - set(ReportRecord.__annotations__))
+    unknown = sorted(set(content) - set(ReportRecord.__annotations__))
     yield not unknown, f"the report has no field {(*unknown, '')[0]!r:.60}; see ReportRecord."
-    sources, days = found.get("sources"), found.get("recorded", {})
-    titled = isinstance(found.get("name"), str)
+    sources, days = content.get("sources"), content.get("recorded", {})
+    titled = isinstance(content.get("name"), str)
     yield titled, "a report needs a name, a string: it is the title of the page."
     named = bool(sources) and _is_list(sources, str)
     yield named, "a report needs sources, the list of their names."
     for field in RECORDS:
-        is_record = isinstance(found.get(field, {}), dict)
+        is_record = isinstance(content.get(field, {}), dict)
         yield is_record, f"the report's {field} is not a record: give its to_dict()."
     for field in ("adapted", "stated"):
-        is_flag = isinstance(found.get(field, False), bool)
+        is_flag = isinstance(content.get(field, False), bool)
         yield is_flag, f"the report's {field} is not True or False."
-    alone = not (found.get("adapted") and "certificate" in found)
+    alone = not (content.get("adapted") and "certificate" in content)
     yield alone, "the report's z was adapted, so its certificate no longer holds: give None for it."
     has_days = isinstance(days, dict) and _is_list(list(days.values()), str)
     yield has_days, "the report's recorded does not name days."
-    comparison = found.get("comparison", {"methods": [], "mixtures": []})
+    comparison = content.get("comparison", {"methods": [], "mixtures": []})
     for field in ("methods", "mixtures"):
         is_list = isinstance(comparison.get(field), list)
         yield is_list, f"the report's comparison.{field} is not a list of names."
     compared = comparison.get("sources", sources)
     of_both = f"of the sources {compared}, its page of {sources}: give both in one order."
     yield compared == sources, f"the report's comparison is {of_both}"
-    verdicts = found.get("verdict", [])
+    verdicts = content.get("verdict", [])
     yield _is_list(verdicts, dict), "the report's verdict is not a list of records."
     rivals = all(_is_list(verdict.get("rivals"), dict) for verdict in verdicts)
     yield rivals, "the report's verdict has no list of rivals."
 
 
-def _shapes(found: dict[str, Any]) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _shapes(content: dict[str, Any]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield each numeric field and the shape that it must have."""
-    p, comparison = len(found["sources"]), found.get("comparison", {})
+    p, comparison = len(content["sources"]), content.get("comparison", {})
     table = (len(comparison.get("methods", [])), len(comparison.get("mixtures", [])))
     fields = {
         (p,): "rows z certificate.source_losses certificate.own_losses traffic.estimate.mixture "
@@ -212,8 +212,8 @@ def corner_losses(record: dict[str, Any]) -> list[dict[str, Any]]:
     """
     columns, losses = _corners(record), []
     if columns:
-        told = record["comparison"]
-        rows = zip(told["methods"], told["privileged"], told["loss"], strict=True)
+        compared = record["comparison"]
+        rows = zip(compared["methods"], compared["privileged"], compared["loss"], strict=True)
         losses = [(name, [row[t] for t in columns]) for name, cheats, row in rows if not cheats]
     else:
         if "certificate" in record:

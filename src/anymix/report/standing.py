@@ -44,7 +44,7 @@ class Stand(NamedTuple):
 
     def rival(self, *names: str) -> Data | None:
         """Return the rival of one of these names, if it was judged."""
-        return next((one for one in self.found["rivals"] if one["name"] in names), None)
+        return next((rival for rival in self.found["rivals"] if rival["name"] in names), None)
 
     @property
     def guess(self) -> str:
@@ -62,8 +62,10 @@ class Stand(NamedTuple):
 
     def where(self, word: str, *names: str) -> list[str]:
         """Name the sources at which it stands so."""
-        told = self.words(*names)[:-1]
-        return [name for name, one in zip(self.sources, told, strict=False) if one == word]
+        verdicts = self.words(*names)[:-1]
+        return [
+            name for name, verdict in zip(self.sources, verdicts, strict=False) if verdict == word
+        ]
 
     @property
     def average(self) -> str:
@@ -78,24 +80,24 @@ class Stand(NamedTuple):
     def phrases(self) -> list[str]:
         """Say how it stands with the average, with own models, with guessing."""
         with_average = "level with" if self.average == "level" else f"{self.average} than"
-        said = [f"{with_average} the plain average of the models"]
+        sentences = [f"{with_average} the plain average of the models"]
         worse, better, level = (self.where(word, "own") for word in ("worse", "better", "level"))
         if worse:
-            said.append(f"worse at home than the own model of {listed(worse)}")
+            sentences.append(f"worse at home than the own model of {listed(worse)}")
         elif better and level:
-            said.append(
+            sentences.append(
                 f"at home better than the own model of {listed(better)} and level with that of "
                 f"{listed(level)}"
             )
         elif better:
-            said.append("better at home than each source’s own model")
+            sentences.append("better at home than each source’s own model")
         elif level:
-            said.append("level at home with each source’s own model")
+            sentences.append("level at home with each source’s own model")
         if self.rival(*GUESSES) is not None:
             weak = self.not_above_guessing
             guess = f"no better than guessing at {listed(weak)}" if weak else ABOVE_GUESSING
-            said.append(guess)
-        return said
+            sentences.append(guess)
+        return sentences
 
     def decision(self) -> tuple[str, str]:
         """Say what it comes to, and how good that is: "good", "mixed" or "bad"."""

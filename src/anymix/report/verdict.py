@@ -22,7 +22,7 @@ ALARM = ("bad", "do not rely on it for today’s traffic, which is no mixture of
 
 def verdict(record: Data) -> str:
     """Say whether to deploy it, by how much it is better, and what would help most."""
-    stands = [Stand(found, record["sources"]) for found in record["verdict"]]
+    stands = [Stand(data, record["sources"]) for data in record["verdict"]]
     if not stands:
         return ""
     constant = stands[0].rival("constant") if stands[0].unit.share else None
@@ -36,10 +36,10 @@ def verdict(record: Data) -> str:
         css, title = OTHERWISE
     if record.get("traffic") is not None and record["traffic"]["alarm"]["rings"]:
         css, title = ALARM
-    said = f"Measured by the {lead.unit.name}, it is {_joined(lead.phrases())}."
+    sentence = f"Measured by the {lead.unit.name}, it is {_joined(lead.phrases())}."
     tiles = [_average(lead), _own(lead), _guess(lead), _guarantee(record)]
     body = (
-        f'<p class="headline">{prose(said)}{_otherwise(stands)}</p>'
+        f'<p class="headline">{prose(sentence)}{_otherwise(stands)}</p>'
         f'<div class="tiles">{"".join(tiles)}</div>{picture(lead)}'
         f'<p class="help"><strong>What would help most:</strong> {prose(lead.advice())}</p>'
         f"{remark(_how(record, lead))}{''.join(map(_numbers, stands))}"
@@ -57,17 +57,17 @@ def _joined(phrases: list[str]) -> str:
 
 def _otherwise(stands: list[Stand]) -> str:
     """Say what another measure says, where there is one."""
-    said = ""
+    sentence = ""
     for other in stands[1:]:
         new = [phrase for phrase in other.phrases() if phrase not in stands[0].phrases()]
         which = "tells little as one label is rare" if other.unit.share else COUNTS
-        told = f"it is {_joined(new)}" if new else "the same holds"
-        said += prose(f" By {other.unit.name}, which {which}, {told}.")
+        finding = f"it is {_joined(new)}" if new else "the same holds"
+        sentence += prose(f" By {other.unit.name}, which {which}, {finding}.")
     last = stands[-1].found
     if last["measure"] == "squared" and last["loss"][-1] is not None:
         root = significant(last["loss"][-1] ** 0.5)
-        said += prose(f" Its typical error, the root of it, is {root} units.")
-    return said
+        sentence += prose(f" Its typical error, the root of it, is {root} units.")
+    return sentence
 
 
 def _tile(title: str, word: str, text: str, css: str) -> str:
@@ -93,11 +93,17 @@ def _own(stand: Stand) -> str:
     rival = stand.rival("own")
     if rival is None:
         return ""
-    told = {word: stand.where(word, "own") for word in ("better", "level", "worse")}
-    there = [word for word, names in told.items() if names]
-    word = there[0] if len(there) == 1 else "worse for some" if told["worse"] else "better or level"
-    css = "bad" if told["worse"] else "good" if not told["level"] else "mixed"
-    parts = [f"{one.capitalize()} at {listed(told[one])}." for one in there]
+    by_verdict = {word: stand.where(word, "own") for word in ("better", "level", "worse")}
+    there = [word for word, names in by_verdict.items() if names]
+    word = (
+        there[0]
+        if len(there) == 1
+        else "worse for some"
+        if by_verdict["worse"]
+        else "better or level"
+    )
+    css = "bad" if by_verdict["worse"] else "good" if not by_verdict["level"] else "mixed"
+    parts = [f"{verdict.capitalize()} at {listed(by_verdict[verdict])}." for verdict in there]
     k, gap = _largest_gap(rival)
     how = "It falls short most at" if gap > 0 else "It gains least at"
     text = f"{' '.join(parts)} {how} {stand.sources[k]}: {_beside(stand, rival, k)}"
@@ -124,8 +130,8 @@ def _largest_gap(rival: Data) -> tuple[int, float]:
 
 def _beside(stand: Stand, rival: Data, i: int) -> str:
     """Set both losses side by side, and say by how much they differ."""
-    unit, digits, found = stand.unit, stand.digits, stand.found
-    ours, theirs = (unit.said(one["loss"][i], digits) for one in (found, rival))
+    unit, digits, data = stand.unit, stand.digits, stand.found
+    ours, theirs = (unit.said(part["loss"][i], digits) for part in (data, rival))
     wrong = " wrong" if unit.share else ""
     values = [rival[name][i] for name in ("difference", "lower", "upper")]
     word = standing(*values[1:])
@@ -143,23 +149,21 @@ def _beside(stand: Stand, rival: Data, i: int) -> str:
 
 def _guarantee(record: Data) -> str:
     """Say what the certificate promises on every mixture, and whether that is worth anything."""
-    found = record.get("certificate")
-    if found is None:
+    data = record.get("certificate")
+    if data is None:
         return ""
-    unit, upper = unit_of(found.get("loss") or record.get("loss")), found.get("loss_upper")
-    title, confidence = "Guaranteed on every mixture", found.get("confidence")
+    unit, upper = unit_of(data.get("loss") or record.get("loss")), data.get("loss_upper")
+    title, confidence = "Guaranteed on every mixture", data.get("confidence")
     if upper is None or confidence is None:
-        text = (
-            found.get("reason") or "No confidence is claimed: the model was fitted on these rows."
-        )
+        text = data.get("reason") or "No confidence is claimed: the model was fitted on these rows."
         return _tile(title, "Nothing yet", text, "mixed")
     digits = unit.digits([upper])
-    clip, share, cut = found.get("clip"), found.get("share_above"), ""
+    clip, share, cut = data.get("clip"), data.get("share_above"), ""
     more = f" At most {100 * (share or 0):.2g} % of any source’s rows lose more than that."
     if clip is not None:
         cut = f", clipped at {unit.said(clip, digits)}"
-    blind = [one for one in found.get("beside") or [] if one["name"] in BLIND]
-    how = f" ({found['loss_ground']})" if found.get("loss_ground") else ""
+    blind = [reference for reference in data.get("beside") or [] if reference["name"] in BLIND]
+    how = f" ({data['loss_ground']})" if data.get("loss_ground") else ""
     text = f"Expected {unit.name}, with {100 * confidence:g} % confidence{how}."
     text += more * bool(share)
     css = "good"
@@ -174,17 +178,17 @@ def _guarantee(record: Data) -> str:
 
 def _how(record: Data, stand: Stand) -> str:
     """Say on which rows it was judged, and how intervals are meant."""
-    found, p = stand.found, len(stand.sources)
-    each = listed([f"{n} {r:.0f}" for n, r in zip(stand.sources, found["rows"], strict=True)], 8)
-    total = f"{sum(found['rows']):,.0f}".replace(",", "\u202f")
+    data, p = stand.found, len(stand.sources)
+    each = listed([f"{n} {r:.0f}" for n, r in zip(stand.sources, data["rows"], strict=True)], 8)
+    total = f"{sum(data['rows']):,.0f}".replace(",", "\u202f")
     counted = f" ({each})" if p <= 8 else ""
     day = recorded(record, "verdict")
     kind = f"new rows{counted}." if day else f"held-out rows{counted}, each by what never saw it."
-    if not found["fresh"]:
+    if not data["fresh"]:
         kind = f"rows{counted} that the model was fitted on: the numbers are too optimistic."
     return (
         f"Judged on {total} {kind}{day} Differences are of the same rows; "
-        f"intervals have {100 * found['confidence']:g} % confidence, those of the {p} sources "
+        f"intervals have {100 * data['confidence']:g} % confidence, those of the {p} sources "
         "together. Level: the interval of the difference holds zero. Guessing: "
         f"{stand.guess}."
     )
@@ -192,16 +196,16 @@ def _how(record: Data, stand: Stand) -> str:
 
 def _numbers(stand: Stand) -> str:
     """Lay out all that the words rest on, folded away."""
-    found, unit, digits = stand.found, stand.unit, stand.digits
+    data, unit, digits = stand.found, stand.unit, stand.digits
     head = ["Where", "this model"]
-    for rival in found["rivals"]:
+    for rival in data["rivals"]:
         head += [HEADS.get(rival["name"], esc(rival["name"])), "difference"]
     rows = []
     for i, name in enumerate([*stand.sources, ALL]):
-        low, high = (unit.text(found[end][i], digits) for end in ("lower", "upper"))
-        ours = unit.text(found["loss"][i], digits)
+        low, high = (unit.text(data[end][i], digits) for end in ("lower", "upper"))
+        ours = unit.text(data["loss"][i], digits)
         cells = [cell(ours, note=f"{low} to {high}", css="ours")]
-        for rival in found["rivals"]:
+        for rival in data["rivals"]:
             ends = rival["lower"][i], rival["upper"][i]
             low, high = (unit.gap(end, digits) for end in ends)
             gap = unit.gap(rival["difference"][i], digits)
@@ -227,19 +231,19 @@ MARKS = {
 
 def picture(stand: Stand) -> str:
     """Draw what the model, the own models, the average and a guess lose at each source."""
-    found, p = stand.found, len(stand.sources)
+    data, p = stand.found, len(stand.sources)
     named = {"own": ("own",), "average": ("average",), "guess": GUESSES}
     rivals = {css: stand.rival(*names) for css, names in named.items()}
     marks = {css: rival["loss"] for css, rival in rivals.items() if rival is not None}
     # The scale ends beyond all that is drawn, unless a guess lies far away.
-    near = [*found["loss"], *found["upper"]]
+    near = [*data["loss"], *data["upper"]]
     near += [value for css, losses in marks.items() if css != "guess" for value in losses]
     end = max([value for value in near if value is not None and value > 0], default=1.0)
     far = max([end, *(value for value in marks.get("guess", []) if value is not None)])
     end = 1.04 * (far if far <= FAR * end else end)
-    most = sorted(range(p), key=lambda k: -found["loss"][k])[:MOST_ROWS]
+    most = sorted(range(p), key=lambda k: -data["loss"][k])[:MOST_ROWS]
     rows = [_dot_row(stand, i, marks, end) for i in (p, *sorted(most))]
-    items = {"ours": f"this model, with its {100 * found['confidence']:g}\u00a0% interval"}
+    items = {"ours": f"this model, with its {100 * data['confidence']:g}\u00a0% interval"}
     items |= {css: MARKS[css] for css in marks}
     legend = "".join(f'<li><i class="mark {css}"></i>{text}</li>' for css, text in items.items())
     hidden = p - len(most)
@@ -251,15 +255,15 @@ def picture(stand: Stand) -> str:
 
 
 def _dot_row(stand: Stand, i: int, marks: dict[str, list[float | None]], end: float) -> str:
-    found, unit, digits = stand.found, stand.unit, stand.digits
+    data, unit, digits = stand.found, stand.unit, stand.digits
     name = stand.sources[i] if i < len(stand.sources) else ALL
-    low, high = found["lower"][i], found["upper"][i]
+    low, high = data["lower"][i], data["upper"][i]
     drawn = ""
     if low is not None and high is not None:
         a, b = _at(low, end), _at(high, end)
         drawn = f'<i class="range" style="--at:{a:.2f}%;--size:{b - a:.2f}%"></i>'
-    said = unit.said(found["loss"][i], digits)
-    dots = {"ours": ("this model", found["loss"][i])}
+    text = unit.said(data["loss"][i], digits)
+    dots = {"ours": ("this model", data["loss"][i])}
     dots |= {css: (MARKS[css], losses[i]) for css, losses in marks.items()}
     for css, (what, value) in dots.items():
         if value is not None:
@@ -271,7 +275,7 @@ def _dot_row(stand: Stand, i: int, marks: dict[str, list[float | None]], end: fl
     css = " whole" if i == len(stand.sources) else ""
     return (
         f'<span class="name{css}" title="{esc(name)}">{esc(name)}</span>'
-        f'<span class="value{css}">{said}<small>{least} to {unit.said(high, digits)}</small></span>'
+        f'<span class="value{css}">{text}<small>{least} to {unit.said(high, digits)}</small></span>'
         f'<span class="track{css}">{drawn}</span>'
     )
 

@@ -42,8 +42,8 @@ def n_classes(node: Node) -> int:
 
 def length(node: Node, name: str) -> int:
     """Return how long a list is; 0 if it is not there."""
-    found = node.attributes.get(name, ())
-    return len(found) if isinstance(found, list) else int(np.size(found))
+    values = node.attributes.get(name, ())
+    return len(values) if isinstance(values, list) else int(np.size(values))
 
 
 def need(node: Node, name: str, *allowed: int) -> None:
@@ -116,11 +116,11 @@ def _scaler(node: Node) -> None:
 
 
 def _imputer(node: Node) -> None:
-    given = ("imputed_value_floats", "imputed_value_int64s")
-    if sum(length(node, name) > 0 for name in given) != 1:
+    names = ("imputed_value_floats", "imputed_value_int64s")
+    if sum(length(node, name) > 0 for name in names) != 1:
         raise Refused("Imputer must have one list of values")
-    need(node, given[0], 0, 1, width(node))
-    need(node, given[1], 0, 1, width(node))
+    need(node, names[0], 0, 1, width(node))
+    need(node, names[1], 0, 1, width(node))
 
 
 def _normalizer(node: Node) -> None:
@@ -158,8 +158,8 @@ def _trees(node: Node) -> None:
     if get("aggregate_function", "SUM") not in ("SUM", "AVERAGE", "MIN", "MAX"):
         raise Refused(f"{node.operator} joins its trees in a way that is not known")
     tree, name, leaf_tree, leaf = (
-        np.asarray(get(one, ()), dtype=np.int64)
-        for one in ("nodes_treeids", "nodes_nodeids", *names[:2])
+        np.asarray(get(attribute, ()), dtype=np.int64)
+        for attribute in ("nodes_treeids", "nodes_nodeids", *names[:2])
     )
     if tree.shape != name.shape or leaf.min() < 0 or leaf.max() >= 2**31:
         raise Refused(f"{node.operator} has lists of different lengths")

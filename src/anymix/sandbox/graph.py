@@ -55,14 +55,14 @@ def rewritten(contents: list[Any], dtype: str, n_features: int, n_columns: int) 
     """
     model = parsed(bytes(contents.pop()))
     opsets = checked_head(model)
-    given = checked_input(model.graph, dtype, n_features)
-    known = _folded(model, understood(model.graph, given), opsets)
+    input_name = checked_input(model.graph, dtype, n_features)
+    known = _folded(model, understood(model.graph, input_name), opsets)
     out = model.graph.output[0].name
-    shapes, products = _walk(known, {given: (N, n_features)}, opsets)
+    shapes, products = _walk(known, {input_name: (N, n_features)}, opsets)
     if shapes.get(out) not in ((N, n_columns), (N,) if n_columns == 1 else None):
-        found = shapes.get(out, "no shape")
+        sizes = shapes.get(out, "no shape")
         each = ", a column for each class" * (n_columns > 1)
-        raise Refused(f"its output has the shape {found} where (n, {n_columns}) is expected{each}")
+        raise Refused(f"its output has the shape {sizes} where (n, {n_columns}) is expected{each}")
     widest = max(numbers(shape) for shape in shapes.values())
     request = min(REQUEST_ROWS, REQUEST_PRODUCTS // max(products, 1), ANSWERS // n_columns)
     block = min(BLOCK_ROWS, BLOCK_NUMBERS // widest, request)
@@ -70,7 +70,7 @@ def rewritten(contents: list[Any], dtype: str, n_features: int, n_columns: int) 
         raise Refused("one row alone needs too much memory or time")
     # What was read of the attributes is not needed again, and may be much.
     known = Known([(node, {}) for node, _ in known.nodes], known.constants)
-    content = _written(model, known, (given, n_features), opsets)
+    content = _written(model, known, (input_name, n_features), opsets)
     return RewrittenGraph(content, block, request, out, shapes)
 
 
@@ -109,12 +109,12 @@ def _computed(content: bytes, wanted: list[str]) -> list[Array]:
 
     try:
         with np.errstate(all="ignore"):
-            found = ReferenceEvaluator(content).run(wanted, {})
+            values = ReferenceEvaluator(content).run(wanted, {})
     except MemoryError:
         raise
     except Exception as error:
         raise Refused("its constants cannot be computed") from error
-    return [np.asarray(array) for array in found]
+    return [np.asarray(array) for array in values]
 
 
 def _constant(array: Array) -> Value:
@@ -145,12 +145,12 @@ def _walk(
             continue
         filled |= _check_words(node, filled)
         check_attributes(node)
-        found = RULES[domain][raw.op_type](node)
-        for i, (name, shape) in enumerate(zip(raw.output, found, strict=False)):
+        shapes_out = RULES[domain][raw.op_type](node)
+        for i, (name, shape) in enumerate(zip(raw.output, shapes_out, strict=False)):
             if (N not in shape and not is_stacked(shape)) or 0 in shape:
                 raise Refused(f"{raw.op_type} loses the rows or what is in them")
             values[name], shapes[name] = Value(shape, None, None, *numbers_after(node, i)), shape
-        products += _products(node, found[0])
+        products += _products(node, shapes_out[0])
     return shapes, products
 
 
@@ -301,15 +301,15 @@ def checked_input(graph: Any, dtype: str, n_features: int) -> str:
     inputs = [value for value in graph.input if value.name not in weights]
     if len(inputs) != 1 or len(graph.output) != 1:
         raise Refused("it must have one input and one output")
-    given = inputs[0].type.tensor_type
+    tensor_type = inputs[0].type.tensor_type
     kinds = {
         "float32": TensorProto.FLOAT,
         "float64": TensorProto.DOUBLE,
         "string": TensorProto.STRING,
     }
-    if given.elem_type != kinds[dtype]:
+    if tensor_type.elem_type != kinds[dtype]:
         raise Refused(f"its input is not {dtype}, as the manifest says")
-    sizes = [dim.dim_value for dim in given.shape.dim]
+    sizes = [dim.dim_value for dim in tensor_type.shape.dim]
     if len(sizes) == 2 and sizes[0] > 0:
         raise Refused(
             f"its input is for {sizes[0]} rows at a time; export it with a dynamic first axis"
@@ -319,12 +319,12 @@ def checked_input(graph: Any, dtype: str, n_features: int) -> str:
     return str(inputs[0].name)
 
 
-def understood(graph: Any, given: str) -> Known:
+def understood(graph: Any, input_name: str) -> Known:
     """Read the constants and the nodes that the output needs; each name is given once, before."""
     if len({tensor.name for tensor in graph.initializer}) < len(graph.initializer):
         raise Refused("two of its weights have one name")
     constants = {tensor.name: array_of(tensor, tensor.name) for tensor in graph.initializer}
-    there, nodes = {"", given, *constants}, []
+    there, nodes = {"", input_name, *constants}, []
     for node in graph.node:
         if node.op_type not in {*RULES.get(domain_of(node), ()), "Constant", "Shape"}:
             raise Refused(f"the operator {node.op_type!r:.60} is not allowed")

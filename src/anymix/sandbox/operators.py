@@ -58,7 +58,7 @@ def trees(node: Node) -> list[Shape]:
     """
     d, get = columns(node), node.attributes.get
     lists = ("nodes_treeids", "nodes_nodeids", "nodes_truenodeids", "nodes_falsenodeids")
-    tree, name, yes, no = (np.asarray(get(one, ()), dtype=np.int64) for one in lists)
+    tree, name, yes, no = (np.asarray(get(attribute, ()), dtype=np.int64) for attribute in lists)
     feature, modes = np.asarray(get("nodes_featureids", ()), dtype=np.int64), get("nodes_modes", ())
     # What is said of nodes is said of all of them, and so of leaves; an empty list says nothing.
     for start in ("nodes_", "class_", "target_"):

@@ -137,10 +137,10 @@ def limited_process(graph: str = "") -> LimitedProcess:
         _PROCESSES.move_to_end(key)
         own = [name for name in _PROCESSES if name[0] == key[0] and name[1]]
         late = [_PROCESSES.pop(name) for name in own[:-MOST]]
-        found = _PROCESSES[key]
+        current = _PROCESSES[key]
     for process in late:
         process.close()
-    return found
+    return current
 
 
 def _renew() -> None:

@@ -43,9 +43,9 @@ def open_session(content: bytes) -> Any:
 
 def run(session: Any, names: list[str] | None, rows: Any = None) -> list[Any]:
     """Return the values of these names, or the output, at some rows."""
-    given = {} if rows is None else {session.get_inputs()[0].name: rows}
+    inputs = {} if rows is None else {session.get_inputs()[0].name: rows}
     try:
-        return list(session.run(names, given))
+        return list(session.run(names, inputs))
     except Exception as error:
         raise Refused(f"it does not run: {cause_of(error)}") from error
 

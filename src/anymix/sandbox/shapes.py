@@ -66,10 +66,12 @@ def broadcast(*shapes: Shape) -> Shape:
     padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
     out: list[Size] = []
     for sizes in zip(*padded, strict=True):
-        found = set(sizes) - {1}
-        if len(found) > 1:
-            raise Refused(f"sizes {sorted(map(str, found))} meet, and rows are not of fixed number")
-        out.append(found.pop() if found else 1)
+        distinct = set(sizes) - {1}
+        if len(distinct) > 1:
+            raise Refused(
+                f"sizes {sorted(map(str, distinct))} meet, and rows are not of fixed number"
+            )
+        out.append(distinct.pop() if distinct else 1)
     return one_row_axis(out)
 
 
@@ -147,8 +149,8 @@ class Node:
             if array is None:
                 raise Refused(f"{self.operator} takes its {name} from the rows")
             return array.tolist()
-        found = self.attributes.get(name, default)
-        return found.tolist() if isinstance(found, np.ndarray) else found
+        value = self.attributes.get(name, default)
+        return value.tolist() if isinstance(value, np.ndarray) else value
 
     def axis(self, default: int, rank: int | None = None) -> int:
         """Return the attribute `axis`, counted from the front."""
@@ -211,10 +213,10 @@ def along(shape: Shape, axis: int) -> int:
 
 def sizes_of(value: Value) -> tuple[Size, ...]:
     """Return sizes that are known before a row is there."""
-    found = value.array if value.sizes is None else value.sizes
-    if found is None or found.ndim != 1:
+    sizes = value.array if value.sizes is None else value.sizes
+    if sizes is None or sizes.ndim != 1:
         raise Refused("a shape depends on the values of the rows")
-    return tuple(found.tolist())
+    return tuple(sizes.tolist())
 
 
 Sizes = NDArray[Any]
@@ -228,9 +230,9 @@ def sizes_after(node: Node) -> Sizes:
             raise Refused("Shape of words depends on the rows")
         start, end = node.attributes.get("start", 0), node.attributes.get("end", len(shape))
         return np.array(shape, dtype=object)[start:end]
-    found = [value.array if value.sizes is None else value.sizes for value in node.there()]
-    known = [sizes.astype(object) for sizes in found if sizes is not None]
-    if len(known) < len(found):
+    sizes_in = [value.array if value.sizes is None else value.sizes for value in node.there()]
+    known = [sizes.astype(object) for sizes in sizes_in if sizes is not None]
+    if len(known) < len(sizes_in):
         raise Refused("a shape depends on the values of the rows")
     if node.operator == "Concat":
         return np.concatenate(known)

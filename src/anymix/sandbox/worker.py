@@ -99,14 +99,14 @@ def _warm_up() -> None:
     import numpy.ma  # noqa: F401  numpy loads it when `unique` is first called
     from onnx import TensorProto, helper, numpy_helper
 
-    given = helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n", 1])
+    input_info = helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n", 1])
     out = helper.make_tensor_value_info("Y", TensorProto.FLOAT, ["n", 1])
     weight = numpy_helper.from_array(np.ones((1, 1), dtype=np.float32), "w")
     # One constant is computed, so that what computes constants is loaded, too.
     nodes = [
-        helper.make_node(*one) for one in (("Abs", ["w"], ["v"]), ("MatMul", ["X", "v"], ["Y"]))
+        helper.make_node(*node) for node in (("Abs", ["w"], ["v"]), ("MatMul", ["X", "v"], ["Y"]))
     ]
-    graph = helper.make_graph(nodes, "warm", [given], [out], [weight])
+    graph = helper.make_graph(nodes, "warm", [input_info], [out], [weight])
     opset = [helper.make_opsetid("", 17)]
     content = helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
     checked = rewritten([content], "float32", 1, 1)
@@ -224,8 +224,8 @@ def check_shapes(graph: RewrittenGraph, dtype: str, n_features: int) -> None:
     more = ModelProto(graph=GraphProto(output=further)).SerializeToString() if further else b""
     whole = open_session(graph.content + more)
     for n in (1, 2, 3):
-        found = run(whole, inner, _made_up(dtype, n_features)[:n])
-        for name, value in zip(inner, found, strict=True):
+        outputs = run(whole, inner, _made_up(dtype, n_features)[:n])
+        for name, value in zip(inner, outputs, strict=True):
             shape, stated = np.shape(value), graph.shapes[name]
             sizes = zip(shape, stated, strict=False)
             fits = is_stacked(stated) or all(b in (W, a) or (b == N and a == n) for a, b in sizes)

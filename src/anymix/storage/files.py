@@ -76,11 +76,11 @@ def read_file(path: Path, limit: int) -> bytes:
             raise
         raise AuditError(path, "is not a plain file") from error
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             raise AuditError(path, "is not a plain file")
-        content = b"" if found.st_size > limit else file.read(limit + 1)
-    if found.st_size > limit or len(content) > limit:
+        content = b"" if status.st_size > limit else file.read(limit + 1)
+    if status.st_size > limit or len(content) > limit:
         raise AuditError(path, f"is larger than the {limit} bytes that are allowed")
     return content
 
@@ -108,7 +108,7 @@ def replacing(path: str | Path, new: bool = False, suffix: str = "") -> Iterator
         return
     before = path.lstat() if os.path.lexists(path) else None
     if before is not None:
-        causes = [cause for found, cause in NOT_REPLACED.items() if found(before.st_mode)]
+        causes = [cause for is_kind, cause in NOT_REPLACED.items() if is_kind(before.st_mode)]
         causes += ["exists already; choose another name or remove it first"] * new
         if causes:
             raise InputError(path, causes[0])
@@ -155,8 +155,8 @@ def is_standard_output(path: str | Path) -> bool:
     """Whether what is written to this stream comes out where standard output does."""
     number = _descriptor(path)
     try:
-        found = os.stat(path) if number is None else os.fstat(number)
-        return is_stream(path) and os.path.samestat(found, os.fstat(1))
+        status = os.stat(path) if number is None else os.fstat(number)
+        return is_stream(path) and os.path.samestat(status, os.fstat(1))
     except OSError:
         return False
 
@@ -179,11 +179,11 @@ def check_open(word: str) -> None:
 
 def _descriptor(path: str | Path) -> int | None:
     """Return the number of a stream that this process has open, such as 1 for /dev/stdout."""
-    found = STREAM.fullmatch(str(path))
-    if found is None:
+    match = STREAM.fullmatch(str(path))
+    if match is None:
         return None
     named = {"stdin": 0, "stdout": 1, "stderr": 2}
-    return named[found[1]] if found[1] else int(found[2])
+    return named[match[1]] if match[1] else int(match[2])
 
 
 @contextmanager

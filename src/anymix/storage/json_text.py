@@ -50,7 +50,7 @@ def plain_json(content: bytes, most_marks: int = MOST_MARKS) -> Any:
             depth += len(run[0]) if run[0][0] in b"[{" else -len(run[0])
             if depth > DEEPEST:
                 raise ValueError(f"it is nested more than {DEEPEST} deep")
-        found = json.loads(
+        value = json.loads(
             content.decode("utf-8"),
             parse_constant=_no_constant,
             parse_int=_number,
@@ -59,8 +59,8 @@ def plain_json(content: bytes, most_marks: int = MOST_MARKS) -> Any:
         )
         if HALF_CHARACTER.search(content):
             # It cannot be written to any file or terminal.
-            json.dumps(found, ensure_ascii=False).encode("utf-8")
-        return found
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        return value
     except UnicodeEncodeError as error:
         raise ValueError("is not plain JSON: a text holds half of a character") from error
     except (ValueError, RecursionError) as error:
@@ -86,7 +86,7 @@ def _number(digits: str) -> int | float:
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         raise ValueError("a key occurs twice")
-    return found
+    return entries

@@ -97,8 +97,8 @@ def _is_there(path: Path, descriptor: int) -> bool:
 
 def _is_empty(descriptor: int) -> bool:
     """Whether this is an empty file, as every lock of ours is."""
-    found = os.fstat(descriptor)
-    return stat.S_ISREG(found.st_mode) and found.st_size == 0
+    status = os.fstat(descriptor)
+    return stat.S_ISREG(status.st_mode) and status.st_size == 0
 
 
 def _remove(path: Path, descriptor: int) -> None:

@@ -27,7 +27,7 @@ def need(module: str, extra: str = "exchange") -> Any:
         numbers = (signal.SIGINT, signal.SIGTERM)
         usual = {n: signal.getsignal(n) for n in numbers if callable(signal.getsignal(n))}
     for number in usual:
-        signal.signal(number, lambda *given: waiting.append(given))
+        signal.signal(number, lambda *signals: waiting.append(signals))
     try:
         return import_module(module)
     except ImportError as error:

@@ -94,19 +94,21 @@ def _carried(loss: ArrayLike, ratio: ArrayLike, alpha: float, M: float) -> Float
     return np.where(far, M, np.minimum(M, inside ** (1 - 1 / alpha) * M ** (1 / alpha)))
 
 
-def paper_bounds(facts: Facts, given: Assumptions) -> tuple[Bound, ...]:
+def paper_bounds(facts: Facts, assumptions: Assumptions) -> tuple[Bound, ...]:
     """Return every bound whose inputs are known; those that the facts refute are marked.
 
     Paper: Thm 1, Cor. 2, Thm 3, Cor. 10, Cor. 11, Thm 12, Thm 13, App. C.
     """
     bounds = _mixture_bounds(facts)
-    if given.mass_floor is not None:
-        bounds += _normalised_bounds(facts, given, given.mass_floor)
-    if given.alpha is not None and given.conditional_divergence is not None:
-        bounds += _conditional_bounds(facts, given, given.alpha, given.conditional_divergence)
-    elif given.alpha is not None:
-        bounds += _target_bounds(facts, given, given.alpha)
-    refuted = refuted_assumption(facts, given)
+    if assumptions.mass_floor is not None:
+        bounds += _normalised_bounds(facts, assumptions, assumptions.mass_floor)
+    if assumptions.alpha is not None and assumptions.conditional_divergence is not None:
+        bounds += _conditional_bounds(
+            facts, assumptions, assumptions.alpha, assumptions.conditional_divergence
+        )
+    elif assumptions.alpha is not None:
+        bounds += _target_bounds(facts, assumptions, assumptions.alpha)
+    refuted = refuted_assumption(facts, assumptions)
     if refuted:
         bounds = [
             replace(bound, contradicted=refuted) if bound.paper.startswith("Thm 3") else bound
@@ -137,7 +139,7 @@ def _mixture_bounds(facts: Facts) -> list[Bound]:
     return made
 
 
-def _normalised_bounds(facts: Facts, given: Assumptions, mu: float) -> list[Bound]:
+def _normalised_bounds(facts: Facts, assumptions: Assumptions, mu: float) -> list[Bound]:
     """ε + σ + γ + log(1 + η/(μ + η)), and Hölder's steps from there.
 
     The rule's own loss is then at most M + log(1 + η/(μ + η)), which takes the place of M.
@@ -149,8 +151,16 @@ def _normalised_bounds(facts: Facts, given: Assumptions, mu: float) -> list[Boun
     value = facts.epsilon + facts.least_slack + facts.gamma + price
     words = f"{MIXTURE} {THM_3} {DENSITIES}."
     bounds = [Bound(NORMALISED_LOSS, value, "Thm 3", words, False)]
-    alpha, d, estimated = given.alpha, given.target_divergence, given.density_divergence
-    if alpha is None or given.conditional_divergence is not None or (d, estimated) == (None, None):
+    alpha, d, estimated = (
+        assumptions.alpha,
+        assumptions.target_divergence,
+        assumptions.density_divergence,
+    )
+    if (
+        alpha is None
+        or assumptions.conditional_divergence is not None
+        or (d, estimated) == (None, None)
+    ):
         return bounds
     epsilon, slack, paper, words = facts.epsilon, facts.least_slack, "Thm 3, Cor. 10", AWAY
     if estimated is not None:
@@ -166,9 +176,13 @@ def _slack_there(facts: Facts) -> float:
     return facts.least_slack if facts.checked else facts.slack
 
 
-def _target_bounds(facts: Facts, given: Assumptions, alpha: float) -> list[Bound]:
+def _target_bounds(facts: Facts, assumptions: Assumptions, alpha: float) -> list[Bound]:
     """Hölder's step to a target outside the family, with true or with estimated densities."""
-    M, d, estimated = facts.loss_bound, given.target_divergence, given.density_divergence
+    M, d, estimated = (
+        facts.loss_bound,
+        assumptions.target_divergence,
+        assumptions.density_divergence,
+    )
     if d is None and estimated is None:
         return []
     epsilon, worst, slack, paper = facts.epsilon, facts.worst, facts.least_slack, "Cor. 10"
@@ -190,18 +204,18 @@ def _target_bounds(facts: Facts, given: Assumptions, alpha: float) -> list[Bound
 
 
 def _conditional_bounds(
-    facts: Facts, given: Assumptions, alpha: float, conditional: ArrayLike
+    facts: Facts, assumptions: Assumptions, alpha: float, conditional: ArrayLike
 ) -> list[Bound]:
     """ε_T = max_k [d_α(D_k,T ‖ D_k) ε]^((α−1)/α) M^(1/α), and the same step for h_z itself.
 
     With estimated densities one step more, from D_k,T to the estimated inputs with the same labels,
     whose divergence is that of the inputs: d_α(D̂_k,T ‖ D_k,T) = d_α(D̂_k ‖ D_k).
     """
-    M, d, steps = facts.loss_bound, given.target_divergence, [conditional]
+    M, d, steps = facts.loss_bound, assumptions.target_divergence, [conditional]
     paper = ("Thm 13" if facts.cross_entropy else "Thm 12") if d is not None else "Thm 1"
     words = "The target's labels are at the stated divergence from each source's. "
-    if given.density_divergence is not None:
-        steps.append(given.density_divergence)
+    if assumptions.density_divergence is not None:
+        steps.append(assumptions.density_divergence)
         paper, words = f"{paper}, Cor. 11", words + ESTIMATED
     epsilon_t, this_z = (_through(loss, steps, alpha, M) for loss in (facts.epsilon, facts.worst))
     value = epsilon_t + facts.slack + facts.gamma
@@ -330,5 +344,5 @@ def best_hoelder(loss: float, divergence: Divergence, loss_bound: float) -> Best
     values = [at_inverse(t).value for t in GRID]
     i = int(np.argmin(values))
     around = max(GRID[max(i - 1, 0)], LEAST), GRID[min(i + 1, GRID.size - 1)]
-    found = minimize_scalar(lambda t: at_inverse(t).value, bounds=around, method="bounded")
-    return min(at_inverse(float(found.x)), at_inverse(GRID[i]), key=lambda best: best.value)
+    minimum = minimize_scalar(lambda t: at_inverse(t).value, bounds=around, method="bounded")
+    return min(at_inverse(float(minimum.x)), at_inverse(GRID[i]), key=lambda best: best.value)

@@ -168,14 +168,16 @@ class Certificate(Record):
         """Whether chance, or a constant, is certain to do as well."""
         bound = self.loss_upper
         worst = self.robust_loss if bound is None else bound
-        blind = [one for one in self.beside if one.name in BLIND]
-        return any(worst >= (one.loss if bound is None else one.clipped) for one in blind)
+        blind = [reference for reference in self.beside if reference.name in BLIND]
+        return any(
+            worst >= (reference.loss if bound is None else reference.clipped) for reference in blind
+        )
 
     @property
     def subpopulation_ground(self) -> str:
         """What the bound on subpopulations stands on: all bounds of a certificate have one."""
         grounds = self.loss_ground, self.regret_ground
-        return next((one for one in grounds if one != "measured"), "measured")
+        return next((ground for ground in grounds if ground != "measured"), "measured")
 
 
 # Sizes of a step of log z, and how many of them a weight may lie below the largest before it is
@@ -373,10 +375,10 @@ def _is_held_out(problem: EvaluatedPoints, z: ArrayLike | Solution, held_out: bo
     return not np.allclose(losses, z.source_losses, rtol=1e-9, atol=1e-300)
 
 
-def check_stated(given: Assumptions, largest: float) -> None:
+def check_stated(assumptions: Assumptions, largest: float) -> None:
     """Refuse a bound M on the loss that the largest loss of these rows refutes."""
-    if given.loss_bound is not None and largest > given.loss_bound * (1 + 1e-9):
+    if assumptions.loss_bound is not None and largest > assumptions.loss_bound * (1 + 1e-9):
         raise ValueError(
-            f"loss_bound is {given.loss_bound:g}, but a loss of {largest:g} occurs on these rows; "
+            f"loss_bound is {assumptions.loss_bound:g}, but these rows have a loss of {largest:g}; "
             "state at least that, or clip the predictions."
         )

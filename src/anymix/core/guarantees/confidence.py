@@ -155,10 +155,10 @@ def mean_upper_bound(
     if w.sum() == 0:
         raise ValueError("all weights are zero.")
     if method == "student":
-        found = Moments.of(x, w)
-        if found.n_rows < 2 - 1e-9:
+        moments = Moments.of(x, w)
+        if moments.n_rows < 2 - 1e-9:
             return float("inf")
-        return found.mean + found.standard_error * float(stats.t.isf(delta, found.n_rows - 1))
+        return moments.mean + moments.standard_error * float(stats.t.isf(delta, moments.n_rows - 1))
     bounds = {"betting": _betting, "bernstein": _bernstein, "hoeffding": _hoeffding}
     if method not in (*bounds, "binomial"):
         raise ValueError(

@@ -87,13 +87,13 @@ def sampled_nearest_mixture(
     log_d = np.atleast_2d(np.asarray(log_sources, dtype=float))
     ratios = np.stack([-log_ratios(log_target, row) for row in log_d])
     m = ratios.shape[1]
-    found = _nearest(np.full(m, -np.log(m)), ratios, alpha)
-    if found.value == np.inf:
-        return found._replace(standard_error=np.inf, effective=0.0)
+    nearest = _nearest(np.full(m, -np.log(m)), ratios, alpha)
+    if nearest.value == np.inf:
+        return nearest._replace(standard_error=np.inf, effective=0.0)
     with np.errstate(divide="ignore"):
-        log_mixture = logsumexp(ratios + np.log(found.mixture)[:, None], axis=0)
+        log_mixture = logsumexp(ratios + np.log(nearest.mixture)[:, None], axis=0)
     there = sampled_renyi_ratio(np.zeros(m), log_mixture, alpha)
-    return found._replace(standard_error=there.standard_error, effective=there.effective)
+    return nearest._replace(standard_error=there.standard_error, effective=there.effective)
 
 
 def _nearest(log_w: FloatArray, a: FloatArray, alpha: float) -> RenyiRatio:

@@ -81,8 +81,10 @@ class Assumptions(Record):
 
     def check(self) -> None:
         """Raise a ValueError, in one sentence, for a number that no distribution can have."""
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        divergences = {k: v for k, v in given.items() if k.endswith("divergence") and v is not None}
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        divergences = {
+            k: v for k, v in values.items() if k.endswith("divergence") and v is not None
+        }
         if divergences and self.alpha is None:
             raise ValueError(f"{next(iter(divergences))} needs alpha, its order; state both.")
         if self.alpha is not None and not self.alpha > 1:
@@ -93,8 +95,8 @@ class Assumptions(Record):
         if self.n_classes is not None and self.mass_floor is None:
             raise ValueError("n_classes says nothing without mass_floor; state that, or neither.")
         for name in ("loss_bound", "mass_floor", "n_classes"):
-            if given[name] is not None and not 0 < given[name] < np.inf:
-                raise ValueError(f"{name} must be positive and finite; got {given[name]}.")
+            if values[name] is not None and not 0 < values[name] < np.inf:
+                raise ValueError(f"{name} must be positive and finite; got {values[name]}.")
 
 
 class Facts(NamedTuple):
@@ -224,16 +226,16 @@ def gather(problem: EvaluatedPoints, z: FloatArray, given: Assumptions, **known:
     return facts_of(points, z, given, **known)
 
 
-def rule_loss_bound(problem: EvaluatedPoints, given: Assumptions) -> float | None:
+def rule_loss_bound(problem: EvaluatedPoints, assumptions: Assumptions) -> float | None:
     """Return the stated M as a bound on the loss of the rule itself; None where none is stated.
 
     Of a convex combination of the h_k it is the same M; the normalised rule may lose as much more
     as the sum that it divides by can be: M + log min(p, |Y|).
     """
-    if given.loss_bound is None:
+    if assumptions.loss_bound is None:
         return None
     more = problem.largest_log_total if isinstance(problem, NormalisedRule) else 0.0
-    return float(given.loss_bound) + more
+    return float(assumptions.loss_bound) + more
 
 
 def facts_of(
@@ -307,44 +309,44 @@ def mark_contradicted(bounds: Iterable[Bound], facts: Facts) -> tuple[Bound, ...
     """
     pairs = (facts.loss, facts.loss_low), (facts.regret, facts.regret_low)
     names = (NORMALISED_LOSS, NORMALISED_REGRET) if facts.normalised else (LOSS, REGRET)
-    known = dict(zip(names, pairs, strict=True))
-    found = list(bounds)
-    for i, bound in enumerate(found):
-        value, low = known.get(bound.name, (-math.inf, None))
+    values = dict(zip(names, pairs, strict=True))
+    marked = list(bounds)
+    for i, bound in enumerate(marked):
+        value, low = values.get(bound.name, (-math.inf, None))
         if not bound.value < value - ROUNDING * (1 + abs(value)):
             continue
-        said = f"{value:.4g} was measured, more than {bound.value:.4g}"
+        reason = f"{value:.4g} was measured, more than {bound.value:.4g}"
         if bound.contradicted:
             # The tables have refuted an assumption already, which is no matter of chance.
-            found[i] = replace(bound, contradicted=f"{said}: {bound.contradicted}")
+            marked[i] = replace(bound, contradicted=f"{reason}: {bound.contradicted}")
             continue
         culprit = THM_3 if bound.paper.startswith("Thm 3") else CULPRITS[bound.name]
         chance = "" if low is None or bound.value < low else "unless that is chance, "
         if low is not None and low > -math.inf:
             c = facts.confidence
             share = "" if c is None else f" with {100 * c:g} % confidence"
-            said += f", and {low:.4g} or more{share}"
-        found[i] = replace(bound, contradicted=f"{said}: {chance}{culprit}.")
-    return tuple(_derived(bound, found) for bound in found)
+            reason += f", and {low:.4g} or more{share}"
+        marked[i] = replace(bound, contradicted=f"{reason}: {chance}{culprit}.")
+    return tuple(_derived(bound, marked) for bound in marked)
 
 
-def _derived(bound: Bound, found: list[Bound]) -> Bound:
+def _derived(bound: Bound, marked: list[Bound]) -> Bound:
     """Mark a bound on a target whose first step, the bound on mixtures, is refuted."""
     base = {TARGET: LOSS, NORMALISED_TARGET: NORMALISED_LOSS}.get(bound.name)
     # Cor. 11 starts from losses under the estimated densities, which are not measured.
     if bound.contradicted or base is None or "Cor. 11" in bound.paper:
         return bound
-    for first in found:
+    for first in marked:
         same = first.paper.startswith("Thm 3") == bound.paper.startswith("Thm 3")
         if first.name == base and same and first.contradicted:
-            said = f"It rests on “{first.name}” ({first.paper}): {first.contradicted}"
-            return replace(bound, contradicted=said)
+            reason = f"It rests on “{first.name}” ({first.paper}): {first.contradicted}"
+            return replace(bound, contradicted=reason)
     return bound
 
 
-def refuted_assumption(facts: Facts, given: Assumptions) -> str:
+def refuted_assumption(facts: Facts, assumptions: Assumptions) -> str:
     """Say how the tables show that D_k ≥ μU or one conditional is false; empty if they do not."""
-    mu, floor, apart = given.mass_floor, facts.floor, facts.disagreement
+    mu, floor, apart = assumptions.mass_floor, facts.floor, facts.disagreement
     if mu is not None and floor is not None and mu > floor * (1 + ROUNDING):
         return (
             f"D_k ≥ μU is stated with μ = {mu:.4g}, but on these points D_k/U falls to {floor:.4g}."

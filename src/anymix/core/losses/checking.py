@@ -68,15 +68,15 @@ def check_loss(
         raise ValueError("check_loss needs predictions and targets, or neither.")
     rng = np.random.default_rng(rng)
     if predictions is None:
-        given, y = _accepted(loss, rng)
+        drawn, y = _accepted(loss, rng)
     else:
-        given, y = np.asarray(predictions, dtype=float), np.asarray(targets, dtype=float)
-        loss.check(given, y)
-    share = rng.dirichlet(np.ones(len(given)), given.shape[1]).T
-    h = np.einsum("km,km...->m...", share, given)
+        drawn, y = np.asarray(predictions, dtype=float), np.asarray(targets, dtype=float)
+        loss.check(drawn, y)
+    share = rng.dirichlet(np.ones(len(drawn)), drawn.shape[1]).T
+    h = np.einsum("km,km...->m...", share, drawn)
     _check_shapes(loss, h, y)
     _check_derivatives(loss, h, y, rng)
-    _check_bound(loss, given, h, y)
+    _check_bound(loss, drawn, h, y)
 
 
 def _accepted(loss: Loss, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -110,12 +110,12 @@ def _check_shapes(loss: Loss, h: FloatArray, y: FloatArray) -> None:
     name, before = type(loss).__name__, h.copy()
     shapes = {"value": h.shape[:1], "slope": h.shape, "curvature": h.shape}
     for method, shape in shapes.items():
-        found = np.asarray(getattr(loss, method)(h, y))
-        if found.shape != shape:
-            raise ValueError(f"{name}.{method} has shape {found.shape}; {shape} is needed.")
-        if not np.isfinite(found).all():
+        values = np.asarray(getattr(loss, method)(h, y))
+        if values.shape != shape:
+            raise ValueError(f"{name}.{method} has shape {values.shape}; {shape} is needed.")
+        if not np.isfinite(values).all():
             raise ValueError(
-                f"{name}.{method} is not finite at h = {h[~np.isfinite(found)][0]}; let `check` "
+                f"{name}.{method} is not finite at h = {h[~np.isfinite(values)][0]}; let `check` "
                 "refuse such predictions."
             )
         if not np.array_equal(h, before):
@@ -167,7 +167,7 @@ def _check_derivatives(loss: Loss, h: FloatArray, y: FloatArray, rng: np.random.
             )
 
 
-def _check_bound(loss: Loss, given: FloatArray, h: FloatArray, y: FloatArray) -> None:
+def _check_bound(loss: Loss, drawn: FloatArray, h: FloatArray, y: FloatArray) -> None:
     """|ℓ'| ≤ G, if G is stated, and (ℓ + q)'² ≤ C (ℓ + q)'' between the predictions."""
     name = type(loss).__name__
     slope, bend = loss.slope(h, y), loss.curvature(h, y)
@@ -177,7 +177,7 @@ def _check_bound(loss: Loss, given: FloatArray, h: FloatArray, y: FloatArray) ->
             f"{name}.lipschitz is {loss.lipschitz:.6g}, and the slope reaches {most:.6g}; state a "
             "bound that holds."
         )
-    terms = loss.dc_terms(given, y)
+    terms = loss.dc_terms(drawn, y)
     if np.shape(terms.C) != h.shape[:1]:
         raise ValueError(
             f"{name}.curvature_ratio has shape {np.shape(terms.C)}; {h.shape[:1]} is needed."

@@ -50,8 +50,8 @@ def get_loss(loss: str | Loss) -> Loss:
 
 def loss_name(loss: Loss) -> str:
     """Return a loss's name in words; that of its class if it is the user's own."""
-    known = (name for name, kind in LOSSES.items() if type(loss) is kind)
-    return next(known, type(loss).__name__).replace("_", "-")
+    names = (name for name, kind in LOSSES.items() if type(loss) is kind)
+    return next(names, type(loss).__name__).replace("_", "-")
 
 
 def canonical_name(name: str) -> str:
@@ -85,27 +85,27 @@ def losses_at(h: FloatArray, y: NDArray[Any], loss: str | Loss) -> FloatArray:
 
 def loss_to_dict(loss: str | Loss) -> dict[str, Any]:
     """Write a loss of the library by its name and parameters; the user's own has no name here."""
-    known = get_loss(loss)
+    known_loss = get_loss(loss)
     for name, kind in LOSSES.items():
-        if type(known) is kind:
+        if type(known_loss) is kind:
             record: dict[str, Any] = {"name": name}
-            if dataclasses.is_dataclass(known):
-                stated = [field.name for field in dataclasses.fields(known) if field.init]
-                record |= {field: getattr(known, field) for field in stated}
+            if dataclasses.is_dataclass(known_loss):
+                stated = [field.name for field in dataclasses.fields(known_loss) if field.init]
+                record |= {field: getattr(known_loss, field) for field in stated}
             return record
     raise ValueError(
-        f"the loss {type(known).__name__} is your own Python class, which cannot be written down; "
+        f"the loss {type(known_loss).__name__} is your own Python class, which cannot be saved; "
         f"use one of {', '.join(LOSSES)}."
     )
 
 
 def loss_from_dict(record: Mapping[str, Any]) -> Loss:
     """Return the loss that `loss_to_dict` wrote."""
-    given = dict(record)
-    name = given.pop("name", None)
+    parameters = dict(record)
+    name = parameters.pop("name", None)
     if name not in LOSSES:
         raise ValueError(f"unknown loss {name!r:.60}; known are {', '.join(LOSSES)}.")
     try:
-        return LOSSES[name](**{field: float(value) for field, value in given.items()})
+        return LOSSES[name](**{field: float(value) for field, value in parameters.items()})
     except TypeError as error:
-        raise ValueError(f"the loss {name} does not take {sorted(given)}.") from error
+        raise ValueError(f"the loss {name} does not take {sorted(parameters)}.") from error

@@ -78,9 +78,9 @@ def find_equilibrium(
     start = uniform(oracle.p) if z is None else z
     best = with_status(start, np.inf, np.inf, tol)
     for attempt in ATTEMPTS:
-        found = _follow(oracle, start, attempt, tol, budget)
-        if found.optimality < best.optimality:
-            best = found
+        result = _follow(oracle, start, attempt, tol, budget)
+        if result.optimality < best.optimality:
+            best = result
         if best.optimality <= tol or oracle.n_evaluations >= budget:
             break
     return best

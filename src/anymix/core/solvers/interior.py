@@ -97,7 +97,7 @@ def solved(A: FloatArray, b: FloatArray) -> FloatArray:
         return np.asarray(np.linalg.solve(A, b[:, :, None])[:, :, 0])
     except np.linalg.LinAlgError:
         pairs = zip(A, b, strict=True)
-        return np.stack([np.linalg.lstsq(one, rhs, rcond=None)[0] for one, rhs in pairs])
+        return np.stack([np.linalg.lstsq(matrix, rhs, rcond=None)[0] for matrix, rhs in pairs])
 
 
 def interior_step(

@@ -300,16 +300,16 @@ def descend_kinks(
     for width in widths if unit > 0 else ():
         oracle.problem = exact.smoothed(width * unit)
         ends = descend(oracle, starts, penalty, max(tol, LEFT * width), slack=width * worst)
-        starts = simplex.apart([found.z for found in ends], KINK_APART, N_KINKED)
+        starts = simplex.apart([results.z for results in ends], KINK_APART, N_KINKED)
     oracle.problem = exact
     values = oracle.ask(starts).losses.max(axis=1) + penalty.values(starts)
     # What is left is what the last rounding left.
-    left = {found.z.tobytes(): (found.optimality, found.multipliers) for found in ends}
-    tol, found = max(tol, LEFT * WIDTHS[-1]), []
+    left = {results.z.tobytes(): (results.optimality, results.multipliers) for results in ends}
+    tol, results = max(tol, LEFT * WIDTHS[-1]), []
     for i in np.argsort(values, kind="stable"):
         rest, lam = left.get(starts[i].tobytes(), (0.0, NONE))
-        found.append(with_status(starts[i], float(values[i]), rest, tol, lam))
-    return found
+        results.append(with_status(starts[i], float(values[i]), rest, tol, lam))
+    return results
 
 
 # Descents begin on so many points, or so many a source, where there are several times as many, and
@@ -396,10 +396,10 @@ def _hop(
     for _ in range(HOPS):
         best = ends[0]
         starts = np.stack([best.z, *_scattered(best.z, spread, request.rng)])
-        found = _descents(request, oracle, starts, tol, WIDTHS[HOP_WIDTH:])
-        if found[0].value < best.value:
-            ends = [found[0], *ends]
-        if not found[0].value < best.value - request.tol * abs(best.value):
+        results = _descents(request, oracle, starts, tol, WIDTHS[HOP_WIDTH:])
+        if results[0].value < best.value:
+            ends = [results[0], *ends]
+        if not results[0].value < best.value - request.tol * abs(best.value):
             break
     return ends
 

@@ -216,12 +216,15 @@ class Oracle:
             self.meter.note(one, z, self.share)
         return Sums(f, found.jacobians, found.hessians)
 
-    def billed(self, found: SolverResult) -> SolverResult:
+    def billed(self, result: SolverResult) -> SolverResult:
         """Clean z, and add what it cost here and at the helpers, which see part of the points."""
-        bills = [(one.n_evaluations, one.n_hessians, one.n_rounds) for one in (self, *self.helpers)]
+        bills = [
+            (oracle.n_evaluations, oracle.n_hessians, oracle.n_rounds)
+            for oracle in (self, *self.helpers)
+        ]
         n_evaluations, n_hessians, n_rounds = map(sum, zip(*bills, strict=True))
-        found = found._replace(z=clean(found.z), n_evaluations=n_evaluations, n_rounds=n_rounds)
-        return found._replace(n_hessians=n_hessians, trace=tuple(self.trace))
+        result = result._replace(z=clean(result.z), n_evaluations=n_evaluations, n_rounds=n_rounds)
+        return result._replace(n_hessians=n_hessians, trace=tuple(self.trace))
 
 
 # How well the problem on a part of the points is solved: it differs from all by far more than this.
@@ -251,10 +254,10 @@ def oracles(request: Request, sizes: Sequence[int]) -> list[Oracle]:
 
     The last, of all points, pays for all.
     """
-    problem, n, found = request.problem, request.problem.n_points, list[Oracle]()
+    problem, n, created = request.problem, request.problem.n_points, list[Oracle]()
     for size in (n, *reversed(sizes)):
-        problem = problem.thin(size, request.rng) if found else problem
+        problem = problem.thin(size, request.rng) if created else problem
         b = problem.own_losses if request.objective == "regret" else 0.0
-        found.insert(0, Oracle(problem, b, size / n, request.meter))
-    found[-1].helpers = tuple(found[:-1])
-    return found
+        created.insert(0, Oracle(problem, b, size / n, request.meter))
+    created[-1].helpers = tuple(created[:-1])
+    return created
