@@ -144,11 +144,12 @@ class Twins(NamedTuple):
         return self.n_twins / max(self.n_rows, 1)
 
 
-def more_than_chance(share: float, n: int, twins: Twins) -> bool:
+def more_than_chance(share: float, n: int, twins: Twins, blur: float = 0.0) -> bool:
     """Whether that share of n rows is known by more than chance, by a binomial test.
 
     Rows of few values are known where they are new, too: by chance as large a share of them as has
-    a twin among those that were remembered.  Of t twins there, t + 2√t and a third are assumed.
+    a twin among those that were remembered.  Of t twins there, t + 2√t and a third are assumed; of
+    the others the share `blur` seems known.
 
     >>> more_than_chance(0.5, 40, Twins(40, 0)), more_than_chance(0.6, 40, Twins(40, 20))
     (True, False)
@@ -159,6 +160,7 @@ def more_than_chance(share: float, n: int, twins: Twins) -> bool:
 
     t = twins.n_twins
     chance = min(1.0, (t + 2.0 * t**0.5 + 1 / 3) / (twins.n_rows + 1))
+    chance += (1.0 - chance) * blur
     return bool(bdtrc(round(share * n) - 1, n, chance) < SEEN_LEVEL)
 
 

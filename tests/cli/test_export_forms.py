@@ -38,7 +38,7 @@ def test_rows_are_compared_where_they_are_given(world, run, tmp_path):
 
 def test_export_needs_something_to_write(world, run):
     said = run("export", world.model)
-    assert (said.status, "the name of an ONNX FILE, or --mlflow or --card" in said.err) == (2, True)
+    assert (said.status, "the name of an ONNX FILE, or --mlflow, --card" in said.err) == (2, True)
 
 
 @pytest.mark.parametrize("which", ["world", "numbers"])

@@ -29,7 +29,7 @@ def test_folders_of_format_3_predict_as_they_did(task, verify, tmp_path):
     assert read_record(tmp_path / "m")["schema"] == 4
     again = anymix.load(tmp_path / "m", verify=True)
     np.testing.assert_array_equal(predictions(again, rows), predictions(model, rows))
-    stated = "" if verify else "All numbers below are as the model folder states them; "
+    stated = "" if verify else "All numbers below are claimed by the folder, not verified; "
     assert model.describe().startswith(stated)
     assert model.describe().endswith(again.describe())
     assert len(model.describe()) == len(again.describe()) or not verify

@@ -97,6 +97,7 @@ def test_a_mutated_record_is_refused_or_harmless(kind, written, monkeypatch):
             continue
         np.testing.assert_allclose(found.source_weights(rows), weights, rtol=1e-4, err_msg=str(at))
         assert found.certificate_ is None or found.certificate_.to_dict() == certificate, at
+    (place / "model.json").write_text(json.dumps(record))
     assert 35 < refused <= 60
 
 

@@ -167,7 +167,7 @@ def test_readers_beside_a_writer_see_one_model_whole(folder, models, monkeypatch
     """No part of one is a part of the other; a read that meets a vanished part reads again."""
     stop, seen = threading.Event(), set()
     packed = {id(model): writing.pack_sources(model) for model in models}
-    monkeypatch.setattr(writing, "pack_sources", lambda model: packed[id(model)])
+    monkeypatch.setattr(writing, "pack_sources", lambda model, share: packed[id(model)])
 
     def write():
         while not stop.is_set():
@@ -225,7 +225,7 @@ def test_a_certificate_that_the_tables_do_not_give_is_refused(forge, folder, run
         anymix.load(folder, verify=True)
     # The page refuses what cannot be, and says of all else that the folder states it.
     if run("report", folder, "--out", folder.parent / "r.html").status == 0:
-        assert "as stated by the folder" in (folder.parent / "r.html").read_text()
+        assert "claimed by the folder, not verified" in (folder.parent / "r.html").read_text()
 
 
 def test_a_forged_sentence_is_never_said(folder, run):

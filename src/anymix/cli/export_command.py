@@ -9,14 +9,24 @@ from typing import Any
 from anymix.cli.argument_types import name
 from anymix.cli.console import Console
 from anymix.cli.outputs import (
+    EXISTS,
     check_apart,
     check_folder,
     check_suffix,
     output,
+    tidying,
 )
-from anymix.exceptions import UsageError
+from anymix.exceptions import InputError, UsageError
 from anymix.exchange import table_columns
-from anymix.models import Exported, card_facts, export_model, read_model, summarise_folder
+from anymix.models import (
+    Exported,
+    card_facts,
+    export_model,
+    read_model,
+    reserved,
+    share,
+    summarise_folder,
+)
 from anymix.report import CardFacts, render_card
 from anymix.storage import write_folder
 from anymix.tables import Columns as Coding
@@ -48,21 +58,36 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--card", type=name, metavar="CARD.md", help="write a model card in Markdown"
     )
     parser.add_argument(
+        "--shareable",
+        type=name,
+        metavar="FOLDER",
+        help="write a model folder that holds what predicts and the certificate alone: no table, "
+        "target or hash of a held-out row",
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="recompute what the folder claims from the tables in it, or refuse it",
+    )
+    parser.add_argument(
         "--force", action="store_true", help="replace a graph, a folder or a card that exists"
     )
 
 
 def run(args: Namespace, console: Console) -> int:
     """Run the command."""
-    if args.out is None and args.mlflow is None and args.card is None:
-        raise UsageError("export needs the name of an ONNX FILE, or --mlflow or --card.")
+    outputs = (args.out, args.mlflow, args.card, args.shareable)
+    if not any(place is not None for place in outputs):
+        raise UsageError(
+            "export needs the name of an ONNX FILE, or --mlflow, --card or --shareable."
+        )
     if args.rows is not None and not args.float32:
         raise UsageError("--rows are compared with --float32; leave them out, or add that.")
     for form, what, suffixes in FORMS:
         if (out := getattr(args, form)) is not None:
             check_apart(out, [args.model])
             check_suffix(out, what, suffixes)
-    places = [os.path.realpath(p) for p in (args.out, args.mlflow, args.card) if p is not None]
+    places = [os.path.realpath(place) for place in outputs if place is not None]
     for place in places:
         if places.count(place) > 1:
             raise UsageError(f"{place} is to be written twice; give each form its own name.")
@@ -71,7 +96,7 @@ def run(args: Namespace, console: Console) -> int:
     if args.card is not None:
         with output(args.card, [args.model], args.force) as temporary:
             facts = CardFacts(**card_facts(read_model(args.model).received))  # type: ignore[typeddict-item]
-            text = render_card(summarise_folder(args.model), facts)
+            text = render_card(summarise_folder(args.model, verify=args.verify), facts)
             temporary.write_text(text, encoding="utf-8", newline="\n")
         record["card"] = args.card
         lines.append(f"wrote {args.card}")
@@ -79,6 +104,8 @@ def run(args: Namespace, console: Console) -> int:
         lines.append(_write_mlflow(args, record))
     if args.out is not None:
         lines.append(_write_graph(args, record))
+    if args.shareable is not None:
+        lines.append(_write_shareable(args, record))
     console.result("\n".join(lines), record, args.out or args.card)
     return 0
 
@@ -88,7 +115,7 @@ def _export(args: Namespace) -> Exported:
     if args.rows is not None:
         received = read_model(args.model).received
         rows, _ = read_rows(args.rows, table_columns([one.manifest for one in received]))
-    return export_model(args.model, float32=args.float32, rows=rows)
+    return export_model(args.model, float32=args.float32, rows=rows, verify=args.verify)
 
 
 def _write_graph(args: Namespace, record: dict[str, Any]) -> str:
@@ -109,6 +136,16 @@ def _write_mlflow(args: Namespace, record: dict[str, Any]) -> str:
     write_folder(args.mlflow, found.mlflow_files(), replace=replaced)
     record["mlflow"] = args.mlflow
     return f"wrote {args.mlflow}: mlflow.pyfunc.load_model opens it{_apart(found, record)}"
+
+
+def _write_shareable(args: Namespace, record: dict[str, Any]) -> str:
+    check_apart(args.shareable, [args.model])
+    with tidying(args.shareable), reserved(args.shareable) as place:
+        if place.record is not None and not args.force:
+            raise InputError(args.shareable, EXISTS)
+        share(args.model, place)
+    record["shareable"] = args.shareable
+    return f"wrote {args.shareable}: what predicts and the certificate, and no held-out row"
 
 
 def _apart(found: Exported, record: dict[str, Any]) -> str:

@@ -18,6 +18,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--out", type=name, default="report.html", metavar="FILE", help="page to write"
     )
     parser.add_argument("--title", help="title of the page (default: the name of the folder)")
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="recompute what the folder claims from the tables in it, or refuse it",
+    )
     add_measure(parser, "measure that verdict and comparison are by")
     parser.add_argument("--force", action="store_true", help="replace a page that exists")
 
@@ -27,7 +32,7 @@ def run(args: Namespace, console: Console) -> int:
     check_apart(args.out, [args.model])
     check_suffix(args.out, "an HTML page", (".html", ".htm"))
     with output(args.out, [args.model], args.force) as temporary:
-        record = summarise_folder(args.model, args.title, args.measure)
+        record = summarise_folder(args.model, args.title, args.measure, args.verify)
         render(record, temporary)
     console.result(f"wrote {args.out}", record, args.out)
     return 0

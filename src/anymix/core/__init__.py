@@ -78,6 +78,7 @@ from anymix.core.normalised import NormalisedRule, joint_log_densities
 from anymix.core.pooling import Consulting, Pool, learn_pool
 from anymix.core.problem import EvaluatedPoints, Problem, Sums, add_sums, gap
 from anymix.core.records import (
+    CLAIMED,
     Objective,
     Record,
     SeenRows,
@@ -97,6 +98,7 @@ from anymix.core.solvers.oracle import Penalty
 
 __all__ = [
     "ALIASES",
+    "CLAIMED",
     "FOLD_MODELS",
     "LOSSES",
     "METRICS",

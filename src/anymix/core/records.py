@@ -116,6 +116,10 @@ def _fields(kind: type, value: Any) -> dict[str, Any]:
     return {name: restored(hints[name], item) for name, item in kept.items()}
 
 
+# What is said of a record that was read from a folder and not recomputed from tables.
+CLAIMED = "claimed by the folder, not verified"
+
+
 # Equality of arrays is not one truth value: without eq=False, == and hash() would raise.
 @dataclass(frozen=True, eq=False)
 class Record:
@@ -161,6 +165,8 @@ class SeenRows(Record):
     twins : tuple of Twins
         How many of all rows, and then of those of each group, have a twin among all: as many new
         rows have one by chance.  Older records do not tell.
+    bits : int
+        How many bits of a digest were kept; see `faint`.
 
     Examples
     --------
@@ -176,6 +182,7 @@ class SeenRows(Record):
     limit: int
     digests: tuple[str, ...]
     twins: tuple[Twins, ...] = ()
+    bits: int = 64
 
     @classmethod
     def of(cls, rows: NDArray[Any], group: NDArray[np.intp] | None = None) -> SeenRows:
@@ -186,18 +193,57 @@ class SeenRows(Record):
 
     def have_seen(self, rows: NDArray[Any], group: int | None = None) -> bool:
         """Whether more of the rows, all of one group if it is given, are known than by chance."""
-        rows = np.ascontiguousarray(rows)
-        looked = rows[mixed(rows, int(self.salt, 16)) <= np.uint64(self.limit)]
-        if not len(looked):
+        looked = self._looked(rows)
+        return self.beyond_chance(self.knows(rows)[looked], group, self.blur)
+
+    def _looked(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which rows would have a digest here."""
+        return np.asarray(mixed(np.ascontiguousarray(rows), int(self.salt, 16)) <= self.limit)
+
+    @property
+    def blur(self) -> float:
+        """The share of all possible rows that seem known."""
+        return len(self.digests) / 2.0**self.bits
+
+    def knows(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which rows (n, q) have a digest that is here."""
+        known, looked = {*self.digests}, self._looked(rows)
+        for i in np.flatnonzero(looked):
+            looked[i] = _cut(digest(rows[i], self.salt), self.bits) in known
+        return looked
+
+    def beyond_chance(self, known: NDArray[np.bool_], group: int | None, blur: float) -> bool:
+        """Whether more rows are known than by chance, where `blur` of the new ones seem so."""
+        if not known.size:
             return False
-        digests = {*self.digests}
-        share = float(np.mean([digest(row, self.salt) in digests for row in looked]))
         # What is known of a group, else of all rows; else the most that the repeats can mean.
         repeats = self.n_rows - self.n_different
         every = self.twins or (Twins(self.n_rows, min(2 * repeats, self.n_rows)),)
         own = every[0 if group is None else group + 1 :][:1]
         twins = own[0] if own and own[0].n_rows else every[0]
-        return more_than_chance(share, len(looked), twins)
+        return more_than_chance(float(known.mean()), known.size, twins, blur)
+
+    def faint(self, share: float) -> SeenRows:
+        """Keep so few bits of each digest that about this share of all possible rows seem known.
+
+        A single row that seems known then need not be.  Of many rows that were there more seem
+        known than by chance, so that `have_seen` tells all the same.
+
+        >>> rows = np.random.default_rng(0).normal(size=(1000, 2))
+        >>> known = SeenRows.of(rows[:100]).faint(0.25)
+        >>> bool(0.1 < known.knows(rows[100:]).mean() < 0.3)
+        True
+        >>> known.have_seen(rows[:50]), known.have_seen(rows[100:150])
+        (True, False)
+        """
+        bits = min(self.bits, round(float(np.log2(max(len(self.digests), 1) / share))))
+        digests = tuple(sorted({_cut(one, bits) for one in self.digests}))
+        return dataclasses.replace(self, digests=digests, bits=bits)
+
+
+def _cut(word: str, bits: int) -> str:
+    """Keep the first bits of a digest of 16 hexadecimal digits."""
+    return f"{int(word, 16) >> (64 - bits) << (64 - bits):016x}"
 
 
 class SeenRowsSketch:

@@ -1,6 +1,7 @@
 """The scikit-learn skin and the baselines."""
 
 from anymix.estimators._automatic import DensityChoice as DensityChoice
+from anymix.estimators._inspection import certification_cut
 from anymix.estimators._kmm_qp import BoxAndBand as BoxAndBand
 from anymix.estimators._kmm_qp import MeanMatching as MeanMatching
 from anymix.estimators._kmm_qp import solve_qp as solve_qp
@@ -46,6 +47,7 @@ __all__ = [
     "Verdict",
     "VolumeWeighted",
     "candidate_estimators",
+    "certification_cut",
     "choose_estimator",
     "compare",
     "compare_tables",

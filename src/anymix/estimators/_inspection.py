@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from anymix._arrays import FloatArray, n_rows
 from anymix._parameters import Either, Number, check, share_rule
 from anymix.core import (
+    CLAIMED,
     Assumptions,
     Certificate,
     Combination,
@@ -57,9 +58,10 @@ from anymix.sources import (
 CERTIFIED_ON_ALL = "a mixture may be all of it: add some of its rows to certify on"
 # More would bury the rest; all are in `influence_` and in the report.
 MOST_SENTENCES = 3
-STATED = (
-    "All numbers below are as the model folder states them; "
-    "anymix.load(folder, verify=True) recomputes them."
+STATED = f"All numbers below are {CLAIMED}; anymix.load(folder, verify=True) recomputes them."
+SHARED = (
+    f"All numbers below are {CLAIMED}: it was written to be shared, "
+    "without the rows that could show them."
 )
 # What a regressor has in place of what a classifier has, and the other way round.
 INSTEAD = {
@@ -296,9 +298,9 @@ class FittedEvidence:
         if not members:
             warn_of_training_rows(tables, self.sources_, stacklevel=2)
         names = [str(name) for name in self.source_names_]
-        given = self.tables_, self.held_out_, self.loss, measure, tables, subpopulation
+        cut = certification_cut(self, tables, measure, subpopulation)
         mixtures = share_ranges(self.mixtures, names)
-        grounds = Grounds(confidence, names=names, mixtures=mixtures, **usual_cut(*given))
+        grounds = Grounds(confidence, names=names, mixtures=mixtures, **cut)
         certificate = certify_tables(
             tables,
             Combination(self.z_, self.eta) if members else self.combination_,
@@ -342,7 +344,7 @@ class FittedEvidence:
         seen no rows: see `seen_among`.
         """
         seen = getattr(self, "seen_", None)
-        if seen is None or seen.rows is None:
+        if seen is None or not seen.knows_rows:
             return []
         rows, domain = check_X(self, X), np.asarray(sample_domain).astype(str)
         number = {str(name): k for k, name in enumerate(self.source_names_)}
@@ -355,11 +357,23 @@ class FittedEvidence:
         ]
 
 
+def certification_cut(
+    model: Any, new: Tables, measure: str | Loss | None, share: float | None
+) -> dict[str, Any]:
+    """Where losses of new rows are clipped: by the rows of fit or, without them, as fit has."""
+    if hasattr(model, "tables_"):
+        return usual_cut(model.tables_, model.held_out_, model.loss, measure, new, share)
+    stored = model.certificate_ if measure is None else None
+    return {"clip": stored and stored.clip, "share": share, "threshold": 0.0}
+
+
 def describe(model: Any) -> str:
     """Say what was learned; see `DistributionWeightedRegressor.describe`."""
-    comparison, certificate = model.comparison_, model.certificate_
+    certificate, known = model.certificate_, hasattr(model, "tables_")
     named = zip(model.source_names_, model.combination_.z, strict=True)
-    first = [] if model.result_.evidence.verified else [STATED]
+    evidence = model.result_.evidence
+    verified = evidence is None or evidence.verified
+    first = [] if verified else [STATED if known else SHARED]
     if certificate is not None:
         first.append(certificate.sentence)
     if model.set_aside_:
@@ -368,6 +382,9 @@ def describe(model: Any) -> str:
             f"The rows of {aside} did not choose z; the certificate covers them all the same."
         )
     first.append(f"z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}")
+    if not known:
+        return "\n".join(first)
+    comparison = model.comparison_
     columns = vars(model).get("columns_")
     parts = (
         "\n".join(first),

@@ -15,6 +15,7 @@ from anymix.exchange.export_forms import (
     mlflow_files,
 )
 from anymix.exchange.home_table import HomeTable, home_folds, read_home
+from anymix.exchange.leak_report import check_structure
 from anymix.exchange.manifest import (
     LIMITS,
     SOURCE_FILES,
@@ -91,6 +92,7 @@ __all__ = [
     "check_different",
     "check_facts",
     "check_name",
+    "check_structure",
     "density_from_arrays",
     "density_to_arrays",
     "describe_graph",

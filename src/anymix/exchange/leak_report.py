@@ -50,6 +50,7 @@ REMEDIES = {
     "density": f"use a GaussianKDE (--density kernels), {ALLOW}",
     "words": f"make the vocabulary with min_df={FEW}, {ALLOW}",
 }
+SINGLE = "the target of a single one"
 NOT_COMPARED = " Predictor and density were not compared with the training rows."
 UNKNOWN_VECTORS = " Its support vectors may be rows in a form that is not known here."
 MOST_CELLS = 10**7  # of sparse rows that are written out for a predictor
@@ -117,6 +118,18 @@ def check_leaks(
     else:
         said += _compared(predictor, density, training, packed.text, known)
     return said + _of_categories(source, rows if measure else None, reveals_rows)
+
+
+def check_structure(name: str, predictor: OnnxPredictor, reveals: str) -> None:
+    """Refuse a packed predictor that holds rows, targets or words by its kind; none is compared."""
+    for held, what in (
+        (re.search(rf"\d {SINGLE}", reveals), f"has leaves that are {SINGLE}"),
+        (has_operator(predictor.content, "SVM"), "has support vectors, which are training rows"),
+        (predictor.dtype == "string", "lists words, some maybe of a single document"),
+    ):
+        if held:
+            cause = f"{what}; train one with {FEW} rows a leaf or more, or a linear model"
+            raise AuditError(f"the predictor of {name!r}", cause)
 
 
 def _training_of(source: Source, rows: Any, targets: Any, text: bool) -> Training | None:
@@ -242,7 +255,7 @@ def _refuse(where: str, part: str, found: Counter[str], text: bool, single: int 
 
 def _of_leaves(cells: Counter[str]) -> str:
     few, verb = cells["few"] or "None", "hold" if cells["few"] > 1 else "holds"
-    one = f", {cells['single']} the target of a single one" if cells["single"] else ""
+    one = f", {cells['single']} {SINGLE}" if cells["single"] else ""
     left = "what the trees before left of the target of a single one"
     rest = f", {cells['rest']} {left}" if cells["rest"] else ""
     leaves = f"{few} of the {cells['leaves']} leaves of its trees"

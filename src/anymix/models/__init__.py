@@ -14,7 +14,7 @@ from anymix.models.serving import Exported, card_facts, export_model
 from anymix.models.site_models import certify_sites, compare_sites, fit_folder, note_on
 from anymix.models.tables_file import rows_that_fit
 from anymix.models.target_folder import ReservedFolder, check_place, held, reserved
-from anymix.models.writing import BESIDE, save, write_taught
+from anymix.models.writing import BESIDE, save, share, write_taught
 
 __all__ = [
     "BESIDE",
@@ -38,6 +38,7 @@ __all__ = [
     "reserved",
     "rows_that_fit",
     "save",
+    "share",
     "summarise_folder",
     "write_taught",
 ]

@@ -42,7 +42,7 @@ from anymix.models.model_record import (
     model_from_dict,
     upgraded,
 )
-from anymix.models.saved_records import check_evidence, read_records
+from anymix.models.saved_records import check_certificate, check_evidence, read_records
 from anymix.models.source_files import without_generated_names
 from anymix.models.tables_file import FILE_LIMIT, NOVELTY_LIMIT, read_novelty, read_tables
 from anymix.models.target_folder import PART, RECORD, RECORD_LIMIT, SOURCE, is_own
@@ -251,6 +251,8 @@ def _add_evidence(model: Any, folder: Path, record: dict[str, Any], verify: bool
     several, members = len(model.source_names_) > 1, model.result_.members
     if not several or record["tables"] is None:
         _check_without_tables(record, several)
+        if several:
+            _settle_claims(model, verify)
         return
     model.tables_, held_out = read_tables(
         *_part(folder, record["tables"], FILE_LIMIT),
@@ -280,11 +282,21 @@ def _add_evidence(model: Any, folder: Path, record: dict[str, Any], verify: bool
     model.result_ = replace(model.result_, evidence=evidence)
 
 
+def _settle_claims(model: Any, verify: bool) -> None:
+    """Take the certificate of a model without tables as a claim, which nothing here can show."""
+    if verify and model.certificate_ is not None:
+        raise ValueError("it has no tables to recompute its certificate from")
+    check_certificate(model)
+    evidence = replace(model.result_.evidence, verified=False)
+    model.result_ = replace(model.result_, evidence=evidence)
+
+
 def _check_without_tables(record: dict[str, Any], several: bool) -> None:
-    """A model without tables claims nothing that only tables could show."""
+    """A model without tables states its certificate alone, of all that only tables could show."""
     # A model of one source has nothing that is learned from several.
     names = [] if several else ["tables", "router", "consulting_gain"]
-    names += ["certificate", "comparison", "novelty", FOLD_SCORES, "seen", "crossed"]
+    names += ["certificate"] * (not several)
+    names += ["comparison", "novelty", FOLD_SCORES, "seen", "crossed"]
     if stated := [name for name in names if record.get(name) is not None]:
         raise ValueError(f"it has the entry {stated[0]!r}, and no tables that show it")
     if record["has_densities"] or record["at_label"]:
@@ -369,15 +381,20 @@ def read_certificate(folder: str | Path, subpopulation: float | None = None) -> 
 
 
 def summarise_folder(
-    folder: str | Path, name: str | None = None, measure: str | None = None
+    folder: str | Path,
+    name: str | None = None,
+    measure: str | None = None,
+    verify: bool = False,
 ) -> dict[str, Any]:
     """Return what a report says of a model folder; no source is read or run.
 
     Records of new rows that were kept there take the place of those of fit.  By another `measure`
     a comparison that was kept is shown if it is by that; else the rows of fit are judged by it.
+    `verify` recomputes the evidence of fit; records of new rows stay claims, as no row of theirs is
+    there.
     """
     folder = Path(folder)
-    model, saved = _settled(folder, _restore_all)
+    model, saved = _settled(folder, partial(_restore_all, verify=verify))
     check_several(folder, model)
     check_combination(folder, model)
     if not hasattr(model, "tables_"):
@@ -402,7 +419,7 @@ def summarise_folder(
     shown = summarise(model, model.compared(by), name=name or folder.resolve().name, measure=by)
     if "certificate" in saved:
         shown["adapted"] = None
-    shown["stated"] = True
+    shown["stated"] = not verify
     shown["recorded"] = {part: day or "a day not stated" for part, (_, day) in saved.items()}
     shown |= {part: plain(record) for part, (record, _) in saved.items()}
     if kept is not None and kept.verdicts:
@@ -412,10 +429,10 @@ def summarise_folder(
 
 
 def _restore_all(
-    folder: Path, record: dict[str, Any], digest: str
+    folder: Path, record: dict[str, Any], digest: str, verify: bool = False
 ) -> tuple[Any, dict[str, tuple[Any, str | None]]]:
     """Return the model without its sources, and the records of new rows with it."""
-    model = _restore(folder, record, digest, alone=True).model
+    model = _restore(folder, record, digest, verify=verify, alone=True).model
     several = len(model.source_names_) > 1
     return model, read_records(folder, model, digest) if several else {}
 

@@ -135,6 +135,8 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         "consulting_gain": getattr(model, "advice_", None),
     }
     optional = {name: getattr(model, f"{name}_", None) for name in (CHOICE, LEARNER, SEEN, TAUGHT)}
+    seen: Any = optional[SEEN]
+    optional[SEEN] = None if seen is None else seen.faint()
     optional[MEMBERS] = [model_to_dict(member) for member in model.result_.members]
     return record | {name: value for name, value in optional.items() if value}
 
@@ -289,7 +291,8 @@ DIGESTS = re.compile("([0-9a-f]{16} )+")
 def _restore_evidence(model: Any, record: dict[str, Any]) -> None:
     """Read what the record itself says of a model with several sources."""
     for name in NEEDED:
-        if record[name] is None:
+        # A model that was written to be shared has its certificate as the only evidence.
+        if record[name] is None and record["tables"] is not None:
             raise ValueError(f"the {name} is missing")
     for name, kind in LEARNED.items():
         setattr(model, f"{name}_", None if record[name] is None else restored(kind, record[name]))
@@ -314,6 +317,7 @@ def read_seen(stated: Any) -> Seen:
     sound &= steps.ndim == 1 and bool((np.isfinite(steps) & (steps > 0)).all())
     for one in filter(None, (found.rows, found.said, *found.grids)):
         sound &= 0 < one.n_different <= one.n_rows and 0 <= one.limit < 2**64
+        sound &= 0 <= one.bits <= 64
         sound &= all(0 <= twins.n_twins <= twins.n_rows for twins in one.twins)
         sound &= bool(DIGESTS.fullmatch(" ".join([one.salt, *one.digests, ""])))
     if not sound:

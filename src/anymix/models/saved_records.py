@@ -136,12 +136,17 @@ def read_records(folder: Path, model: Any, sha256: str) -> dict[str, tuple[Any, 
 
 def check_evidence(model: Any, comparison: Any) -> None:
     """Check the evidence of `fit`: shapes, ranges, and whether it can be of this model."""
-    if model.certificate_ is not None:
-        _check(_certificate_rules(model.certificate_, model), "the certificate is not sound: ")
+    check_certificate(model)
     stored = restored(Comparison, comparison)
     model.comparison_ = replace(stored, confidence=stored.confidence or model.confidence)
     _check(_comparison_rules(model.comparison_, model), "the comparison is not sound: ")
     _check(_fit_rules(model))
+
+
+def check_certificate(model: Any) -> None:
+    """Check that a certificate, if there is one, can be of this model."""
+    if model.certificate_ is not None:
+        _check(_certificate_rules(model.certificate_, model), "the certificate is not sound: ")
 
 
 def _check(rules: Rules, what: str = "") -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anymix.core import plain
+from anymix.core import CLAIMED, plain
 from anymix.exceptions import InputError
 from anymix.exchange import (
     FLOAT32_TOLERANCE,
@@ -40,7 +40,9 @@ class Exported(NamedTuple):
         return mlflow_files(columns, self.received[0].manifest.features, draws_of(self.received))
 
 
-def export_model(folder: str | Path, *, float32: bool = False, rows: Any = None) -> Exported:
+def export_model(
+    folder: str | Path, *, float32: bool = False, rows: Any = None, verify: bool = False
+) -> Exported:
     """Write a model folder as one ONNX graph, which runs without anymix.
 
     Parameters
@@ -51,6 +53,9 @@ def export_model(folder: str | Path, *, float32: bool = False, rows: Any = None)
         Whether rows and answers are float32; weights are computed in float64 all the same.
     rows : table, optional
         Rows at which the float32 form is compared; by default they are drawn from the densities.
+    verify : bool
+        Whether to recompute the evidence from the tables in the folder.  By default the metadata
+        call the certificate claimed by the folder.
 
     Returns
     -------
@@ -78,7 +83,7 @@ def export_model(folder: str | Path, *, float32: bool = False, rows: Any = None)
     >>> found.content[4:10], found.difference.largest < 1e-3
     (b'anymix', True)
     """
-    saved = read_model(folder)
+    saved = read_model(folder, verify=verify)
     received, used = saved.received, (saved.received, saved.model.combination_, saved.model.router_)
     content = export_onnx(*used, float32=float32, notes=_notes(saved))
     if not float32:
@@ -113,10 +118,11 @@ def card_facts(received: Sequence[ReceivedSource]) -> dict[str, Any]:
 def _notes(saved: SavedModel) -> dict[str, str]:
     """Say what was learned, and what is certified: on new rows, if that is kept in the folder."""
     model, used = saved.model, saved.model.combination_
-    certificate, day = None, None
+    certificate, day, verified = None, None, False
     if len(saved.received) > 1:
         kept = read_records(saved.path, model, saved.sha256).get("certificate")
         certificate, day = kept or (model.certificate_, None)
+        verified = kept is None and model.result_.evidence.verified
     grounds = {"regret": "regret_ground", "loss": "loss_ground"}
     grounds |= {name: name for name in ("confidence", "clip", "share_above", "n_rows")}
     return noted(
@@ -127,6 +133,7 @@ def _notes(saved: SavedModel) -> dict[str, str]:
         eta=used.eta,
         certificate=certificate and certificate.sentence,
         certificate__date=day,
+        certificate__status=CLAIMED if certificate and not verified else None,
         certificate__grounds=certificate
         and {name: getattr(certificate, field) for name, field in grounds.items()},
     )

@@ -15,7 +15,13 @@ import numpy as np
 
 from anymix._arrays import Twins, more_than_chance
 from anymix.core import Assumptions, Certificate, log_responsibilities, share_ranges
-from anymix.estimators import Comparison, compare_tables, usual_methods, verdicts
+from anymix.estimators import (
+    Comparison,
+    certification_cut,
+    compare_tables,
+    usual_methods,
+    verdicts,
+)
 from anymix.exchange import (
     ReceivedSource,
     SiteTable,
@@ -35,7 +41,6 @@ from anymix.sources import (
     certify_tables,
     check_measure,
     combined_predictions,
-    usual_cut,
     warn_of_training_rows,
     without_confidence,
 )
@@ -96,13 +101,8 @@ def certify_sites(
     loss: "error_rate", "mae", ...  Any subpopulation of at least that share is bounded as well.
     """
     (tables, seen), model = _joined(sites, saved), saved.model
-    # Rows that stayed at their sites have left no losses to clip by, but what they were clipped at.
-    clip = model.certificate_.clip if model.certificate_ and measure is None else None
-    cut: dict[str, Any] = {"clip": clip, "share": subpopulation, "threshold": 0.0}
-    if hasattr(model, "tables_"):
-        given = model.tables_, model.held_out_, model.loss, measure, tables, subpopulation
-        cut = usual_cut(*given)
     names = [str(name) for name in model.source_names_]
+    cut = certification_cut(model, tables, measure, subpopulation)
     fresh = not any(site.cross_fitted for site in sites)
     mixtures = share_ranges(model.mixtures, names)
     grounds = Grounds(confidence, fresh, names=names, mixtures=mixtures, **cut)
@@ -132,9 +132,13 @@ def _joined(
     seen = set(model.seen_among(tables))
     if old is not None:
         seen |= {n for k, n in enumerate(names) if _are_seen(*_fingerprints(tables, old, k))}
-    rows: Any = getattr(getattr(model, "seen_", None), "rows", None)
-    for site in sites if rows is not None else ():
-        if site.content is not None and rows.have_seen(site.content, names.index(site.site)):
+    known: Any = getattr(model, "seen_", None)
+    for site in sites if known is not None and known.knows_rows else ():
+        if site.content is None:
+            continue
+        # Content of numbers are their bytes.
+        content: Any = site.content if known.steps is None else site.content.view(np.float64)
+        if known.have_seen(content, names.index(site.site)):
             seen.add(site.site)
     return tables, [name for name in names if name in seen]
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix.exceptions import AuditError
+from anymix.exceptions import AuditError, InputError
 from anymix.exchange import (
     LIMITS,
     ReceivedSource,
     as_one_graph,
+    check_structure,
     density_to_arrays,
     pack_source,
     read_sources,
@@ -27,8 +28,19 @@ from anymix.storage import read_folder, write_folder
 N_ROWS = 256
 
 
-def pack_sources(model: Any) -> list[ReceivedSource]:
-    """Pack the sources as they are, with rows and types of numbers, and read them as untrusted."""
+class TrainingData(NamedTuple):
+    """Rows and targets that sources are compared with before they are shared, if at hand."""
+
+    rows: Any = None
+    targets: Any = None
+
+
+def pack_sources(model: Any, share: TrainingData | None = None) -> list[ReceivedSource]:
+    """Pack the sources as they are, with rows and types of numbers, and read them as untrusted.
+
+    To `share` them, what holds training rows is refused, and a density that no weight needs is
+    left out.
+    """
     arrays = router_to_arrays(model)  # one that cannot be written is refused before anything else
     rows, d = None, getattr(model, "n_features_in_", None)
     if model.router_ is not None and d is not None:
@@ -39,22 +51,51 @@ def pack_sources(model: Any) -> list[ReceivedSource]:
     with TemporaryDirectory() as place:
         folders = [Path(place) / str(k) for k in range(len(model.sources_))]
         for folder, source in zip(folders, model.sources_, strict=True):
+            if share is not None:
+                source = _without_rows(source, arrays is None and len(model.sources_) > 1)
             some = rows if source.density is None else None
             # A predictor that came from a folder is its file.
             predictor = getattr(source.predictor, "content", source.predictor)
             source = replace(source, predictor=predictor)
             if isinstance(predictor, SecondRound):
                 source = as_one_graph(source, source.density, some, known)
+            compared = share is not None and share.rows is not None
             pack_source(
                 source,
                 folder,
                 keep_rows=True,
                 without_density=True,
                 dtype="nearest",
-                rows=some,
-                measure=False,
+                rows=share.rows if compared and share else some,
+                targets=share.targets if compared and share else None,
+                measure=compared,
             )
-        return read_sources(folders, without_density=True)
+        received = read_sources(folders, without_density=True)
+    if share is not None and share.rows is None:
+        check_shared(received)
+    return received
+
+
+def check_shared(received: Sequence[ReceivedSource]) -> None:
+    """Refuse to share sources that hold rows by their kind."""
+    for one in received:
+        _without_rows(one.source, needed=True)
+        check_structure(one.manifest.name, one.source.predictor, one.manifest.reveals)
+
+
+def _without_rows(source: Source, needed: bool) -> Source:
+    """Return a source that may travel: a density that is its training rows is refused."""
+    density: Any = source.density if needed else None
+    if density is None:
+        return replace(source, density=None)
+    if hasattr(density, "shareable") and density.shareable() is not density:
+        raise InputError(
+            f"the density of {source.name!r}",
+            f"is training rows or rare words as they are ({density.reveals()}); learn with "
+            "density=DomainClassifier(), GaussianMixtureDensity() or ContrastiveDensity(), or from "
+            "sources that were packed",
+        )
+    return source
 
 
 def without_generated_names(source: Source) -> Source:

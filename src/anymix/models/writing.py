@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,16 @@ from anymix.core import plain
 from anymix.exceptions import AuditError
 from anymix.exchange import LIMITS, Part, ReceivedSource, all_classes, check_facts, part_of
 from anymix.models.fold_scores_file import fold_scores_to_arrays
+from anymix.models.model_folder import read_model
 from anymix.models.model_record import FOLD_SCORES, MEMBERS, TASKS, check_kind, model_to_dict
 from anymix.models.saved_records import FILES
-from anymix.models.source_files import pack_sources, router_to_arrays, write_source
+from anymix.models.source_files import (
+    TrainingData,
+    check_shared,
+    pack_sources,
+    router_to_arrays,
+    write_source,
+)
 from anymix.models.tables_file import novelty_to_arrays, tables_to_arrays
 from anymix.models.target_folder import (
     RECORD,
@@ -31,28 +39,43 @@ from anymix.models.target_folder import (
     reserved,
     source_folder,
 )
-from anymix.sources import FitResult, LearningSettings
+from anymix.sources import FitEvidence, FitResult, LearningSettings
 from anymix.storage import read_file, read_folder, replacing
 
 
-def save(model: Any, folder: str | Path) -> None:
+def save(
+    model: Any, folder: str | Path, *, share: bool = False, rows: Any = None, targets: Any = None
+) -> None:
     """Write a fitted model into a folder: sources, densities and all that was learned.
 
     Predictors are written as ONNX graphs, densities as plain numbers, so that the folder can be
-    read where nothing but anymix is trusted.  A kernel density *is* its training rows, and they
-    are in the folder; so are the targets of the held-out rows.  The folder replaces a model that
-    is there, and nothing else.
+    read where nothing but anymix is trusted.  The folder replaces a model that is there, and
+    nothing else.
+
+    By default all is there that `load` needs to go on as before, and so the folder tells of single
+    rows: a kernel density *is* its training rows, also those of the folds; the tables hold the
+    exact target of each held-out row, in the order of `fit`, and what each source predicts for it;
+    hashes of rows let whoever can list the possible rows narrow them down.  Keep it where these
+    rows may be seen.  With `share` the folder holds what predicts and the certificate alone.
 
     Parameters
     ----------
     model : DistributionWeightedRegressor or DistributionWeightedClassifier
         Fitted.
     folder : path
+    share : bool
+        Whether to leave out all that tells of single held-out rows: tables, hashes, novelty,
+        densities of folds, densities that no weight needs.  The certificate is then the word of
+        who wrote the folder, and `load(folder, verify=True)` refuses it; sets, intervals and the
+        monitor need new rows.
+    rows, targets : array, optional
+        With `share`: the training rows, which predictors and densities are compared with.
 
     Raises
     ------
     ValueError
-        If a part cannot be written, such as a Python function; nothing is written then.
+        If a part cannot be written, such as a Python function, or if what is to be shared holds
+        training rows, such as a kernel density or support vectors; nothing is written then.
 
     Examples
     --------
@@ -73,11 +96,41 @@ def save(model: Any, folder: str | Path) -> None:
     check_kind(model)
     check_is_fitted(model, "result_")
     check_place(folder)
+    data = TrainingData(rows, targets) if share else None
+    model = to_share(model) if share else model
     record = model_to_dict(model)
     models = model.result_.members or (model,)
-    received = [one for each in models for one in pack_sources(each)]
+    received = [one for each in models for one in pack_sources(each, data)]
     with reserved(folder) as place:
         write_model(place, model, received, record)
+
+
+def to_share(model: Any) -> Any:
+    """Return the model with all that predicts and its certificate, and no other evidence."""
+    if model.result_.members:
+        raise ValueError(
+            "a model with refit=False deploys the models of its folds, which tell of single rows; "
+            "share one of its members_, or fit it with refit=True."
+        )
+    shared, certificate = copy(model), model.certificate_
+    for name in ("comparison_", "influence_"):
+        vars(shared).pop(name, None)
+    evidence = None
+    if model.result_.evidence is not None:
+        evidence = FitEvidence(certificate=certificate, set_aside=tuple(model.set_aside_))
+    shared.result_ = replace(model.result_, evidence=evidence)
+    return shared
+
+
+def share(folder: str | Path, place: ReservedFolder) -> dict[str, Any]:
+    """Write what may travel of the model in a folder into another; see `save`."""
+    saved = read_model(folder)
+    shared, received = to_share(saved.model), saved.received
+    if shared.router_ is None and len(received) > 1:
+        check_shared(received)
+    else:
+        received = pack_sources(shared, TrainingData())
+    return write_model(place, shared, received)
 
 
 def write_model(

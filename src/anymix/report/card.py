@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypedDict
 
+from anymix.core import CLAIMED
 from anymix.report.guarantees import certified_unit
 from anymix.report.markup import flat, number, unit_of
-from anymix.report.record import OURS, ReportRecord, checked, recorded
+from anymix.report.record import OURS, ReportRecord, checked, claimed, recorded
 from anymix.report.standing import Stand, listed
 from anymix.storage import to_yaml
 
@@ -150,7 +151,7 @@ def _sources(record: Data, facts: CardFacts) -> str:
         "Sources",
         _table([*shown], zip(*shown.values(), strict=True)),
         f"Recorded on new rows: {listed(recorded)}." if recorded else "The records state no day.",
-        "All numbers are as stated by the folder." if record.get("stated") else "",
+        f"All numbers are {CLAIMED}." if record.get("stated") else "",
     )
 
 
@@ -186,7 +187,7 @@ def _certificate(record: Data) -> str:
     return _part(
         "Certificate",
         f"> {_md(certificate.get('sentence', ''))}",
-        recorded(record, "certificate").strip(),
+        recorded(record, "certificate").strip() or claimed(record, "certificate").strip(),
         _table([unit.head, "measured", sure, "ground"], rows),
         cut,
     )

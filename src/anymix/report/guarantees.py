@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from anymix.core import clipping
+from anymix.core import CLAIMED, clipping
 from anymix.report.markup import (
     Unit,
     bar,
@@ -43,7 +43,7 @@ def facts(record: Data) -> str:
     for day in sorted({*days.values()}):
         parts.append(f"{listed([part for part in days if days[part] == day])} recorded {day}")
     if record.get("stated"):
-        parts.append("evidence as stated by the folder")
+        parts.append(f"evidence {CLAIMED}")
     if "anymix" in record:
         parts.append(f"anymix {record['anymix']}")
     return " · ".join(map(esc, parts))

@@ -8,7 +8,7 @@ from typing import Any, Required, TypedDict
 
 import numpy as np
 
-from anymix.core import plain, unit_of
+from anymix.core import CLAIMED, plain, unit_of
 
 OURS = "anymix"
 RECORDS = (
@@ -202,7 +202,15 @@ def _check_shape(where: str, value: Any, shape: tuple[int, ...]) -> None:
 def recorded(record: dict[str, Any], part: str) -> str:
     """Say that a part stands as the folder has it, where no table shows it anew."""
     day = record.get("recorded", {}).get(part)
-    return f" As recorded in the folder on {day}, of rows that are not in it." if day else ""
+    if not day:
+        return ""
+    return f" As recorded in the folder on {day}, of rows that are not in it: {CLAIMED}."
+
+
+def claimed(record: dict[str, Any], part: str) -> str:
+    """Say that a part was not recomputed, where a number of it stands out."""
+    known = not record.get("stated") and part not in record.get("recorded", {})
+    return "" if known else f" {CLAIMED.capitalize()}."
 
 
 def corner_losses(record: dict[str, Any]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anymix.report.markup import cell, esc, number, prose, remark, row, significant, table, unit_of
-from anymix.report.record import recorded
+from anymix.report.record import claimed, recorded
 from anymix.report.standing import GUESSES, Stand, listed, standing
 
 Data = dict[str, Any]
@@ -173,6 +173,7 @@ def _guarantee(record: Data) -> str:
         text += f" {blind[0]['name'].capitalize()}{alike} loses {unit.said(lost, digits)}."
         if upper >= lost:
             css, text = "bad", f"{text} The bound is vacuous: guessing does as well."
+    text += claimed(record, "certificate")
     return _tile(title, f"At most {unit.said(upper, digits)}{cut}", text, css)
 
 

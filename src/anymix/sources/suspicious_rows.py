@@ -7,6 +7,7 @@ less on these, they are not of that kind.
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -316,6 +317,8 @@ def joined_groups(groups: IntArray, draws: IntArray | None) -> IntArray:
 GRID = 0.01
 # Digits after the point: more than chance can match, fewer than two machines differ in.
 DIGITS = 6
+# The share of all possible rows that seem known in a folder.
+KNOWN_BY_CHANCE = 0.125
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,27 +357,56 @@ class Seen(Record):
         grids = tuple(SeenRows.of(some, domain) for some in _on_grids(numbers, steps))
         return cls(rows, SeenRows.of(_said(tables), domain), grids, steps)
 
+    def faint(self) -> Self:
+        """Return what may stand in a folder: who lists the possible rows cannot single any out.
+
+        About every eighth possible row seems known, though not one of all was there.  Rows of
+        numbers are known on both grids alone, which together leave as many.
+        """
+        alone = self.rows is not None and not self.grids
+        rows = self.rows.faint(KNOWN_BY_CHANCE) if self.rows is not None and alone else None
+        grids = tuple(grid.faint(KNOWN_BY_CHANCE**0.5) for grid in self.grids)
+        said = self.said.faint(KNOWN_BY_CHANCE)
+        return dataclasses.replace(self, rows=rows, said=said, grids=grids)
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether rows are known by themselves, and not by what was said of them alone."""
+        return self.rows is not None or bool(self.grids)
+
     def sources(self, tables: Tables, X: Any = None) -> list[int]:
         """Return the sources, by number, whose rows here have been seen."""
         known = [(self.said, _said(tables)), *self._contents(X)]
         return [
             k
             for k in np.unique(tables.domain).tolist()
-            if any(one.have_seen(content[tables.rows_of(k)], k) for one, content in known)
+            if _any_seen([(one, content[tables.rows_of(k)]) for one, content in known], k)
         ]
 
     def have_seen(self, X: Any, source: int | None = None) -> bool:
         """Whether rows, all of one source if it is given, have been seen by themselves."""
-        return any(one.have_seen(content, source) for one, content in self._contents(X))
+        return _any_seen(self._contents(X), source)
 
     def _contents(self, X: Any) -> list[tuple[SeenRows, NDArray[Any]]]:
         """What is known of rows by themselves, with the same of these rows."""
-        if X is None or self.rows is None:
+        if X is None:
             return []
         steps, numbers = self.steps, as_numbers(X)
         alike = steps is not None and numbers is not None and numbers.shape[1] == steps.size
         grids = zip(self.grids, _on_grids(numbers if alike else None, steps), strict=False)
-        return [(self.rows, content_of(X)), *grids]
+        return [*([] if self.rows is None else [(self.rows, content_of(X))]), *grids]
+
+
+def _any_seen(known: list[tuple[SeenRows, NDArray[Any]]], source: int | None) -> bool:
+    """Whether rows were seen in one way or, where digests are faint, in two ways at once."""
+    if any(one.have_seen(content, source) for one, content in known):
+        return True
+    faint = [pair for pair in known if pair[0].bits < 64][-2:]
+    if len(faint) < 2:
+        return False
+    both = np.all([one.knows(content) for one, content in faint], axis=0)
+    blur = float(np.prod([one.blur for one, _ in faint]))
+    return faint[0][0].beyond_chance(both, source, blur)
 
 
 def _on_grids(numbers: FloatArray | None, steps: FloatArray | None) -> list[FloatArray]:
