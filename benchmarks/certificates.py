@@ -8,7 +8,7 @@ rows (`fit`), and by 200 new rows of each source (`new`).  Every statement that 
 against what the combination loses in truth: the loss, the regret, and the share of rows above the
 clip; in some cells also the loss of any fifth of any mixture.  5 % of certificates may fail in any
 of them.  Parts of a few seconds are added to the record until the time is over, to the cell first
-that has had fewer than 40 runs, or the fewest and the least time: a record can be continued on another night.
+that has had the fewest runs and the least time: a record can be continued on another night.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import anymix
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.densities import GaussianKDE
 from anymix.estimators import summarise
@@ -45,7 +46,38 @@ def test_the_model_itself_and_its_certificate_stay_as_they_were(fitted):
     adapted = monitor.adapt(rows(np.random.default_rng(2), 500, 0.9)[0])
     assert np.array_equal(model.z_, z)
     assert model.certificate_ is certificate
-    assert adapted.certificate_ is None
+    assert adapted.certificate_ is not certificate
+
+
+def test_the_adapted_model_is_certified_for_the_mixtures_of_the_traffic(fitted, tmp_path):
+    """Intervals and bounds take half of what may fail each; a folder keeps both."""
+    model, monitor = fitted
+    adapted = monitor.adapt(rows(np.random.default_rng(2), 500, 0.9)[0])
+    found, (first, second) = adapted.certificate_, adapted.certificate_.source_losses
+    low, high = adapted.mixtures["0"]
+    assert (found.mixtures[0].lower, found.mixtures[0].upper) == (low, high)
+    assert low < 0.9 < high
+    assert found.confidence == 0.975
+    worst = max(share * first + (1 - share) * second for share in (low, high))
+    assert found.robust_loss == pytest.approx(worst, rel=1e-6)
+    assert found.loss_upper < model.certificate_.loss_upper
+    X_new, y_new, _ = rows(np.random.default_rng(9), 3000, 0.9)
+    lost = np.minimum((adapted.predict(X_new) - y_new) ** 2, found.clip)
+    assert lost.mean() < found.loss_upper
+    anymix.save(adapted, tmp_path / "model")
+    again = anymix.load(tmp_path / "model", verify=True)
+    assert again.certificate_.sentence == found.sentence
+
+
+def test_z_of_a_model_without_rows_is_not_learned_again(fitted):
+    model, _ = fitted
+    with pytest.raises(ValueError, match="mixtures names 'x'"):
+        model.with_mixtures({"x": (0.1, 0.2)})
+    X, y, domain = rows(np.random.default_rng(0), 200, 0.5)
+    members = DistributionWeightedRegressor(refit=False, random_state=0, consult=False, cv=2)
+    members = members.fit(X, y, sample_domain=domain)
+    with pytest.raises(ValueError, match="z can be learned again from the held-out rows"):
+        members.with_mixtures({"0": (0.1, 0.2)})
 
 
 def test_what_is_held_out_is_what_the_adapted_model_says(fitted):
@@ -113,7 +145,7 @@ def test_labels_are_found_whatever_the_order_of_the_classes():
 
 def test_a_report_of_an_adapted_model_says_that_its_certificate_is_gone(fitted):
     _, monitor = fitted
-    adapted = monitor.adapt(rows(np.random.default_rng(6), 300, 0.9)[0])
+    adapted = monitor.adapt(*rows(np.random.default_rng(6), 300, 0.9)[:2])
     record = summarise(adapted)
     assert record["certificate"] is None
     assert record["adapted"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -343,6 +344,33 @@ def _learn_from(
     assert result.evidence is not None
     aside = tuple(names[k] for k in settings.set_aside)
     return replace(result, evidence=replace(result.evidence, set_aside=aside))
+
+
+# What depends on the mixtures that z is for.
+LEARNED_FOR_MIXTURES = (
+    *("certificate", "solution", "calibration_report", "held_out"),
+    *("consulting_gain", "set_aside", "n_training", "sketched"),
+)
+
+
+def relearned(model: Any, settings: dict[str, Any]) -> Any:
+    """Learn z of a fitted model again with other parameters; see `with_mixtures`."""
+    changed, known = copy.copy(model), model.result_.evidence
+    changed.set_params(**settings)
+    names = [str(name) for name in model.source_names_]
+    share_ranges(changed.mixtures, names)
+    if known is None or known.tables is None or model.result_.members:
+        raise ValueError(
+            "z can be learned again from the held-out rows that fit keeps with refit=True; this "
+            "model keeps none: fit it with mixtures=... instead."
+        )
+    certificate = known.certificate
+    result = _learn_from(changed, known.tables, certificate is None or not certificate.covers)
+    new = {name: getattr(result.evidence, name) for name in LEARNED_FOR_MIXTURES}
+    changed.result_ = replace(result, evidence=replace(known, **new))
+    for stale in LEARNED[1:]:
+        vars(changed).pop(stale, None)
+    return changed
 
 
 def fit_members(model: Any, given: tuple[Any, Any, Any, Any], rows: Rows) -> FitResult:

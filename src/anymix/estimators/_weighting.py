@@ -125,6 +125,23 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         self.result_ = _fitting.fit_tables(self, tables, teaching, fresh)
         return self
 
+    def with_mixtures(
+        self, mixtures: Mapping[str, tuple[float, float]] | None, **settings: Any
+    ) -> Self:
+        """Return a copy whose z and certificate are for other mixtures, without any training.
+
+        z is learned again from the held-out rows of `fit`.
+
+        Parameters
+        ----------
+        mixtures : dict or None
+            {source: (least share, largest share)}; None for all mixtures.
+        **settings
+            Other parameters, such as objective, shrinkage and confidence.
+        """
+        relearned: Self = _fitting.relearned(self, {"mixtures": mixtures, **settings})
+        return relearned
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         able = isinstance(self.density, str | ContrastiveDensity)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from anymix._arrays import FloatArray
+from anymix._arrays import FloatArray, n_rows
 from anymix.core import Loss, Penalty, Problem, SolverWarning, simplex
 from anymix.monitor.alarm import Alarm
 from anymix.monitor.mixture import MixtureEstimate
 from anymix.monitor.scores import log_table
+from anymix.sources import held_out_predictions
 
 # A share below e^-50 is negligible next to η; its square must not be a denormal number.
 LOWEST = -50.0
@@ -110,6 +114,28 @@ def adapt_labelled(
     if isinstance(shrinkage, str) or not np.isfinite(shrinkage) or shrinkage < 0:
         raise ValueError(f"shrinkage must be 'auto' or a number ≥ 0; got {shrinkage!r}.")
     return _least_loss(problem, Penalty(float(shrinkage), prior))
+
+
+def adapt_to_labels(model: Any, X: Any, y: ArrayLike) -> Any:
+    """Return a copy of a model whose z is learned from labelled rows, held near its z."""
+    tables, used = model.evaluate(X, y, np.zeros(n_rows(X), dtype=np.intp)), model.combination_
+    tables = replace(tables, predictions=used.heard(tables.predictions))
+    log_r = used.log_responsibilities(tables.log_masses)
+    known = tables.predictions, np.asarray(tables.targets), model.z_, model.loss
+    return with_z(model, adapt_labelled(log_r, *known, eta=model.eta))
+
+
+def with_z(model: Any, z: FloatArray) -> Any:
+    """Return a copy of a model with another z, which has no certificate."""
+    adapted = copy.copy(model)
+    adapted.combination_ = model.combination_.with_z(z)
+    adapted.certificate_ = None
+    adapted.__dict__.pop("comparison_", None)
+    held_out = getattr(model, "held_out_", None)
+    if held_out is not None:
+        judged = held_out_predictions(model.tables_, adapted.combination_, held_out.fold)
+        adapted.held_out_ = replace(held_out, predictions=judged)
+    return adapted
 
 
 def _least_loss(problem: Problem, penalty: Penalty) -> FloatArray:

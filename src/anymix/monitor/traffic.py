@@ -12,10 +12,10 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from anymix._arrays import FloatArray, IntArray, n_rows, named_sources
+from anymix._arrays import FloatArray, IntArray, named_sources
 from anymix._parameters import check, share_rule
-from anymix.core import Record, get_loss, loss_name, losses_at, solve
-from anymix.monitor.adaptation import adapt_labelled, adapt_z
+from anymix.core import Record, get_loss, loss_name, losses_at
+from anymix.monitor.adaptation import adapt_to_labels, adapt_z, with_z
 from anymix.monitor.alarm import Alarm, Scores, check_level, mixture_alarm
 from anymix.monitor.mixture import SETTINGS, MixtureEstimate, estimate_mixture
 from anymix.monitor.unlabelled import (
@@ -25,7 +25,7 @@ from anymix.monitor.unlabelled import (
     for_refitted,
     with_sentence,
 )
-from anymix.sources import FoldScores, Tables, held_out_predictions
+from anymix.sources import FoldScores, Tables
 
 
 class Watched(Protocol):
@@ -247,15 +247,7 @@ class Monitor:
         rng = np.random.default_rng(rng)
         names = tuple(str(name) for name in self.model.source_names_)
         traffic, domain = self.scores(X), self.domain
-        estimate = estimate_mixture(
-            traffic.log_r,
-            self.reference.log_r,
-            domain,
-            method=self.method,
-            n_bootstrap=self.n_bootstrap,
-            confidence=self.confidence,
-            rng=rng,
-        )
+        estimate = self._mixture(traffic, self.confidence, rng)
         alarm = self._alarm(X, traffic, rng, look)
         said, lost = describe_traffic(estimate, alarm, names), None
         if self.reference_losses is not None:
@@ -266,6 +258,19 @@ class Monitor:
                 found = for_refitted(found, 0.0 if losses.min() >= 0.0 else -np.inf)
             lost = with_sentence(replace(found, fresh=fresh, covers=self.covers))
         return TrafficReport(estimate, alarm, names, said, lost)
+
+    def _mixture(
+        self, traffic: Scores, confidence: float, rng: np.random.Generator
+    ) -> MixtureEstimate:
+        return estimate_mixture(
+            traffic.log_r,
+            self.reference.log_r,
+            self.domain,
+            method=self.method,
+            n_bootstrap=self.n_bootstrap,
+            confidence=confidence,
+            rng=rng,
+        )
 
     def expected_loss(self, X: Any, rng: int | np.random.Generator = 0) -> ExpectedLoss:
         """Return what the deployed model loses on the rows X, without their labels.
@@ -281,48 +286,32 @@ class Monitor:
         """Return a copy of the model whose z suits the traffic X, with or without its labels.
 
         Without labels z minimises max_λ Σ_k λ_k L_k(z) on the held-out rows that the model carries,
-        over all mixtures λ in the joint intervals of the estimate: there it is never worse than the
-        robust z.  That is measured, not guaranteed.  If the alarm rings, as for rows that no source
-        explains, or could not be tested, z stays, with a warning.  A model without tables moves z
-        towards λ̂ by the width of its intervals (`adapt_z`).  With labels it is then learned from
-        them, held near that (`adapt_labelled`).  The certificate is for the old z and does not go
-        with another: `certificate_` is None.
+        over all mixtures λ in joint intervals for the shares of the traffic (`with_mixtures`), and
+        the copy has a certificate for these mixtures.  Intervals and bounds may each fail with half
+        of what the confidence leaves.  If the alarm rings, as for rows that no source explains, or
+        could not be tested, z stays, with a warning.  A model without tables moves z towards λ̂ by
+        the width of its intervals (`adapt_z`).  With labels z is then learned from them, held near
+        that (`adapt_labelled`).  Without such tables, or with labels, there is no certificate for
+        the new z: `certificate_` is None.
         """
         report = self.estimate(X, rng)
-        model: Any = self.model
-        z, tables = model.z_, getattr(model, "tables_", None)
+        adapted: Any = self.model
         why = _untrusted(report.alarm)
         if why and y is None:
             warnings.warn(f"z stays as it is: {why}.", UserWarning, stacklevel=2)
-            return copy.copy(model)
-        if tables is None or report.estimate.joint_lower is None:
-            z = adapt_z(z, report.estimate, report.alarm)
+            return copy.copy(adapted)
+        known = getattr(getattr(adapted, "result_", None), "evidence", None)
+        if known is None or known.tables is None or report.estimate.joint_lower is None:
+            adapted = with_z(adapted, adapt_z(adapted.z_, report.estimate, report.alarm))
         elif not why:
-            used = model.combination_
-            rows = replace(
-                tables,
-                log_masses=used.log_responsibilities(tables.log_masses),
-                predictions=used.heard(tables.predictions),
-            )
-            problem = rows.problem(model.loss, used.eta, used.rule)
-            shares = report.estimate.intervals(simultaneous=True)
-            settings = {"start": z, "n_starts": 1, "remember": False}
-            z = solve(problem, "robust", mixtures=shares, **settings).z
-        if y is not None:
-            tables = model.evaluate(X, y, np.zeros(n_rows(X), dtype=np.intp))
-            tables = replace(tables, predictions=model.combination_.heard(tables.predictions))
-            log_r = model.combination_.log_responsibilities(tables.log_masses)
-            known = tables.predictions, np.asarray(tables.targets)
-            z = adapt_labelled(log_r, *known, z, model.loss, eta=model.eta)
-        adapted = copy.copy(model)
-        adapted.combination_ = model.combination_.with_z(z)
-        adapted.certificate_ = None
-        adapted.__dict__.pop("comparison_", None)
-        held_out = getattr(model, "held_out_", None)
-        if held_out is not None:
-            answers = held_out_predictions(model.tables_, adapted.combination_, held_out.fold)
-            adapted.held_out_ = replace(held_out, predictions=answers)
-        return adapted
+            each = (1.0 + self.confidence) / 2.0
+            found = self._mixture(self.scores(X), each, np.random.default_rng(0))
+            shares = found.intervals(simultaneous=True)
+            names = [str(name) for name in adapted.source_names_]
+            mixtures = dict(zip(names, np.transpose(shares).tolist(), strict=True))
+            settings = {"objective": "robust", "shrinkage": 0.0, "confidence": each}
+            adapted = adapted.with_mixtures(mixtures, **settings)
+        return adapted if y is None else adapt_to_labels(adapted, X, y)
 
 
 def _untrusted(alarm: Alarm) -> str:

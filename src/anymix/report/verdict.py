@@ -153,7 +153,8 @@ def _guarantee(record: Data) -> str:
     if data is None:
         return ""
     unit, upper = unit_of(data.get("loss") or record.get("loss")), data.get("loss_upper")
-    title, confidence = "Guaranteed on every mixture", data.get("confidence")
+    which = "the stated mixtures" if data.get("mixtures") else "every mixture"
+    title, confidence = f"Guaranteed on {which}", data.get("confidence")
     if upper is None or confidence is None:
         text = data.get("reason") or "No confidence is claimed: the model was fitted on these rows."
         return _tile(title, "Nothing yet", text, "mixed")
