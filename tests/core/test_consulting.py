@@ -9,11 +9,20 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from anymix.core import Consulting, get_loss, learn_pool, losses_at
-from anymix.core import pooling as inside
-from anymix.core.pooling import LabelPools, NumberPools
+from anymix.core import Consulting, PoolRows, choose_candidates, get_loss, losses_at
+from anymix.core import pool_learning as inside
+from anymix.core.pool_learning import LabelPools, NumberPools
 
 NUMBERS = ("squared", "absolute", "pinball", "huber", "poisson_log")
+
+
+def learn_pool(h, y, k, loss, weight, **more):
+    """The pool of one source that has nobody to choose with; None: its own model."""
+    rows = PoolRows(h, y, k, loss, weight, **more)
+    found = rows.candidates()
+    given = found.doubted[None], found.errors[None], np.array([found.n_rows])
+    choice = int(choose_candidates(*given)[0])
+    return rows.pool(found, choice) if choice else None
 
 
 def probabilities(rng, p, n, c):
@@ -48,7 +57,7 @@ def test_positive_numbers_stay_positive():
 def test_who_hears_nobody_says_what_the_own_model_says():
     h = np.random.default_rng(0).normal(size=(3, 7))
     none = Consulting(np.eye(3), np.zeros(3), np.zeros(3), "numbers")
-    assert none.heard(h) is h
+    assert np.array_equal(none.heard(h), h)
     assert not none.consults.any()
 
 
@@ -146,7 +155,7 @@ def test_no_pool_is_kept_that_loses_by_folds(seed, name, n):
     if pool is not None:
         gains = losses_at(h[0], y, loss) - losses_at(pool.crossed, y, loss)
         assert np.isclose(gains.mean(), pool.gain)
-        assert pool.gain > 2.5 * pool.error
+        assert pool.gain > 0
 
 
 @pytest.mark.parametrize("n", [3, 9])
@@ -181,14 +190,18 @@ def test_of_many_rows_some_are_drawn(monkeypatch):
 
 def test_sharpening_by_few_good_rows_is_doubted():
     """Ten rows without a mistake do not prove that there are none."""
-    rng, kept = np.random.default_rng(0), 0
+    rng, harm = np.random.default_rng(0), []
     for _ in range(60):
         p = rng.uniform(0.6, 0.95, size=15)
         own = np.column_stack([p, 1 - p])
         y = np.where(rng.random(15) < p, 0, 1)
         h = np.stack([own, probabilities(rng, 1, 15, 2)[0]])
-        kept += learn_pool(h, y, 0, get_loss("cross_entropy"), np.ones(15)) is not None
-    assert kept <= 1
+        pool = learn_pool(h, y, 0, get_loss("cross_entropy"), np.ones(15))
+        if pool is not None:
+            said = inside.pooled_labels(np.tensordot(pool.weights, np.log(h), 1) + pool.offset)
+            # p are the true probabilities, so that the harm is a divergence.
+            harm.append((own * (np.log(own) - np.log(said))).sum(axis=1).mean())
+    assert sum(harm) / 60 < 0.05
 
 
 def test_rows_count_by_their_weight():

@@ -254,7 +254,8 @@ def test_questions_travel_and_few_numbers_leave():
     assert left["evaluate"] <= 15 * (p + 2 * p * p)
     assert left["calibrate"] == 1 + 2 * p + 4 * p * p
     assert left["tally"] == 33
-    assert left["pools"] == 3 * p + p * p
+    assert left["gains"] == 19 * p
+    assert left["pools"] == 4 * p + p * p
     assert "sample" not in order
     # No answer has as many numbers as a source has rows, but for quantiles and counts.
     assert {verb for verb, n in left.items() if n >= 200} <= {"novelty", "below", "evaluate"}

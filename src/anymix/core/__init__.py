@@ -75,7 +75,8 @@ from anymix.core.losses import (
 )
 from anymix.core.mixtures import ShareRange, share_bounds, share_ranges, worst_value
 from anymix.core.normalised import NormalisedRule, joint_log_densities
-from anymix.core.pooling import Consulting, Pool, learn_pool
+from anymix.core.pool_learning import Pool, PoolCandidates, PoolRows, choose_candidates
+from anymix.core.pooling import GENERALIST, N_CANDIDATES, OWN, Consulting
 from anymix.core.problem import EvaluatedPoints, Problem, Sums, add_sums, gap
 from anymix.core.records import (
     CLAIMED,
@@ -100,8 +101,11 @@ __all__ = [
     "ALIASES",
     "CLAIMED",
     "FOLD_MODELS",
+    "GENERALIST",
     "LOSSES",
     "METRICS",
+    "N_CANDIDATES",
+    "OWN",
     "TASK_LOSSES",
     "Ask",
     "Assumptions",
@@ -130,6 +134,8 @@ __all__ = [
     "OwnMeasure",
     "Penalty",
     "Pool",
+    "PoolCandidates",
+    "PoolRows",
     "Problem",
     "Record",
     "ReferenceLoss",
@@ -151,6 +157,7 @@ __all__ = [
     "check_alpha",
     "check_n_sources",
     "check_stated",
+    "choose_candidates",
     "clip_of",
     "clip_shares",
     "clipping",
@@ -168,7 +175,6 @@ __all__ = [
     "joint_log_densities",
     "largest_value",
     "learn_error_scale",
-    "learn_pool",
     "limits_without",
     "log_responsibilities",
     "loss_from_dict",

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 
 from anymix._arrays import FloatArray, IntArray
@@ -91,9 +91,20 @@ class Combination(Record):
         return log_responsibilities(log_masses, self.calibration)
 
     def model_weights(self, log_masses: FloatArray) -> FloatArray:
-        """Σ_k weight_k a_kj, (p, n): how much each *model* counts after pooling."""
+        """Σ_k weight_k a_kj: how much each *model* counts after pooling, (p, n), or (p + 1, n)."""
         weights = self.weights(log_masses)
         return weights if self.consulting is None else self.consulting.weights.T @ weights
+
+    def heard(self, predictions: FloatArray) -> FloatArray:
+        """What each source predicts after consulting, (p, n[, c])."""
+        if self.consulting is None:
+            return predictions[: self.z.size]
+        return self.consulting.heard(predictions[: self.consulting.weights.shape[1]])
+
+    def needed(self) -> NDArray[np.bool_]:
+        """Which models the predictions need: (p,), or (p + 1,) where a generalist is consulted."""
+        every = np.ones(self.z.size, dtype=bool)
+        return every if self.consulting is None else self.consulting.needed()
 
     def weights(self, log_masses: FloatArray) -> FloatArray:
         """weight_k ∝ z_k q_k + η/p², (p, n): U is the mean of the q_k, which is 1/p.
@@ -110,19 +121,27 @@ class Combination(Record):
     ) -> FloatArray:
         """h_z = Σ_k weight_k h'_k, (n,) or (n, c), h'_k being the pooled predictions.
 
-        predictions are a table (p, n[, c]), or a function that evaluates a source at some points;
-        then that is done only where its weight can be seen (see `mix`).
+        predictions are a table (p, n[, c]), or (p + 1, n[, c]) with the generalist in the last
+        place; or a function that evaluates a source at some points; then that is done only where
+        its weight can be seen (see `mix`).
 
         Paper: Eq. 1, Eq. 2, Thm 3.
         """
         if callable(predictions) and (self.consulting or self.rule == "normalised"):
-            predictions = np.stack([predictions(k, None) for k in range(self.z.size)])
-        if self.consulting is not None and not callable(predictions):
-            predictions = self.consulting.heard(predictions)
+            predictions = _evaluated(predictions, self.needed())
+        if not callable(predictions):
+            predictions = self.heard(predictions)
         if self.rule == "marginal" or callable(predictions):
             return mix(self.weights(log_masses), predictions, skip_below)
         log_joint = self.log_responsibilities(log_masses)[:, :, None] + np.log(predictions)
         return combine(log_joint, predictions, self.z, self.eta, "normalised")
+
+
+def _evaluated(ask: Ask, needed: NDArray[np.bool_]) -> FloatArray:
+    """The predictions of all models at all points; zeros of those that are not needed."""
+    found = {k: ask(k, None) for k in np.flatnonzero(needed).tolist()}
+    none = np.zeros_like(next(iter(found.values())))
+    return np.stack([found.get(k, none) for k in range(needed.size)])
 
 
 def mix(weights: FloatArray, predictions: FloatArray | Ask, skip_below: float = 0.0) -> FloatArray:
@@ -326,16 +345,29 @@ class CrossFittedCombination(Record):
 
     @property
     def pool_weights(self) -> FloatArray:
-        """a_kj, how source k takes the model of source j, (p, p), on average; see `Consulting`."""
+        """a_kj, how source k takes model j, (p, p) or (p, p + 1), on average; see `Consulting`."""
         pools = [part.consulting for part in self.parts]
-        each = [np.eye(self.z.size) if pool is None else pool.weights for pool in pools]
+        n_models = max((pool.weights.shape[1] for pool in pools if pool is not None), default=0)
+        own = np.eye(self.z.size, max(n_models, self.z.size))
+        each = [own if pool is None else pool.weights for pool in pools]
         return np.asarray(np.mean(each, axis=0))
+
+    def needed(self) -> NDArray[np.bool_]:
+        """Which models the predictions need: (p,), or (p + 1,) where a generalist is consulted."""
+        found = np.zeros(self.pool_weights.shape[1], dtype=bool)
+        for part in self.parts:
+            needed = part.needed()
+            found[: needed.size] |= needed
+        return found
 
     def heard(self, predictions: FloatArray) -> FloatArray:
         """What each source predicts after consulting the others, on average over the parts."""
-        pools = [part.consulting for part in self.parts]
-        each = [predictions if pool is None else pool.heard(predictions) for pool in pools]
+        each = [part.heard(predictions) for part in self.parts]
         return np.asarray(np.mean(each, axis=0)) if len(each) > 1 else each[0]
+
+    def consulted(self, ask: Ask) -> FloatArray:
+        """The same, of models that are evaluated where they are needed; see `heard`."""
+        return self.heard(_evaluated(ask, self.needed()))
 
     def with_z(self, z: FloatArray) -> CrossFittedCombination:
         """Put one z in the place of all."""
@@ -355,7 +387,8 @@ class CrossFittedCombination(Record):
     def model_weights(self, log_masses: FloatArray) -> FloatArray:
         """How much each *model* counts after pooling, (p, n); see `Combination`."""
         each = [part.model_weights(log_masses) for part in self.parts]
-        return np.asarray(np.mean(each, axis=0))
+        wide = max(map(len, each))
+        return np.asarray(np.mean([np.pad(w, ((0, wide - len(w)), (0, 0))) for w in each], axis=0))
 
     def predict(
         self, log_masses: FloatArray, predictions: FloatArray | Ask, skip_below: float = 0.0
@@ -366,8 +399,9 @@ class CrossFittedCombination(Record):
         parts.
         """
         if not self.consults and self.rule == "marginal":
-            return mix(self.weights(log_masses), predictions, skip_below)
+            given = predictions if callable(predictions) else predictions[: self.z.size]
+            return mix(self.weights(log_masses), given, skip_below)
         if callable(predictions):
-            predictions = np.stack([predictions(k, None) for k in range(self.z.size)])
+            predictions = _evaluated(predictions, self.needed())
         each = [part.predict(log_masses, predictions) for part in self.parts]
         return np.asarray(np.mean(each, axis=0))

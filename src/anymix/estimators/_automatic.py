@@ -20,6 +20,7 @@ from anymix.densities import (
     GaussianKDE,
     TextDensity,
 )
+from anymix.estimators._generalist import GeneralistTrainer
 from anymix.estimators._learners import ANY_LETTERS, is_foreign, kind_of, words_of
 from anymix.estimators._row_checks import Rows
 from anymix.estimators._source_training import (
@@ -42,11 +43,12 @@ from anymix.tables import Columns
 
 
 def candidates(
-    rows: Rows, columns: Columns | None = None, random_state: Any = None
+    rows: Rows, columns: Columns | None = None, random_state: Any = None, share_rows: bool = True
 ) -> dict[str, Any]:
     """Name the densities, and classifiers of sources, that rows of this kind may be weighed by.
 
-    `columns` are those that the rows were encoded by.
+    `columns` are those that the rows were encoded by.  Without `share_rows` classifiers are linear
+    ones of numbers: sums over sites give the same; see `anymix.engines.fit_domain_classifier`.
     """
     kind = "mixed" if columns is not None else rows.kind or kind_of(rows.X)
     seed = {"random_state": random_state}
@@ -56,14 +58,16 @@ def candidates(
         density = TextDensity()
         if is_foreign(rows.X):
             density.set_params(token_pattern=ANY_LETTERS)
-        return {"words": density, "classifier of texts": DomainClassifier(words)}
+        found = {"words": density, "classifier of texts": DomainClassifier(words)}
+        return found if share_rows else {"words": density}
     if hasattr(rows.X, "toarray"):
         return {"linear classifier": DomainClassifier()}
     if kind == "vectors":
         return {"kernels": GaussianKDE(**seed), "linear classifier": DomainClassifier()}
     # Half of the draws from marginals, half from centres: on no table worse than one of them alone.
     boosted = DomainClassifier.boosted(random_state)
-    found = {"contrast": ContrastiveDensity(reference="both", **seed), "trees": boosted}
+    found = {"contrast": ContrastiveDensity(reference="both", **seed)}
+    found |= {"trees": boosted} if share_rows else {}
     if columns is not None and columns.categorical.any():
         boosted.estimator.set_params(categorical_features=columns.categorical)
     if kind == "numbers":
@@ -113,10 +117,12 @@ def predict_held_out(
     fold: NDArray[np.intp],
     goal: LearningSettings,
     trained: Mapping[int, list[Source]],
+    generalist: GeneralistTrainer | None = None,
 ) -> list[int]:
     """Fill in the predictions of sources for their held-out rows; return who has a second round.
 
     `trained` are the sources without some of the folds, as far as the learner was chosen by them.
+    Predictions of a generalist are left with its trainer.
 
     A second round is judged at home, on rows that neither round has seen, and stays where it beats
     the first one; after the first fold only those go on with it that it has helped.
@@ -130,6 +136,8 @@ def predict_held_out(
         known_sources = trained.get(int(fold[held[0]])) if held.size else None
         sources = trainer.predictors(rest) if known_sources is None else known_sources
         tables.predictions[:, held] = evaluate(sources, *known).predictions
+        if generalist is not None:
+            generalist.cross_fit(sources, rows, held, rest, tables)
         if tries:
             again = trainer.second_round(sources, rest, tries)
             second[:, held] = evaluate(again, *known).predictions

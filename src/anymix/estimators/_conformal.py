@@ -266,7 +266,8 @@ def _predictions_of_parts(model: Any, X: Any, judges: Judges, width: int) -> Ite
 def _predictions_at(model: Any, X: Any, judges: Judges) -> Said:
     members = model._members()
     if not members:
-        tables = evaluate(model.sources_, X, model._labels, model.router_, reference=False)
+        known = {"reference": False, "generalist": model.generalist_}
+        tables = evaluate(model.sources_, X, model._labels, model.router_, **known)
         return judges.said(tables)
     p = len(model.source_names_)
     alike = np.full((p, n_rows(X)), -np.log(p))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +35,7 @@ from anymix.estimators._automatic import (
     predict_held_out,
     with_set_aside,
 )
+from anymix.estimators._generalist import trainer_of
 from anymix.estimators._input_warnings import warn_of_slips
 from anymix.estimators._learner_choice import LearnerChoice, can_choose, choose_learner
 from anymix.estimators._learners import (
@@ -59,6 +61,7 @@ from anymix.sources import (
     FitResult,
     FoldDensities,
     FoldScores,
+    GeneralistRecord,
     Grounds,
     HeldOut,
     LearningSettings,
@@ -84,6 +87,7 @@ PARAMETER_RULES: dict[str, Rule] = {
     "skip_below": Number(0),
     "random_state": seed_rule,
     "consult": flag_rule,
+    "share_rows": flag_rule,
     "refit": flag_rule,
     "rule": Words("marginal", "normalised"),
     "n_jobs": Either(None, Number(1, whole=True), Number(most=-1, whole=True)),
@@ -92,7 +96,7 @@ LEARNED_FROM_ALL = (
     "z is learned from held-out rows of every source: add some of it, or leave it out"
 )
 # What an earlier fit has learned, besides the names of its sources and columns.
-LEARNED = ("result_", "influence_", "comparison_")
+LEARNED = ("result_", "influence_", "comparison_", "generalist_")
 # A category of fewer rows is missing, as it is to a `Reference`: all folds must have one coding.
 FEW = 5
 
@@ -183,7 +187,7 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
         density = GaussianKDE(random_state=model.random_state)
     given = None, density, model.sources, several, model.n_jobs
     trainer = SourceTrainer(model.source_names_, *given, columns=model.columns_)
-    settings, fold = settings_of(model), np.zeros(rows.y.size, dtype=np.intp)
+    fold = np.zeros(rows.y.size, dtype=np.intp)
     learner: LearnerChoice | None = None
     trained: dict[int, list[Source]] = {}
     if several and not (model.sources and trainer.weighed):
@@ -201,22 +205,42 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
     # Held-out rows choose the density, unless all sources have brought one.
     bare = not model.sources or any(source.density is None for source in model.sources)
     chooses = isinstance(model.density, str) and bare
-    tables = trainer.blank(rows, model._labels)
     with step(model, "held-out answers"):
-        again = predict_held_out(trainer, rows, tables, fold, settings, trained)
-        if again:
-            model.sources_ = trainer.second_round(model.sources_, rows, again)
+        tables, record = _held_out(model, rows, trainer, fold, trained)
     with step(model, "what weighs them"):
         tables, choice, novel_masses, learned = _weigh(model, rows, trainer, tables, fold, chooses)
     with step(model, "z and its certificate"):
         # Whether nothing but the combination is learned from the rows of `fit`.
-        fresh = bool(trainer.sources) and trainer.weighed and not chooses
+        fresh = bool(trainer.sources) and trainer.weighed and not chooses and record is None
         result = _learn_from(model, tables, fresh=fresh)
     assert result.evidence is not None
-    seen = Seen.of(tables, rows.X)
-    evidence = replace(result.evidence, seen=seen, density_choice=choice, learner_choice=learner)
+    evidence = replace(result.evidence, seen=Seen.of(tables, rows.X), generalist=record)
+    evidence = replace(evidence, density_choice=choice, learner_choice=learner)
     evidence = _with_novelty(evidence, model, rows, tables, novel_masses, learned)
     return replace(result, evidence=evidence)
+
+
+def _held_out(
+    model: Any,
+    rows: Rows,
+    trainer: SourceTrainer,
+    fold: IntArray,
+    trained: Mapping[int, list[Source]],
+) -> tuple[Tables, GeneralistRecord | None]:
+    """Predict held-out rows by the sources and a generalist; learn that and second rounds."""
+    generalist, tables, record = trainer_of(model), trainer.blank(rows, model._labels), None
+    if generalist is not None and not fold.any():
+        # Sources and densities that were given need no folds, but this does.
+        fold = folds_of(rows, model.cv, model._classification, model.random_state)
+    given = trainer, rows, tables, fold, settings_of(model), trained
+    again = predict_held_out(*given, generalist)
+    if generalist is not None:
+        found = generalist.learned(model.sources_, rows, tables, model.loss)
+        model.generalist_, predictions, record = found
+        tables = replace(tables, generalist=predictions)
+    if again:
+        model.sources_ = trainer.second_round(model.sources_, rows, again)
+    return tables, record
 
 
 def _with_novelty(
@@ -271,7 +295,7 @@ def _weigh(
     else:
         # Densities are trained here, whatever the sources brought.
         fold = folds_of(rows, N_PARTS, model._classification, model.random_state)
-        options = candidates(rows, columns, model.random_state)
+        options = candidates(rows, columns, model.random_state, model.share_rows)
         if rows.weight is not None:
             options = {name: option for name, option in options.items() if takes_weight(option)}
         # Sites that are known to be set aside choose no density, either.
@@ -322,10 +346,26 @@ def fit_tables(
         if tables.classes is None:
             raise ValueError("tables of a classification come from evaluate(..., classes=...).")
         model.classes_ = np.asarray(tables.classes)
+    tables = _with_given_generalist(model, tables)
     result = _learn_from(model, tables, fresh=fresh, teaching=teaching)
     assert result.evidence is not None
     seen = Seen.of(tables) if teaching is None else teaching.seen()
     return replace(result, evidence=replace(result.evidence, seen=seen))
+
+
+def _with_given_generalist(model: Any, tables: Tables) -> Tables:
+    """Use the predictions of a generalist where the model was given it, and else leave them out."""
+    given = model.generalist if isinstance(model.generalist, Source) and model.consult else None
+    if given is not None and tables.generalist is None:
+        raise InputError(
+            "the tables",
+            "hold no predictions of the generalist; evaluate the rows with generalist=, or fit "
+            "with generalist=None",
+        )
+    if given is None:
+        return replace(tables, generalist=None)
+    model.generalist_ = given
+    return tables
 
 
 def _learn_from(

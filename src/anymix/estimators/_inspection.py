@@ -135,6 +135,7 @@ class FittedEvidence:
     mixtures: Mapping[str, tuple[float, float]] | None
     result_: FitResult
     router_: Any
+    generalist_: Any
     _combined: Any
     source_names_: Any
     sources_: Any
@@ -232,7 +233,8 @@ class FittedEvidence:
         else:
             rows = check_X(self, X)
             with names_checked(self):
-                tables = evaluate(self.sources_, rows, classes, self.router_)
+                given = self.sources_, rows, classes, self.router_
+                tables = evaluate(*given, generalist=self.generalist_)
         if y is None:
             return tables
         check_complete_y(y)
@@ -422,7 +424,7 @@ def advice(model: Any, comparison: Comparison) -> str:
 
 
 def said_of_choices(model: Any) -> list[str]:
-    """Say what the sources are weighted by, and which of them consult the others."""
+    """Say what the sources are weighted by, and which of them consult other models."""
     told, choice = model.advice_, getattr(model, "density_choice_", None)
     learner = getattr(model, "learner_choice_", None)
     names = [str(name) for name in model.source_names_]
@@ -431,7 +433,8 @@ def said_of_choices(model: Any) -> list[str]:
     for k in np.flatnonzero(again):
         own = "" if told is None or not told.gains[k] else f"{said[k]} "
         said[k] = f"{own}{names[k]} was trained again, on what the pool of the others leaves."
-    chosen = [str(one) for one in (learner, choice) if one is not None]
+    general = model.result_.evidence.generalist
+    chosen = [str(one) for one in (learner, choice, general) if one is not None]
     return ["\n".join(chosen), "\n".join(filter(None, said))]
 
 

@@ -14,24 +14,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from anymix._arrays import FloatArray, IntArray, n_rows
 from anymix._parameters import Number, Rule, check, is_automatic
-from anymix.core import Coverage
+from anymix.core import Ask, Coverage
 from anymix.densities import ContrastiveDensity
 from anymix.estimators import _fitting
 from anymix.estimators._conformal import coverage
 from anymix.estimators._ensemble import SourceEnsemble
+from anymix.estimators._generalist import check_generalist
 from anymix.estimators._inspection import FittedEvidence
 from anymix.estimators._row_checks import check_X, known_sources, take_columns
 from anymix.estimators._running import names_checked, warnings_once
-from anymix.estimators._source_training import Indifferent
 from anymix.estimators._views import labelled
 from anymix.exceptions import ParameterError
 from anymix.sources import (
+    Source,
     Tables,
     TrainingRows,
     check_learnable,
-    evaluate,
     log_reference,
     masses_of,
+    predictions_of,
 )
 
 
@@ -45,6 +46,9 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
     set_aside: str | Sequence[str] | None
     mixtures: Mapping[str, tuple[float, float]] | None
     refit: bool
+    generalist: Any
+    share_rows: bool
+    generalist_: Source | None = None
 
     _takes: ClassVar[Mapping[str, Rule]] = _fitting.PARAMETER_RULES
     # -- fit ---------------------------------------------------------------------------------
@@ -89,6 +93,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
     def _check_parts(self) -> None:
         """Refuse a learner of the other task, and a loss or shrinkage that fits nothing else."""
         super()._check_parts()
+        check_generalist(self)
         classification = self._classification
         wrong = is_regressor if classification else is_classifier
         for estimator in filter(wrong, self._learners()):
@@ -193,12 +198,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         if members:
             each = [_fitting.aligned(self, m, m._of_sources(X, source)) for m in members]
             return np.asarray(np.mean(each, axis=0))
-        X, p = check_X(self, X), len(self.sources_)
-        with names_checked(self):
-            alike = Indifferent(p)
-            tables = evaluate(self.sources_, X, self._labels, alike, reference=False)
-        pooled = tables.predictions if p == 1 else self.combination_.heard(tables.predictions)
-        return np.asarray(pooled[source, np.arange(source.size)])
+        return np.asarray(self.consulted_predictions(X)[source, np.arange(source.size)])
 
     def _combined(self, X: Any) -> FloatArray:
         members = self._members()
@@ -213,11 +213,34 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         used, p = self.combination_, len(self.sources_)
         # No weight is below η/p² / (1 + η/p); skipping sources can only begin above that.
         skips = used.rule == "marginal" and not used.consults
-        if skips and self.skip_below * (p + used.eta) > used.eta:
-            return np.asarray(used.predict(self._log_masses(X), self._asking(X), self.skip_below))
-        # Every source counts everywhere, so that all of them are evaluated at all rows.
-        tables = evaluate(self.sources_, X, self._labels, self.router_, reference=False)
-        return np.asarray(used.predict(tables.log_masses, tables.predictions))
+        skips &= self.skip_below * (p + used.eta) > used.eta
+        skip_below = self.skip_below if skips else 0.0
+        return np.asarray(used.predict(self._log_masses(X), self._asking(X), skip_below))
+
+    def _asking(self, X: Any) -> Ask:
+        """Return a function that evaluates model k, the generalist for k = p, at some rows or all.
+
+        What a model has said of all rows is known to those of a second round.
+        """
+        models, heard = [*self.sources_, self.generalist_], dict[int, FloatArray]()
+
+        def ask(k: int, rows: IntArray | None) -> FloatArray:
+            some, known = (X, heard) if rows is None else (_safe_indexing(X, rows), None)
+            return predictions_of(models[k], some, self._labels, known)
+
+        return ask
+
+    def consulted_predictions(self, X: Any) -> FloatArray:
+        """What each source's model predicts after consulting the others: (p, n) or (p, n, c).
+
+        These are the h'_k that predictions combine by their weights.
+        """
+        check_is_fitted(self, "combination_")
+        X = check_X(self, X)
+        with names_checked(self):
+            if len(self.sources_) == 1:
+                return self._ask(0, X)[None]
+            return self.combination_.consulted(self._asking(X))
 
     def _weights(self, X: Any) -> FloatArray:
         if len(self.sources_) == 1:

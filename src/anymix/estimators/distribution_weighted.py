@@ -62,6 +62,15 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
     consult : bool
         Let each source hear the models of the others before it speaks: on its own held-out rows it
         learns how to pool what all say, and keeps to its own model unless that is beaten.
+    generalist : "auto", None, estimator or Source
+        One more predictor, learned from the rows of all sources, that every source may consult.  It
+        has no density and no z.  "auto" trains the learner of the sources on all rows; with
+        share_rows=False it is a linear model of columns that all sites can make, learned by sums
+        over sites.  Of given sources "auto" trains nothing.  An estimator is cloned and trained, a
+        `Source` taken as it is.
+    share_rows : bool
+        False uses only what sites that keep their rows can compute: each density is learned from
+        the rows of one source, classifiers of sources and the generalist by sums over sources.
     refit : bool
         Deploy models that are trained on all rows; the certificate is then of the models of the
         folds, which were judged.  False deploys those, so that what is certified is what is used:
@@ -87,7 +96,9 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
         What the combination says at the rows it was learned from, each row by the part that was
         learned without it.
     advice_ : Advice or None
-        What hearing each other has brought to the sources.
+        What consulting has brought to the sources.
+    generalist_ : Source or None
+        The predictor of all rows that sources may consult.
     members_ : list
         With refit=False: the model that was learned without each fold.
     learner_choice_ : LearnerChoice or None
@@ -136,6 +147,8 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
         set_aside: str | Sequence[str] | None = None,
         mixtures: Mapping[str, tuple[float, float]] | None = None,
         consult: bool = True,
+        generalist: Any = "auto",
+        share_rows: bool = True,
         refit: bool = True,
         n_jobs: int | None = None,
         verbose: bool | int = False,
@@ -210,6 +223,8 @@ class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
         set_aside: str | Sequence[str] | None = None,
         mixtures: Mapping[str, tuple[float, float]] | None = None,
         consult: bool = True,
+        generalist: Any = "auto",
+        share_rows: bool = True,
         refit: bool = True,
         n_jobs: int | None = None,
         verbose: bool | int = False,

@@ -119,7 +119,10 @@ def _found_by_rows(model: Any, measure: str | Loss | None) -> dict[str, Any]:
         verdict = verdicts(*given, measure=measure)
     if model.combination_.consults:
         sentences = [] if gain is None else gain.sentences(names)
-        consulting = {"weights": model.combination_.pool_weights, "sentences": sentences}
+        p, pools = len(names), model.combination_.pool_weights
+        consulting = {"weights": pools[:, :p], "sentences": sentences}
+        if pools.shape[1] > p:
+            consulting["generalist"] = pools[:, p]
     if len(names) <= MOST_SOURCES:
         influence = {**plain(model.influence_), "sentences": model.influence_.sentences()}
     return {

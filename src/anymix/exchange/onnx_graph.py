@@ -174,6 +174,7 @@ def export_onnx(
     *,
     float32: bool = False,
     notes: Mapping[str, str] | None = None,
+    generalist: ReceivedSource | None = None,
 ) -> bytes:
     """Return the ONNX file of the whole model; a router is what weighs sources without densities.
 
@@ -199,9 +200,13 @@ def export_onnx(
     mean = _mean(graph, weights)
     graph.narrow()
     graph.cast(mean, out="weights")
-    answers = [_answer(graph, k, one, classes) for k, one in enumerate(received)]
+    models, needed = [*received, *([] if generalist is None else [generalist])], average.needed()
+    answers = [
+        _answer(graph, k, one, classes) if k < needed.size and needed[k] else ""
+        for k, one in enumerate(models)
+    ]
     sums = [
-        _combined(graph, graph.cast(w), answers, part.consulting)
+        _combined(graph, graph.cast(w), answers, part)
         for w, part in zip(weights, average.parts, strict=True)
     ]
     outputs = _outputs(graph, _mean(graph, sums), classes)
@@ -231,13 +236,12 @@ def _log_density(graph: Graph, one: ReceivedSource) -> str:
     return str(one.source.density.log_density_graph(graph))
 
 
-def _combined(graph: Graph, w: str, answers: Sequence[str], consulting: Consulting | None) -> str:
+def _combined(graph: Graph, w: str, answers: Sequence[str], part: Combination) -> str:
     """Σ_k weight_k h'_k of one part, (n, 1) or (n, c)."""
+    consulting, p = part.consulting, part.z.size
     pooled = list(answers) if consulting is None else consulted(graph, answers, consulting)
-    shares = [
-        graph.add("Gather", w, graph.constant(np.array([k])), axis=1) for k in range(len(pooled))
-    ]
-    return graph.total([graph.add("Mul", *pair) for pair in zip(shares, pooled, strict=True)])
+    shares = [graph.add("Gather", w, graph.constant(np.array([k])), axis=1) for k in range(p)]
+    return graph.total([graph.add("Mul", w, h) for w, h in zip(shares, pooled[:p], strict=True)])
 
 
 def _mean(graph: Graph, values: Sequence[str]) -> str:
@@ -246,20 +250,26 @@ def _mean(graph: Graph, values: Sequence[str]) -> str:
 
 
 def consulted(graph: Graph, answers: Sequence[str], consulting: Consulting) -> list[str]:
-    """h'_k of every source, from all h_j, (n, 1) or (n, c) each."""
+    """h'_k of every source, from all h_j, (n, 1) or (n, c) each; "" is one that is not needed."""
     logarithmic = consulting.form != "numbers"
-    voices = [graph.add("Log", one) if logarithmic else one for one in answers]
-    out = list(answers)
+    models = {
+        j: graph.add("Log", answers[j]) if logarithmic else answers[j]
+        for j in np.flatnonzero(consulting.needed()).tolist()
+    }
+    out = list(answers[: len(consulting.weights)])
     for k in np.flatnonzero(consulting.consults):
-        shares = zip(voices, consulting.weights[k], strict=True)
-        terms = [graph.add("Mul", voice, graph.constant(np.array(a))) for voice, a in shares]
+        terms = [
+            graph.add("Mul", model, graph.constant(np.array(consulting.weights[k, j])))
+            for j, model in models.items()
+        ]
         pool = graph.add("Add", graph.add("Sum", *terms), graph.constant(consulting.offset[k]))
+        base = models[int(consulting.centres[k])] if consulting.form != "labels" else ""
         if consulting.form == "labels":
             out[k] = _floored(graph, graph.add("Softmax", pool, axis=1))
             continue
         ends = (graph.constant(np.array(s * consulting.reach[k])) for s in (-1.0, 1.0))
-        moved = graph.add("Clip", graph.add("Sub", pool, voices[k]), *ends)
-        said = graph.add("Add", voices[k], moved)
+        moved = graph.add("Clip", graph.add("Sub", pool, base), *ends)
+        said = graph.add("Add", base, moved)
         out[k] = graph.add("Exp", said) if logarithmic else said
     return out
 

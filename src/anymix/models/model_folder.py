@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +34,7 @@ from anymix.exchange import (
 from anymix.models.fold_scores_file import FOLDS_LIMIT, read_fold_scores
 from anymix.models.model_record import (
     FOLD_SCORES,
+    GENERALIST,
     KIND,
     MEMBERS,
     NOVELTY,
@@ -43,7 +45,7 @@ from anymix.models.model_record import (
     upgraded,
 )
 from anymix.models.saved_records import check_certificate, check_evidence, read_records
-from anymix.models.source_files import without_generated_names
+from anymix.models.source_files import OTHER_SOURCE, read_generalist, without_generated_names
 from anymix.models.tables_file import FILE_LIMIT, NOVELTY_LIMIT, read_novelty, read_tables
 from anymix.models.target_folder import PART, RECORD, RECORD_LIMIT, SOURCE, is_own
 from anymix.models.verify import restore_held_out, verify_evidence
@@ -56,7 +58,6 @@ WRITTEN = "give a folder that anymix.save or anymix fit wrote"
 # How often a reader may meet a writer and read again.
 TRIES = 20
 MANIFEST, ROUTER_LIMIT = "manifest.json", 2**28
-OTHER_SOURCE = "is not the source that the model was made of"
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class SavedModel:
     record: dict[str, Any]
     received: list[ReceivedSource]
     sha256: str = ""
+    generalist: ReceivedSource | None = None
 
 
 def read_record(folder: str | Path) -> dict[str, Any]:
@@ -170,6 +172,9 @@ def load(folder: str | Path, *, in_process: bool = False, verify: bool = False) 
     saved = read_model(folder, verify=verify, members=True)
     for one in saved.received:
         one.source.predictor.in_process = in_process
+    for model in saved.model.result_.members or (saved.model,):
+        if model.generalist_ is not None:
+            model.generalist_.predictor.in_process = in_process
     return saved.model
 
 
@@ -186,13 +191,19 @@ def _restore(
         raise ValueError("it does not name the sources as their manifests do")
     for member, entry in [*each, *([(model, record)] if members else [])]:
         _add_evidence(member, folder, entry, verify)
+    generalist = None
     for member, entry in [] if alone else each:
         received += _add_sources(member, folder, entry)
+        if entry.get(GENERALIST) is not None:
+            stated = entry[GENERALIST]
+            place = folder / "sources" / plain_name(stated["folder"])
+            generalist = read_generalist(place, stated["sha256"], member)
+        member.generalist = member.generalist_
         _add_fold_scores(member, folder, entry, received[-1].manifest)
     if members and not alone:
         model.sources_ = [source for member in members for source in member.sources_]
         model.columns_ = members[0].columns_
-    return SavedModel(folder, model, record, received, digest)
+    return SavedModel(folder, model, record, received, digest, generalist)
 
 
 def _add_sources(model: Any, folder: Path, record: dict[str, Any]) -> list[ReceivedSource]:
@@ -317,7 +328,8 @@ def plain_name(name: str) -> str:
 
 def check_manifests(sources: Path, records: Sequence[dict[str, Any]]) -> None:
     """Every source of the record is the one whose manifest is there; nothing else is read."""
-    for entry in (entry for record in records for entry in record["sources"]):
+    models = [*chain.from_iterable(record["sources"] for record in records)]
+    for entry in models + [record[GENERALIST] for record in records if GENERALIST in record]:
         check_name(entry["name"])
         folder = sources / plain_name(entry["folder"])
         content = read_file(folder / MANIFEST, LIMITS[MANIFEST])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -25,7 +26,14 @@ from anymix.estimators import (
     DistributionWeightedRegressor,
     LearnerChoice,
 )
-from anymix.sources import ConsultingGain, CrossLoss, FitEvidence, FitResult, Seen
+from anymix.sources import (
+    ConsultingGain,
+    CrossLoss,
+    FitEvidence,
+    FitResult,
+    GeneralistRecord,
+    Seen,
+)
 from anymix.tables import is_text
 
 KIND, SCHEMA = "anymix model", 4
@@ -66,7 +74,13 @@ LEARNER = "learner_choice"
 FOLD_SCORES = "fold_scores"
 # With refit=False: the records of the models that were learned without each fold.
 MEMBERS = "members"
-OPTIONAL = (CHOICE, LEARNER, NOVELTY, FOLD_SCORES, SEEN, TAUGHT, MEMBERS, UPGRADED)
+# The predictor of all rows, where sources consult one: an entry like those of the sources; and how
+# it was learned.
+GENERALIST, GENERALIST_RECORD = "generalist", "generalist_record"
+OPTIONAL = (
+    *(CHOICE, LEARNER, NOVELTY, FOLD_SCORES, SEEN, TAUGHT, MEMBERS, UPGRADED),
+    *(GENERALIST, GENERALIST_RECORD),
+)
 # What a model and its members have in common.
 SHARED = ("kind", "schema", "anymix", "task", "loss", "names", "features")
 # Certificates are of answers in which no source is skipped, so that those that skip must be near.
@@ -137,6 +151,7 @@ def model_to_dict(model: Any) -> dict[str, Any]:
     optional = {name: getattr(model, f"{name}_", None) for name in (CHOICE, LEARNER, SEEN, TAUGHT)}
     seen: Any = optional[SEEN]
     optional[SEEN] = None if seen is None else seen.faint()
+    optional[GENERALIST_RECORD] = getattr(model.result_.evidence, "generalist", None)
     optional[MEMBERS] = [model_to_dict(member) for member in model.result_.members]
     return record | {name: value for name, value in optional.items() if value}
 
@@ -150,6 +165,9 @@ def model_from_dict(record: dict[str, Any]) -> Any:
     model = _from_settings(record, combination.rule, combination.z.size)
     if combination.consults and not model.consult:
         raise ValueError("its sources consult each other, which the settings do not say")
+    pools = [part.consulting for part in combination.parts]
+    if GENERALIST not in record and any(pool and pool.has_generalist for pool in pools):
+        raise ValueError("its sources consult a generalist, which is not there")
     model.combination_ = combination
     names, aside = [str(name) for name in model.source_names_], model.set_aside or []
     # Sources that were set aside are some of the sources, each named once, and not all.
@@ -180,7 +198,7 @@ def _with_members(record: dict[str, Any]) -> Any:
     if len(members) < 2 or p < 2:
         raise ValueError("fewer than two members, or sources, leave nothing to average")
     absent = ("combination", "solution", "calibration_report", "router", "consulting_gain")
-    learned = (CHOICE, LEARNER, NOVELTY, FOLD_SCORES, TAUGHT)
+    learned = (CHOICE, LEARNER, NOVELTY, FOLD_SCORES, TAUGHT, GENERALIST, GENERALIST_RECORD)
     stated = [name for name in (*absent, *learned) if record.get(name)]
     if stated or record["sources"] != []:
         raise ValueError(f"only its members have the entry {[*stated, 'sources'][0]!r}")
@@ -307,6 +325,11 @@ def _restore_evidence(model: Any, record: dict[str, Any]) -> None:
         model.learner_choice_ = read_learner_choice(record[LEARNER])
     if SEEN in record:
         model.seen_ = read_seen(record[SEEN])
+    if GENERALIST_RECORD in record:
+        known = GeneralistRecord.from_dict(record[GENERALIST_RECORD])
+        model.result_ = replace(
+            model.result_, evidence=replace(model.result_.evidence, generalist=known)
+        )
 
 
 def read_seen(stated: Any) -> Seen:

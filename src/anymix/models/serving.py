@@ -85,7 +85,8 @@ def export_model(
     """
     saved = read_model(folder, verify=verify)
     received, used = saved.received, (saved.received, saved.model.combination_, saved.model.router_)
-    content = export_onnx(*used, float32=float32, notes=_notes(saved))
+    more = saved.generalist
+    content = export_onnx(*used, float32=float32, notes=_notes(saved), generalist=more)
     if not float32:
         return Exported(content, received)
     columns = received[0].manifest.columns
@@ -93,7 +94,7 @@ def export_model(
         compared = draws_of(received)
     else:
         compared = np.asarray(rows if columns is None else columns.encode(rows), dtype=float)
-    difference = float32_difference(export_onnx(*used), content, compared)
+    difference = float32_difference(export_onnx(*used, generalist=more), content, compared)
     if not difference.holds:
         raise InputError(
             folder,

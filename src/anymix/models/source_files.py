@@ -24,6 +24,7 @@ from anymix.exchange import (
 from anymix.sources import SecondRound, Source
 from anymix.storage import read_folder, write_folder
 
+OTHER_SOURCE = "is not the source that the model was made of"
 # At so many rows a graph is compared with the estimator that it stands for.
 N_ROWS = 256
 
@@ -38,9 +39,10 @@ class TrainingData(NamedTuple):
 def pack_sources(model: Any, share: TrainingData | None = None) -> list[ReceivedSource]:
     """Pack the sources as they are, with rows and types of numbers, and read them as untrusted.
 
-    To `share` them, what holds training rows is refused, and a density that no weight needs is
-    left out.
+    A generalist comes last.  To `share` them, what holds training rows is refused, and a density
+    that no weight needs is left out.
     """
+    sources = [*model.sources_, *([] if model.generalist_ is None else [model.generalist_])]
     arrays = router_to_arrays(model)  # one that cannot be written is refused before anything else
     rows, d = None, getattr(model, "n_features_in_", None)
     if model.router_ is not None and d is not None:
@@ -49,11 +51,15 @@ def pack_sources(model: Any, share: TrainingData | None = None) -> list[Received
         rows = np.asarray(mean + scale * np.random.default_rng(0).standard_normal((N_ROWS, d)))
     known: dict[int, Any] = {}
     with TemporaryDirectory() as place:
-        folders = [Path(place) / str(k) for k in range(len(model.sources_))]
-        for folder, source in zip(folders, model.sources_, strict=True):
-            if share is not None:
+        folders = [Path(place) / str(k) for k in range(len(sources))]
+        for folder, source in zip(folders, sources, strict=True):
+            if share is not None and source is not model.generalist_:
                 source = _without_rows(source, arrays is None and len(model.sources_) > 1)
             some = rows if source.density is None else None
+            if source is model.generalist_ and rows is None and d is not None:
+                # It has no density of its own; those of the sources were packed before.
+                drawn = model.sources_[0].density.sample(N_ROWS, random_state=0)
+                some = np.asarray(drawn, dtype=float)
             # A predictor that came from a folder is its file.
             predictor = getattr(source.predictor, "content", source.predictor)
             source = replace(source, predictor=predictor)
@@ -102,6 +108,26 @@ def without_generated_names(source: Source) -> Source:
     """Take the names of columns off a source that were only made up to pack it: x0, x1, ..."""
     made_up = [f"x{i}" for i in range(len(source.feature_names or ()))]
     return replace(source, feature_names=None) if source.feature_names == made_up else source
+
+
+def read_generalist(folder: Path, sha256: str, model: Any) -> ReceivedSource:
+    """Audit the predictor of all rows that sources consult, and give it to its model."""
+    (one,) = read_sources([folder], without_density=True)
+    if one.sha256 != sha256:
+        raise AuditError(folder, OTHER_SOURCE)
+    first, source = model.sources[0], without_generated_names(one.source)
+    labels = getattr(model, "classes_", None)
+    if one.manifest.task != ("regression" if labels is None else "classification"):
+        raise ValueError("the task is not that of the generalist")
+    if labels is not None and not set(source.labels.tolist()) <= set(labels.tolist()):
+        raise ValueError("the classes are not those of the generalist")
+    features = (first.feature_names, first.columns), (source.feature_names, source.columns)
+    n = vars(model).get("n_features_in_")
+    wide = n is not None and not one.manifest.is_text and len(one.manifest.features) != n
+    if wide or (features[0] != features[1] and None not in features[1]):
+        raise ValueError("the features are not those of the generalist")
+    model.generalist_ = source
+    return one
 
 
 def write_source(folder: Path, files: Mapping[str, bytes]) -> None:

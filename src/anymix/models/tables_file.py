@@ -25,7 +25,7 @@ SUM_TOLERANCE = 1e-6
 NEEDED = {"log_masses", "predictions", "sample_domain"}
 # Folders of format 1 lack targets, those of formats 1 to 3 what the model predicts at these rows.
 HELD_OUT = {"fold", "held_out"}
-OPTIONAL = {"targets", "sample_weight", "groups", *HELD_OUT}
+OPTIONAL = {"targets", "sample_weight", "groups", "generalist", *HELD_OUT}
 # A file has at most so many numbers besides each that `rows_that_fit` counts.
 FILE_LIMIT = 5 * LIMIT // 2
 
@@ -47,6 +47,8 @@ def tables_to_arrays(tables: Tables, held_out: HeldOut | None = None) -> dict[st
         arrays["sample_weight"] = np.asarray(tables.sample_weight, dtype=np.float64)
     if tables.groups is not None:
         arrays["groups"] = np.unique(tables.groups, return_inverse=True)[1].astype(np.int64)
+    if tables.generalist is not None:
+        arrays["generalist"] = np.asarray(tables.generalist, dtype=np.float64)
     if held_out is not None:
         arrays["fold"] = np.asarray(held_out.fold, dtype=np.int64)
         arrays["held_out"] = np.asarray(held_out.predictions, dtype=np.float64)
@@ -86,6 +88,7 @@ def read_tables(
         arrays["sample_domain"].astype(np.intp),
         arrays.get("sample_weight"),
         groups=arrays.get("groups"),
+        generalist=arrays.get("generalist"),
         **known,
     )
     if crossed is None:
@@ -112,7 +115,8 @@ def _rules(
     yield same, "has tables of different shapes"
     yield log_masses.shape[1] <= rows_that_fit(len(h), math.prod(h.shape[2:])), LARGE
     for name in sorted(set(arrays) - {"log_masses", "predictions"}):
-        shape = h.shape[1:] if name == "held_out" else log_masses.shape[1:]
+        each = name in ("held_out", "generalist")
+        shape = h.shape[1:] if each else log_masses.shape[1:]
         yield arrays[name].shape == shape, f"has {name} of the wrong length"
     # A density may be zero, and its logarithm then -inf; nothing else is not finite.
     numbers = [array for name, array in arrays.items() if name != "log_masses"]
@@ -131,7 +135,7 @@ def _rules(
         n_columns = h.shape[2] if h.ndim == 3 else 0
         known = n_columns in (1, len(classes))
         yield known, "has predictions or targets that are not of the model's classes"
-        shares = [h, arrays.get("held_out", h)]
+        shares = [h, arrays.get("held_out", h), arrays.get("generalist", h)]
         sound = y.min() >= 0 and y.max() < n_columns
         sound &= all(some.min() >= 0 and some.max() <= 1 + 1e-9 for some in shares)
         yield sound, "has labels that are not there, or numbers that are not probabilities"

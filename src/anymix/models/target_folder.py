@@ -17,7 +17,7 @@ from typing import Any
 
 from anymix.exceptions import AuditError, InputError
 from anymix.exchange import LIMITS, ReceivedSource, parse_json
-from anymix.models.model_record import KIND, MEMBERS, SCHEMA
+from anymix.models.model_record import GENERALIST, KIND, MEMBERS, SCHEMA
 from anymix.models.saved_records import FILES, RECORD, RECORD_LIMIT, check_free, is_record
 from anymix.storage import LOCK, TEMPORARY, locked, read_file
 
@@ -155,6 +155,7 @@ def _listed(record: dict[str, Any] | None) -> set[str]:
             continue
         sources = model.get("sources")
         entries = [(one, "folder") for one in (sources if isinstance(sources, list) else [])]
+        entries.append((model.get(GENERALIST), "folder"))
         for entry, key in [*entries, *((model.get(stem), "file") for stem in PARTS)]:
             name = entry.get(key) if isinstance(entry, dict) else None
             if isinstance(name, str) and (SOURCE if key == "folder" else PART).fullmatch(name):

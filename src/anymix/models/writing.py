@@ -21,7 +21,14 @@ from anymix.exceptions import AuditError
 from anymix.exchange import LIMITS, Part, ReceivedSource, all_classes, check_facts, part_of
 from anymix.models.fold_scores_file import fold_scores_to_arrays
 from anymix.models.model_folder import read_model
-from anymix.models.model_record import FOLD_SCORES, MEMBERS, TASKS, check_kind, model_to_dict
+from anymix.models.model_record import (
+    FOLD_SCORES,
+    GENERALIST,
+    MEMBERS,
+    TASKS,
+    check_kind,
+    model_to_dict,
+)
 from anymix.models.saved_records import FILES
 from anymix.models.source_files import (
     TrainingData,
@@ -142,10 +149,11 @@ def write_model(
     """Write a fitted model whose sources, of all members, are packed; return its record."""
     folder = place.folder
     record = model_to_dict(model) if record is None else record
-    parts = _add_parts(record, model, received)
-    p = len(model.source_names_)
-    for k, member in enumerate(model.result_.members):
-        parts += _add_parts(record[MEMBERS][k], member, received[k * p : (k + 1) * p])
+    parts, packed = _add_parts(record, model, received), list(received)
+    for entry, member in zip(record.get(MEMBERS, []), model.result_.members, strict=True):
+        n_models = len(member.source_names_) + (member.generalist_ is not None)
+        parts += _add_parts(entry, member, packed[:n_models])
+        del packed[:n_models]
     record = plain(record, exact=True)
     try:
         written = json.dumps(record, indent=1, allow_nan=False)
@@ -194,11 +202,13 @@ def _add_parts(
     arrays[FOLD_SCORES] = fold_scores_to_arrays(model)
     parts = {stem: part_of(stem, found) for stem, found in arrays.items() if found is not None}
     record |= {stem: {"file": part.name, **vars(part.facts)} for stem, part in parts.items()}
-    own = [] if members else received
-    record["sources"] = [
+    entries = [
         {"folder": source_folder(one), "sha256": one.sha256, **one.manifest.to_dict()}
-        for one in own
+        for one in ([] if members else received)
     ]
+    if model.generalist_ is not None:
+        record[GENERALIST] = entries.pop()
+    record["sources"] = entries
     record["has_densities"] = tables is not None and tables.has_densities
     record["at_label"] = tables is not None and tables.at_label
     record["crossed"] = None if tables is None else model.held_out_.crossed

@@ -119,7 +119,7 @@ def adapt_labelled(
 def adapt_to_labels(model: Any, X: Any, y: ArrayLike) -> Any:
     """Return a copy of a model whose z is learned from labelled rows, held near its z."""
     tables, used = model.evaluate(X, y, np.zeros(n_rows(X), dtype=np.intp)), model.combination_
-    tables = replace(tables, predictions=used.heard(tables.predictions))
+    tables = replace(tables, predictions=used.heard(tables.all_predictions), generalist=None)
     log_r = used.log_responsibilities(tables.log_masses)
     known = tables.predictions, np.asarray(tables.targets), model.z_, model.loss
     return with_z(model, adapt_labelled(log_r, *known, eta=model.eta))

@@ -386,6 +386,6 @@ def _losses_at(
 ) -> Losses:
     """Losses of the model's predictions h, by default those at rows that all sources answered."""
     if h is None:
-        h = model.combination_.predict(tables.log_masses, tables.predictions)
+        h = model.combination_.predict(tables.log_masses, tables.all_predictions)
     values = losses_at(np.asarray(h), np.asarray(tables.targets), model.loss)
     return np.asarray(values), loss_name(get_loss(model.loss)), fresh

@@ -71,11 +71,14 @@ def clipped(share: float) -> float:
 def heat_table(
     record: Data, caption: str, values: Any, shades: Any, notes: Any, digits: int | None = None
 ) -> str:
-    """Lay out values [k][j] of each source on each domain, shaded, with notes below them."""
+    """Lay out values [k][j] of each source on each domain, shaded, with notes below them.
+
+    A row more is that of the generalist.
+    """
     names = record["sources"]
     digits = decimals(flat(values)) if digits is None else digits
     rows = []
-    for k, name in enumerate(names):
+    for k, name in enumerate([*names, "generalist"][: len(values)]):
         cells = []
         for j, value in enumerate(values[k]):
             css, note = "heat home" if k == j else "heat", notes[k][j] if notes else ""
@@ -170,6 +173,9 @@ def consulting(record: Data) -> str:
         "measured on rows that the weights have not seen."
     )
     columns = [list(column) for column in zip(*data["weights"], strict=True)]
+    if data.get("generalist"):
+        lead += " The generalist is a model of the rows of all sources, and no source."
+        columns.append(data["generalist"])
     largest = max((abs(value) for line in columns for value in line), default=1.0) or 1.0
     shades = [[clipped(value / largest) for value in line] for line in columns]
     body = remark(" ".join(data.get("sentences") or []))

@@ -54,7 +54,8 @@ class ReportRecord(TypedDict, total=False):
     influence : dict
         An `Influence`, and its `sentences`: rows[j][k] and sources[j][k], what j does to k's loss.
     consulting : dict
-        weights[k][j], how source k takes what the model of source j says, and `sentences`.
+        weights[k][j], how source k takes what the model of source j says, and `sentences`; where
+        there is one, generalist[k] is how it takes that.
     sets : dict
         A `Coverage`: what sets or intervals promise, their coverage and size on each source.
     density : str
@@ -183,6 +184,8 @@ def _shapes(content: dict[str, Any]) -> Iterator[tuple[str, tuple[int, ...]]]:
     for shape, names in fields.items():
         for name in names.split():
             yield name, shape
+    if "generalist" in content.get("consulting", {}):
+        yield "consulting.generalist", (p,)
     for end in ENDS:
         yield f"comparison.{end}", table
     yield "comparison.worst", table[:1]

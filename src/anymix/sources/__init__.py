@@ -1,6 +1,7 @@
 """Sources, the tables they make of a set of points, and the learner over blocks of tables."""
 
-from anymix.sources.block import QUERIES, Block
+from anymix.sources.block import Block
+from anymix.sources.block_queries import QUERIES
 from anymix.sources.blocks import Blocks, TrainingFold, in_threads
 from anymix.sources.bounded_ridge import BoundedRidge, bounds_of
 from anymix.sources.by_sums import (
@@ -45,8 +46,14 @@ from anymix.sources.error_measures import (
     measure_of,
     reference_point_losses,
 )
-from anymix.sources.evaluation import CHUNK_ROWS, evaluate, log_reference, masses_of
-from anymix.sources.fit_result import FitEvidence, FitResult
+from anymix.sources.evaluation import (
+    CHUNK_ROWS,
+    evaluate,
+    log_reference,
+    masses_of,
+    predictions_of,
+)
+from anymix.sources.fit_result import FitEvidence, FitResult, GeneralistRecord
 from anymix.sources.fold_scores import FoldDensities, FoldScores
 from anymix.sources.learning import (
     FoldResult,
@@ -94,6 +101,7 @@ __all__ = [
     "FoldDensities",
     "FoldResult",
     "FoldScores",
+    "GeneralistRecord",
     "Grounds",
     "HeldOut",
     "Influence",
@@ -151,6 +159,7 @@ __all__ = [
     "own_losses",
     "pool_of_others",
     "predictions_after",
+    "predictions_of",
     "read_average",
     "reference_point_losses",
     "seen_through",

@@ -1,54 +1,47 @@
-"""A block: labelled tables that answer named queries with small arrays.
-
-The functions of `QUERIES` are the queries: options and arrays go in, a dict of arrays comes out.
-In brackets stands of how many numbers, for p sources, c classes, K folds and s stacked z.  All are
-sums, counts, extremes, quantiles and fitted numbers, but "sample" brings n rows: it is asked only
-where the rows of a source lie in several blocks and sources are to consult, and a block that does
-not share rows refuses.
-"""
+"""A block: labelled tables that answer named queries with small arrays; see `block_queries`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anymix._arrays import FloatArray, IntArray
+from anymix._arrays import IntArray
 from anymix.core import (
     Consulting,
-    Moments,
     Pool,
+    PoolCandidates,
     Problem,
     SourceSample,
-    Sums,
-    TheoremSums,
     get_loss,
 )
-from anymix.densities import DomainRows, floored_responsibilities
 from anymix.exceptions import InputError
-from anymix.sources.consultation import consulting_of, crossed, learn_pools
+from anymix.sources.block_queries import QUERIES
+from anymix.sources.consultation import crossed, learn_candidates, learn_pools
 from anymix.sources.cross_fitting import (
     HeldOut,
     combined_predictions,
     draw_folds,
-    gain_moments,
     held_out_predictions,
-    moments_by_source,
-    n_draws,
     predictions_after,
 )
-from anymix.sources.error_measures import Measure, measure_of, own_values, reference_point_losses
-from anymix.sources.queries import CONSULTING, Arrays, Memory, Options, read_average
+from anymix.sources.error_measures import Measure, measure_of, own_values
+from anymix.sources.queries import (
+    CONSULTING,
+    NOT_OF_AVERAGE,
+    Arrays,
+    Memory,
+    Options,
+    key_of,
+    read_average,
+)
 from anymix.sources.tables import Tables
 
 # Tables made for a query are kept for the next one: so many of them.
 KEPT = 12
-# What may differ between two queries about one problem, and between two about one average.
-NOT_OF_PROBLEM = ("Z", "multipliers", "z", "width", "theta")
-NOT_OF_AVERAGE = ("c", "t", "delta", "thresholds", "totals", "asked")
 
 
 class Block:
@@ -114,16 +107,23 @@ class Block:
             return self.tables
         folds = {name: arrays[name] for name in ("folds", "spread") if name in arrays}
         return self.keep(
-            ("training", without, _key_of({}, folds)),
+            ("training", without, key_of({}, folds)),
             lambda: self.tables.taken(np.flatnonzero(self.fold(arrays) != without)),
         )
 
-    def pools(self, options: Options, arrays: Mapping[str, Any]) -> dict[int, Pool]:
-        """What the sources whose rows are all here have learned from each other."""
+    def candidates(self, options: Options, arrays: Mapping[str, Any]) -> dict[int, PoolCandidates]:
+        """What the sources whose rows are all here may consult."""
         loss, homes = get_loss(options["loss"]), np.asarray(arrays["homes"])
-        key = ("pools", int(arrays["without"]), int(arrays["folds"]), loss, homes.tobytes())
+        key = ("candidates", int(arrays["without"]), int(arrays["folds"]), loss, homes.tobytes())
         others = np.flatnonzero(homes == 0).tolist()
-        return self.keep(key, lambda: learn_pools(self.training_rows(arrays), loss, others))
+        return self.keep(key, lambda: learn_candidates(self.training_rows(arrays), loss, others))
+
+    def pools(
+        self, options: Options, arrays: Mapping[str, Any], choice: NDArray[Any]
+    ) -> dict[int, Pool]:
+        """What they have chosen."""
+        known = get_loss(options["loss"]), self.candidates(options, arrays), choice
+        return learn_pools(self.training_rows(arrays), *known)
 
     def pooled(
         self, options: Options, arrays: Mapping[str, Any], consulting: Consulting | None
@@ -135,8 +135,8 @@ class Block:
         names = ("folds", "spread", "without", "homes", *(f"{name}.0" for name in CONSULTING))
         told = {name: arrays[name] for name in names if name in arrays}
         return self.keep(
-            ("pooled", _key_of({"loss": options["loss"]}, told)),
-            lambda: crossed(tables, consulting, self.pools(options, arrays)),
+            ("pooled", key_of({"loss": options["loss"]}, told)),
+            lambda: crossed(tables, consulting, self.pools(options, arrays, consulting.choices)),
         )
 
     def make_problem(self, options: Options, arrays: Mapping[str, Any]) -> Problem | None:
@@ -157,7 +157,7 @@ class Block:
                 return problem
             return problem.thin(float(arrays["share"]) * problem.n_points, int(arrays["seed"]))
 
-        problem: Problem | None = self.keep(_key_of(options, arrays), made)
+        problem: Problem | None = self.keep(key_of(options, arrays), made)
         if problem is not None and "width" in arrays:
             return problem.smoothed(float(arrays["width"]))
         return problem
@@ -178,11 +178,15 @@ class Block:
         pooled = self.pooled(options, arrays | everything, part.consulting).predictions
         return HeldOut(predictions_after(tables, part, pooled), fold, crossed=False)
 
+    def judge(self, options: Options) -> Measure:
+        """The loss, or another measure, that rows are judged by."""
+        return measure_of(options.get("measure"), options["loss"], self.tables.n_classes)
+
     def samples(self, options: Options, arrays: Arrays) -> dict[int, SourceSample]:
         """Losses, own losses, weights and folds of each source's rows with weight."""
 
         def made() -> dict[int, SourceSample]:
-            tables, judge = self.tables, _judge(self, options)
+            tables, judge = self.tables, self.judge(options)
             held_out, weight = self.held_out(options, arrays), tables.weights
             losses = judge.value(held_out.predictions, np.asarray(tables.targets))
             columns = [losses, own_values(tables, judge), weight, held_out.fold]
@@ -195,256 +199,4 @@ class Block:
             }
 
         told = {n: option for n, option in options.items() if n not in ("kind", "method")}
-        return self.keep(("samples", _key_of(told, arrays, NOT_OF_AVERAGE)), made)
-
-
-def _key_of(
-    options: Options, arrays: Mapping[str, Any], besides: tuple[str, ...] = NOT_OF_PROBLEM
-) -> Any:
-    """What tells queries about different tables apart."""
-    told = {n: np.asarray(a).tobytes() for n, a in arrays.items() if n not in besides}
-    return tuple(sorted(options.items(), key=str)), tuple(sorted(told.items()))
-
-
-def _judge(block: Block, options: Options) -> Measure:
-    return measure_of(options.get("measure"), options["loss"], block.tables.n_classes)
-
-
-def check(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Refuse a loss that these rows cannot be judged by."""
-    block.tables.check_loss(options["loss"], options["rule"])
-    return {}
-
-
-def count(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Rows, rows with weight and weights by source and fold, and their kind [3Kp + 3p + 4]."""
-    tables, n_folds = block.tables, int(arrays["folds"])
-    p, weight = tables.n_sources, tables.weights
-    cell = block.fold(arrays) * p + tables.domain
-    shape, size = (n_folds, p), n_folds * p
-    homes = [weight[(tables.domain == k) & (weight > 0)] for k in range(p)]
-    if tables.groups is not None:
-        # Groups are what bounds count.
-        owns = [tables.groups[(tables.domain == k) & (weight > 0)] for k in range(p)]
-        pairs = zip(owns, homes, strict=True)
-        homes = [np.bincount(np.unique(own, return_inverse=True)[1], w) for own, w in pairs]
-    return {
-        "rows": np.bincount(cell, minlength=size).reshape(shape),
-        "weighed": np.bincount(cell, weight > 0, size).reshape(shape),
-        "weights": np.bincount(cell, weight, size).reshape(shape),
-        "draws": n_draws(tables),
-        "lightest": [home.min(initial=np.inf) for home in homes],
-        "heaviest": [home.max(initial=0.0) for home in homes],
-        "classes": tables.n_classes or 0,
-        "at_label": tables.at_label,
-        "has_densities": tables.has_densities,
-        "target_sum": 0.0 if tables.n_classes else np.asarray(tables.targets, dtype=float).sum(),
-    }
-
-
-def _calibration_rows(block: Block, arrays: Arrays) -> Tables:
-    """The training rows with weight of sources that are not set aside."""
-    tables = block.training_rows(arrays).without(np.flatnonzero(arrays["aside"]).tolist())
-    weight = tables.weights
-    return tables if weight.min(initial=1.0) > 0 else tables.taken(np.flatnonzero(weight > 0))
-
-
-def floor(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """The lowest log-responsibility of the training rows [1]."""
-    tables = _calibration_rows(block, arrays)
-    return {"floor": floored_responsibilities(tables.log_masses)[1] if tables.n_points else np.inf}
-
-
-def _domain_rows(block: Block, arrays: Arrays) -> DomainRows | None:
-    def made() -> DomainRows | None:
-        tables, doubt = _calibration_rows(block, arrays), float(arrays["doubt"])
-        if not tables.n_points:
-            return None
-        table = np.asarray(tables.log_masses, dtype=float)
-        return DomainRows(table, tables.domain, tables.weights, doubt, arrays)
-
-    told = {n: a for n, a in arrays.items() if n not in ("temperature", "offset")}
-    return block.keep(("domains", _key_of({}, told)), made)
-
-
-def calibrate(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Value, gradient and Hessian of the domain likelihood [1 + 2p + 4p²]."""
-    rows, q = _domain_rows(block, arrays), arrays["theta"].size
-    none = (0.0, np.zeros(q), np.zeros((q, q)))
-    found = none if rows is None else rows.likelihood(arrays["theta"])
-    return dict(zip(("value", "gradient", "hessian"), found, strict=True))
-
-
-def tally(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """How sure responsibilities are, and how right, before and after calibration [33]."""
-    rows = _domain_rows(block, arrays)
-    known = arrays["temperature"], arrays["offset"]
-    return {"tally": np.zeros(33) if rows is None else rows.tally(*known)}
-
-
-def pools(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Pools of the sources whose rows are all here, and zeros of others [2p + p² + pc]."""
-    found, tables = block.pools(options, arrays), block.training_rows(arrays)
-    consulting = consulting_of(tables, found, get_loss(options["loss"]))
-    learned = np.isin(np.arange(tables.n_sources), list(found)).astype(float)
-    known = learned, consulting.weights * learned[:, None], consulting.offset, consulting.reach
-    return dict(zip(("learned", *CONSULTING), known, strict=True))
-
-
-def sample(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """About a share of the rows of some sources, by chance [n(pc + 3)]."""
-    if not block.shares_rows:
-        raise InputError(
-            "a part that keeps its rows",
-            "was asked for a sample of them, since the rows of a source lie in several parts; keep "
-            "each source's rows in one part, or learn with consult=False",
-        )
-    tables = block.training_rows(arrays)
-    rng = np.random.default_rng(int(arrays["seed"]))
-    shuffled = [rng.permutation(tables.rows_of(k)) for k in range(tables.n_sources)]
-    sizes = [
-        int(np.ceil(s * rows.size)) for s, rows in zip(arrays["shares"], shuffled, strict=True)
-    ]
-    chosen = [np.sort(rows[:n]) for rows, n in zip(shuffled, sizes, strict=True)]
-    few = tables.taken(np.concatenate(chosen))
-    return {
-        "domain": few.sample_domain,
-        "predictions": np.moveaxis(few.predictions, 1, 0),
-        "targets": few.targets,
-        "weight": few.weights,
-    }
-
-
-def baseline(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """How many rows there are, and what the own models lose [1 + p]."""
-    problem = block.problem(options, arrays)
-    if problem is None:
-        return {"n_points": 0, "own_losses": np.zeros(arrays["totals"].size)}
-    return {"n_points": problem.n_points, "own_losses": problem.own_losses}
-
-
-def evaluate(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """L, G and Hessians for a stack of z [s(p + 2p²)]."""
-    problem, Z = block.problem(options, arrays), arrays["Z"]
-    multipliers: FloatArray | None = arrays.get("multipliers")
-    if problem is None:
-        second = np.zeros((*Z.shape, Z.shape[1]))
-        sums = Sums(np.zeros(Z.shape), second, None if multipliers is None else second)
-    else:
-        sums = problem.evaluate_many(Z, multipliers)
-    return {name: array for name, array in sums._asdict().items() if array is not None}
-
-
-def paired(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Moments of what h_z loses to the own model at home [5p]."""
-    problem = block.problem(options, arrays)
-    none = np.zeros((5, arrays["totals"].size))
-    return {"moments": none if problem is None else problem.paired_moments(arrays["z"])}
-
-
-def evidence(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Weights, losses and extremes of each source: sums, but for the extremes [6p]."""
-    starts = dict.fromkeys(("weight", "squares", "losses", "own"), 0.0)
-    starts |= {"least": np.inf, "largest": -np.inf}
-    table = np.tile(list(starts.values()), (block.tables.n_sources, 1))
-    for k, home in block.samples(options, arrays).items():
-        w, both = home.weights, np.concatenate([home.losses, home.own])
-        sums = w @ home.by_group(home.losses), w @ home.by_group(home.own)
-        table[k] = w.sum(), w @ w, *sums, both.min(), both.max()
-    return dict(zip(starts, table.T, strict=True))
-
-
-def below(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """How many losses, and how many own losses, of each source are at most each threshold [4pg].
-
-    thresholds are (p, 2, 2, g): of losses and own losses, two sequences each.
-    """
-    counts = np.zeros(arrays["thresholds"].shape)
-    for k, home in block.samples(options, arrays).items():
-        for i, losses in enumerate((home.losses, home.own)):
-            at = arrays["thresholds"][k, i]
-            counts[k, i] = np.searchsorted(np.sort(losses), at, side="right")
-    return {"counts": counts}
-
-
-def exact_upper(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """The largest bound over the sources here, of each fold [K]."""
-    known = options["kind"], float(arrays["c"]), float(arrays["delta"]), options["method"]
-    n_folds = int(arrays["folds"]) if options["judged"] == "folds" else 1
-    given = *known, n_folds, float(arrays.get("t", 0.0))
-    uppers = [home.exact_uppers(*given) for home in block.samples(options, arrays).values()]
-    return {"uppers": np.max([np.full(n_folds, -np.inf), *uppers], axis=0)}
-
-
-def moments(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Moments (p, 7) of what is bounded at each source, and weights and sums of its tail [9p]."""
-    p = block.tables.n_sources
-    found, tail = np.zeros((p, len(Moments._fields))), np.zeros((p, 2))
-    known = options["kind"], float(arrays["c"]), float(arrays.get("t", 0.0))
-    for k, home in block.samples(options, arrays).items():
-        found[k], tail[k] = home.moments(*known)
-    return {"moments": found, "tail": tail}
-
-
-def theorems(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """What the theorems start from, for each part of the average: see `TheoremSums` [K(2p + 6)]."""
-    used, tables = read_average(options, arrays), block.tables
-    fold = block.fold(arrays) if options["judged"] == "folds" else None
-    none = {
-        "losses": np.zeros(tables.n_sources),
-        "own": np.zeros(tables.n_sources),
-        **dict.fromkeys(("largest", "disagreement"), -np.inf),
-        **dict.fromkeys(("lowest", "floor"), np.inf),
-        **dict.fromkeys(("away", "spared"), 0.0),
-    }
-    told = [dict(none) for _ in used.parts]
-    for t, part in enumerate(used.parts):
-        rows = tables if fold is None else tables.taken(np.flatnonzero(fold == t))
-        if rows.n_points:
-            weighed = rows.heard(part.consulting).weighed(part.calibration)
-            known = options["loss"], part.eta, part.rule, arrays["totals"][t]
-            points = TheoremSums.of(weighed.judgement(*known), part.z, asked=bool(arrays["asked"]))
-            values = {name: getattr(points, name) for name in none}
-            told[t] |= {name: value for name, value in values.items() if value is not None}
-    return {name: np.array([one[name] for one in told]) for name in none}
-
-
-def beside(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Σ w ℓ by source of the reference predictions, as it is and clipped: (ways, p) [2(p + 2)p]."""
-    tables, cap = block.tables, float(arrays["clip"])
-    known = _judge(block, options), float(arrays["constant"])
-    losses = np.array(reference_point_losses(tables, *known))
-    members = (np.arange(tables.n_sources)[:, None] == tables.domain) * tables.weights
-    return {"plain": losses @ members.T, "clipped": np.minimum(losses, cap) @ members.T}
-
-
-def cross(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Moments of the loss of each model k on the rows of each source j: (p, p, 7) [7p²]."""
-    losses = block.tables.point_losses(options["loss"])
-    return {"moments": moments_by_source(losses, block.tables)}
-
-
-def advice(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Moments of the own models' losses at home, and of the consulting gains there [14p]."""
-    used, tables = read_average(options, arrays), block.tables
-    return {"moments": gain_moments(tables, used, block.fold(arrays), options["loss"])}
-
-
-def novelty(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Quantiles of the log-densities at home, from the least to the largest [p(q + 1)]."""
-    tables, q = block.tables, int(arrays["quantiles"])
-    found, rows = np.zeros((tables.n_sources, q)), np.zeros(tables.n_sources)
-    for k, row in enumerate(tables.log_masses):
-        own = np.sort(row[tables.rows_of(k)])
-        rows[k] = own.size
-        if own.size:
-            # Of those at hand, so that -inf is not averaged with a number.
-            found[k] = own[np.linspace(0, own.size - 1, q).round().astype(np.intp)]
-    return {"quantiles": found, "rows": rows}
-
-
-_LEARNING = check, count, floor, calibrate, tally, pools, sample, baseline, evaluate, paired
-_CERTIFYING = evidence, below, exact_upper, moments, theorems, beside, cross, advice, novelty
-QUERIES: dict[str, Callable[[Block, Options, Arrays], dict[str, Any]]] = {
-    query.__name__: query for query in (*_LEARNING, *_CERTIFYING)
-}
+        return self.keep(("samples", key_of(told, arrays, NOT_OF_AVERAGE)), made)

@@ -30,11 +30,12 @@ from anymix.core import (
     Loss,
     Moments,
     Sums,
+    choose_candidates,
     get_loss,
 )
 from anymix.densities import DomainRows, TemperatureScaling
 from anymix.sources.block import Block
-from anymix.sources.consultation import consulting_of, learn_pools
+from anymix.sources.consultation import consulting_of, gains_of, learn_candidates, learn_pools
 from anymix.sources.cross_fitting import FEWEST_ROWS, N_FOLDS
 from anymix.sources.partitioned import Map, PartitionedProblem
 from anymix.sources.queries import (
@@ -103,7 +104,7 @@ class Blocks:
         if not self.blocks:
             raise ValueError("rows in blocks need one block at least; got none.")
         counts = self.ask("count", {}, {"folds": 1})
-        for name in ("classes", "at_label", "has_densities"):
+        for name in ("classes", "at_label", "has_densities", "has_generalist"):
             if len({float(one[name]) for one in counts}) > 1:
                 raise ValueError(f"blocks must agree in {name.replace('_', ' ')}; these do not.")
         if len({one["rows"].shape for one in counts}) > 1:
@@ -114,6 +115,7 @@ class Blocks:
         self.n_classes = int(counts[0]["classes"]) or None
         self.at_label = bool(counts[0]["at_label"])
         self.has_densities = bool(counts[0]["has_densities"])
+        self.has_generalist = bool(counts[0]["has_generalist"])
         self.mean_target = float(sum(one["target_sum"] for one in counts)) / max(self.n_points, 1)
         # Which sources have all their rows in one block, and whether these count alike there, too.
         self.whole: Flags = np.asarray((self.rows > 0).sum(axis=0) <= 1)
@@ -240,23 +242,31 @@ class TrainingFold:
         return [TemperatureScaling(kind).fit_sums(sums) for kind in TemperatureScaling.KINDS]
 
     def consult(self, loss: str | Loss, set_aside: Sequence[int]) -> Consulting | None:
-        """Let each source learn from the others at home, or by a sample of its rows."""
-        homes = {"homes": self.blocks.homes(set_aside)}
-        found = self.blocks.total("pools", {"loss": loss}, homes | self.arrays)
-        spread = ~self.blocks.whole
+        """Let each source learn pools at home, or by a sample of its rows, and choose together."""
+        known, spread = get_loss(loss), ~self.blocks.whole
         spread[list(set_aside)] = False
-        learned = found["learned"] > 0
-        weights = np.where(learned[:, None], found["ears"], np.eye(self.blocks.n_sources))
-        consulting = Consulting(weights, found["ear_offset"], found["reach"], form_of(loss))
-        if spread.any():
-            few = self._sample(spread)
-            pools = learn_pools(few, get_loss(loss))
-            sampled = consulting_of(few, pools, get_loss(loss))
+        homes = {"homes": self.blocks.homes(set_aside)} | self.arrays
+        told = self.blocks.total("gains", {"loss": loss}, homes)
+        few = self._sample(spread) if spread.any() else None
+        candidates = {} if few is None else learn_candidates(few, known)
+        if few is not None:
+            sampled = gains_of(candidates, few)
+            told = {name: told[name] + more for name, more in zip(told, sampled, strict=True)}
+        choice = choose_candidates(told["gains"], told["errors"], told["n_rows"])
+        if not choice.any():
+            return None
+        found = self.blocks.total("pools", {"loss": loss}, homes | {"choice": choice})
+        weights, offset = found["ears"], found["ear_offset"]
+        weights[found["learned"] == 0] = np.eye(*weights.shape)[found["learned"] == 0]
+        chosen = tuple(choice.tolist())
+        consulting = Consulting(weights, offset, found["reach"], form_of(loss), chosen)
+        if few is not None:
+            pools = learn_pools(few, known, candidates, choice)
+            more = consulting_of(few, pools, known)
             for k in pools:
-                learned[k] = True
-                consulting.weights[k], consulting.offset[k] = sampled.weights[k], sampled.offset[k]
-                consulting.reach[k] = sampled.reach[k]
-        return consulting if learned.any() else None
+                weights[k], offset[k] = more.weights[k], more.offset[k]
+                consulting.reach[k] = more.reach[k]
+        return consulting
 
     def _sample(self, spread: Flags) -> Tables:
         blocks, most = self.blocks, self.blocks.most_rows
@@ -268,15 +278,16 @@ class TrainingFold:
             blocks.sketched[f"{sentence}{most} rows each."] = None
         joined = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
         predictions = np.ascontiguousarray(np.moveaxis(joined["predictions"], 0, 1))
-        y, classes = joined["targets"], blocks.n_classes
+        y, classes, p = joined["targets"], blocks.n_classes, blocks.n_sources
         return Tables(
-            np.zeros(predictions.shape[:2]),
-            predictions,
+            np.zeros((p, predictions.shape[1])),
+            predictions[:p],
             y if classes is None else y.astype(np.intp),
             joined["domain"].astype(np.intp),
             joined["weight"],
             None if classes is None else np.arange(classes),
             at_label=blocks.at_label,
+            generalist=predictions[p] if blocks.has_generalist else None,
         )
 
     def problem(self, part: Combination, loss: str | Loss, set_aside: Sequence[int]) -> Any:

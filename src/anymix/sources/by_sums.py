@@ -36,7 +36,7 @@ from anymix.densities import BoostedTrees, joined_trees, leaf_columns
 from anymix.exceptions import InputError
 from anymix.sources.model_source import SecondRound
 from anymix.sources.partitioned import Map
-from anymix.sources.queries import Arrays, Options, Query
+from anymix.sources.queries import Arrays, Options, Query, numbers_in
 
 # Rows of a part on either side of a split, and texts of a part that hold a word; of fewer it does
 # not tell.
@@ -313,9 +313,10 @@ def joined_scales(found: Sequence[Arrays]) -> Arrays:
 
 @dataclass(frozen=True)
 class SumsFit:
-    """Predictors by fold and strength, [K][S], what was agreed on, θ, and what it took.
+    """Predictors by fold and strength, [K][S], θ, and what it took.
 
-    `residual` is the largest remaining gradient, relative to the first one.
+    `n_numbers` is how many numbers left all parts together, and `residual` the largest remaining
+    gradient, relative to the first one.
     """
 
     predictors: list[list[Any]]
@@ -323,6 +324,7 @@ class SumsFit:
     theta: FloatArray
     n_rounds: int
     residual: float
+    n_numbers: int
 
 
 def fit_by_sums(
@@ -355,9 +357,10 @@ def fit_by_sums(
     >>> found.predictors[0][0].predict([[1.0, 1.0]]).round(3)
     array([3.])
     """
-    parts, given, agreed = list(parts), {}, 0
+    parts, given, sent = list(parts), {}, []
     if columns.agreed:
-        said, agreed = list(map(Query(columns.agreed), parts)), 1
+        said = list(map(Query(columns.agreed), parts))
+        sent.append(sum(numbers_in(one) for one in said))
         if columns.agreed == "scales":
             given = {name: joined_scales(said)[name] for name in ("mean", "scale")}
         else:
@@ -366,10 +369,12 @@ def fit_by_sums(
 
     def total(verb: str, arrays: Arrays) -> Arrays:
         found = list(map(Query(verb, {}, given | arrays), parts))
+        sent.append(sum(numbers_in(one) for one in found))
         return {name: reduce(add, (one[name] for one in found)) for name in found[0]}
 
     labels = 0 if classes is None else len(classes)
     tried = tuple(columns.strengths(classes is not None) if strengths is None else strengths)
     fit = fit_linear(total, labels, folds, tried)
     predictors = [[columns.predictor(one, classes, given) for one in each] for each in fit.theta]
-    return SumsFit(predictors, tried, fit.theta, fit.n_rounds + agreed, fit.residual)
+    n_rounds = fit.n_rounds + bool(columns.agreed)
+    return SumsFit(predictors, tried, fit.theta, n_rounds, fit.residual, sum(sent))

@@ -8,8 +8,22 @@ from typing import Self
 
 import numpy as np
 
-from anymix._arrays import FloatArray
-from anymix.core import Consulting, Loss, Moments, Pool, Record, get_loss, learn_pool, losses_at
+from anymix._arrays import FloatArray, IntArray
+from anymix.core import (
+    GENERALIST,
+    N_CANDIDATES,
+    OWN,
+    Consulting,
+    Loss,
+    Moments,
+    Pool,
+    PoolCandidates,
+    PoolRows,
+    Record,
+    choose_candidates,
+    get_loss,
+    losses_at,
+)
 from anymix.sources.queries import form_of
 from anymix.sources.tables import Tables
 
@@ -34,18 +48,18 @@ class ConsultingGain(Record):
         return cls(*np.array(told).T)
 
     def sentences(self, names: Sequence[str]) -> list[str]:
-        """Say who hears others, and what for.
+        """Say who consults other models, and what for.
 
         Examples
         --------
-        >>> told = ConsultingGain(np.array([0.5, 0.2]), np.array([0.1, 0.0]), np.array([0.02, 0.0]))
-        >>> told.sentences(["north", "south"])
-        ['north hears the others: loss 0.5 to 0.4 at home.', 'south keeps to its own model.']
+        >>> gain = ConsultingGain(np.array([0.5, 0.2]), np.array([0.1, 0.0]), np.array([0.02, 0.0]))
+        >>> gain.sentences(["north", "south"])
+        ['north consults other models: loss 0.5 to 0.4 at home.', 'south keeps its own model.']
         """
         found = []
         for name, loss, gain in zip(names, self.own_losses, self.gains, strict=True):
-            heard = f"{name} hears the others: loss {loss:.3g} to {loss - gain:.3g} at home."
-            found.append(heard if gain != 0 else f"{name} keeps to its own model.")
+            said = f"{name} consults other models: loss {loss:.3g} to {loss - gain:.3g} at home."
+            found.append(said if gain != 0 else f"{name} keeps its own model.")
         return found
 
 
@@ -79,9 +93,11 @@ def consult(tables: Tables, loss: str | Loss, set_aside: Sequence[int] = ()) -> 
            [0.3, 0.3]])
     """
     known = get_loss(loss)
-    pools = learn_pools(tables, known, set_aside)
+    candidates = learn_candidates(tables, known, set_aside)
+    chosen = choose_candidates(*gains_of(candidates, tables))
+    pools = learn_pools(tables, known, candidates, chosen)
     if not pools:
-        return Consulted(None, tables)
+        return Consulted(None, replace(tables, generalist=None))
     consulting = consulting_of(tables, pools, known)
     own = tables.by_source(losses_at(tables.own_predictions(), np.asarray(tables.targets), known))
     gains, errors = np.zeros((2, tables.n_sources))
@@ -91,8 +107,10 @@ def consult(tables: Tables, loss: str | Loss, set_aside: Sequence[int] = ()) -> 
     return Consulted(consulting, crossed(tables, consulting, pools), advice)
 
 
-def learn_pools(tables: Tables, loss: Loss, set_aside: Sequence[int] = ()) -> dict[int, Pool]:
-    """Learn the pool of each source that has rows here, and is not set aside, where it is sure.
+def learn_candidates(
+    tables: Tables, loss: Loss, set_aside: Sequence[int] = ()
+) -> dict[int, PoolCandidates]:
+    """Learn what each source that has rows here, and is not set aside, may consult.
 
     Labels need all probabilities, and errors a loss of errors.
     """
@@ -100,38 +118,70 @@ def learn_pools(tables: Tables, loss: Loss, set_aside: Sequence[int] = ()) -> di
     whole = tables.predictions.ndim == 3 and tables.predictions.shape[2] > 1
     if not (whole if labels else not tables.at_label or loss.of_error):
         return {}
-    pools: dict[int, Pool] = {}
+    found: dict[int, PoolCandidates] = {}
     for k in sorted({int(k) for k in np.unique(tables.domain)} - set(set_aside)):
-        part = tables.taken(tables.rows_of(k))
-        sizes = np.abs(part.predictions[part.predictions != 0])
+        rows = rows_at_home(tables, k, loss)
+        sizes = np.abs(rows.predictions[rows.predictions != 0])
         # Errors that a site rounds to powers of two: a model whose errors are all rounded to one
         # number would seem to be perfect but for an offset.
         if not labels and tables.at_label and (np.frexp(sizes)[0] == 0.5).all():
             continue
-        weight = part.weights * part.n_points / part.weights.sum()
-        given = part.predictions, np.asarray(part.targets), k, loss, weight
-        pool = learn_pool(*given, errors=tables.at_label, groups=part.groups)
-        pools |= {} if pool is None else {k: pool}
-    return pools
+        candidates = rows.candidates()
+        found |= {} if candidates is None else {k: candidates}
+    return found
+
+
+def rows_at_home(tables: Tables, k: int, loss: Loss) -> PoolRows:
+    """Return the rows that source k learns its pools from."""
+    part = tables.taken(tables.rows_of(k))
+    weight = part.weights * part.n_points / part.weights.sum()
+    given = part.all_predictions, np.asarray(part.targets), k, loss, weight
+    return PoolRows(*given, tables.at_label, part.groups, part.generalist is not None)
+
+
+def gains_of(
+    candidates: dict[int, PoolCandidates], tables: Tables
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Gains to choose by (p, C), their errors, and rows (p,); zeros of sources without any."""
+    p = tables.n_sources
+    shape = p, N_CANDIDATES if tables.generalist is not None else GENERALIST
+    gains, errors, n_rows = np.zeros(shape), np.zeros(shape), np.zeros(p)
+    for k, one in candidates.items():
+        gains[k], errors[k], n_rows[k] = one.doubted, one.errors, one.n_rows
+    return gains, errors, n_rows
+
+
+def learn_pools(
+    tables: Tables, loss: Loss, candidates: dict[int, PoolCandidates], chosen: IntArray
+) -> dict[int, Pool]:
+    """Return the pool that was chosen for each source which does not keep its own model."""
+    return {
+        k: rows_at_home(tables, k, loss).pool(found, int(chosen[k]))
+        for k, found in candidates.items()
+        if chosen[k] != OWN
+    }
 
 
 def crossed(tables: Tables, consulting: Consulting, pools: dict[int, Pool]) -> Tables:
-    """Let sources hear each other, each at its own rows by pools that were learned without them."""
-    heard, domain = consulting.heard(tables.predictions), tables.domain
+    """Let sources consult, each at its own rows by pools that were learned without them."""
+    found, domain = tables.heard(consulting), tables.domain
+    predictions = found.predictions.copy()
     for k, pool in pools.items():
-        heard[k, domain == k] = pool.crossed
-    return replace(tables, predictions=heard)
+        predictions[k, domain == k] = pool.crossed
+    return replace(found, predictions=predictions)
 
 
 def consulting_of(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Consulting:
     """Put the pools together, and bound how far numbers are moved by how far they are at home."""
-    form, p = form_of(loss), tables.n_sources
-    offset = np.zeros((p, tables.predictions.shape[-1]) if form == "labels" else p)
-    found = Consulting(np.eye(p), offset, np.zeros(p), form)
+    form, p, models = form_of(loss), tables.n_sources, tables.all_predictions
+    offset = np.zeros((p, models.shape[-1]) if form == "labels" else p)
+    choice = tuple(pools[k].choice if k in pools else OWN for k in range(p))
+    found = Consulting(np.eye(p, len(models)), offset, np.zeros(p), form, choice)
     for k, pool in pools.items():
         found.weights[k], found.offset[k] = pool.weights, pool.offset
         if form != "labels":
-            h = tables.predictions[:, tables.domain == k]
+            h = models[:, tables.domain == k]
             h = np.log(h) if form == "positive" else h
-            found.reach[k] = np.abs(pool.weights @ h + pool.offset - h[k]).max()
+            moved = pool.weights @ h + pool.offset - h[found.centres[k]]
+            found.reach[k] = np.abs(moved).max()
     return found

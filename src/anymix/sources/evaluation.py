@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from anymix._arrays import FloatArray, n_rows
@@ -30,6 +30,7 @@ def evaluate(
     responsibilities: Any = None,
     chunk_rows: int = CHUNK_ROWS,
     reference: bool = True,
+    generalist: Source | None = None,
 ) -> Tables:
     """Ask every source once about every row of X, chunk by chunk.
 
@@ -46,6 +47,8 @@ def evaluate(
     reference : bool
         Whether scores log D_k/U become densities again, by log U(x): novelty needs it, and
         weights do not.
+    generalist : Source, optional
+        A predictor that sources may consult; it needs no density.
 
     Examples
     --------
@@ -70,6 +73,7 @@ def evaluate(
             "classes",
         )
     log_masses, predictions = np.empty(shape[:2]), np.empty(shape)
+    general = None if generalist is None else np.empty(shape[1:])
     size = chunk_rows if labels is None else min(chunk_rows, max(1, CHUNK_NUMBERS // labels.size))
     for start in range(0, n, size):
         heard: Heard = {}
@@ -79,16 +83,32 @@ def evaluate(
         if reference and responsibilities is None:
             log_masses[:, block] += log_reference(sources, rows)
         for k, source in enumerate(sources):
-            predictions[k, block] = (
-                _numbers(source, rows, start, heard)
-                if labels is None
-                else source.predict_proba(rows, labels)
-            )
-    return Tables(log_masses, predictions, classes=labels, has_densities=responsibilities is None)
+            predictions[k, block] = predictions_of(source, rows, labels, heard, start)
+        if general is not None and generalist is not None:
+            general[block] = predictions_of(generalist, rows, labels, heard, start)
+    return Tables(
+        log_masses,
+        predictions,
+        classes=labels,
+        has_densities=responsibilities is None,
+        generalist=general,
+    )
 
 
-def _numbers(source: Source, rows: Any, start: int, heard: Heard) -> FloatArray:
-    """Return the numbers of a regressor, or name the row whose number cannot be judged."""
+def predictions_of(
+    source: Source,
+    rows: Any,
+    classes: NDArray[Any] | None,
+    heard: Heard | None = None,
+    start: int = 0,
+) -> FloatArray:
+    """Numbers (n,) of a regressor, or probabilities (n, c) of classes.
+
+    `heard` is what models said of these rows before, and `start` the number of the first row: a
+    number that cannot be judged is refused, and its row named.
+    """
+    if classes is not None:
+        return source.predict_proba(rows, classes)
     found = source.predict(rows, heard)
     if found.size and not (found.min() >= -LARGEST and found.max() <= LARGEST):
         row = int(np.abs(found).argmax())

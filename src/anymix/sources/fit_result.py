@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from anymix.core import Certificate, CrossFittedCombination, Solution
+from anymix.core import Certificate, CrossFittedCombination, Record, Solution
 from anymix.densities import CalibrationReport
 from anymix.sources.consultation import ConsultingGain
 from anymix.sources.cross_fitting import HeldOut
@@ -17,6 +17,45 @@ from anymix.sources.cross_loss import CrossLoss
 from anymix.sources.fold_scores import FoldScores
 from anymix.sources.suspicious_rows import Seen
 from anymix.sources.tables import Novelty, Tables
+
+
+@dataclass(frozen=True)
+class GeneralistRecord(Record):
+    """How the generalist was learned, and what left the sites for it.
+
+    Attributes
+    ----------
+    learned_from : "pooled rows", "sums over sites" or "given"
+    n_rounds, n_numbers : int
+        Of sums: how often sites were queried, and how many numbers they sent in all: sums over
+        their rows, of one for each column and output, and counts.
+    strength : float or None
+        Of sums: the strength of the ridge, chosen by folds.
+
+    Examples
+    --------
+    >>> print(GeneralistRecord("sums over sites", 30, 90_000, 1.0))
+    A generalist was learned from sums over sites: 30 rounds, in which 90000 numbers left them.
+    """
+
+    learned_from: str
+    n_rounds: int = 0
+    n_numbers: int = 0
+    strength: float | None = None
+
+    def __str__(self) -> str:
+        if self.learned_from == "given":
+            return "The sources may consult a generalist that was given."
+        said = f"A generalist was learned from {self.learned_from}"
+        if not self.n_rounds:
+            return f"{said}."
+        return f"{said}: {self.n_rounds} rounds, in which {self.n_numbers} numbers left them."
+
+    def check(self) -> None:
+        """Raise a ValueError for what no fit can have found."""
+        known = self.learned_from in ("pooled rows", "sums over sites", "given")
+        if not known or min(self.n_rounds, self.n_numbers) < 0 or not (self.strength or 1.0) > 0:
+            raise ValueError("the record of the generalist is not sound.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +85,8 @@ class FitEvidence:
         What all sources predict for the held-out rows; None where rows stayed at their sites.
     seen : Seen or None
         Digests by which rows of the fit are recognised.
+    generalist : GeneralistRecord or None
+        How the predictor that sources may consult was learned.
     density_choice : record or None
         Which density was chosen, and the losses it was chosen by.
     learner_choice : record or None
@@ -70,6 +111,7 @@ class FitEvidence:
     consulting_gain: ConsultingGain | None = None
     tables: Tables | None = None
     seen: Seen | None = None
+    generalist: GeneralistRecord | None = None
     density_choice: Any = None
     learner_choice: Any = None
     set_aside: tuple[str, ...] = ()

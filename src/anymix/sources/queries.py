@@ -24,7 +24,10 @@ Options = dict[str, Any]
 T = TypeVar("T")
 # Names of the arrays that a calibration and a consulting are written as.
 CALIBRATION = ("temperature", "offset", "floor", "sharpness")
-CONSULTING = ("ears", "ear_offset", "reach")
+CONSULTING = ("ears", "ear_offset", "reach", "choice")
+# What may differ between two queries about one problem, and between two about one average.
+NOT_OF_PROBLEM = ("Z", "multipliers", "z", "width", "theta")
+NOT_OF_AVERAGE = ("c", "t", "delta", "thresholds", "totals", "asked")
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,14 @@ class Memory:
             while len(self._store) > self.size:
                 self._store.popitem(last=False)
         return made
+
+
+def key_of(
+    options: Options, arrays: Mapping[str, Any], besides: tuple[str, ...] = NOT_OF_PROBLEM
+) -> Any:
+    """What tells queries about different tables apart."""
+    told = {n: np.asarray(a).tobytes() for n, a in arrays.items() if n not in besides}
+    return tuple(sorted(options.items(), key=str)), tuple(sorted(told.items()))
 
 
 if TYPE_CHECKING:
@@ -113,7 +124,8 @@ def pack_average(used: CrossFittedCombination) -> Arrays:
             known = ((name, getattr(part.calibration, name)) for name in CALIBRATION)
             found |= {f"{name}.{t}": np.asarray(value) for name, value in known}
         if part.consulting is not None:
-            given = part.consulting.weights, part.consulting.offset, part.consulting.reach
+            pools = part.consulting
+            given = pools.weights, pools.offset, pools.reach, pools.choices
             found |= {f"{n}.{t}": a for n, a in zip(CONSULTING, given, strict=True)}
     return found
 
@@ -132,7 +144,8 @@ def read_average(options: Mapping[str, Any], arrays: Mapping[str, Any]) -> Cross
             temperature, offset, floor, sharpness = (arrays[f"{n}.{t}"] for n in CALIBRATION)
             calibration = Calibration(temperature, offset, float(floor), float(sharpness))
         if f"ears.{t}" in arrays:
-            weights, offset, reach = (arrays[f"{name}.{t}"] for name in CONSULTING)
-            consulting = Consulting(weights, offset, reach, form)
+            weights, offset, reach, choice = (arrays[f"{name}.{t}"] for name in CONSULTING)
+            chosen = tuple(int(one) for one in choice)
+            consulting = Consulting(weights, offset, reach, form, chosen)
         parts.append(Combination(arrays[f"z.{t}"], eta, calibration, options["rule"], consulting))
     return CrossFittedCombination(tuple(parts))

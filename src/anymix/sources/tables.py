@@ -32,8 +32,10 @@ class Tables:
     was drawn from.  Without `has_densities` the log-masses are responsibilities alone, which say
     nothing of how likely a point is.  With `at_label` the predictions are what sites tell: the
     probability of the label that occurred, or the error h − y of a number.  Points of one of the
-    `groups` (m,) are one draw: they stay in one fold, and count once in a certificate.  Nothing in
-    here is a feature: tables may travel where rows may not.
+    `groups` (m,) are one draw: they stay in one fold, and count once in a certificate.
+    `generalist` (m[, c]) are the predictions of one more predictor, learned from the rows of all
+    sources, that each may consult.  Nothing in here is a feature: tables may travel where rows may
+    not.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Tables:
     has_densities: bool = True
     at_label: bool = False
     groups: NDArray[np.intp] | None = None
+    generalist: FloatArray | None = None
 
     @property
     def n_points(self) -> int:
@@ -81,6 +84,19 @@ class Tables:
         if self.sample_weight is None:
             return np.ones(self.n_points)
         return np.asarray(self.sample_weight, dtype=float)
+
+    @property
+    def all_predictions(self) -> FloatArray:
+        """The predictions of the sources and, last, those of the generalist if there is one.
+
+        >>> Tables(np.zeros((2, 1)), np.zeros((2, 1)), generalist=np.ones(1)).all_predictions
+        array([[0.],
+               [0.],
+               [1.]])
+        """
+        if self.generalist is None:
+            return self.predictions
+        return np.concatenate([self.predictions, self.generalist[None]])
 
     def own_predictions(self) -> FloatArray:
         """What the own model of each point's source predicts there, (m,) or (m, c)."""
@@ -150,6 +166,7 @@ class Tables:
             sample_domain=None if domain is None else domain[points],
             sample_weight=None if weight is None else weight[points],
             groups=None if self.groups is None else self.groups[points],
+            generalist=None if self.generalist is None else self.generalist[points],
         )
 
     def log_responsibilities(self) -> FloatArray:
@@ -163,7 +180,12 @@ class Tables:
     def heard(self, consulting: Consulting | None) -> Tables:
         """Put what the sources say after they heard each other in the place of the predictions."""
         if consulting is None:
-            return self
+            return replace(self, generalist=None)
+        if consulting.has_generalist and self.generalist is None:
+            raise ValueError(
+                "sources that consult a generalist need its predictions, but these tables do not "
+                "hold them; evaluate the rows with the model."
+            )
         if consulting.form == "labels" and self.predictions.shape[2:] == (1,):
             raise ValueError(
                 "sources that hear each other need the probabilities of all classes, but these "
@@ -175,7 +197,8 @@ class Tables:
                 "models say, but these tables hold errors, or classes in no order; judge rows in "
                 "Python with model.certify or anymix.compare."
             )
-        return replace(self, predictions=consulting.heard(self.predictions))
+        models = self.all_predictions if consulting.has_generalist else self.predictions
+        return replace(self, predictions=consulting.heard(models), generalist=None)
 
     def problem(
         self,
@@ -258,7 +281,7 @@ class Tables:
         if not all(_are_alike(part, first) for part in parts[1:]):
             raise ValueError("tables of different sites must have the same sources and classes.")
         axes = {"log_masses": 1, "predictions": 1}
-        axes |= dict.fromkeys(("targets", "sample_domain", "sample_weight"), 0)
+        axes |= dict.fromkeys(("targets", "sample_domain", "sample_weight", "generalist"), 0)
         return replace(
             first,
             groups=_joined_groups(parts),
