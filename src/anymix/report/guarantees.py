@@ -78,7 +78,7 @@ def certificate(record: Data) -> str:
         f"{_at_home(record, data)}{beside(record)}{_bounds(data)}"
     )
     lead = "What holds for every mixture of the sources, whichever one the future brings."
-    if found.get("mixtures"):
+    if data.get("mixtures"):
         lead = "What holds for mixtures of the sources with the shares that are stated."
     lead += recorded(record, "certificate")
     return section("certificate", "Certificate", lead, body)
