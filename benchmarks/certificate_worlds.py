@@ -5,25 +5,29 @@
     routing                           sources far apart; in one of n rows of the first source
                                       densities point to the second: harm that no own model does
     overlap                           labels; sources look the same and answer differently
+    ... + generalist                  the same; sources may consult a model of all sources' rows
 
 The truth is a mean over 1024 quasi-random points of each source, and over the noise exactly.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import stats
+from scipy.special import expit
 
-from anymix.sources import Tables, combined_predictions
+from anymix.sources import PROBABILITY_FLOOR, Tables, combined_predictions
 from benchmarks.worlds import LABELS, NUMBERS, RARE, SHARE, World, chance_of_one, truth
 
 Floats = np.ndarray
 PLANE = ("Gaussian", "t2.1", "rare +8", LABELS, "copies", "routing")
 WORLDS = (*PLANE, "overlap")
+GENERALIST = " + generalist"
+WITH_GENERALIST = tuple(name + GENERALIST for name in ("Gaussian", LABELS, "routing", "overlap"))
 COPIES, DISTANCE, OTHERS_LABEL = 3, 6.0, 0.5
 LOG2_POINTS, N_NOISE, N_ERRORS = 10, 801, 400
 
@@ -49,6 +53,12 @@ class Case(Protocol):
         """What each source loses in truth, clipped at c."""
 
 
+def quadratic(X: Floats) -> Floats:
+    """The columns of a quadratic model in the plane, (n, 6)."""
+    x, y = X.T
+    return np.column_stack([np.ones(len(X)), x, y, x * x, x * y, y * y])
+
+
 @lru_cache(maxsize=2)
 def normal_points(log2: int = LOG2_POINTS) -> Floats:
     """Quasi-random points of a standard normal distribution in the plane, (2^log2, 2)."""
@@ -58,11 +68,16 @@ def normal_points(log2: int = LOG2_POINTS) -> Floats:
 
 @dataclass(frozen=True)
 class PlaneCase:
-    """Sources in a plane; rate is the share of rows of the first that are routed wrongly."""
+    """Sources in a plane; rate is the share of rows of the first that are routed wrongly.
+
+    general are the coefficients (6,) of a quadratic model of rows of all sources, if they may
+    consult one.
+    """
 
     name: str
     world: World
     rate: float = 0.0
+    general: Floats | None = None
 
     @classmethod
     def make(cls, name: str, p: int, seed: int, n: int) -> PlaneCase:
@@ -74,6 +89,13 @@ class PlaneCase:
         centres = radius * np.column_stack([np.cos(angle), np.sin(angle)])
         world = World("Gaussian", centres, np.zeros((p, 3)))
         return cls(name, world.trained(300, np.random.default_rng(seed)), 1.0 / n)
+
+    def with_generalist(self) -> PlaneCase:
+        """Return the case with a model that was learned from other rows of all sources."""
+        rng = np.random.default_rng(self.world.p)
+        X = np.concatenate([self.world.rows(k, 300, rng) for k in range(self.world.p)])
+        y = truth(X) + 0.5 * rng.normal(size=len(X))
+        return replace(self, general=np.linalg.lstsq(quadratic(X), y, rcond=None)[0])
 
     @property
     def loss(self) -> str:
@@ -96,8 +118,13 @@ class PlaneCase:
         """Evaluate rows, where densities take some for rows of the second source."""
         world, seen = self.world, X.copy()
         seen[wrong] += world.centres[1] - world.centres[0]
-        tables = world.tables(X)
-        return Tables(world.log_masses(seen), tables.predictions, classes=tables.classes)
+        tables, said = world.tables(X), None
+        if self.general is not None:
+            said = quadratic(X) @ self.general
+            if world.labels:
+                one = np.clip(expit(8.0 * said), PROBABILITY_FLOOR, 1 - PROBABILITY_FLOOR)
+                said = np.column_stack([1 - one, one])
+        return replace(tables, log_masses=world.log_masses(seen), generalist=said)
 
     @cached_property
     def points(self) -> tuple[Floats, Floats, Floats, Tables, Floats]:
@@ -162,6 +189,7 @@ class OverlapCase:
 
     p: int
     loss: str = "cross_entropy"
+    general: bool = False
 
     @property
     def chances(self) -> Floats:
@@ -173,7 +201,8 @@ class OverlapCase:
     def tables(self, m: int) -> Tables:
         """What the sources say of m rows."""
         said = np.repeat(self.chances[:, None, :], m, axis=1)
-        return Tables(np.zeros((self.p, m)), said, classes=np.arange(self.p))
+        mean = np.tile(self.chances.mean(axis=0), (m, 1)) if self.general else None
+        return Tables(np.zeros((self.p, m)), said, classes=np.arange(self.p), generalist=mean)
 
     def draw(self, sizes: list[int], rng: np.random.Generator) -> Tables:
         """See `Case`."""
@@ -192,4 +221,8 @@ class OverlapCase:
 
 def make_case(name: str, p: int, seed: int, n: int) -> Case:
     """Return the case of a name; n rows of the first source say how rare rare is."""
-    return OverlapCase(p) if name == "overlap" else PlaneCase.make(name, p, seed, n)
+    plain = name.removesuffix(GENERALIST)
+    if plain == "overlap":
+        return OverlapCase(p, general=plain != name)
+    case = PlaneCase.make(plain, p, seed, n)
+    return case if plain == name else case.with_generalist()

@@ -37,7 +37,7 @@ from anymix.sources import (
     learn,
     usual_cut,
 )
-from benchmarks.certificate_worlds import WORLDS, Case, Truth, make_case
+from benchmarks.certificate_worlds import WITH_GENERALIST, WORLDS, Case, Truth, make_case
 
 RECORD = Path(__file__).parents[1] / "results" / "certificates.jsonl"
 # Worlds of a kind; new rows of each source, and where subpopulations of a share are bounded, too.
@@ -90,6 +90,7 @@ def cells() -> list[Cell]:
         *product(WORLDS, (30,), ("200",)),
         *product(("Gaussian", "overlap"), (30,), ("1000",)),
         *product(("Gaussian", "t2.1", "labels", "routing", "overlap"), (2, 5), ("1000",), (SHARE,)),
+        *product(WITH_GENERALIST, (5,), ("200", "1000")),
     ]
     return sorted((Cell(*one) for one in found), key=lambda cell: sum(cell.sizes) * cell.p)
 
@@ -241,7 +242,7 @@ def lines() -> Iterator[str]:
 
 def place(cell: Cell) -> Any:
     """Where a cell stands in a table."""
-    return cell.share or 0.0, WORLDS.index(cell.world), cell.p, cell.sizes
+    return cell.share or 0.0, (*WORLDS, *WITH_GENERALIST).index(cell.world), cell.p, cell.sizes
 
 
 def _rate(of: dict[str, Any], runs: int) -> str:
