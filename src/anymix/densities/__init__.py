@@ -11,6 +11,7 @@ from anymix.densities.bigram import BigramModel
 from anymix.densities.boosted_leaves import joined_trees, leaf_columns
 from anymix.densities.boosted_trees import BoostedTrees
 from anymix.densities.contrastive import ContrastiveDensity
+from anymix.densities.counted_texts import CountedTexts, ask, counted, fit_on
 from anymix.densities.density import KnownDensity
 from anymix.densities.domain_classifier import DomainClassifier
 from anymix.densities.domain_likelihood import (
@@ -33,6 +34,7 @@ __all__ = [
     "BoostedTrees",
     "CalibrationReport",
     "ContrastiveDensity",
+    "CountedTexts",
     "DomainClassifier",
     "DomainRows",
     "GaussianKDE",
@@ -47,7 +49,10 @@ __all__ = [
     "TextDensity",
     "WordReference",
     "WordSummary",
+    "ask",
     "balanced_weights",
+    "counted",
+    "fit_on",
     "floored_responsibilities",
     "joined_trees",
     "leaf_columns",

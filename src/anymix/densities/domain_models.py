@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray, IntArray
 from anymix.densities.boosted_trees import TREES, BoostedTrees, tree_arrays
+from anymix.densities.counted_texts import ask, fit_on
 from anymix.densities.density import (
     Arrays,
     GraphBuilder,
@@ -82,7 +83,7 @@ def fit_estimator(
         prefix = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
         options = {f"{prefix}sample_weight": weight}
     with _threads_for(model, X):
-        return model.fit(X, codes, **options)
+        return fit_on(model, X, codes, **options)
 
 
 def _threads_for(model: Any, X: Any) -> Any:
@@ -94,7 +95,9 @@ def _threads_for(model: Any, X: Any) -> Any:
 def log_probabilities(model: Any, X: Any, linear: bool) -> FloatArray:
     """log P(k | x) of a classifier, (n, p), none below log 1e-7; linear: up to a constant a row."""
     if not linear and not isinstance(model, HistGradientBoostingClassifier | BoostedTrees):
-        return np.log(np.clip(np.asarray(model.predict_proba(X), dtype=np.float64), LEAST, 1.0))
+        return np.log(
+            np.clip(np.asarray(ask(model, "predict_proba", X), dtype=np.float64), LEAST, 1.0)
+        )
     with nullcontext() if linear else _threads_for(model, X):
         scores = np.asarray(model.decision_function(X), dtype=np.float64)
     if scores.ndim == 1 or scores.shape[1] == 1:

@@ -25,7 +25,7 @@ from anymix._parameters import (
     share_rule,
 )
 from anymix.core import Combination, CrossFittedCombination, check_n_sources, share_ranges
-from anymix.densities import GaussianKDE
+from anymix.densities import GaussianKDE, counted
 from anymix.estimators._automatic import (
     N_PARTS,
     DensityChoice,
@@ -194,7 +194,9 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
         fold = folds_of(rows, model.cv, model._classification, model.random_state)
     if not model.sources:
         with step(model, "choice of the learner"):
-            trainer, learner, trained = _with_learner(model, rows, trainer, fold)
+            learners = learners_of(model, rows)
+            rows = replace(rows, X=counted(rows.X, list(learners.values()), training=True))
+            trainer, learner, trained = _with_learner(model, rows, trainer, fold, learners)
         model.estimator_ = trainer.estimator
     with step(model, "models of all sources"):
         model.sources_, model.router_ = trainer.predictors(rows), None
@@ -264,10 +266,9 @@ def _with_novelty(
 
 
 def _with_learner(
-    model: Any, rows: Rows, trainer: SourceTrainer, fold: IntArray
+    model: Any, rows: Rows, trainer: SourceTrainer, fold: IntArray, learners: dict[str, Any]
 ) -> tuple[SourceTrainer, LearnerChoice | None, dict[int, list[Source]]]:
     """Choose the learner by some of the folds; also return the models of these folds."""
-    learners = learners_of(model, rows)
     first = replace(trainer, estimator=next(iter(learners.values())))
     if fold.any() and len(learners) > 1 and can_choose(rows, model._classification):
         choice, trained = choose_learner(first, learners, rows, fold, model.loss, model._labels)

@@ -194,6 +194,8 @@ def words_of(texts: Any) -> dict[str, Any]:
 def is_foreign(texts: Any) -> bool:
     """Whether texts have letters other than a to z."""
     some = "".join(islice((text for text in texts if isinstance(text, str)), LOOKED_AT))
+    if some.isascii():
+        return False
     letters = sum(map(str.isalpha, some))
     return sum(c.isalpha() and not c.isascii() for c in some) > FOREIGN * letters
 

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 
 from anymix._arrays import FloatArray, n_rows, named_sources
 from anymix._parameters import Number, check, did_you_mean, is_automatic
+from anymix.densities import CountedTexts
 from anymix.estimators._input_warnings import warn_of_strange_words
 from anymix.exceptions import InputError
 from anymix.sources import Source, Tables, copies, deal_groups, joined_groups
@@ -46,8 +47,9 @@ class Rows:
 
     def take(self, rows: NDArray[np.intp]) -> Rows:
         """Return some of the rows."""
+        counted = isinstance(self.X, CountedTexts)
         return Rows(
-            _safe_indexing(self.X, rows),
+            self.X.take(rows) if counted else _safe_indexing(self.X, rows),
             self.y[rows],
             self.domain[rows],
             None if self.weight is None else self.weight[rows],

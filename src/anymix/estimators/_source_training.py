@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from anymix._arrays import FloatArray, n_rows, positions
-from anymix.densities import ContrastiveDensity
+from anymix.densities import ContrastiveDensity, ask, fit_on
 from anymix.estimators._row_checks import Rows, not_numbers
 from anymix.estimators._running import side_by_side
 from anymix.sources import (
@@ -45,7 +45,7 @@ def fit_with_weight(model: Any, X: Any, y: Any, weight: Any) -> Any:
     model = clone(model)
     given = () if y is None else (y,)
     if weight is None:
-        return model.fit(X, *given)
+        return fit_on(model, X, *given)
     if not takes_weight(model):
         raise TypeError(
             f"sample_weight was given, but {type(_last(model)).__name__}.fit does not take it: "
@@ -55,7 +55,7 @@ def fit_with_weight(model: Any, X: Any, y: Any, weight: Any) -> Any:
         return model.fit(X, *given, sample_weight=weight)
     # A row of weight 2 counts as two rows to a scaler, too.
     weighted = [name for name, step in model.steps if has_fit_parameter(step, "sample_weight")]
-    return model.fit(X, *given, **{f"{name}__sample_weight": weight for name in weighted})
+    return fit_on(model, X, *given, **{f"{name}__sample_weight": weight for name in weighted})
 
 
 def check_part(part: Any, name: str, methods: tuple[str, ...], example: str) -> None:
@@ -190,7 +190,9 @@ class SourceTrainer:
         for k in able:
             own = rows.of(k)
             others = [s.predictor for j, s in enumerate(sources) if j != k]
-            said = np.stack([np.asarray(other.predict(own.X), dtype=float) for other in others])
+            said = np.stack(
+                [np.asarray(ask(other, "predict", own.X), dtype=float) for other in others]
+            )
             weights, offset = pool_of_others(said, own.y, own.weight)
             left = own.y - weights @ said - offset
             jobs.append((self.estimator, without_empty(own.X), left, own.weight))

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from anymix._arrays import FloatArray, n_rows
+from anymix.densities import counted
 from anymix.exceptions import InputError
 from anymix.sources.model_source import Heard, Source
 from anymix.sources.tables import Tables
@@ -63,7 +64,7 @@ def evaluate(
     if not sources:
         raise ValueError("there are no sources to evaluate.")
     X = as_rows(X)
-    n = n_rows(X)
+    n, models = n_rows(X), _models_of(sources, responsibilities)
     labels = None if classes is None else np.asarray(classes)
     shape = (len(sources), n) if labels is None else (len(sources), n, labels.size)
     if len(shape) == 3 and 8 * np.prod(shape, dtype=float) > TABLE_BYTES:
@@ -78,7 +79,7 @@ def evaluate(
     for start in range(0, n, size):
         heard: Heard = {}
         block = slice(start, min(start + size, n))
-        rows = X if n <= size else _safe_indexing(X, block)
+        rows = counted(X if n <= size else _safe_indexing(X, block), models)
         log_masses[:, block] = masses_of(sources, rows, responsibilities)
         if reference and responsibilities is None:
             log_masses[:, block] += log_reference(sources, rows)
@@ -93,6 +94,12 @@ def evaluate(
         has_densities=responsibilities is None,
         generalist=general,
     )
+
+
+def _models_of(sources: Sequence[Source], responsibilities: Any) -> list[Any]:
+    """What is evaluated: predictors, the own part of those of a second round, the router's."""
+    predictors = [source.predictor for source in sources]
+    return [getattr(p, "rest", p) for p in predictors] + [getattr(responsibilities, "model_", None)]
 
 
 def predictions_of(

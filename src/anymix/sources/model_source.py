@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import RidgeCV
 
 from anymix._arrays import FloatArray, n_rows
+from anymix.densities import ask
 from anymix.sources.torch_predictor import torch_predictor
 from anymix.tables import Columns, as_rows
 
@@ -162,7 +163,7 @@ class Source:
         elif id(self.predictor) in heard:
             out = heard[id(self.predictor)]
         else:
-            out = np.asarray(self._method("predict")(X))
+            out = np.asarray(self._ask("predict", X))
         if out.shape == (n_rows(X), 1):
             out = out[:, 0]
         out = heard[id(self.predictor)] = self._checked(out, (n_rows(X),), "its predictor")
@@ -176,7 +177,7 @@ class Source:
         """
         X = self._encoded(X)
         labels = self.labels
-        proba = self._method("predict_proba")(X)
+        proba = self._ask("predict_proba", X)
         proba = self._checked(proba, (n_rows(X), labels.size), "its predictor")
         if proba.min(initial=0.0) < -1e-6 or np.abs(proba.sum(axis=1) - 1).max(initial=0.0) > 1e-3:
             raise ValueError(
@@ -211,16 +212,15 @@ class Source:
             )
         return X
 
-    def _method(self, name: str) -> Any:
-        """Return the predictor's method of this name, or the predictor itself if it is called."""
-        method = getattr(self.predictor, name, self.predictor)
-        if not callable(method):
+    def _ask(self, name: str, X: Any) -> Any:
+        """Call the predictor's method of this name, or the predictor itself."""
+        if not callable(getattr(self.predictor, name, self.predictor)):
             raise TypeError(
                 f"source {self.name!r}: {type(self.predictor).__name__} has no {name} and is not "
                 "a function; choose another predictor, or wrap it (CalibratedClassifierCV gives "
                 "probabilities to any classifier)."
             )
-        return method
+        return ask(self.predictor, name, X)
 
     def _checked(
         self, values: Any, shape: tuple[int, ...], part: str, allow: float = 0.0
@@ -285,7 +285,7 @@ class SecondRound:
         heard = {} if heard is None else heard
         for model in (*self.others, self.rest):
             if id(model) not in heard:
-                heard[id(model)] = np.asarray(model.predict(X), dtype=float)
+                heard[id(model)] = np.asarray(ask(model, "predict", X), dtype=float)
         said = np.stack([heard[id(other)] for other in self.others])
         return np.clip(self.weights @ said + self.offset + heard[id(self.rest)], *self.bounds)
 
