@@ -11,7 +11,7 @@ from anymix.densities.bigram import BigramModel
 from anymix.densities.boosted_leaves import joined_trees, leaf_columns
 from anymix.densities.boosted_trees import BoostedTrees
 from anymix.densities.contrastive import ContrastiveDensity
-from anymix.densities.counted_texts import CountedTexts, ask, counted, fit_on
+from anymix.densities.counted_texts import CountedTexts, ask, counted, fit_on, taken
 from anymix.densities.density import KnownDensity
 from anymix.densities.domain_classifier import DomainClassifier
 from anymix.densities.domain_likelihood import (
@@ -59,4 +59,5 @@ __all__ = [
     "likely_mistakes",
     "newton",
     "site_columns",
+    "taken",
 ]

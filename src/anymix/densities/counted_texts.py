@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
 from anymix._arrays import IntArray
 
@@ -106,6 +107,11 @@ class CountedTexts(Sequence[str]):
         counts = csr_matrix(parts, shape=(len(self), len(vocabulary)))
         counts.sort_indices()
         return counts
+
+
+def taken(X: Any, rows: IntArray) -> Any:
+    """Return some rows of texts or of a table."""
+    return X.take(rows) if isinstance(X, CountedTexts) else _safe_indexing(X, rows)
 
 
 def cutting_of(vectorizer: Any) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 
 from anymix._arrays import FloatArray, n_rows, named_sources
 from anymix._parameters import Number, check, did_you_mean, is_automatic
-from anymix.densities import CountedTexts
+from anymix.densities import taken
 from anymix.estimators._input_warnings import warn_of_strange_words
 from anymix.exceptions import InputError
 from anymix.sources import Source, Tables, copies, deal_groups, joined_groups
@@ -47,9 +47,8 @@ class Rows:
 
     def take(self, rows: NDArray[np.intp]) -> Rows:
         """Return some of the rows."""
-        counted = isinstance(self.X, CountedTexts)
         return Rows(
-            self.X.take(rows) if counted else _safe_indexing(self.X, rows),
+            taken(self.X, rows),
             self.y[rows],
             self.domain[rows],
             None if self.weight is None else self.weight[rows],

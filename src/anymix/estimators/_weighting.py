@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from anymix._arrays import FloatArray, IntArray, n_rows
 from anymix._parameters import Number, Rule, check, is_automatic
 from anymix.core import Ask, Coverage
-from anymix.densities import ContrastiveDensity
+from anymix.densities import ContrastiveDensity, counted, taken
 from anymix.estimators import _fitting
 from anymix.estimators._conformal import coverage
 from anymix.estimators._ensemble import SourceEnsemble
@@ -32,6 +32,7 @@ from anymix.sources import (
     check_learnable,
     log_reference,
     masses_of,
+    models_of,
     predictions_of,
 )
 
@@ -215,6 +216,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         skips = used.rule == "marginal" and not used.consults
         skips &= self.skip_below * (p + used.eta) > used.eta
         skip_below = self.skip_below if skips else 0.0
+        X = counted(X, models_of(self.sources_, self.router_))
         return np.asarray(used.predict(self._log_masses(X), self._asking(X), skip_below))
 
     def _asking(self, X: Any) -> Ask:
@@ -225,7 +227,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         models, heard = [*self.sources_, self.generalist_], dict[int, FloatArray]()
 
         def ask(k: int, rows: IntArray | None) -> FloatArray:
-            some, known = (X, heard) if rows is None else (_safe_indexing(X, rows), None)
+            some, known = (X, heard) if rows is None else (taken(X, rows), None)
             return predictions_of(models[k], some, self._labels, known)
 
         return ask

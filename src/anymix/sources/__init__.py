@@ -51,6 +51,7 @@ from anymix.sources.evaluation import (
     evaluate,
     log_reference,
     masses_of,
+    models_of,
     predictions_of,
 )
 from anymix.sources.fit_result import FitEvidence, FitResult, GeneralistRecord
@@ -154,6 +155,7 @@ __all__ = [
     "make_cross_loss",
     "masses_of",
     "measure_of",
+    "models_of",
     "number",
     "numbers_in",
     "own_losses",

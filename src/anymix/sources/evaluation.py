@@ -64,7 +64,7 @@ def evaluate(
     if not sources:
         raise ValueError("there are no sources to evaluate.")
     X = as_rows(X)
-    n, models = n_rows(X), _models_of(sources, responsibilities)
+    n, models = n_rows(X), models_of(sources, responsibilities)
     labels = None if classes is None else np.asarray(classes)
     shape = (len(sources), n) if labels is None else (len(sources), n, labels.size)
     if len(shape) == 3 and 8 * np.prod(shape, dtype=float) > TABLE_BYTES:
@@ -96,7 +96,7 @@ def evaluate(
     )
 
 
-def _models_of(sources: Sequence[Source], responsibilities: Any) -> list[Any]:
+def models_of(sources: Sequence[Source], responsibilities: Any) -> list[Any]:
     """What is evaluated: predictors, the own part of those of a second round, the router's."""
     predictors = [source.predictor for source in sources]
     return [getattr(p, "rest", p) for p in predictors] + [getattr(responsibilities, "model_", None)]
