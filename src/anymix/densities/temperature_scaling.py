@@ -135,6 +135,10 @@ class TemperatureScaling(BaseEstimator):
 
     def fit_sums(self, points: Any) -> Self:
         """Fit by sums over points that may be anywhere, such as `DomainRows`."""
+        return self.solve_sums(points).report_sums(points)
+
+    def solve_sums(self, points: Any) -> Self:
+        """Fit by sums, without a report."""
         check_parameters(self)
         # The products of a Newton step are short: a second thread would mostly wait.  Of few points
         # they are so short that nothing starts one, and to look for threads takes longer.
@@ -153,6 +157,10 @@ class TemperatureScaling(BaseEstimator):
                 self.n_iter_ += taken
         self.offset_, self.floor_ = theta[-p:], points.floor
         self.temperature_ = 1.0 / np.broadcast_to(theta[:-p], p)
+        return self
+
+    def report_sums(self, points: Any) -> Self:
+        """Report by sums how sure responsibilities are, and how right."""
         tally = points.tally(self.temperature_, self.offset_)
         (loss, *gaps), (loss_after, *gaps_after) = np.split(tally[1:] / tally[0], 2)
         errors = float(np.abs(gaps).sum()), float(np.abs(gaps_after).sum())

@@ -19,6 +19,7 @@ from anymix.engines.wire import Refusal, dump_queries, load_reply, pack
 from anymix.exceptions import AuditError, InputError, one_line
 from anymix.models import reserved, write_taught
 from anymix.sources import (
+    N_FOLDS,
     PROBABILITY_FLOOR,
     Arrays,
     Blocks,
@@ -38,6 +39,7 @@ MAY_BE_INFINITE = {
     "count": {"lightest"},
     "evidence": {"least", "largest"},
     "theorems": {"lowest", "largest", "floor", "disagreement"},
+    "quantiles": {"quantiles"},
 }
 # What of the settings says how z is learned.
 AIMS = ("eta", "objective", "confidence", "calibrate", "consult")
@@ -97,7 +99,9 @@ class Sites:
         """Query every site about all of its rows; the responses are in the order of the sites."""
         # Few rows take a round as all of them do, and no site answers for few.
         asked = {name: a for name, a in question.arrays.items() if name not in NEVER}
-        found = self.rounds.ask(replace(question, arrays=asked))
+        query = replace(question, arrays=asked)
+        # What is known need not wait for a round.
+        found = self._known(query) or self.rounds.ask(query)
         if question.name != "evaluate":
             return found
         return [spread(one, k) for k, one in enumerate(found)]
@@ -106,26 +110,39 @@ class Sites:
         """Learn several things at once: the queries of all of them are one round."""
         return self.rounds.together([partial(function, one) for one in given])
 
-    def connect(self) -> dict[str, int]:
-        """Wait until as many nodes as sites are there, and ask who they are; return their rows."""
+    def _known(self, query: Query) -> list[Arrays] | None:
+        """What sites have responded with in this run, or in one that was resumed."""
+        found = self.journal.known.get(key_of(pack(query)))
+        # What an earlier run has left on disk is checked as what a site sends.
+        for name, response in zip(self.names, found or (), strict=False):
+            self._check(query, name, response)
+        return found
+
+    def connect(self, first: Sequence[Query] = ()) -> dict[str, int]:
+        """Wait until as many nodes as sites are there, and ask who they are; return their rows.
+
+        The queries that come first are asked along.
+        """
+        hello = [HELLO, *first]
         self._wait_for_nodes()
-        told: dict[str, Arrays] = {}
-        for node, reply in self._replies([HELLO]).items():
-            name, answers = _read(reply, self._who(node), 1)
+        told: dict[str, list[Arrays]] = {}
+        for node, reply in self._replies(hello).items():
+            name, answers = _read(reply, self._who(node), len(hello))
             if name not in self.names or (isinstance(node, str) and name != node):
                 raise SiteError(self._who(node), f"says that it is the site {name!r:.60}, unknown")
             if name in told:
                 raise SiteError(f"site {name!r}", "is served by two nodes; stop one of them")
             self._nodes[node] = name
-            self._take([HELLO], name, answers)
-            told[name] = answers[0]
+            self._take(hello, name, answers)
+            told[name] = answers
         self.n_rounds += 1
-        key = key_of(pack(HELLO))
-        # Rows that have changed since an earlier run cannot go on where it stopped.
-        for name, answer in zip(self.names, self.journal.known.get(key, []), strict=False):
-            self._check(HELLO, name, answer)
-        if key not in self.journal.known:
-            self.journal.add({key: [told[name] for name in self.names]})
+        new = {}
+        for i, query in enumerate(hello):
+            # Rows that have changed since an earlier run cannot go on where it stopped.
+            if self._known(query) is None:
+                new[key_of(pack(query))] = [told[name][i] for name in self.names]
+        if new:
+            self.journal.add(new)
         return {name: self.rows[name] for name in self.names}
 
     def _who(self, node: Any) -> str:
@@ -150,16 +167,10 @@ class Sites:
     def _send(self, questions: list[Query]) -> list[list[Arrays]]:
         """Send one round of what is not known yet; return all responses."""
         keys = [key_of(pack(question)) for question in questions]
-        given = zip(keys, questions, strict=True)
-        asked = {key: question for key, question in given if key not in self.journal.known}
-        if asked:
-            self.journal.add(dict(zip(asked, self._round(list(asked.values())), strict=True)))
-            stacks = [q.arrays["Z"].tolist() for q in asked.values() if "Z" in q.arrays]
-            self.last_z = stacks or self.last_z
-        # What an earlier run has left on disk is checked as what a site sends.
-        for key, question in zip(keys, questions, strict=True):
-            for name, answer in zip(self.names, self.journal.known[key], strict=True):
-                self._check(question, name, answer)
+        asked = dict(zip(keys, questions, strict=True))
+        self.journal.add(dict(zip(asked, self._round(list(asked.values())), strict=True)))
+        stacks = [q.arrays["Z"].tolist() for q in asked.values() if "Z" in q.arrays]
+        self.last_z = stacks or self.last_z
         return [self.journal.known[key] for key in keys]
 
     def _round(self, asked: list[Query]) -> list[list[Arrays]]:
@@ -309,9 +320,9 @@ def federate(
     sites = Sites(transport, list(expected), journal, settings.patience)
     with reserved(settings.out) as place:
         try:
-            rows = sites.connect()
+            rows = sites.connect(first_queries(goal, len(sites.names)))
             say(", ".join(f"{name} has {n} rows" for name, n in rows.items()))
-            tables = Blocks(sites.names, map=sites, together=sites.together)
+            tables = Blocks(sites.names, map=sites, together=sites.together, ahead=True)
             taught = learn(tables, goal)
         except SiteError as error:
             journal.note({"z": sites.last_z, "why": str(error)})
@@ -321,6 +332,17 @@ def federate(
         write_taught(place, received, goal, taught, told)
     journal.clear()
     return taught, sites
+
+
+def first_queries(goal: LearningSettings, p: int) -> list[Query]:
+    """What learning asks first, and needs no response to ask: see `Blocks` and `learn`."""
+    count = {"folds": np.array(N_FOLDS), "spread": np.zeros(p, dtype=bool)}
+    check = Query("check", {"loss": goal.loss, "rule": goal.rule})
+    floors = [
+        Query("floor", {}, {"aside": np.zeros(p, dtype=bool), **count, "without": np.array(t)})
+        for t in range(N_FOLDS)
+    ]
+    return [Query("count", {}, count), check, *(floors if goal.calibrate else ())]
 
 
 def what_left(sites: Sites) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from anymix.core import TASK_LOSSES, get_loss
+from anymix.core import N_CANDIDATES, TASK_LOSSES, get_loss
 from anymix.exceptions import InputError
 from anymix.sources import N_FOLDS, QUERIES, Arrays, Query, Tables, read_average
 
-# "sample" is rows, and "novelty" the log-densities of single rows.
-ANSWERED = frozenset(QUERIES) - {"sample", "novelty"}
+# "sample" is rows, and "novelty" the log-densities of single rows; "below" is for sources whose
+# rows lie at several sites.
+ANSWERED = frozenset(QUERIES) - {"sample", "novelty", "below"}
 # A sum over few rows reveals them; these would ask for one.
 NEVER = {"share", "seed", "shares"}
 LARGEST = 10**6
@@ -30,7 +31,8 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     **{"temperature": (1e-9, 1e9), "offset": (-1e6, 1e6), "floor": (-1e6, 0.0)},
     **{"sharpness": (1e-9, 100.0), "doubt": (0.0, 10.0), "theta": (-1e6, 1e6)},
     **{"ears": (-MOST_PULL, MOST_PULL), "ear_offset": (-1e6, 1e6), "reach": (0.0, 1e15)},
-    **{"thresholds": (-1e300, 1e300), "c": (0.0, 1e300), "delta": (0.0, 1.0), "t": (0.0, 0.0)},
+    **{"choice": (0, N_CANDIDATES - 1)},
+    **{"part": (1.0, 1.0), "c": (0.0, 1e300), "delta": (0.0, 1.0), "t": (0.0, 0.0)},
     **{"clip": (0.0, np.inf), "constant": (-1e15, 1e15)},
 }
 OPTIONS: Mapping[str, frozenset[str]] = {

@@ -35,7 +35,7 @@ from anymix.sources import (
     LearningSettings,
     Source,
     Tables,
-    calibrations,
+    calibrations_of,
     evaluate,
     find_influence,
 )
@@ -195,7 +195,7 @@ def choose_density(
             refused = error
             continue
         given, tried = replace(few, log_masses=masses[name][:, asked]), []
-        for calibration, _ in calibrations(given, goal):
+        for calibration in calibrations_of(given, goal):
             problem = given.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
             tried.append(goal.value(problem.source_losses(equal)))
         losses[name] = min(tried)

@@ -183,6 +183,14 @@ def evidence(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
     return dict(zip(starts, table.T, strict=True))
 
 
+def quantiles(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
+    """Of each source's losses and own losses, which about ten rows exceed; else −inf [p]."""
+    found = np.full(block.tables.n_sources, -np.inf)
+    for k, home in block.samples(options, arrays).items():
+        found[k] = home.quantile(float(arrays["part"]))
+    return {"quantiles": found}
+
+
 def below(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
     """How many losses, and how many own losses, of each source are at most each threshold [4pg].
 
@@ -273,7 +281,9 @@ def novelty(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 _LEARNING = check, count, floor, calibrate, tally, gains, pools, sample, baseline, evaluate, paired
-_CERTIFYING = evidence, below, exact_upper, moments, theorems, beside, cross, advice, novelty
+_CERTIFYING = (
+    *(evidence, quantiles, below, exact_upper, moments, theorems, beside, cross, advice, novelty),
+)
 QUERIES: dict[str, Callable[[Block, Options, Arrays], dict[str, Any]]] = {
     query.__name__: query for query in (*_LEARNING, *_CERTIFYING)
 }

@@ -74,6 +74,8 @@ class Blocks:
         would wait for ever.
     most_rows : int
         Rows of a source that its pool is learned from where they are spread over blocks.
+    ahead : bool
+        Whether to ask for what may be needed along with what is: where rounds cost most.
 
     Examples
     --------
@@ -95,9 +97,11 @@ class Blocks:
         map: Map = builtin_map,
         together: Map = builtin_map,
         most_rows: int = MOST_ROWS,
+        ahead: bool = False,
     ):
         self.blocks = [Block(block) if isinstance(block, Tables) else block for block in blocks]
         self.map, self.together, self.most_rows = map, together, most_rows
+        self.ahead = ahead
         self.in_memory: Block | None = None
         # What was learned from a sample or a sketch of the rows: sentences, in order.
         self.sketched: dict[str, None] = {}
@@ -145,6 +149,10 @@ class Blocks:
         """Query every block, and add the responses up, array by array."""
         responses = self.ask(name, options, arrays)
         return {key: reduce(add, (one[key] for one in responses)) for key in responses[0]}
+
+    def at_once(self, *tasks: Callable[[], Any]) -> list[Any]:
+        """Run tasks that do not need each other; their queries can share rounds."""
+        return list(self.together(lambda task: task(), tasks))
 
     @once
     def by_fold(self) -> Arrays:
@@ -229,17 +237,14 @@ class TrainingFold:
         left_out = by_fold[self.without] if self.without >= 0 else 0.0
         return np.asarray(by_fold.sum(axis=0) - left_out)
 
-    def scalings(self, set_aside: Sequence[int]) -> list[TemperatureScaling]:
-        """Fit own temperatures, and one that all share, by rows of all sources but some."""
-        sums: DomainRows | BlockDomainSums
-        if self.blocks.in_memory is not None:
-            rows = self.blocks.in_memory.training_rows(self.arrays).without(set_aside)
-            kept, table = rows.weights > 0, np.asarray(rows.log_masses, dtype=float)
-            given = table[:, kept], rows.domain[kept], rows.weights[kept]
-            sums = DomainRows(*given, TemperatureScaling().doubt)
-        else:
-            sums = BlockDomainSums(self, set_aside)
-        return [TemperatureScaling(kind).fit_sums(sums) for kind in TemperatureScaling.KINDS]
+    def domain_sums(self, set_aside: Sequence[int]) -> DomainRows | BlockDomainSums:
+        """What calibrations ask of the rows of all sources but some."""
+        if self.blocks.in_memory is None:
+            return BlockDomainSums(self, set_aside)
+        rows = self.blocks.in_memory.training_rows(self.arrays).without(set_aside)
+        kept, table = rows.weights > 0, np.asarray(rows.log_masses, dtype=float)
+        given = table[:, kept], rows.domain[kept], rows.weights[kept]
+        return DomainRows(*given, TemperatureScaling().doubt)
 
     def consult(self, loss: str | Loss, set_aside: Sequence[int]) -> Consulting | None:
         """Let each source learn pools at home, or by a sample of its rows, and choose together."""
@@ -344,6 +349,11 @@ class BlocksProblem(PartitionedProblem):
     def __init__(self, blocks: Blocks, options: Options, arrays: Arrays):
         self.blocks, self.options, self.arrays = blocks, options, arrays
 
+    @property
+    def n_sources(self) -> int:
+        """p."""
+        return self.blocks.n_sources
+
     def answers(self, question: str, *given: Any) -> Iterator[Any]:
         """Query every block."""
         if question == "loss":
@@ -352,12 +362,25 @@ class BlocksProblem(PartitionedProblem):
             found = self.blocks.ask("baseline", self.options, self.arrays)
             return iter([(int(one["n_points"]), one["own_losses"]) for one in found])
         if question == "paired_moments":
-            found = self.blocks.ask("paired", self.options, self.arrays | {"z": given[0]})
-            return iter([one["moments"] for one in found])
+            return iter([one["moments"] for one in self._paired(given[0])])
         Z, multipliers = given
         asked = {"Z": Z} if multipliers is None else {"Z": Z, "multipliers": multipliers}
         found = self.blocks.ask("evaluate", self.options, self.arrays | asked)
         return iter([Sums(one["losses"], one["jacobians"], one.get("hessians")) for one in found])
+
+    def _paired(self, z: FloatArray) -> list[Arrays]:
+        # A search asks first for these and for the own losses, which need not wait.
+        asked = self.arrays | {"z": z}
+        found, _ = self.blocks.at_once(
+            lambda: self.blocks.ask("paired", self.options, asked), lambda: self._counts
+        )
+        return list(found)
+
+    def first_losses(self, z: FloatArray) -> FloatArray:
+        """L(z), with all else that a search from z asks first where that is to be asked ahead."""
+        tasks: list[Callable[[], Any]] = [lambda: self.source_losses(z)]
+        tasks += [lambda: self._paired(z)] if self.blocks.ahead else []
+        return np.asarray(self.blocks.at_once(*tasks)[0])
 
     def viewed(self, step: str, *given: Any) -> Self:
         """Return the same rows seen through one step more."""

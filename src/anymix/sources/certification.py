@@ -42,6 +42,8 @@ from anymix.sources.tables import Tables
 
 # Thresholds of a round that counts losses below them; how near two of them end, of their size.
 THRESHOLDS, NEAR = 256, 1e-13
+# What bounds by moments ask about, at one clip.
+KINDS: tuple[BoundKind, ...] = ("loss", "regret", "above")
 
 
 class Grounds(NamedTuple):
@@ -163,7 +165,7 @@ class JudgedAverage:
 
 # How responses of blocks are joined; all else is added up.
 EXTREMES: dict[str, Any] = dict.fromkeys(("least", "lowest", "floor"), np.minimum)
-EXTREMES |= dict.fromkeys(("largest", "disagreement", "uppers"), np.maximum)
+EXTREMES |= dict.fromkeys(("largest", "disagreement", "uppers", "quantiles"), np.maximum)
 
 
 def _joined(responses: Sequence[Arrays]) -> Arrays:
@@ -200,7 +202,13 @@ class BlockLossSummary(LossSummary):
     def __init__(self, average: JudgedAverage):
         self.blocks, self.n_folds = average.blocks, average.n_folds
         self.options, self.arrays = average.options, average.arrays
-        joined = _joined(self.blocks.ask("evidence", self.options, self.arrays))
+        self._asked: dict[tuple[float, float], dict[str, list[Arrays]]] = {}
+        self._quantiles: dict[float, FloatArray] = {}
+        evidence, _ = self.blocks.at_once(
+            lambda: self.blocks.ask("evidence", self.options, self.arrays),
+            lambda: self.blocks.whole.all() and self.quantiles(),
+        )
+        joined = _joined(evidence)
         empty = np.flatnonzero(joined["weight"] == 0)
         if empty.size:
             raise ValueError(f"there are no rows of source {empty[0]} to judge by.")
@@ -213,8 +221,18 @@ class BlockLossSummary(LossSummary):
     def quantiles(self, share: float = 1.0) -> FloatArray:
         """Of each source's losses and own losses, which about ten of its rows exceed: (p,).
 
-        Found by counts of losses below thresholds, to 1e-13.
+        A block that has all rows of a source responds with its quantile.
         """
+        if not self.blocks.whole.all():
+            return self._counted_quantiles(share)
+        if share not in self._quantiles:
+            given = self.arrays | {"part": np.array(share)}
+            found = _joined(self.blocks.ask("quantiles", self.options, given))
+            self._quantiles[share] = np.asarray(found["quantiles"])
+        return self._quantiles[share]
+
+    def _counted_quantiles(self, share: float) -> FloatArray:
+        """Quantiles by counts of losses below thresholds, to 1e-13."""
         where = clip_shares(self.rows, share) * (self.blocks.by_fold["weighed"].sum(axis=0) - 1)
         places = np.stack([np.floor(where), np.ceil(where)], axis=-1)[:, None, :, None]
         shape = (len(where), 2, 2)
@@ -253,13 +271,23 @@ class BlockLossSummary(LossSummary):
         self, kind: BoundKind, c: float, delta: float, t: float = 0.0
     ) -> FloatArray:
         """Bounds (p,) that hold as rows become many, each at δ."""
-        given = self.arrays | {"c": np.array(c), "t": np.array(t)}
-        found = self.blocks.ask("moments", self.options | {"kind": kind}, given)
+        found = self._moments(c, t)[kind]
         known = map_moments(joined_moments([one["moments"] for one in found]))
         tails = np.sum([one["tail"] for one in found], axis=0)
         most = largest_value(kind, c, t)
         pairs = zip(known, tails, strict=True)
         return np.array([one.upper(delta, most, tail) for one, tail in pairs])
+
+    def _moments(self, c: float, t: float) -> dict[str, list[Arrays]]:
+        """Moments of each kind at a clip and a threshold, in one round."""
+        if (c, t) not in self._asked:
+            given = self.arrays | {"c": np.array(c), "t": np.array(t)}
+            kinds = KINDS if t == 0 else ("excess",)
+            found = self.blocks.together(
+                lambda kind: self.blocks.ask("moments", self.options | {"kind": kind}, given), kinds
+            )
+            self._asked[c, t] = dict(zip(kinds, found, strict=True))
+        return self._asked[c, t]
 
 
 def _certify(
@@ -274,12 +302,16 @@ def _certify(
     """
     used, worst = average.used, np.max if options is None else options.worst
     known: dict[str, Any] = {"z": used.z, "eta": used.eta, "loss": average.judge.name}
-    found = certify_rows(average.summary, options, **known, assumptions=assumptions)
-    return replace(
-        found,
-        beside=references(average.blocks, average.options, found.clip, names, worst),
-        bounds=() if assumptions is None else average.theorems(assumptions),
+
+    def judged() -> Certificate:
+        found = certify_rows(average.summary, options, **known, assumptions=assumptions)
+        told = references(average.blocks, average.options, found.clip, names, worst)
+        return replace(found, beside=told)
+
+    found, bounds = average.blocks.at_once(
+        judged, lambda: () if assumptions is None else average.theorems(assumptions)
     )
+    return replace(found, bounds=bounds)
 
 
 def certify_average(

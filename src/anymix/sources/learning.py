@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, cast
@@ -28,8 +28,8 @@ from anymix.core import (
     simplex,
     solve,
 )
-from anymix.densities import CalibrationReport
-from anymix.sources.blocks import Blocks, TrainingFold
+from anymix.densities import CalibrationReport, TemperatureScaling
+from anymix.sources.blocks import Blocks, BlocksProblem, TrainingFold
 from anymix.sources.certification import Grounds, JudgedAverage, certify_average
 from anymix.sources.consultation import ConsultingGain
 from anymix.sources.cross_fitting import joined_solution, mean_report
@@ -145,18 +145,17 @@ def learn(
     parts, solutions, reports = zip(*results, strict=True)
     used = CrossFittedCombination(parts)
     average = JudgedAverage(blocks, used, settings.loss, judged, set_aside=settings.set_aside)
-    certificate = certify_average(average, settings.grounds, Assumptions())
+    certificate, (means, errors), gain = blocks.at_once(
+        lambda: certify_average(average, settings.grounds, Assumptions()),
+        lambda: blocks.cross_losses(settings.loss),
+        lambda: _consulting_gain(average),
+    )
     names = settings.names or tuple(f"source {k + 1}" for k in range(blocks.n_sources))
     n_points = (training or blocks).n_points
-    gain = None
-    if used.consults:
-        gain = ConsultingGain.of(blocks.moments("advice", average.options, average.arrays))
     evidence = FitEvidence(
         certificate=certificate,
         solution=joined_solution(solutions, used, certificate, judged),
-        cross_loss=make_cross_loss(
-            *blocks.cross_losses(settings.loss), names, settings.confidence, settings.loss
-        ),
+        cross_loss=make_cross_loss(means, errors, names, settings.confidence, settings.loss),
         calibration_report=mean_report(reports, n_points),
         novelty=blocks.novelty(),
         held_out=average.held_out,
@@ -168,25 +167,47 @@ def learn(
     return FitResult(used, evidence)
 
 
+def _consulting_gain(average: JudgedAverage) -> ConsultingGain | None:
+    """What consulting gains at home, where any source consults."""
+    if not average.used.consults:
+        return None
+    moments = average.blocks.moments("advice", average.options, average.arrays)
+    return ConsultingGain.of(moments)
+
+
 def learn_fold(rows: Tables | TrainingFold, settings: LearningSettings) -> FoldResult:
     """Consult, find z for every calibration, and keep what serves best on these rows."""
     fold = TrainingFold(Blocks.of(rows)) if isinstance(rows, Tables) else rows
     loss, aside, together = settings.loss, settings.set_aside, fold.blocks.together
-    consulting = fold.consult(loss, aside) if settings.consult else None
+    blocks, points = fold.blocks, fold.domain_sums(aside)
+    consulting, scalings = blocks.at_once(
+        lambda: fold.consult(loss, aside) if settings.consult else None,
+        lambda: temperature_scalings(points) if settings.calibrate else [],
+    )
     # What is good with equal weights is good with better ones: z is sought for the best of them.
-    equal = simplex.uniform(fold.blocks.n_sources)
+    equal = simplex.uniform(blocks.n_sources)
     tried = [
-        (Combination(equal, settings.eta, calibration, settings.rule, consulting), report)
-        for calibration, report in calibrations(fold, settings)
+        Combination(equal, settings.eta, calibration, settings.rule, consulting)
+        for calibration in calibrations(scalings, aside)
     ]
-    problems = [fold.problem(part, loss, aside) for part, _ in tried]
-    even = together(lambda problem: problem.source_losses(equal), problems)
+    problems = [fold.problem(part, loss, aside) for part in tried]
+    even, reports = blocks.at_once(
+        lambda: list(together(partial(_first_losses, z=equal), problems)),
+        lambda: list(together(lambda one: one.report_sums(points).report_, scalings)),
+    )
     finalists = np.argsort([settings.value(losses) for losses in even])[:FINALISTS].tolist()
     solved = together(lambda i: find_z(problems[i], settings), finalists)
     solutions = dict(zip(finalists, solved, strict=True))
     best = min(solutions, key=lambda i: settings.value(solutions[i].source_losses))
-    part, report = tried[best]
-    return replace(part, z=solutions[best].z), solutions[best], report
+    report = reports[best // len(SHARPNESS)] if reports else None
+    return replace(tried[best], z=solutions[best].z), solutions[best], report
+
+
+def _first_losses(problem: Any, z: FloatArray) -> FloatArray:
+    losses: FloatArray = (
+        problem.first_losses(z) if isinstance(problem, BlocksProblem) else problem.source_losses(z)
+    )
+    return losses
 
 
 def find_z(problem: Problem, settings: LearningSettings, **options: Any) -> Solution:
@@ -207,21 +228,31 @@ def find_z(problem: Problem, settings: LearningSettings, **options: Any) -> Solu
     return restated(solve(kept, objective, shrinkage=shrinkage, **options), problem)
 
 
+def temperature_scalings(points: Any) -> list[TemperatureScaling]:
+    """Fit own temperatures, and one that all share, by rows or sums over them."""
+    return [TemperatureScaling(kind).solve_sums(points) for kind in TemperatureScaling.KINDS]
+
+
 def calibrations(
-    rows: Tables | TrainingFold, settings: LearningSettings
-) -> Iterator[tuple[Calibration | None, CalibrationReport | None]]:
-    """Yield what is tried: own and shared temperatures, each at several sharpnesses."""
-    if not settings.calibrate:
-        yield None, None
-        return
-    fold = TrainingFold(Blocks.of(rows)) if isinstance(rows, Tables) else rows
-    aside = settings.set_aside
-    scalings = fold.scalings(aside)
+    scalings: Sequence[TemperatureScaling], set_aside: Sequence[int] = ()
+) -> list[Calibration | None]:
+    """What is tried: each of the scalings at several sharpnesses, or none where there are none."""
+    if not scalings:
+        return [None]
     # A source that is set aside has no rows here: it has what all share, and no offset.
-    places = np.array(aside, dtype=np.intp) - np.arange(len(aside))
-    common = float(scalings[-1].temperature_[0])
+    places = np.array(set_aside, dtype=np.intp) - np.arange(len(set_aside))
+    common, found = float(scalings[-1].temperature_[0]), list[Calibration | None]()
     for scaling in scalings:
         temperature = np.insert(scaling.temperature_, places, common)
         offset = np.insert(scaling.offset_, places, 0.0)
         parts = temperature, offset, scaling.floor_
-        yield from ((Calibration(*parts, power), scaling.report_) for power in SHARPNESS)
+        found += [Calibration(*parts, power) for power in SHARPNESS]
+    return found
+
+
+def calibrations_of(tables: Tables, settings: LearningSettings) -> list[Calibration | None]:
+    """What is tried on all of these rows."""
+    if not settings.calibrate:
+        return [None]
+    points = TrainingFold(Blocks.of(tables)).domain_sums(settings.set_aside)
+    return calibrations(temperature_scalings(points), settings.set_aside)

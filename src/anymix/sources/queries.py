@@ -27,7 +27,7 @@ CALIBRATION = ("temperature", "offset", "floor", "sharpness")
 CONSULTING = ("ears", "ear_offset", "reach", "choice")
 # What may differ between two queries about one problem, and between two about one average.
 NOT_OF_PROBLEM = ("Z", "multipliers", "z", "width", "theta")
-NOT_OF_AVERAGE = ("c", "t", "delta", "thresholds", "totals", "asked")
+NOT_OF_AVERAGE = ("part", "c", "t", "delta", "thresholds", "totals", "asked")
 
 
 @dataclass(frozen=True)

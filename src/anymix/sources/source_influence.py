@@ -27,7 +27,7 @@ from anymix.core import (
 )
 from anymix.exceptions import InputError
 from anymix.sources.consultation import consult
-from anymix.sources.learning import LearningSettings, calibrations, find_z
+from anymix.sources.learning import LearningSettings, calibrations_of, find_z
 from anymix.sources.tables import Tables
 
 # z is found 2p + 1 times; beyond so many sources that takes minutes.
@@ -183,7 +183,7 @@ def _losses(tables: Tables, goal: LearningSettings) -> FloatArray:
     def problem(calibration: Calibration | None) -> Problem:
         return tables.weighed(calibration).problem(goal.loss, goal.eta, goal.rule)
 
-    tried = [calibration for calibration, _ in calibrations(tables, goal)]
+    tried = calibrations_of(tables, goal)
     chosen = min(tried, key=lambda one: goal.value(problem(one).source_losses(equal)))
     budget = Budget(EVALUATIONS, SECONDS / (2 * equal.size + 1))
     with warnings.catch_warnings():

@@ -48,6 +48,12 @@ class SourceSample(NamedTuple):
     group: IntArray | None = None
     part: FloatArray | None = None
 
+    def quantile(self, share: float = 1.0) -> float:
+        """Of losses and own losses, which about ten rows exceed."""
+        w = self.weights
+        q = clip_shares(np.array([w.sum() ** 2 / (w @ w)]), share)[0]
+        return float(max(np.quantile(self.losses, q), np.quantile(self.own, q)))
+
     @classmethod
     def of(
         cls,
@@ -199,9 +205,7 @@ class LossSummary:
 
     def quantiles(self, share: float = 1.0) -> FloatArray:
         """Of each source's losses and own losses, which about ten of its rows exceed: (p,)."""
-        q = clip_shares(self.rows, share)
-        pairs = zip(self.samples, q, strict=True)
-        return np.array([max(np.quantile(s.losses, q), np.quantile(s.own, q)) for s, q in pairs])
+        return np.array([sample.quantile(share) for sample in self.samples])
 
     def threshold(self, share: float, c: float) -> float:
         """t ≥ 0, of some, at which t + max_k E (min(ℓ, c) − t)₊ / share is least by these rows."""
