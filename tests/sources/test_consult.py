@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from anymix.core import LOSSES, get_loss, losses_at
-from anymix.sources import LearningSettings, Tables, certify_tables, consult, learn
+from anymix.sources import Blocks, LearningSettings, Tables, certify_tables, consult, learn
 
 
 def labels(rng, n, strength=(1.0, 1.0, 1.0), c=3):
@@ -189,3 +189,65 @@ def test_rounded_errors_teach_no_pool():
         tables = Tables(np.zeros((2, 400)), given, 0 * y, np.repeat([0, 1], 200), at_label=True)
         found = consult(tables, "squared").consulting
         assert (found is not None) == teaches
+
+
+# -- with a generalist ---------------------------------------------------------------------------
+
+
+def with_generalist(given, kind, rng):
+    """Tables with one that knows all, noise, or the opposite of what is right."""
+    y = np.asarray(given.targets)
+    if given.classes is None:
+        h = y + 0.1 * rng.normal(size=y.size)
+        h = rng.permutation(h) if kind == "noise" else h
+        return replace(given, generalist=10 - h if kind == "opposite" else h)
+    h = np.full((y.size, 3), 0.05)
+    h[np.arange(y.size), y] = 0.9
+    h = rng.permutation(h) if kind == "noise" else h
+    return replace(given, generalist=np.roll(h, 1, axis=1) if kind == "opposite" else h)
+
+
+@pytest.mark.parametrize("kind", ["perfect", "noise", "opposite"])
+@pytest.mark.parametrize("n", [10, 30, 100])
+@pytest.mark.parametrize("make", [labels, numbers])
+def test_a_generalist_helps_and_does_no_harm(make, n, kind):
+    """Losses at home on new rows, over draws of few rows: near those without one, or far below."""
+    loss = "cross_entropy" if make is labels else "squared"
+    ratios = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        given, new = make(rng, n), make(rng, 500)
+        without = at_home(new.heard(consult(given, loss).consulting), loss).mean()
+        learned = consult(with_generalist(given, kind, rng), loss)
+        found = with_generalist(new, kind, rng).heard(learned.consulting)
+        ratios.append(at_home(found, loss).mean() / without)
+    most = {"perfect": 0.5, "noise": 1.0 + 2.0 / n, "opposite": 1.0 + 2.0 / n}[kind]
+    assert np.mean(ratios) < most
+
+
+def test_of_rows_too_few_for_pools_all_sources_take_the_better_model():
+    given = with_generalist(
+        numbers(np.random.default_rng(0), 6), "perfect", np.random.default_rng(1)
+    )
+    learned = consult(given, "squared")
+    assert learned.consulting.choice == (9, 9, 9)
+    assert np.allclose(learned.tables.predictions, given.generalist)
+
+
+def test_a_generalist_that_is_not_there_is_missed():
+    rng = np.random.default_rng(0)
+    given = with_generalist(numbers(rng, 50), "perfect", rng)
+    learned = consult(given, "squared")
+    with pytest.raises(ValueError, match="generalist"):
+        replace(given, generalist=None).heard(learned.consulting)
+
+
+def test_blocks_choose_as_one_table_does():
+    rng = np.random.default_rng(0)
+    given = with_generalist(labels(rng, 60), "perfect", rng)
+    whole = learn(given, LearningSettings("cross_entropy", consult=True)).combination
+    parts = Blocks([given.taken(given.rows_of(k)) for k in range(3)])
+    spread = learn(parts, LearningSettings("cross_entropy", consult=True)).combination
+    for one, other in zip(whole.parts, spread.parts, strict=True):
+        assert one.consulting.choice == other.consulting.choice
+        assert np.allclose(one.consulting.weights, other.consulting.weights, atol=1e-6)

@@ -204,6 +204,8 @@ MOST_NUMBERS = 2**21
 MAX_STEPS, HALVINGS, TOL = 30, 12, 1e-9
 # A variance counts as that of so many rows of each source, and the mean variance as this many.
 FEW_ROWS = 5.0
+# The standard error of a candidate that there is not.
+ABSENT = -1.0
 
 
 class Pool(NamedTuple):
@@ -232,7 +234,7 @@ class PoolCandidates:
     fold : array (n,)
     gains, errors, doubted : array (C,)
         Mean loss of the own model less that of each candidate (see `Consulting`), its standard
-        error, and the gain to choose by; NaN of a candidate that there is not.
+        error, and the gain to choose by; the error is −1 of a candidate that there is not.
     n_rows : float
         Rows of equal weight.
     """
@@ -322,7 +324,8 @@ class PoolRows:
             first = 1 + number * GENERALIST
             known |= {first + s: pools.said(theta[s, fold]) for s in range(STRENGTHS.size)}
             thetas.append(theta)
-        table = np.full((3, N_CANDIDATES if self.generalist else GENERALIST), np.nan)
+        table = np.zeros((3, N_CANDIDATES if self.generalist else GENERALIST))
+        table[1] = ABSENT
         for choice, crossed in known.items():
             table[:, choice] = self._gain(crossed, n_rows)
         gains, errors, doubted = table
@@ -362,7 +365,7 @@ def choose_candidates(gains: FloatArray, errors: FloatArray, n_rows: FloatArray)
     Parameters
     ----------
     gains, errors : array (p, C)
-        To choose by, and their standard errors; NaN of a candidate that there is not.
+        To choose by, and their standard errors; the error is −1 of a candidate that there is not.
     n_rows : array (p,)
         0 of sources that keep their own model and choose for nobody.
 
@@ -380,7 +383,7 @@ def choose_candidates(gains: FloatArray, errors: FloatArray, n_rows: FloatArray)
     """
     expected = np.zeros(gains.shape)
     for c in range(1, gains.shape[1]):
-        known = np.flatnonzero((n_rows > 0) & ~np.isnan(gains[:, c]))
+        known = np.flatnonzero((n_rows > 0) & (errors[:, c] != ABSENT))
         expected[:, c] = -np.inf
         if n_rows[known].max(initial=0.0) < 2:
             continue

@@ -26,7 +26,7 @@ from anymix.sources import Arrays, Query
 from anymix.storage import plain_json
 
 # Of the form of messages: sites and server must have the same.
-FORM = 4
+FORM = 5
 MOST_QUERIES = 1000
 # All that a server learns of a refusal: of which kind it is.
 REFUSALS = {

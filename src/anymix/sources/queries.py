@@ -144,8 +144,9 @@ def read_average(options: Mapping[str, Any], arrays: Mapping[str, Any]) -> Cross
             temperature, offset, floor, sharpness = (arrays[f"{n}.{t}"] for n in CALIBRATION)
             calibration = Calibration(temperature, offset, float(floor), float(sharpness))
         if f"ears.{t}" in arrays:
-            weights, offset, reach, choice = (arrays[f"{name}.{t}"] for name in CONSULTING)
-            chosen = tuple(int(one) for one in choice)
+            weights, offset, reach = (arrays[f"{name}.{t}"] for name in CONSULTING[:3])
+            choice = arrays.get(f"choice.{t}")
+            chosen = None if choice is None else tuple(int(one) for one in choice)
             consulting = Consulting(weights, offset, reach, form, chosen)
         parts.append(Combination(arrays[f"z.{t}"], eta, calibration, options["rule"], consulting))
     return CrossFittedCombination(tuple(parts))
