@@ -23,7 +23,7 @@ MAY_ENTER = {
     "models": BELOW | {"exchange", "estimators", "monitor"},
     "engines": BELOW | {"exchange", "estimators", "models"},
     "report": {"storage", "core"},
-    "cli": BELOW | {"exchange", "estimators", "monitor", "models", "engines", "report"},
+    "cli": BELOW | {"exchange", "sandbox", "estimators", "monitor", "models", "engines", "report"},
     "door": set(),
 }
 PICKLES = {"pickle", "dill", "cloudpickle", "shelve", "marshal", "joblib"}

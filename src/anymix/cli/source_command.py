@@ -29,7 +29,7 @@ from anymix.cli.packing import (
     read_others,
 )
 from anymix.cli.reference_command import REFERENCE, WORD_REFERENCE, read_part
-from anymix.cli.streams import complain
+from anymix.cli.streams import complain, note
 from anymix.cli.training_table import TrainingTable, read_training_table
 from anymix.densities import Reference
 from anymix.exceptions import InputError, UsageError, visible
@@ -44,6 +44,7 @@ from anymix.exchange import (
     pack_source,
     read_sources,
 )
+from anymix.sandbox import missing_protection
 from anymix.sources import Source
 from anymix.tables import FEWEST_ROWS
 
@@ -240,6 +241,8 @@ def run_check(args: Namespace, console: Console) -> int:
         console.result(text, record)
     for said in sentences.values():
         complain(said)
+    if lacking := missing_protection():
+        note(f"{lacking}.")
     return max(map(code_of, faults.values()), default=SUCCESS)
 
 

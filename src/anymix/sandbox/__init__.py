@@ -4,6 +4,7 @@
     operators.py      the allowed operators, and how each keeps rows apart
     worker.py         the limited process, which also tries a graph as it will be used
     process.py        starts the limited process and sends it requests
+    confinement.py    what the kernel forbids the limited process: Landlock, seccomp
 
 Importing this package loads neither onnx nor onnxruntime.
 """
@@ -11,6 +12,7 @@ Importing this package loads neither onnx nor onnxruntime.
 from anymix.sandbox.process import (
     LimitedProcess,
     limited_process,
+    missing_protection,
     rows_from_bytes,
     rows_to_bytes,
 )
@@ -23,6 +25,7 @@ __all__ = [
     "ask_in_blocks",
     "blocks_of",
     "limited_process",
+    "missing_protection",
     "open_session",
     "rows_from_bytes",
     "rows_to_bytes",

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from anymix.sandbox.confinement import missing_layers
 from anymix.sandbox.session import SILENCE
 from anymix.sandbox.shapes import Refused
 
@@ -151,6 +152,12 @@ def _renew() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)
+
+
+def missing_protection() -> str:
+    """Say in one line which layers of the limited process this system lacks; nothing if none."""
+    answer, _ = limited_process().ask({"do": "tell layers"})
+    return missing_layers(list(answer["layers"]))
 
 
 HEAD = struct.Struct("<QQ")

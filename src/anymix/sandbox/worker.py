@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from anymix.sandbox.confinement import confine
 from anymix.sandbox.graph import RewrittenGraph, rewritten
 from anymix.sandbox.process import SHARED, receive, rows_from_bytes, rows_to_bytes, send
 from anymix.sandbox.session import ask, ask_in_blocks, open_session, run
@@ -35,12 +36,15 @@ OPEN = 2**25
 class Desk:
     """What is done with requests: graphs that are open, by name, and rows that were laid down."""
 
-    def __init__(self) -> None:
+    def __init__(self, layers: list[str] | None = None) -> None:
+        self.layers = layers or []
         self.sessions: OrderedDict[str, tuple[Any, int]] = OrderedDict()
         self.rows: Any = None
 
     def answer(self, message: dict[str, Any], contents: list[Any]) -> tuple[dict[str, Any], Any]:
         """Do what a message asks; its content is taken out of the list, and freed when used."""
+        if message["do"] == "tell layers":
+            return {"layers": self.layers}, b""
         if message["do"] == "audit":
             rows, self.rows = self.rows, None
             dtype, n_features, n_columns, classes = (
@@ -72,9 +76,14 @@ class Desk:
         return rows_to_bytes(ask_in_blocks(session, rows, message["block"]))
 
 
-def serve(incoming: BinaryIO, outgoing: BinaryIO, shared: mmap | None = None) -> None:
-    """Answer messages until the other side is gone."""
-    desk = Desk()
+def serve(
+    incoming: BinaryIO,
+    outgoing: BinaryIO,
+    shared: mmap | None = None,
+    layers: list[str] | None = None,
+) -> None:
+    """Answer messages until the other side is gone; `layers` are those that confine it."""
+    desk = Desk(layers)
     while (request := receive(incoming, shared)) is not None:
         message, contents = request[0], [request[1]]
         del request
@@ -131,8 +140,10 @@ def main() -> None:
     for standard in (0, 1, 2):
         os.dup2(nowhere, standard)
     _warm_up()
+    # Landlock needs a descriptor for its rules, of which no new one can be had later.
+    layers = confine()
     _give_up()
-    serve(incoming, outgoing, shared)
+    serve(incoming, outgoing, shared, layers)
     sys.exit(0)
 
 
