@@ -2,9 +2,10 @@
 
     python -m benchmarks.fit_cost [--quick] [--data ../shared/data] [--sets heart cars]
 
-The floor is K + 1 trainings of each source's learner on its own rows: one without each fold, and
-one on all rows.  Fit and floor run in processes of their own, one after the other, in one thread;
-seconds are those of the processor.  Memory is what each adds to its process at its peak.
+The floor is K + 1 trainings of each source's learner, the one that fit has chosen, on its own rows:
+one without each fold, and one on all rows.  Fit and floor run in processes of their own, one after
+the other, in one thread; seconds are those of the processor.  Memory is what each adds to its
+process at its peak.
 """
 
 import argparse
@@ -22,7 +23,6 @@ from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
-from anymix.estimators import default_estimator
 from anymix.tables import Columns
 from experiments.evidence_sets import LOADERS, EvidenceSet, made
 
@@ -60,9 +60,8 @@ def fit(rows: EvidenceSet) -> Any:
     return kind(random_state=0).fit(rows.X, rows.y, sample_domain=rows.domain)
 
 
-def floor(rows: EvidenceSet) -> None:
-    """Train the default learner of each source without each fold, and on all of its rows."""
-    learner = default_estimator(rows.X, rows.classification, random_state=0)
+def floor(rows: EvidenceSet, learner: Any) -> None:
+    """Train the learner of each source without each fold, and on all of its rows."""
     columns = Columns.of(rows.X, least=5) if rows.kind == "table" else None
     X = rows.X if columns is None else columns.encode(rows.X)
     fold = np.random.default_rng(0).permutation(len(rows.y)) % N_FOLDS
@@ -75,25 +74,26 @@ def floor(rows: EvidenceSet) -> None:
             clone(learner).fit(here, rows.y[own])
 
 
-def measure(work: Callable[[EvidenceSet], Any], rows: EvidenceSet) -> tuple[float, float, str]:
-    """Seconds, megabytes and the choices of some work, in a process of its own."""
+def measure(work: Callable[..., Any], *given: Any) -> tuple[float, float, str, Any]:
+    """Seconds, megabytes, the choices and the learner of some work, in a process of its own."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_measured, args=(work, rows, sender))
+    child = context.Process(target=_measured, args=(work, given, sender))
     child.start()
-    found: tuple[float, float, str] = receiver.recv()
+    found: tuple[float, float, str, Any] = receiver.recv()
     child.join()
     return found
 
 
-def _measured(work: Callable[[EvidenceSet], Any], rows: EvidenceSet, sender: Any) -> None:
+def _measured(work: Callable[..., Any], given: tuple[Any, ...], sender: Any) -> None:
     with threadpool_limits(limits=1):
         before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, process_time()
-        model = work(rows)
+        model = work(*given)
         seconds = process_time() - start
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     choices = (getattr(model, f"{name}_choice_", None) for name in ("learner", "density"))
-    sender.send((seconds, peak, " ".join(str(choice) for choice in choices if choice)))
+    said = " ".join(str(choice) for choice in choices if choice)
+    sender.send((seconds, peak, said, getattr(model, "estimator_", None)))
 
 
 def main(quick: bool = False, data: str | None = None, sets: Sequence[str] = SETS) -> None:
@@ -104,7 +104,8 @@ def main(quick: bool = False, data: str | None = None, sets: Sequence[str] = SET
             print(f"{name:10} is not in {folder}: pass the data folder, or set ANYMIX_DATA to it")
             continue
         rows = load(name, folder, quick)
-        least, whole = measure(floor, rows), measure(fit, rows)
+        whole = measure(fit, rows)
+        least = measure(floor, rows, whole[3])
         ratio = whole[0] / least[0]
         verdict = "" if ratio <= TARGET else f"  above {TARGET:g}"
         print(
