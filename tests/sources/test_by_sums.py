@@ -2,14 +2,20 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, Normalizer, OneHotEncoder, StandardScaler
 
 from anymix.densities import BoostedTrees, leaf_columns
-from anymix.sources import LinearRows, fit_by_sums, shared_columns
+from anymix.sources import BoundedRidge, LinearRows, fit_by_sums, shared_columns
+from anymix.sources.agreed_steps import agreed_step
 from anymix.sources.by_sums import MIN_ROWS
 
 EXACT = {"tol": 1e-12, "max_iter": 10_000, "solver": "newton-cg"}
@@ -140,3 +146,83 @@ def test_other_models_have_no_columns_in_common():
         is None
     )
     assert shared_columns([object()]) is None
+
+
+# -- steps that all sources agree on ---------------------------------------------------------------
+
+
+def mixed_rows(n=80):
+    """Numbers with gaps, and a category, of three sources with other means."""
+    rng = np.random.default_rng(0)
+    domain = np.repeat(np.arange(3), n)
+    X = np.column_stack([rng.normal(size=(3 * n, 2)) + domain[:, None], rng.integers(0, 4, 3 * n)])
+    y = X[:, 0] - X[:, 1] + (X[:, 2] == 2) + 0.1 * rng.normal(size=3 * n)
+    X[rng.random(3 * n) < 0.1, 1] = np.nan
+    return X, y, domain
+
+
+def prepared():
+    numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    codes = OneHotEncoder(categories=[np.arange(4.0)], sparse_output=False)
+    parts = [("numbers", numbers, [0, 1]), ("missing", MissingIndicator(features="all"), [0, 1])]
+    return ColumnTransformer([*parts, ("codes", codes, [2])])
+
+
+def test_a_scaler_of_all_sources_is_that_of_all_rows():
+    X, _, domain = mixed_rows()
+    X = np.nan_to_num(X)
+    agreed = agreed_step([StandardScaler().fit(X[domain == k]) for k in range(3)])
+    due = StandardScaler().fit(X)
+    assert np.allclose(agreed.mean_, due.mean_)
+    assert np.allclose(agreed.transform(X), due.transform(X))
+
+
+def test_prepared_columns_give_the_ridge_regression_of_all_rows():
+    X, y, domain = mixed_rows()
+    models = [
+        make_pipeline(prepared(), BoundedRidge()).fit(X[domain == k], y[domain == k])
+        for k in range(3)
+    ]
+    columns = shared_columns(models)
+    own = [np.flatnonzero(domain == k) for k in range(3)]
+    parts = [
+        LinearRows(columns, X[i], y[i], np.ones(i.size), np.zeros(i.size, np.intp)) for i in own
+    ]
+    fit = fit_by_sums(columns, parts, strengths=[2.0])
+    found = fit.predictors[0][0]
+    due = Ridge(2.0).fit(columns.steps.transform(X), y)
+    inside = np.clip(due.predict(columns.steps.transform(X)), *columns.bounds)
+    assert np.allclose(found.predict(X), inside, atol=1e-8)
+    assert fit.n_numbers > 0
+    far = X + 1e6
+    assert np.all(found.predict(far) <= columns.bounds[1])
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [Normalizer(), RBFSampler(n_components=20, random_state=0)],
+        [MaxAbsScaler()],
+        [StandardScaler(), Normalizer()],
+    ],
+)
+def test_steps_without_rows_of_their_own_are_shared(steps):
+    X, y, domain = mixed_rows()
+    X = np.nan_to_num(X)
+    models = [
+        clone(make_pipeline(*steps, Ridge())).fit(X[domain == k], y[domain == k]) for k in range(3)
+    ]
+    columns = shared_columns(models)
+    due = make_pipeline(*map(clone, steps)).fit(X).transform(X)
+    assert np.allclose(columns.matrix(X, {}, 1), due)
+
+
+def test_steps_that_differ_are_not_shared():
+    X, y, domain = mixed_rows()
+    X = np.nan_to_num(X)
+    models = [
+        make_pipeline(RBFSampler(random_state=k), Ridge()).fit(X[domain == k], y[domain == k])
+        for k in range(3)
+    ]
+    assert shared_columns(models) is None
+    assert shared_columns([make_pipeline(PCA(1), Ridge()).fit(X, y)] * 2) is None

@@ -5,6 +5,7 @@
     numbers      standardised columns                          means, scales
     vectors      columns as they are                           -
     words        tf-idf of the words of all sources' models    in how many texts each word is
+    others       the steps before linear models                -
 
 `LinearRows` is the part: it keeps its rows, and answers by sums over them; see `core.linear_sums`
 for what each query brings.  The answer is a predictor of a usual form: boosted trees with other
@@ -34,6 +35,8 @@ from anymix._arrays import FloatArray, IntArray
 from anymix.core import LinearPart, fit_linear
 from anymix.densities import BoostedTrees, joined_trees, leaf_columns
 from anymix.exceptions import InputError
+from anymix.sources.agreed_steps import agreed_step
+from anymix.sources.bounded_ridge import BoundedRidge
 from anymix.sources.model_source import SecondRound
 from anymix.sources.partitioned import Map
 from anymix.sources.queries import Arrays, Options, Query, numbers_in
@@ -48,7 +51,9 @@ MOST_TREES = 50
 LEAF_STRENGTHS = {False: (0.3, 1.0, 3.0), True: (0.03, 0.1, 0.3, 1.0)}
 SHARES = (0.3, 1.0, 3.0, 10.0)
 BOOSTED = HistGradientBoostingClassifier, HistGradientBoostingRegressor
-LINEAR = LogisticRegression, Ridge
+LINEAR = LogisticRegression, Ridge, BoundedRidge
+# The least and the largest prediction of numbers.
+Bounds = tuple[float, float]
 
 
 class _Leaves(BaseEstimator):
@@ -141,6 +146,7 @@ class NumberColumns:
 
     strength: float
     standardised: bool
+    bounds: Bounds | None = field(default=None, repr=False)
 
     @property
     def agreed(self) -> str:
@@ -159,7 +165,7 @@ class NumberColumns:
 
     def predictor(self, theta: FloatArray, classes: NDArray[Any] | None, given: Arrays) -> Any:
         """A linear model, behind a scaler if columns are standardised."""
-        linear = _linear(theta, classes, self.strength)
+        linear = _linear(theta, classes, self.strength, self.bounds)
         if not self.standardised:
             return linear
         scaler = StandardScaler()
@@ -174,6 +180,7 @@ class WordColumns:
 
     strength: float
     vectorizer: TfidfVectorizer
+    bounds: Bounds | None = None
     agreed = "words"
 
     def strengths(self, labels: bool) -> tuple[float, ...]:
@@ -192,16 +199,48 @@ class WordColumns:
 
     def predictor(self, theta: FloatArray, classes: NDArray[Any] | None, given: Arrays) -> Any:
         """A linear model behind the vectorizer."""
-        return make_pipeline(self.fitted(given), _linear(theta, classes, self.strength))
+        linear = _linear(theta, classes, self.strength, self.bounds)
+        return make_pipeline(self.fitted(given), linear)
 
 
-Columns = LeafColumns | NumberColumns | WordColumns
+@dataclass(frozen=True)
+class PreparedColumns:
+    """Columns that the agreed steps of all sources' models make; see `agreed_step`."""
+
+    strength: float
+    steps: Pipeline
+    bounds: Bounds | None = None
+    agreed = ""
+
+    def strengths(self, labels: bool) -> tuple[float, ...]:
+        """What is tried."""
+        return tuple(self.strength * share for share in SHARES)
+
+    def matrix(self, X: Any, given: Arrays, min_rows: int) -> Any:
+        """The columns of rows, (n, D)."""
+        found = self.steps.transform(X)
+        return found.tocsr() if hasattr(found, "tocsr") else np.asarray(found, dtype=float)
+
+    def predictor(self, theta: FloatArray, classes: NDArray[Any] | None, given: Arrays) -> Any:
+        """A linear model behind the steps."""
+        linear = _linear(theta, classes, self.strength, self.bounds)
+        return make_pipeline(*(step for _, step in self.steps.steps), linear)
 
 
-def _linear(theta: FloatArray, classes: NDArray[Any] | None, strength: float) -> Any:
-    """A linear model of scikit-learn with these numbers."""
+Columns = LeafColumns | NumberColumns | WordColumns | PreparedColumns
+
+
+def _linear(
+    theta: FloatArray, classes: NDArray[Any] | None, strength: float, bounds: Bounds | None
+) -> Any:
+    """A linear model of scikit-learn with these numbers, or one of bounded predictions."""
     model: Any
-    if classes is None:
+    if classes is None and bounds is not None:
+        model = BoundedRidge((strength,))
+        model.model_ = _linear(theta, None, strength, None)
+        model.coef_, model.intercept_ = model.model_.coef_, model.model_.intercept_
+        model.alpha_, (model.lower_, model.upper_) = strength, bounds
+    elif classes is None:
         model = Ridge(strength)
         model.coef_, model.intercept_ = theta[0, :-1].copy(), float(theta[0, -1])
     else:
@@ -228,18 +267,28 @@ def shared_columns(predictors: Sequence[Any]) -> Columns | None:
     steps = [list(one) if isinstance(one, Pipeline) else [one] for one in models]
     if not all(isinstance(each[-1], LINEAR) for each in steps):
         return None
-    last = steps[0][-1]
-    strength = float(last.alpha if isinstance(last, Ridge) else 1.0 / last.C)
+    lasts = [each[-1] for each in steps]
+    strength, bounds = float(np.median([_strength(last) for last in lasts])), None
+    if all(isinstance(last, BoundedRidge) for last in lasts):
+        bounds = min(last.lower_ for last in lasts), max(last.upper_ for last in lasts)
     kinds = {tuple(type(step) for step in each[:-1]) for each in steps}
     if kinds == {()}:
-        return NumberColumns(strength, False)
+        return NumberColumns(strength, False, bounds)
     if kinds == {(StandardScaler,)}:
-        return NumberColumns(strength, True)
+        return NumberColumns(strength, True, bounds)
     if kinds == {(TfidfVectorizer,)}:
         words = sorted(set().union(*(each[0].vocabulary_ for each in steps)))
         vectorizer = clone(steps[0][0]).set_params(vocabulary=words)
-        return WordColumns(strength, vectorizer)
-    return None
+        return WordColumns(strength, vectorizer, bounds)
+    agreed = agreed_step([make_pipeline(*each[:-1]) for each in steps])
+    return None if agreed is None else PreparedColumns(strength, agreed, bounds)
+
+
+def _strength(last: Any) -> float:
+    """Of the ridge of a linear model that was fitted."""
+    if isinstance(last, LogisticRegression):
+        return 1.0 / last.C
+    return float(last.alpha if isinstance(last, Ridge) else last.alpha_)
 
 
 @dataclass
