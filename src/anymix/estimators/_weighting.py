@@ -38,7 +38,7 @@ from anymix.sources import (
 
 
 class DistributionWeighting(FittedEvidence, SourceEnsemble):
-    """Weights z_k D_k(x) + (η/p) U(x), with z learned so that no source is let down at home."""
+    """Weights z_k D_k(x) + (η/p) U(x), with z learned to keep the largest regret small."""
 
     uses_density: ClassVar[bool] = True
     rule: str = "marginal"
