@@ -19,6 +19,7 @@ DOORS = {
     "anymix.core.normalised.NormalisedRule.of",
     "anymix.core.solvers.methods.solve",
     "anymix.estimators._learner_choice.choose_estimator",
+    "anymix.estimators._inspection.FittedEvidence.certify",
     "anymix.estimators.comparison.compare",
     "anymix.exchange.pack.pack_source",
 }

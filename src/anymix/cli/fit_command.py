@@ -34,6 +34,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_held_out(parser)
     add_groups(parser)
+    _add_learning_arguments(parser)
+    add_engine(parser, ROWS_ENGINES)
+    parser.add_argument("--force", action="store_true", help="replace a model folder that exists")
+
+
+def _add_learning_arguments(parser: ArgumentParser) -> None:
+    """Describe what is asked of the learner."""
     parser.add_argument(
         "--objective",
         choices=("regret", "robust", "gamma"),
@@ -69,8 +76,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-consulting", action="store_true", help="let no source hear the models of the others"
     )
-    add_engine(parser, ROWS_ENGINES)
-    parser.add_argument("--force", action="store_true", help="replace a model folder that exists")
 
 
 def settings_of(args: Namespace) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from anymix.core import (
     learn_error_scale,
     limits_without,
 )
-from anymix.estimators._fitting import aligned
+from anymix.estimators._members import aligned
 from anymix.estimators._row_checks import check_domains, check_groups, check_X
 from anymix.estimators._running import names_checked
 from anymix.sources import (

@@ -9,10 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 
-from anymix._arrays import FloatArray, IntArray, positions
+from anymix._arrays import FloatArray, IntArray
 from anymix._parameters import (
     Either,
     Number,
@@ -43,6 +41,7 @@ from anymix.estimators._learners import (
     kind_of,
     named_estimators,
 )
+from anymix.estimators._members import fit_members
 from anymix.estimators._row_checks import (
     FOLDS,
     Rows,
@@ -55,25 +54,19 @@ from anymix.estimators._running import one_thread, step
 from anymix.estimators._source_training import SourceTrainer, takes_weight
 from anymix.exceptions import InputError
 from anymix.sources import (
-    PROBABILITY_FLOOR,
-    Blocks,
     FitEvidence,
     FitResult,
     FoldDensities,
     FoldScores,
     GeneralistRecord,
-    Grounds,
-    HeldOut,
     LearningSettings,
     Novelty,
     Seen,
     Source,
     Tables,
     TrainingRows,
-    certify_learned,
     learn,
     log_reference,
-    make_cross_loss,
     warn_of_training_rows,
 )
 from anymix.tables import Columns, texts_of
@@ -412,70 +405,3 @@ def relearned(model: Any, settings: dict[str, Any]) -> Any:
     for stale in LEARNED[1:]:
         vars(changed).pop(stale, None)
     return changed
-
-
-def fit_members(model: Any, given: tuple[Any, Any, Any, Any], rows: Rows) -> FitResult:
-    """Learn a member without each fold, and certify their average by the folds (refit=False).
-
-    Everything is learned without the fold: models, densities, their choice, second rounds,
-    consulting, calibration and z.  Each member is judged by the fold that it has not seen, and the
-    average of all members predicts: by Jensen its loss is at most the mean of theirs.
-
-    given are X, y, sample_domain and sample_weight as they were handed to `fit`.
-    """
-    X, y, domain, weight = given
-    fold = folds_of(rows, model.cv, model._classification, model.random_state)
-    y, domain = np.asarray(y), np.asarray(domain)
-    members, combined, each = [], [], []
-    order = [np.flatnonzero(fold == t) for t in range(int(fold.max()) + 1)]
-    for t, held in enumerate(order):
-        rest = np.flatnonzero(fold != t)
-        weights = None if weight is None else np.asarray(weight)[rest]
-        member = clone(model).set_params(refit=True)
-        own = None if rows.groups is None else rows.groups[rest]
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".* are copies of another row", UserWarning)
-            member.fit(_safe_indexing(X, rest), y[rest], domain[rest], weights, own)
-        unseen = _safe_indexing(X, held)
-        combined.append(aligned(model, member, member._combined(unseen)))
-        each.append([aligned(model, member, h) for h in member.evaluate(unseen).predictions])
-        # Novelty of the average is asked of the members, and no fold of theirs.
-        evidence = member.result_.evidence
-        if evidence is not None:
-            member.result_ = replace(member.result_, evidence=replace(evidence, fold_scores=None))
-        member.left_out_ = model.left_out_
-        members.append(member)
-    back = np.argsort(np.concatenate(order), kind="stable")
-    predictions = np.concatenate([np.stack(some) for some in each], axis=1)[:, back]
-    classes = model._labels
-    targets = rows.y if classes is None else positions(rows.y, classes)
-    # Members have densities of their own, so that in common all sources are equally likely.
-    blank = np.full(predictions.shape[:2], -np.log(len(predictions)))
-    known = targets, rows.domain, rows.weight, classes
-    tables = Tables(blank, predictions, *known, has_densities=False, groups=rows.groups)
-    held_out = HeldOut(np.concatenate(combined)[back], fold)
-    model.sources_ = [source for member in members for source in member.sources_]
-    names = tuple(str(name) for name in model.source_names_)
-    z = np.mean([member.z_ for member in members], axis=0)
-    crossed = Blocks.of(tables).cross_losses(model.loss)
-    mixtures = share_ranges(model.mixtures, names)
-    grounds = Grounds(model.confidence, names=names, mixtures=mixtures)
-    evidence = FitEvidence(
-        certificate=certify_learned(
-            tables, Combination(z, model.eta), held_out, model.loss, grounds, theorems=False
-        ),
-        cross_loss=make_cross_loss(*crossed, names, model.confidence, model.loss),
-        held_out=held_out,
-        tables=tables,
-        seen=Seen.of(tables, rows.X),
-    )
-    return FitResult(None, evidence, tuple(members))
-
-
-def aligned(model: Any, member: Any, predictions: FloatArray) -> FloatArray:
-    """Put the classes of a member, which may lack a rare one, in the order of all."""
-    if not model._classification or len(member.classes_) == len(model.classes_):
-        return predictions
-    padded = np.full((len(predictions), len(model.classes_)), PROBABILITY_FLOOR)
-    padded[:, np.searchsorted(model.classes_, member.classes_)] = predictions
-    return np.asarray(padded / padded.sum(axis=1, keepdims=True))

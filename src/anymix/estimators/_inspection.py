@@ -23,7 +23,8 @@ from anymix.core import (
     Loss,
     share_ranges,
 )
-from anymix.estimators._fitting import aligned, settings_of
+from anymix.estimators._fitting import settings_of
+from anymix.estimators._members import aligned
 from anymix.estimators._row_checks import (
     Rows,
     check_complete_y,

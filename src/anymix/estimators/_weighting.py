@@ -21,6 +21,7 @@ from anymix.estimators._conformal import coverage
 from anymix.estimators._ensemble import SourceEnsemble
 from anymix.estimators._generalist import check_generalist
 from anymix.estimators._inspection import FittedEvidence
+from anymix.estimators._members import aligned
 from anymix.estimators._row_checks import check_X, known_sources, take_columns
 from anymix.estimators._running import names_checked, warnings_once
 from anymix.estimators._views import labelled
@@ -197,7 +198,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         """Predict each row by the model of its source, after this has consulted the others."""
         members = self._members()
         if members:
-            each = [_fitting.aligned(self, m, m._of_sources(X, source)) for m in members]
+            each = [aligned(self, m, m._of_sources(X, source)) for m in members]
             return np.asarray(np.mean(each, axis=0))
         return np.asarray(self.consulted_predictions(X)[source, np.arange(source.size)])
 
@@ -205,7 +206,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         members = self._members()
         if not members:
             return super()._combined(X)
-        each = [_fitting.aligned(self, member, member._combined(X)) for member in members]
+        each = [aligned(self, member, member._combined(X)) for member in members]
         return np.asarray(np.mean(each, axis=0))
 
     def _combined_chunk(self, X: Any) -> FloatArray:

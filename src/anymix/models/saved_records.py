@@ -234,6 +234,11 @@ def _certificate_rules(found: Certificate, model: Any) -> Rules:
         "it is of another z or eta than the model's",
     )
     yield _judges(found.loss, model), "it is of another loss than the model's, and no measure"
+    yield from _bound_rules(found)
+
+
+def _bound_rules(found: Certificate) -> Rules:
+    """What is claimed goes together, and is neither out of bounds nor below what was measured."""
     bounds = found.loss_upper, found.regret_upper
     claimed = [
         ground in ("exact", "asymptotic") for ground in (found.loss_ground, found.regret_ground)

@@ -306,9 +306,8 @@ class Monitor:
         elif not why:
             each = (1.0 + self.confidence) / 2.0
             found = self._mixture(self.scores(X), each, np.random.default_rng(0))
-            shares = found.intervals(simultaneous=True)
             names = [str(name) for name in adapted.source_names_]
-            mixtures = dict(zip(names, np.transpose(shares).tolist(), strict=True))
+            mixtures = dict(zip(names, np.transpose(found.intervals(True)).tolist(), strict=True))
             settings = {"objective": "robust", "shrinkage": 0.0, "confidence": each}
             adapted = adapted.with_mixtures(mixtures, **settings)
         return adapted if y is None else adapt_to_labels(adapted, X, y)
