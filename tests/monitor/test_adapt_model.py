@@ -87,7 +87,7 @@ def test_what_is_held_out_is_what_the_adapted_model_says(fitted):
     assert not np.allclose(before.predictions, after.predictions)
     at = after.fold == 1
     part, tables = adapted.combination_.parts[1], adapted.tables_
-    said = part.predict(tables.log_masses[:, at], tables.predictions[:, at])
+    said = part.predict(tables.log_masses[:, at], tables.all_predictions[:, at])
     np.testing.assert_allclose(after.predictions[at], said)
     lost = Monitor.from_tables(adapted, n_bootstrap=100).expected_loss(monitor.X_reference)
     squares = (after.predictions - tables.targets) ** 2
@@ -103,7 +103,7 @@ def test_the_held_out_rows_lose_no_more_on_the_worst_mixture_of_the_traffic(fitt
     shares = np.linspace(max(lower[0], 1 - upper[1]), min(upper[0], 1 - lower[1]), 5)
 
     def worst(combination):
-        h = combination.predict(tables.log_masses, tables.predictions)
+        h = combination.predict(tables.log_masses, tables.all_predictions)
         losses = (h - tables.targets) ** 2
         own = [losses[tables.sample_domain == k].mean() for k in (0, 1)]
         return max(share * own[0] + (1 - share) * own[1] for share in shares)

@@ -402,6 +402,6 @@ def relearned(model: Any, settings: dict[str, Any]) -> Any:
     result = _learn_from(changed, known.tables, certificate is None or not certificate.covers)
     new = {name: getattr(result.evidence, name) for name in LEARNED_FOR_MIXTURES}
     changed.result_ = replace(result, evidence=replace(known, **new))
-    for stale in LEARNED[1:]:
+    for stale in ("influence_", "comparison_"):
         vars(changed).pop(stale, None)
     return changed
