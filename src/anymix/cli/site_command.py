@@ -14,7 +14,20 @@ from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console
 from anymix.cli.held_out import ask_sources
 from anymix.cli.outputs import output
-from anymix.exchange import MIN_ROWS, SiteTable, bits_for_a_spy, read_alike, read_home
+from anymix.cli.streams import caution
+from anymix.exceptions import UsageError
+from anymix.exchange import (
+    MIN_ROWS,
+    TELLS,
+    SiteTable,
+    bits_for_a_spy,
+    commonest,
+    groups_of_rows,
+    labels_named,
+    mean_of_rows,
+    read_alike,
+    read_home,
+)
 from anymix.sources import warn_of_training_rows
 from anymix.tables import read_rows
 
@@ -55,6 +68,13 @@ def add_evaluate_arguments(parser: ArgumentParser) -> None:
         help="do not round, and write how likely each row is, which novelty and "
         "monitoring need: the receiver can then compute features and labels",
     )
+    parser.add_argument(
+        "--mean-of",
+        type=count,
+        metavar="N",
+        help="labels: write means over groups of N rows or more with equal shares of all labels, "
+        "so that the file tells no row's label; z can be learned by it, and nothing certified",
+    )
     parser.add_argument("--force", action="store_true", help="replace a site's file that exists")
 
 
@@ -63,21 +83,43 @@ def run_evaluate(args: Namespace, console: Console) -> int:
     inputs = [*args.sources, args.rows, *filter(None, [args.home])]
     with output(args.out, inputs, args.force) as temporary:
         with console.working("asking the sources"):
-            found = evaluate(args)
+            found, named = evaluate(args)
         found.write(temporary, exact=True)
     p, m = found.outcomes.shape[:2]
     numbers = p * (1 + found.n_told) + (found.log_total is not None)
+    rows = f"{m} groups of rows" if found.means else f"{m} rows"
     text = (
-        f"wrote {args.out}: {numbers} numbers for each of {m} rows in random order, "
+        f"wrote {args.out}: {numbers} numbers for each of {rows} in random order, "
         f"{_can_be_inferred(found, args.exact)}"
     )
-    record = {"site": args.site, "rows": m, "numbers_per_row": numbers, "exact": args.exact}
+    if named is not None:
+        text += (
+            f"; one of its numbers names the label of {100 * named[0]:.0f} % of the rows, where "
+            f"the commonest label has {100 * named[1]:.0f} %"
+        )
+        if named[0] > named[1] + TELLS:
+            caution(
+                f"the file tells labels: whoever has the source folders can name "
+                f"{100 * named[0]:.0f} % of them; write means over rows by --mean-of 10, or "
+                "exchange sums by anymix federate, unless the receiver may know the labels"
+            )
+    record: dict[str, Any] = {
+        "site": args.site,
+        "rows": m,
+        "numbers_per_row": numbers,
+        "exact": args.exact,
+    }
+    if named is not None:
+        record |= {"labels_named": named[0], "commonest_label": named[1]}
     console.result(text, record, args.out)
     return 0
 
 
-def evaluate(args: Namespace) -> SiteTable:
-    """Ask all sources about the site's rows, in random order."""
+def evaluate(args: Namespace) -> tuple[SiteTable, tuple[float, float] | None]:
+    """Ask all sources about the site's rows, in random order.
+
+    Returns the share of labels that the file names and that of the commonest, None for numbers.
+    """
     received = read_alike(args.sources)
     X, y = read_rows(args.rows, columns_for(args, received))
     # Fresh entropy: an order that can be drawn again would be no shuffle.
@@ -89,7 +131,17 @@ def evaluate(args: Namespace) -> SiteTable:
         warn_of_training_rows(found.whole, [one.source for one in received])
     if args.responsibilities_only:
         found = replace(found, log_total=None)
-    return found if args.exact else found.rounded()
+    if args.mean_of is not None and args.exact:
+        raise UsageError("--mean-of hides what --exact tells; leave one of them out.")
+    group = None if args.mean_of is None else groups_of_rows(found, args.mean_of, rng)
+    written = found if group is None else mean_of_rows(found, group)
+    written = written if args.exact else written.rounded()
+    if found.loss != "cross_entropy" or found.whole is None:
+        return written, None
+    labels, outcomes = np.asarray(found.whole.targets), written.at_label().outcomes
+    # Whose group is known to the attacker can be known no better.
+    outcomes = outcomes if group is None else outcomes[:, group]
+    return written, (labels_named(outcomes, labels), commonest(labels))
 
 
 def _can_be_inferred(table: SiteTable, exact: bool) -> str:

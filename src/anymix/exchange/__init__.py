@@ -15,6 +15,13 @@ from anymix.exchange.export_forms import (
     mlflow_files,
 )
 from anymix.exchange.home_table import HomeTable, home_folds, read_home
+from anymix.exchange.label_leaks import (
+    TELLS,
+    commonest,
+    groups_of_rows,
+    labels_named,
+    mean_of_rows,
+)
 from anymix.exchange.leak_report import check_structure
 from anymix.exchange.manifest import (
     LIMITS,
@@ -72,6 +79,7 @@ __all__ = [
     "MLFLOW_FILES",
     "MOST_NUMBERS",
     "SOURCE_FILES",
+    "TELLS",
     "THAT_WORK",
     "AuditError",
     "DocumentDensity",
@@ -93,6 +101,7 @@ __all__ = [
     "check_facts",
     "check_name",
     "check_structure",
+    "commonest",
     "density_from_arrays",
     "density_to_arrays",
     "describe_graph",
@@ -104,12 +113,15 @@ __all__ = [
     "export_onnx",
     "facts_of",
     "float32_difference",
+    "groups_of_rows",
     "home_folds",
     "is_label",
     "is_rounded",
     "join_sites",
+    "labels_named",
     "load_arrays",
     "load_message",
+    "mean_of_rows",
     "mlflow_files",
     "noted",
     "pack_source",

@@ -51,17 +51,17 @@ BOUNDS = {
 LARGEST_LOG = 1e100
 MOST_TOLD, SUM_TOLERANCE = 50, 1e-3  # of probabilities of all classes
 FINGERPRINT = re.compile("[0-9a-f]{64}")
-Head = tuple[str, str, tuple[str, ...], tuple[str, ...], bool]
+Head = tuple[str, str, tuple[str, ...], tuple[str, ...], int]
 # Of a file, and of one whose own source was evaluated by fold models, which older versions refuse.
-FRESH, CROSS_FITTED = 1, 2
+FRESH, CROSS_FITTED, MEANS = 1, 2, 3
 
 
 def site_head(content: NDArray[Any], path: Path) -> Head:
-    """Return site, loss, sources, fingerprints and `cross_fitted` of an untrusted header."""
+    """Return site, loss, sources, fingerprints and schema of an untrusted header."""
     text = content.dtype == np.uint8 and content.ndim == 1 and content.size <= HEADER_BYTES
     head = parse_json(content.tobytes(), str(path), HEADER_MARKS) if text else None
     schema = head.get("schema") if isinstance(head, dict) else None
-    if not isinstance(head, dict) or type(schema) is not int or schema not in (FRESH, CROSS_FITTED):
+    if not isinstance(head, dict) or type(schema) is not int or not 0 < schema < 4:
         raise AuditError(path, "has no sound header")
     if head.get("loss") not in TASK_LOSSES.values():
         raise AuditError(path, f"has a header with the loss {quoted(head.get('loss'))}")
@@ -75,7 +75,7 @@ def site_head(content: NDArray[Any], path: Path) -> Head:
         raise AuditError(path, "has a header that does not name each source once")
     if head.get("site") not in names:
         raise AuditError(path, "is from a site that is not one of its sources")
-    return head["site"], head["loss"], tuple(names), tuple(prints), schema == CROSS_FITTED
+    return head["site"], head["loss"], tuple(names), tuple(prints), schema
 
 
 def check_site(arrays: dict[str, NDArray[Any]], p: int, loss: str, path: Path) -> None:
@@ -122,7 +122,8 @@ class SiteTable:
     log_responsibilities are (p, m); outcomes are (p, m) or, of labels, (p, m, c) with that of the
     label first; log_total (m,) is log Σ_k D_k(x), which only novelty and monitoring need, or None.
     With `cross_fitted` the site's own source was trained on these rows, and its numbers are those
-    of fold models.  `whole` is what the sources say where the rows are at hand, `content` what
+    of fold models; with `means` each row stands for several, and nothing is certified by them.
+    `whole` is what the sources say where the rows are at hand, `content` what
     tells the rows apart, and rows of one of the `groups` (m,) are one draw; none of them is ever
     written.
     """
@@ -138,6 +139,7 @@ class SiteTable:
     content: NDArray[Any] | None = None
     groups: NDArray[np.intp] | None = None
     cross_fitted: bool = False
+    means: bool = False
 
     @property
     def n_told(self) -> int:
@@ -219,7 +221,7 @@ class SiteTable:
         if not exact:
             return self.rounded().write(path, exact=True)
         head = {
-            "schema": CROSS_FITTED if self.cross_fitted else FRESH,
+            "schema": MEANS if self.means else CROSS_FITTED if self.cross_fitted else FRESH,
             "site": self.site,
             "loss": self.loss,
             "sources": list(self.sources),
@@ -320,10 +322,11 @@ def read_site(path: str | Path) -> SiteTable:
         raise AuditError(path, f"is not a site's file: it {error.cause}; {GIVE}") from error
     if not ARRAYS <= set(arrays) <= ARRAYS | {"log_total"}:
         raise AuditError(path, f"is not a site's file: it must hold {sorted(ARRAYS)}; {GIVE}")
-    site, loss, names, fingerprints, cross_fitted = site_head(arrays["site"], path)
+    site, loss, names, fingerprints, schema = site_head(arrays["site"], path)
     check_site(arrays, len(names), loss, path)
     tables = arrays["log_responsibilities"], arrays["outcomes"], arrays.get("log_total")
-    return SiteTable(site, loss, names, fingerprints, *tables, cross_fitted=cross_fitted)
+    kind = {"cross_fitted": schema == CROSS_FITTED, "means": schema == MEANS}
+    return SiteTable(site, loss, names, fingerprints, *tables, **kind)
 
 
 def join_sites(

@@ -22,6 +22,7 @@ from anymix.estimators import (
     usual_methods,
     verdicts,
 )
+from anymix.exceptions import InputError
 from anymix.exchange import (
     ReceivedSource,
     SiteTable,
@@ -122,6 +123,13 @@ def _joined(
 ) -> tuple[Tables, list[str]]:
     """Return rows as tables, as whole as those of fit, and the sources whose rows are not new."""
     model, old = saved.model, getattr(saved.model, "tables_", None)
+    pooled = [site.site for site in sites if site.means]
+    if pooled:
+        raise InputError(
+            f"the file of {pooled[0]}",
+            "holds means over rows, by which z can be learned and nothing certified or compared; "
+            "ask the site for a file without --mean-of",
+        )
     check_several(saved.path, model)
     whole = whole or (old is not None and not old.at_label)
     tables = join_sites(sites, saved.received, whole=whole)
