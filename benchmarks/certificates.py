@@ -47,7 +47,7 @@ from benchmarks.certificate_worlds import (
     make_case,
 )
 
-RECORD = Path(__file__).parents[1] / "results" / "certificates.jsonl"
+RECORD = Path(__file__).parents[1] / "results" / "certificates.ndjson"
 PAGE = Path(__file__).parents[1] / "docs" / "certificate.md"
 # Worlds of a kind; new rows of each source, and where subpopulations of a share are bounded, too.
 N_WORLDS, N_NEW, N_NEW_OF_PARTS, SHARE = 8, 200, 1000, 0.2
@@ -272,7 +272,7 @@ def verdict(path: Path = RECORD) -> str:
     return (
         f"{sum(row['runs'] for row in found)} runs in {len(found)} cells: of {runs} certificates "
         f"{failed} were wrong ({100 * failed / max(runs, 1):.1f} %), and in {above} of "
-        f"{len(claimed)} columns more than 5 % and two standard errors."
+        f"{len(claimed)} cases (a cell, by `fit` or new rows) more than 5 % and two standard errors."
     )
 
 

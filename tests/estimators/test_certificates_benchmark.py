@@ -76,7 +76,7 @@ def test_failures_are_counted_where_something_is_claimed():
 
 
 def test_parts_are_added_to_a_record_and_joined(tmp_path):
-    record = tmp_path / "records" / "certificates.jsonl"
+    record = tmp_path / "records" / "certificates.ndjson"
     certificates.main(seconds=0.01, chosen="overlap,p=2,n=200,", part=0.0, record=record)
     certificates.main(seconds=0.01, chosen="overlap,p=2,n=200,", part=0.0, record=record)
     one, two = certificates.read(record)
