@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 import anymix
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
@@ -108,3 +109,31 @@ def test_tables_and_a_given_generalist_teach_the_same():
     assert np.allclose(again.predict(X), model.predict(X))
     with pytest.raises(anymix.exceptions.InputError, match="generalist"):
         again.fit_tables(replace(model.tables_, generalist=None))
+
+
+def mixed_frame(n=60):
+    pandas = pytest.importorskip("pandas")
+    X, y, d = world(True, n)
+    kind = np.array(["new", "old", "used"])[np.arange(3 * n) % 3]
+    frame = pandas.DataFrame(X, columns=list("abcd")).assign(kind=kind)
+    frame.loc[::7, "b"] = np.nan
+    return frame, y, d
+
+
+@pytest.mark.parametrize("estimator", ["auto", None])
+@pytest.mark.parametrize("classification", [True, False])
+def test_a_generalist_by_sums_travels(classification, estimator, tmp_path):
+    frame, y, d = mixed_frame()
+    kind = DistributionWeightedClassifier if classification else DistributionWeightedRegressor
+    y = y if classification else np.where(y == "yes", 1.0, 0.0) + frame["a"].to_numpy()
+    trees = HistGradientBoostingClassifier if classification else HistGradientBoostingRegressor
+    learner = estimator or trees(max_iter=10, early_stopping=False)
+    model = kind(learner, share_rows=False, random_state=0)
+    X = frame if estimator else frame[["a", "b", "c"]]
+    model.fit(X, y, sample_domain=d)
+    record = model.result_.evidence.generalist
+    assert record.learned_from == "sums over sites"
+    anymix.save(model, tmp_path / "model")
+    again = anymix.load(tmp_path / "model", verify=True)
+    assert np.allclose(predicted(again, X), predicted(model, X), atol=1e-5)
+    assert again.result_.evidence.generalist == record

@@ -194,7 +194,7 @@ def test_prepared_columns_give_the_ridge_regression_of_all_rows():
     inside = np.clip(due.predict(columns.steps.transform(X)), *columns.bounds)
     assert np.allclose(found.predict(X), inside, atol=1e-8)
     assert fit.n_numbers > 0
-    far = X + 1e6
+    far = X + np.array([1e6, 1e6, 0.0])
     assert np.all(found.predict(far) <= columns.bounds[1])
 
 

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular, svd
+from scipy.linalg import eigh, svd
 from scipy.special import log_softmax
 
 from anymix._arrays import FloatArray, mixed
@@ -42,6 +42,8 @@ SKETCHED = 200
 # A step of Newton's method is halved so often, and solved for no more exactly than this.
 HALVINGS, FORCING = 30, 0.1
 ARMIJO = 1e-4
+# Eigenvalues of a sketch that count, relative to the largest.
+RANK = 1e-12
 # Products that the next systems of a problem are preconditioned by.
 PAIRS = 40
 
@@ -192,8 +194,10 @@ class Preconditioner:
         image = image - weight * np.outer(center, center @ columns)
         more = np.finfo(float).eps * np.linalg.norm(image) * np.sqrt(columns.shape[1])
         shifted = image + max(more, np.finfo(float).tiny) * columns
-        lower = cholesky((g := columns.T @ shifted) / 2 + g.T / 2)
-        root = solve_triangular(lower, shifted.T, trans="T").T
+        # Columns that depend on each other, as leaves of a tree do, leave less than full rank.
+        values, vectors = eigh((g := columns.T @ shifted) / 2 + g.T / 2)
+        kept = values > RANK * max(float(values[-1]), np.finfo(float).tiny)
+        root = shifted @ (vectors[:, kept] / np.sqrt(values[kept]))
         self.vectors, singular, _ = svd(root, full_matrices=False, check_finite=False)
         self.values = np.maximum(singular**2 - more, 0.0)
 
