@@ -271,8 +271,8 @@ def verdict(path: Path = RECORD) -> str:
     above = sum(too_often(of["failed"], runs) for of, runs in claimed)
     return (
         f"{sum(row['runs'] for row in found)} runs in {len(found)} cells: of {runs} certificates "
-        f"{failed} were wrong ({100 * failed / max(runs, 1):.1f} %), and in {above} of "
-        f"{len(claimed)} cases (a cell, by `fit` or new rows) more than 5 % and two standard errors."
+        f"{failed} were wrong ({100 * failed / max(runs, 1):.1f} %); more than 5 % and two standard "
+        f"errors were in {above} of {len(claimed)} cases (a cell, by `fit` or by new rows)."
     )
 
 
