@@ -10,7 +10,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import anymix
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.densities import GaussianKDE
-from anymix.estimators._row_checks import Rows, check_groups, folds_of
+from anymix.estimators._row_checks import check_groups
+from anymix.estimators._rows import Rows, folds_of
 from anymix.sources import copies, joined_groups
 
 KDE = GaussianKDE(bandwidth=0.8)

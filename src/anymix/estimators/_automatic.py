@@ -22,7 +22,7 @@ from anymix.densities import (
 )
 from anymix.estimators._generalist import GeneralistTrainer
 from anymix.estimators._learners import ANY_LETTERS, is_foreign, kind_of, words_of
-from anymix.estimators._row_checks import Rows
+from anymix.estimators._rows import Rows
 from anymix.estimators._source_training import (
     Indifferent,
     SourceTrainer,

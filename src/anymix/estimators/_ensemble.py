@@ -17,13 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from anymix._arrays import FloatArray, n_rows
 from anymix._parameters import check_parameters, is_automatic
 from anymix.core import Ask, mix
-from anymix.estimators._row_checks import (
-    Rows,
-    check_rows,
-    check_sources,
-    check_X,
-    take_columns,
-)
+from anymix.estimators._row_checks import check_rows, check_sources, check_X, take_columns
+from anymix.estimators._rows import Rows
 from anymix.estimators._running import names_checked, one_thread, step, warnings_once
 from anymix.estimators._source_training import SourceTrainer, check_part, no_estimator
 from anymix.estimators._views import ModelViews, labelled
@@ -48,6 +43,8 @@ class SourceEnsemble(ModelViews, BaseEstimator):
     `_weights(X)`, shape (p, n); and states with `uses_density` whether it needs one.
     """
 
+    # With metadata routing, cross-validation passes the source of each row on without being asked.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
     uses_density: ClassVar[bool] = False
     privileged: ClassVar[bool] = False
     # Sources whose weights at a row sum to less than this are not asked about it.

@@ -42,14 +42,8 @@ from anymix.estimators._learners import (
     named_estimators,
 )
 from anymix.estimators._members import fit_members
-from anymix.estimators._row_checks import (
-    FOLDS,
-    Rows,
-    check_every_source,
-    check_rows,
-    check_tables,
-    folds_of,
-)
+from anymix.estimators._row_checks import check_every_source, check_rows, check_tables
+from anymix.estimators._rows import FOLDS, Rows, folds_of, set_aside_of
 from anymix.estimators._running import one_thread, step
 from anymix.estimators._source_training import SourceTrainer, takes_weight
 from anymix.exceptions import InputError
@@ -101,9 +95,17 @@ def fit(
     rows = check_fit(model, X, y, sample_domain, sample_weight, groups)
     with one_thread(rows):
         if not model.refit and not model.sources and len(model.source_names_) > 1:
-            model.result_ = fit_members(model, (X, y, sample_domain, sample_weight), rows)
+            given = X, y, sample_domain, sample_weight
+            model.result_ = fit_members(model, kept_of(given, rows), rows)
         else:
             model.result_ = fit_rows(model, rows)
+
+
+def kept_of(given: tuple[Any, ...], rows: Rows) -> tuple[Any, ...]:
+    """Return those rows of what `fit` was given that were not left out."""
+    if rows.kept is None:
+        return given
+    return tuple(v if v is None else _safe_indexing(v, rows.kept) for v in given)
 
 
 def check_fit(
@@ -140,7 +142,7 @@ def check_fit(
     if model.sources:
         return rows
     if sample_domain is not None:
-        warn_of_slips(X, rows.y, model.source_names_[rows.domain])
+        warn_of_slips(kept_of((X,), rows)[0], rows.y, model.source_names_[rows.domain])
     if kind == "text" and not isinstance(next(iter(X)), str):
         raise InputError(
             "X", "holds lists of tokens; join each to a text, or give an estimator for them"
@@ -293,7 +295,8 @@ def _weigh(
         if rows.weight is not None:
             options = {name: option for name, option in options.items() if takes_weight(option)}
         # Sites that are known to be set aside choose no density, either.
-        aside = None if model.set_aside == "worst" else model.set_aside
+        aside = set_aside_of(model)
+        aside = None if aside == "worst" else aside
         settings = settings_of(model)
         if aside is not None:
             names = [str(name) for name in model.source_names_]
@@ -372,8 +375,8 @@ def _learn_from(
     names = tuple(str(name) for name in model.source_names_)
     mixtures = share_ranges(model.mixtures, names)
     settings = replace(settings_of(model), fresh=fresh, names=names, mixtures=mixtures)
-    if model.set_aside is not None:
-        settings = with_set_aside(model.set_aside, tables, settings, names)
+    if (chosen := set_aside_of(model)) is not None:
+        settings = with_set_aside(chosen, tables, settings, names)
     result = learn(tables, settings, teaching)
     assert result.evidence is not None
     aside = tuple(names[k] for k in settings.set_aside)

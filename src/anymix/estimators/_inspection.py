@@ -26,7 +26,6 @@ from anymix.core import (
 from anymix.estimators._fitting import settings_of
 from anymix.estimators._members import aligned
 from anymix.estimators._row_checks import (
-    Rows,
     check_complete_y,
     check_domains,
     check_every_source,
@@ -35,6 +34,7 @@ from anymix.estimators._row_checks import (
     groups_of,
     take_columns,
 )
+from anymix.estimators._rows import Rows
 from anymix.estimators._running import names_checked
 from anymix.estimators.comparison import Comparison, compare_tables, usual_methods
 from anymix.sources import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from anymix._arrays import FloatArray, positions
 from anymix.core import Loss, Record, losses_at, mean_and_error
 from anymix.estimators._learners import candidate_estimators, kind_of, named_estimators
-from anymix.estimators._row_checks import Rows, check_domains, check_weight, folds_of, groups_of
+from anymix.estimators._row_checks import check_domains, check_weight, groups_of
+from anymix.estimators._rows import Rows, folds_of
 from anymix.estimators._running import one_thread
 from anymix.estimators._source_training import SourceTrainer, folds_in_turn
 from anymix.sources import Source
@@ -65,14 +67,23 @@ class _Race:
 
     rows: Rows
     n_sources: int
+    labels: bool
     losses: dict[str, FloatArray] = field(default_factory=dict)
     trained: dict[str, dict[int, list[Source]]] = field(default_factory=dict)
+
+    @cached_property
+    def judges(self) -> list[int]:
+        """Sources that every candidate learns from: rows of one class favour whoever names it."""
+        every = list(range(self.n_sources))
+        y, domain = self.rows.y, self.rows.domain
+        several = [k for k in every if np.unique(y[domain == k]).size > 1]
+        return several if self.labels and several else every
 
     def mean(self, values: FloatArray) -> tuple[float, float, int]:
         """Mean over sources of the means of known values, its standard error, number of rows."""
         means, squares, n = [], [], 0
         weight = np.ones(values.size) if self.rows.weight is None else self.rows.weight
-        for k in range(self.n_sources):
+        for k in self.judges:
             own = np.flatnonzero((self.rows.domain == k) & ~np.isnan(values) & (weight > 0))
             n += own.size
             if own.size:
@@ -119,7 +130,7 @@ def choose_learner(
     standard errors are dropped, and the others go on until `ENOUGH_ROWS` rows have judged them.
     Returns the choice, and what the chosen learner was trained to without each of the folds so far.
     """
-    race = _Race(rows, len(trainer.names))
+    race = _Race(rows, len(trainer.names), classes is not None)
     for name in candidates:
         race.losses[name], race.trained[name] = np.full(rows.y.size, np.nan), {}
     alive, compared = list(candidates), 0
@@ -237,9 +248,11 @@ def choose_estimator(
 
 
 def can_choose(rows: Rows, classification: bool) -> bool:
-    """Whether every source has rows, of each of two classes, to train on and to hold out."""
+    """Whether any source has rows, of each of two classes, to train on and to hold out."""
     for k in np.unique(rows.domain):
         y = rows.y[rows.domain == k]
-        if y.size < 2 or (classification and np.sum(np.unique(y, return_counts=True)[1] > 1) < 2):
-            return False
-    return True
+        if y.size > 1 and not (
+            classification and np.sum(np.unique(y, return_counts=True)[1] > 1) < 2
+        ):
+            return True
+    return False

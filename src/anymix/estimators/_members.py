@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from anymix._arrays import FloatArray, positions
 from anymix.core import Combination, share_ranges
-from anymix.estimators._row_checks import Rows, folds_of
+from anymix.estimators._rows import Rows, folds_of
 from anymix.sources import (
     PROBABILITY_FLOOR,
     Blocks,
@@ -27,7 +27,7 @@ from anymix.sources import (
 )
 
 
-def fit_members(model: Any, given: tuple[Any, Any, Any, Any], rows: Rows) -> FitResult:
+def fit_members(model: Any, given: tuple[Any, ...], rows: Rows) -> FitResult:
     """Learn a member without each fold, and certify their average by the folds (refit=False).
 
     Everything is learned without the fold: models, densities, their choice, second rounds,

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from anymix._arrays import FloatArray, positions
 from anymix._parameters import either
 from anymix.core import Loss, mean_and_error, simplex
-from anymix.estimators._row_checks import Rows
+from anymix.estimators._rows import Rows
 from anymix.exceptions import ParameterError
 from anymix.sources import Measure, is_of_labels, judge_of
 
@@ -276,15 +276,21 @@ def _for_mixture(model: Any, mixture: FloatArray) -> Any:
     return other
 
 
+def has_tags(model: Any) -> bool:
+    """Whether a model says what it is, as those of scikit-learn do; others just predict."""
+    return hasattr(model, "__sklearn_tags__")
+
+
 def judge_for(models: Mapping[str, Any], measure: str | Loss | None) -> Measure:
     """Return what is asked for, else the usual loss; what is for labels must have labels."""
     if not models:
         raise ValueError("there are no models to compare.")
     if measure is None:
-        measure = "cross_entropy" if all(map(is_classifier, models.values())) else "squared"
+        labels = [has_tags(model) and is_classifier(model) for model in models.values()]
+        measure = "cross_entropy" if all(labels) else "squared"
     found = judge_of(measure, "squared", 2 if is_of_labels(measure) else None)
     for name, model in models.items():
-        if found.of_labels and hasattr(model, "__sklearn_tags__") and is_regressor(model):
+        if found.of_labels and has_tags(model) and is_regressor(model):
             raise ParameterError(
                 f"measure {measure!r} is for labels, and {name!r} predicts numbers, which have "
                 "'mae', 'mse' or 'rmse'."

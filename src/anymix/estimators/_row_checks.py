@@ -1,15 +1,15 @@
-"""Rows with labels and domains, and how they are checked and cut."""
+"""How rows with labels and domains are checked."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -19,53 +19,15 @@ from sklearn.utils.validation import (
 )
 
 from anymix._arrays import FloatArray, n_rows, named_sources
-from anymix._parameters import Number, check, did_you_mean, is_automatic
-from anymix.densities import taken
+from anymix._parameters import did_you_mean, is_automatic
 from anymix.estimators._input_warnings import warn_of_strange_words
+from anymix.estimators._rows import Rows, without_small
 from anymix.exceptions import InputError
-from anymix.sources import Source, Tables, copies, deal_groups, joined_groups
+from anymix.sources import Source, Tables, copies, joined_groups
 from anymix.tables import as_rows, is_missing, named_column, words_of
 
-FOLDS = Number(2, whole=True)
 # The share of copies from which on they are worth a warning.
 FEWEST_COPIES = 0.01
-
-
-@dataclass(frozen=True)
-class Rows:
-    """X that can be indexed by row, y (n,), domain 0..p−1 (n,), weight (n,) or None, kind of X.
-
-    Rows of one of the groups (n,) are one draw, and never in two folds; None: each row is one.
-    """
-
-    X: Any
-    y: NDArray[Any]
-    domain: NDArray[np.intp]
-    weight: FloatArray | None = None
-    kind: str = ""
-    groups: NDArray[np.intp] | None = None
-
-    def take(self, rows: NDArray[np.intp]) -> Rows:
-        """Return some of the rows."""
-        return Rows(
-            taken(self.X, rows),
-            self.y[rows],
-            self.domain[rows],
-            None if self.weight is None else self.weight[rows],
-            self.kind,
-            None if self.groups is None else self.groups[rows],
-        )
-
-    def shares(self, p: int) -> FloatArray:
-        """What each row counts for among those of its domain: (p, n), rows of sum 1."""
-        weight = np.ones(self.domain.size) if self.weight is None else self.weight
-        own = np.where(self.domain == np.arange(p)[:, None], weight, 0.0)
-        return np.asarray(own / own.sum(axis=1, keepdims=True))
-
-    def of(self, k: int) -> Rows:
-        """Return the rows of one domain."""
-        everything = self.domain.size and bool((self.domain == k).all())
-        return self if everything else self.take(np.flatnonzero(self.domain == k))
 
 
 def is_text(X: Any) -> bool:
@@ -183,6 +145,14 @@ def _is_number(value: Any) -> bool:
     return True
 
 
+def one_column(values: Any, name: str) -> NDArray[Any]:
+    """Return an argument of one value for each row as an array (n,)."""
+    shape = np.shape(values)
+    if len(shape) > 1 and (len(shape) > 2 or shape[1] != 1):
+        raise InputError(name, f"has the shape {shape}, where one value for each row is needed")
+    return np.asarray(column_or_1d(values))
+
+
 def check_domains(
     sample_domain: ArrayLike | None, n: int, names: list[str] | None
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -195,7 +165,7 @@ def check_domains(
         raise InputError(
             f"sample_domain={sample_domain!r:.60}", "is a word, and not the source of each row"
         )
-    domain = column_or_1d(sample_domain)
+    domain = one_column(sample_domain, "sample_domain")
     if domain.shape[0] != n:
         raise ValueError(f"sample_domain has {domain.shape[0]} entries for {n} rows.")
     missing = [i for i, d in enumerate(domain.tolist()) if is_missing(d)]
@@ -232,8 +202,12 @@ def take_columns(X: Any, **named: Any) -> tuple[Any, list[Any], tuple[str, ...]]
     return X, found, tuple(names)
 
 
-def known_sources(sample_domain: Any, n: int, names: NDArray[Any]) -> NDArray[np.intp]:
+def known_sources(
+    sample_domain: Any, n: int, names: NDArray[Any], too_small: Sequence[str] = ()
+) -> NDArray[np.intp]:
     """Return the number of the source of each of n rows, −1 where it is not known.
+
+    Domains that were too small to be a source are not known, either.
 
     Examples
     --------
@@ -242,11 +216,12 @@ def known_sources(sample_domain: Any, n: int, names: NDArray[Any]) -> NDArray[np
     >>> known_sources([2.0, np.nan], 2, np.array([1, 2]))
     array([ 1, -1])
     """
-    domain = column_or_1d(np.asarray(sample_domain, dtype=object))
+    domain = one_column(np.asarray(sample_domain, dtype=object), "sample_domain")
     if domain.shape[0] != n:
         raise ValueError(f"sample_domain has {domain.shape[0]} entries for {n} rows.")
     words = words_of(domain, "sample_domain")
     position = {word: k for k, word in enumerate(words_of(np.asarray(names, dtype=object)))}
+    words = [None if word in too_small else word for word in words]
     unknown = [word for word in dict.fromkeys(words) if word is not None and word not in position]
     if unknown:
         known = list(map(str, position))
@@ -293,7 +268,7 @@ def check_groups(groups: ArrayLike, n: int) -> NDArray[np.intp]:
         raise InputError(
             f"groups={groups!r:.60}", "is a word, and not the group of each row; give one for each"
         )
-    known = column_or_1d(groups)
+    known = one_column(groups, "groups")
     if known.shape[0] != n:
         raise ValueError(f"groups has {known.shape[0]} entries for {n} rows.")
     missing = [i for i, group in enumerate(known.tolist()) if is_missing(group)]
@@ -303,65 +278,6 @@ def check_groups(groups: ArrayLike, n: int) -> NDArray[np.intp]:
         return np.unique(known, return_inverse=True)[1].astype(np.intp)
     except TypeError as error:
         raise InputError("groups", "mixes words and numbers; name all in one way") from error
-
-
-def check_sizes(rows: Rows, names: NDArray[Any], classification: bool) -> None:
-    """Each of several domains needs two rows, and two classes with two rows, to be judged by.
-
-    Rows of one group count as one, in each class.
-    """
-    if classification and np.unique(rows.y).size == 1:
-        raise ValueError(
-            f"y has the one class {rows.y.tolist()[0]!r} in all rows; a classifier needs two: look "
-            "at how the labels were made."
-        )
-    words = "row(s)" if rows.groups is None else "row(s), copies and groups counting as one"
-    for k, name in enumerate(names.tolist()):
-        own = np.flatnonzero(rows.domain == k)
-        if rows.groups is not None:
-            labels = (
-                np.unique(rows.y, return_inverse=True)[1] if classification else 0 * rows.domain
-            )
-            pairs = np.stack([rows.groups[own], labels[own]])
-            own = own[np.unique(pairs, axis=1, return_index=True)[1]]
-        y = rows.y[own]
-        if y.size < 2:
-            raise ValueError(
-                f"domain {name!r} has {y.size} {words}; each domain needs at least 2, one to learn "
-                "from and one to be judged on: merge it with another or leave it out."
-            )
-        if classification and np.unique(y).size < 2:
-            raise ValueError(
-                f"domain {name!r} has the one class {y.tolist()[0]!r}; a classifier needs two: "
-                "merge it with another domain or pass its model as a Source."
-            )
-        if classification and np.sum(np.unique(y, return_counts=True)[1] > 1) < 2:
-            raise ValueError(
-                f"domain {name!r} has fewer than two classes with two rows or more, so no held-out "
-                "rows can be set aside: merge it with another domain or pass its model as a Source."
-            )
-
-
-def folds_of(rows: Rows, n_folds: int, classification: bool, seed: Any) -> NDArray[np.intp]:
-    """Deal the rows of each domain out to the folds, class by class, in random order.
-
-    Each class of two rows or more is then in the training rows of every fold.  Groups stay whole.
-    """
-    check(n_folds, "cv", FOLDS)
-    rng, groups = check_random_state(seed), rows.groups
-    fold = np.empty(rows.domain.size, dtype=np.intp)
-    known = None if groups is None else np.full(int(groups.max()) + 1, -1)
-    for k in np.unique(rows.domain):
-        own = rng.permutation(np.flatnonzero(rows.domain == k))
-        if groups is not None and known is not None:
-            for label in np.unique(rows.y[own]) if classification else [None]:
-                some = own if label is None else own[rows.y[own] == label]
-                deal_groups(groups[some], n_folds, known)
-            continue
-        if classification:
-            own = own[np.argsort(rows.y[own], kind="stable")]
-        fold[own] = np.arange(own.size) % n_folds
-    return fold if groups is None or known is None else known[groups]
 
 
 def check_tables(tables: Tables, sources: Sequence[Source] | None) -> None:
@@ -490,5 +406,5 @@ def check_rows(
     if len(model.source_names_) > 1 and hasattr(model, "cv"):
         rows = replace(rows, groups=groups_of(rows, groups))
     if len(model.source_names_) > 1 and not sources:
-        check_sizes(rows, model.source_names_, classification)
+        rows = without_small(model, rows)
     return rows

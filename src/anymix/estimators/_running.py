@@ -12,7 +12,7 @@ from sklearn.utils._user_interface import _print_elapsed_time
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from anymix.estimators._row_checks import Rows
+from anymix.estimators._rows import Rows
 
 
 def side_by_side(

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn import config_context
+from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from anymix._arrays import FloatArray, n_rows, positions
 from anymix.densities import ContrastiveDensity, ask, fit_on
-from anymix.estimators._row_checks import Rows, not_numbers
+from anymix.estimators._row_checks import not_numbers
+from anymix.estimators._rows import Rows
 from anymix.estimators._running import side_by_side
 from anymix.sources import (
     FoldDensities,
@@ -41,8 +43,16 @@ def takes_weight(model: Any) -> bool:
 
 
 def fit_with_weight(model: Any, X: Any, y: Any, weight: Any) -> Any:
-    """Fit a clone, with the weights if there are any; all steps of a pipeline get them."""
-    model = clone(model)
+    """Fit a clone, with the weights if there are any; all steps of a pipeline that take them do.
+
+    Weights are passed by the names of steps, with or without scikit-learn's metadata routing, so
+    that the same model is trained.
+    """
+    with config_context(enable_metadata_routing=False):
+        return _fit_clone(clone(model), X, y, weight)
+
+
+def _fit_clone(model: Any, X: Any, y: Any, weight: Any) -> Any:
     given = () if y is None else (y,)
     if weight is None:
         return fit_on(model, X, *given)
@@ -60,7 +70,15 @@ def fit_with_weight(model: Any, X: Any, y: Any, weight: Any) -> Any:
 
 def check_part(part: Any, name: str, methods: tuple[str, ...], example: str) -> None:
     """Say what an estimator or a density must be, before scikit-learn trips over its insides."""
-    able = hasattr(part, "fit") and any(hasattr(part, method) for method in methods)
+    # A stack has its methods once its parts are fitted.
+    kinds = part, type(part)
+    able = hasattr(part, "fit") and any(hasattr(it, m) for m in methods for it in kinds)
+    if hasattr(part, "forward") and hasattr(part, "state_dict"):
+        raise TypeError(
+            f"{name} is a network of PyTorch, {type(part).__name__}; train it, and combine it as "
+            "Source.from_torch(module, name=..., output=...), or wrap it as a scikit-learn "
+            "estimator."
+        )
     if isinstance(part, type) or not able:
         raise TypeError(
             f"{name} must be an object with fit and {' or '.join(methods)}, such as {example}; got "
@@ -100,6 +118,29 @@ def fit_part(remedy: str, model: Any, X: Any, y: Any, weight: Any) -> Any:
             raise
         name = "the density" if remedy is FOR_DENSITY else f"the estimator {type(model).__name__}"
         raise ValueError(f"{name} needs complete numbers, but {fault}: {remedy}.") from error
+
+
+def train_predictor(estimator: Any, rows: Rows, name: str) -> tuple[Any, NDArray[Any] | None]:
+    """Train a clone on the rows of one source; also return the labels if it was given codes."""
+    y, classes = rows.y, None
+    if is_classifier(estimator) and takes_codes(estimator):
+        classes, y = np.unique(y, return_inverse=True)
+    try:
+        return fit_part(FOR_ESTIMATOR, estimator, without_empty(rows.X), y, rows.weight), classes
+    except Exception as error:
+        error.add_note(f"This happened while a model was trained on the rows of {name!r}.")
+        raise
+
+
+def takes_codes(estimator: Any) -> bool:
+    """Whether a classifier, or one that it is made of, takes labels 0, 1, ... only: XGBoost's.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> takes_codes(LogisticRegression())
+    False
+    """
+    parts = estimator.get_params().values() if hasattr(estimator, "get_params") else ()
+    return any(type(part).__module__.startswith("xgboost") for part in (estimator, *parts))
 
 
 class Indifferent:
@@ -151,13 +192,28 @@ class SourceTrainer:
         """Return a source for each domain, without a density unless it was given."""
         if self.sources:
             return list(self.sources)
-        every = (rows.of(k) for k in range(len(self.names)))
-        given = ((without_empty(own.X), own.y, own.weight) for own in every)
-        jobs = ((FOR_ESTIMATOR, self.estimator, *data) for data in given)
-        models = side_by_side(fit_part, jobs, self.n_jobs)
-        sizes = np.bincount(rows.domain, minlength=len(self.names)).tolist()
-        named = zip(map(str, self.names), models, sizes, strict=True)
-        return [Source(name, model, n_rows=n) for name, model, n in named]
+        names = [str(name) for name in self.names]
+        able = [k for k in range(len(names)) if self._can_learn(rows, k)]
+        jobs = [(self.estimator, rows.of(k), names[k]) for k in able]
+        if len(able) < len(names):
+            jobs.append((self.estimator, rows, "all sources"))
+        trained = side_by_side(train_predictor, jobs, self.n_jobs)
+        of_each = dict(zip(able, trained, strict=False))
+        sizes = np.bincount(rows.domain, minlength=len(names)).tolist()
+        columns = [str(name) for name in rows.X.columns] if hasattr(rows.X, "columns") else None
+        found = []
+        for k, (name, n) in enumerate(zip(names, sizes, strict=True)):
+            model, classes = of_each.get(k, trained[-1])
+            # Learners that rename columns would not know them again.
+            renamed = getattr(model, "feature_names_in_", None) is not None
+            known = columns if renamed else None
+            found.append(Source(name, model, classes=classes, feature_names=known, n_rows=n))
+        return found
+
+    def _can_learn(self, rows: Rows, k: int) -> bool:
+        """Whether a domain has rows of its own to train on: two, and two classes of labels."""
+        y = rows.y[rows.domain == k]
+        return y.size > 1 and not (is_classifier(self.estimator) and np.unique(y).size < 2)
 
     def with_densities(self, sources: list[Source], rows: Rows) -> tuple[list[Source], Any]:
         """Add what weighs the sources: a density to each, or one classifier of them all."""

@@ -182,7 +182,9 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
             return self._combined(X)
         check_is_fitted(self, "sources_")
         X, (sample_domain,), _ = take_columns(X, sample_domain=sample_domain)
-        known = known_sources(sample_domain, n_rows(X), self.source_names_)
+        known = known_sources(
+            sample_domain, n_rows(X), self.source_names_, vars(self).get("too_small_", ())
+        )
         if (known < 0).all():
             return self._combined(X)
         if (known >= 0).all():

@@ -19,14 +19,8 @@ from anymix._parameters import Rule, check, did_you_mean, seed_rule
 from anymix.core import Problem, simplex, solve
 from anymix.densities import GaussianKDE
 from anymix.estimators._ensemble import SourceEnsemble, store_parameters
-from anymix.estimators._row_checks import (
-    FOLDS,
-    Rows,
-    check_order,
-    check_weight,
-    folds_of,
-    take_columns,
-)
+from anymix.estimators._row_checks import check_order, check_weight, take_columns
+from anymix.estimators._rows import FOLDS, Rows, folds_of
 from anymix.estimators._source_training import Indifferent, SourceTrainer, folds_in_turn
 from anymix.estimators.reweighting import ReweightedEstimator
 from anymix.exceptions import ParameterError

@@ -26,7 +26,8 @@ from anymix.estimators._mixture_losses import (
     said_of,
     versions_of,
 )
-from anymix.estimators._row_checks import Rows, check_complete_y, check_domains, check_order
+from anymix.estimators._row_checks import check_complete_y, check_domains, check_order
+from anymix.estimators._rows import Rows
 from anymix.estimators._views import STARRED, load_pandas, plot_comparison
 from anymix.estimators.rival_verdicts import Verdict
 from anymix.exceptions import ParameterError

@@ -125,6 +125,9 @@ def model_to_dict(model: Any) -> dict[str, Any]:
         # The sources take the numbers that dates and texts have become.
         names, n = columns.names, len(columns)
     settings = {name: getattr(model, name) for name in (*SETTINGS, CONSULT)}
+    if hasattr(model.cv, "get_n_splits"):
+        # A model that is loaded needs no splitter; how many folds it had says enough.
+        settings["cv"] = int(getattr(model.cv, "n_splits", 5))
     shares = share_ranges(model.mixtures, [str(name) for name in model.source_names_])
     stated: dict[str, Any] = {ASIDE: aside} if aside else {}
     stated |= {MIXTURES: {one.name: [one.lower, one.upper] for one in shares}} if shares else {}
