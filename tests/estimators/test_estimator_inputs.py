@@ -116,7 +116,7 @@ def test_tables_that_do_not_fit():
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"cv": 1}, "cv must be a whole number of 2 or more, not 1"),
+        ({"cv": 1}, "cv must be a whole number of 2 or more, or a splitter"),
         ({"cv": "five"}, "cv must be a whole number"),
         ({"loss": "cross_entropy"}, "a regression needs 'squared', .* got 'cross_entropy'"),
         ({"loss": "nonsense"}, "nonsense"),

@@ -148,11 +148,6 @@ def without_small(model: Any, rows: Rows) -> Rows:
         counts = np.unique(rows.y[draws_of(rows, k, by_class=True)], return_counts=True)[1]
         if k not in small and np.sum(counts > 1) < 2:
             pooled.append(k)
-    warn_of_small([names[k] for k in pooled], [names[k] for k in small], least)
-    model.too_small_ = tuple(str(names[k]) for k in small)
-    model.one_class_ = tuple(str(names[k]) for k in pooled)
-    if not small:
-        return rows
     kept = np.flatnonzero(~np.isin(rows.domain, small))
     if not kept.size:
         raise InputError(
@@ -160,6 +155,11 @@ def without_small(model: Any, rows: Rows) -> Rows:
             f"names {len(names)} sources of fewer than {least} rows each; merge some, so that each "
             "has rows to learn from and rows to be judged by",
         )
+    warn_of_small([names[k] for k in pooled], [names[k] for k in small], least)
+    model.too_small_ = tuple(str(names[k]) for k in small)
+    model.one_class_ = tuple(str(names[k]) for k in pooled)
+    if not small:
+        return rows
     order, codes = np.unique(rows.domain[kept], return_inverse=True)
     model.source_names_ = model.source_names_[order]
     return replace(rows.take(kept), domain=codes.astype(np.intp), kept=kept)
