@@ -87,6 +87,16 @@ def test_a_site_of_one_class_has_the_model_of_all_rows(settings, tmp_path):
     np.testing.assert_allclose(loaded.predict_proba(X), model.predict_proba(X), atol=1e-6)
 
 
+def test_without_sharing_rows_a_site_of_one_class_learns_from_its_own():
+    X, y, d = with_one_class()
+    model = DistributionWeightedClassifier(random_state=0, share_rows=False)
+    with pytest.warns(UserWarning, match="'late' has too few rows of a second class"):
+        model.fit(X, y, sample_domain=d)
+    own = model.sources_[model.source_names_.tolist().index("late")]
+    assert own.labels.tolist() == ["far", "near"]
+    assert own.predict_proba(X[d == "late"], model.classes_)[:, 0].mean() > 0.8
+
+
 def test_a_rare_class_of_one_row_and_sites_of_two_rows():
     X, _, d = classification(8)
     y = np.where(np.arange(24) % 2, "near", "far")

@@ -181,7 +181,8 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
     elif density is None and not model.sources:
         density = GaussianKDE(random_state=model.random_state)
     given = None, density, model.sources, several, model.n_jobs
-    trainer = SourceTrainer(model.source_names_, *given, columns=model.columns_)
+    known = {"columns": model.columns_, "share_rows": model.share_rows}
+    trainer = SourceTrainer(model.source_names_, *given, **known)
     fold = np.zeros(rows.y.size, dtype=np.intp)
     learner: LearnerChoice | None = None
     trained: dict[int, list[Source]] = {}

@@ -21,8 +21,8 @@ from sklearn.pipeline import Pipeline
 
 from anymix._arrays import FloatArray, IntArray, positions
 from anymix.core import Loss, losses_at
-from anymix.estimators._row_checks import Rows
-from anymix.estimators._source_training import FOR_ESTIMATOR, check_part, fit_part, without_empty
+from anymix.estimators._rows import Rows
+from anymix.estimators._source_training import check_part, train_source
 from anymix.exceptions import ParameterError
 from anymix.sources import (
     GeneralistRecord,
@@ -120,10 +120,8 @@ class GeneralistTrainer:
         if isinstance(self.estimator, Source):
             return [self.estimator]
         if self.estimator is not None:
-            data = without_empty(rows.X), rows.y, rows.weight
-            models = [fit_part(FOR_ESTIMATOR, self.estimator, *data)]
-        else:
-            models = self._by_sums([source.predictor for source in sources], rows)
+            return [replace(train_source(self.estimator, rows, NAME), columns=self.columns)]
+        models = self._by_sums([source.predictor for source in sources], rows)
         known: dict[str, Any] = {"n_rows": rows.y.size, "columns": self.columns}
         return [Source(NAME, model, **known) for model in models]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -120,16 +121,37 @@ def fit_part(remedy: str, model: Any, X: Any, y: Any, weight: Any) -> Any:
         raise ValueError(f"{name} needs complete numbers, but {fault}: {remedy}.") from error
 
 
-def train_predictor(estimator: Any, rows: Rows, name: str) -> tuple[Any, NDArray[Any] | None]:
-    """Train a clone on the rows of one source; also return the labels if it was given codes."""
+def train_source(estimator: Any, rows: Rows, name: str) -> Source:
+    """Train a clone on rows; the source knows labels and names of columns if the model does not."""
     y, classes = rows.y, None
     if is_classifier(estimator) and takes_codes(estimator):
         classes, y = np.unique(y, return_inverse=True)
     try:
-        return fit_part(FOR_ESTIMATOR, estimator, without_empty(rows.X), y, rows.weight), classes
+        model = fit_part(FOR_ESTIMATOR, estimator, without_empty(rows.X), y, rows.weight)
     except Exception as error:
         error.add_note(f"This happened while a model was trained on the rows of {name!r}.")
         raise
+    names = None
+    if getattr(model, "feature_names_in_", None) is not None and hasattr(rows.X, "columns"):
+        names = [str(column) for column in rows.X.columns]
+    labels = None if classes is None else classes.tolist()
+    return Source(name, model, classes=labels, feature_names=names, n_rows=rows.y.size)
+
+
+def with_each_label(rows: Rows, k: int) -> Rows:
+    """Return the rows of a domain and, if they have one label, its first row with each other one.
+
+    >>> rows = Rows(np.array([[0.0], [1.0]]), np.array(["ill", "well"]), np.array([0, 1]))
+    >>> with_each_label(rows, 0).y.tolist()
+    ['ill', 'well']
+    """
+    own = np.flatnonzero(rows.domain == k)
+    known = np.unique(rows.y[own])
+    if rows.y.dtype.kind == "f" or known.size > 1 or not own.size:
+        return rows.of(k)
+    missing = np.setdiff1d(rows.y, known)
+    some = rows.take(np.r_[own, np.repeat(own[0], missing.size)])
+    return replace(some, y=np.r_[rows.y[own], missing])
 
 
 def takes_codes(estimator: Any) -> bool:
@@ -170,7 +192,9 @@ class SourceTrainer:
     """How sources come about: predictors are trained here or given, densities likewise.
 
     Without `weighs` no density is needed: all sources count alike everywhere.  `columns` are those
-    that the rows were encoded by, which no longer show which of them hold categories.
+    that the rows were encoded by, which no longer show which of them hold categories.  A source
+    whose rows cannot train a model has one of all rows or, without `share_rows`, one of its own
+    rows and of a copy of one of them for each label that it lacks.
     """
 
     names: NDArray[Any]
@@ -180,6 +204,7 @@ class SourceTrainer:
     weighs: bool = True
     n_jobs: int | None = None
     columns: Columns | None = None
+    share_rows: bool = True
 
     @property
     def weighed(self) -> bool:
@@ -193,22 +218,17 @@ class SourceTrainer:
         if self.sources:
             return list(self.sources)
         names = [str(name) for name in self.names]
-        able = [k for k in range(len(names)) if self._can_learn(rows, k)]
-        jobs = [(self.estimator, rows.of(k), names[k]) for k in able]
-        if len(able) < len(names):
+        able = [k for k in range(len(names)) if not self.share_rows or self._can_learn(rows, k)]
+        own = rows.of if self.share_rows else partial(with_each_label, rows)
+        jobs = [(self.estimator, own(k), names[k]) for k in able]
+        if self.share_rows and len(able) < len(names):
             jobs.append((self.estimator, rows, "all sources"))
-        trained = side_by_side(train_predictor, jobs, self.n_jobs)
+        trained = side_by_side(train_source, jobs, self.n_jobs)
         of_each = dict(zip(able, trained, strict=False))
         sizes = np.bincount(rows.domain, minlength=len(names)).tolist()
-        columns = [str(name) for name in rows.X.columns] if hasattr(rows.X, "columns") else None
-        found = []
-        for k, (name, n) in enumerate(zip(names, sizes, strict=True)):
-            model, classes = of_each.get(k, trained[-1])
-            # Learners that rename columns would not know them again.
-            renamed = getattr(model, "feature_names_in_", None) is not None
-            known = columns if renamed else None
-            found.append(Source(name, model, classes=classes, feature_names=known, n_rows=n))
-        return found
+        named = enumerate(zip(names, sizes, strict=True))
+        pooled = trained[-1]
+        return [replace(of_each.get(k, pooled), name=name, n_rows=n) for k, (name, n) in named]
 
     def _can_learn(self, rows: Rows, k: int) -> bool:
         """Whether a domain has rows of its own to train on: two, and two classes of labels."""

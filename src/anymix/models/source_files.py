@@ -122,7 +122,7 @@ def read_generalist(folder: Path, sha256: str, model: Any) -> ReceivedSource:
     if labels is not None and not set(source.labels.tolist()) <= set(labels.tolist()):
         raise ValueError("the classes are not those of the generalist")
     features = (first.feature_names, first.columns), (source.feature_names, source.columns)
-    n = vars(model).get("n_features_in_")
+    n = vars(model).get("n_features_in_") if first.columns is None else len(first.columns)
     wide = n is not None and not one.manifest.is_text and len(one.manifest.features) != n
     if wide or (features[0] != features[1] and None not in features[1]):
         raise ValueError("the features are not those of the generalist")
