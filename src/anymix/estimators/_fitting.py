@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from anymix._arrays import FloatArray, IntArray
 from anymix._parameters import (

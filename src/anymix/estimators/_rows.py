@@ -123,8 +123,8 @@ def draws_of(rows: Rows, k: int, by_class: bool) -> NDArray[np.intp]:
 def without_small(model: Any, rows: Rows) -> Rows:
     """Leave domains out that have too few rows to be a source, and warn of all small ones at once.
 
-    A source needs a row to learn from and one to be judged by; with refit=False, two to learn from
-    in each fold.  A source of fewer than 15 rows, and of less than a quarter of the usual number,
+    A source needs a row to learn from and one to be judged by; with refit=False, it needs so many
+    without each fold.  A source of fewer than 15 rows, and of less than a quarter of the usual number,
     would make choices for all by what few rows say.  Rows of one group count as one.  The model of
     a source that is left with one class, or one row, is trained on all rows, see
     `SourceTrainer.predictors`; and as rows of one class favour whoever names it, they are set
@@ -138,9 +138,9 @@ def without_small(model: Any, rows: Rows) -> Rows:
         )
     check_weights_of(rows, names)
     sizes = [draws_of(rows, k, by_class=False).size for k in range(len(names))]
-    least = max(2, min(SMALL_SOURCE, -(-int(np.median(sizes)) // SMALL_SHARE)))
+    least = enough = max(2, min(SMALL_SOURCE, -(-int(np.median(sizes)) // SMALL_SHARE)))
     folds = model.cv if isinstance(getattr(model, "cv", None), Integral) else 2
-    while not getattr(model, "refit", True) and least - -(-least // folds) < 2:
+    while not getattr(model, "refit", True) and least - -(-least // folds) < enough:
         least += 1
     small = [k for k, size in enumerate(sizes) if size < least]
     pooled = []
