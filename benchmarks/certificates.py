@@ -269,10 +269,11 @@ def verdict(path: Path = RECORD) -> str:
     claimed = [(of, runs) for of, runs in counts if any(of[half]["claimed"] for half in HALVES)]
     failed, runs = sum(of["failed"] for of, _ in claimed), sum(runs for _, runs in claimed)
     above = sum(too_often(of["failed"], runs) for of, runs in claimed)
+    share = 100 * failed / max(runs, 1)
     return (
         f"{sum(row['runs'] for row in found)} runs in {len(found)} cells: of {runs} certificates "
-        f"{failed} were wrong ({100 * failed / max(runs, 1):.1f} %); more than 5 % and two standard "
-        f"errors were in {above} of {len(claimed)} cases (a cell, by `fit` or by new rows)."
+        f"{failed} were wrong ({share:.1f} %). Of {len(claimed)} cases (a cell, by `fit` or by new "
+        f"rows) {above} had more than 5 % and two standard errors."
     )
 
 
