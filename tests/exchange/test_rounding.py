@@ -8,7 +8,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.special import logsumexp
 
 from anymix.exchange import SiteTable, bits_for_a_spy, is_rounded
-from anymix.exchange.rounding import POWERS, round_outcomes, round_responsibilities
+from anymix.exchange.rounding import POWERS, round_outcomes
+from anymix.sources import round_responsibilities
 
 LOSSES = ["cross_entropy", "squared"]
 

@@ -16,7 +16,8 @@ from anymix.cli.console import Console
 from anymix.cli.held_out import pairs
 from anymix.cli.outputs import saving
 from anymix.exceptions import InputError, UsageError
-from anymix.models import add_record, read_model
+from anymix.exchange import join_sites, read_site
+from anymix.models import SavedModel, add_record, joined_novelty, read_model
 from anymix.monitor import Monitor
 from anymix.tables import TableColumns, read_rows
 
@@ -34,6 +35,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="NAME=TABLE",
         help="new rows of each source, on which nothing was trained, to compare the traffic with "
         "in place of the held-out rows of fit",
+    )
+    parser.add_argument(
+        "--from-sites",
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        help="files that site evaluate wrote of such rows, in their place",
     )
     parser.add_argument(
         "--target", help="column of the --reference tables with the label, for the expected loss"
@@ -59,6 +67,8 @@ def run(args: Namespace, console: Console) -> int:
             f"--level must be 1/{RESAMPLES + 1} or more, as the alarm compares the rows with "
             f"{RESAMPLES} resamples; got {args.level:g}."
         )
+    if args.reference and args.from_sites:
+        raise UsageError("--reference gives rows, and --from-sites files; give one of them.")
     with saving(args.model, args.save):
         saved = read_model(args.model)
         if len(saved.received) == 1:
@@ -76,11 +86,12 @@ def run(args: Namespace, console: Console) -> int:
         X, _ = read_rows(args.table, replace(columns, target=None))
         settings = {"confidence": args.confidence, "level": args.level, "n_bootstrap": RESAMPLES}
         with console.working("estimating the mixture"):
-            known = reference(args, [str(name) for name in saved.model.source_names_], columns)
+            names = [str(name) for name in saved.model.source_names_]
+            known = reference(args, names, columns)
             monitor = (
                 Monitor(saved.model, *known, **settings)
                 if known
-                else Monitor.from_tables(saved.model, **settings)
+                else Monitor.from_tables(saved.model, *reference_tables(args, saved), **settings)
             )
             report = monitor.estimate(X, rng=args.seed, look=args.look)
         if args.save:
@@ -88,6 +99,28 @@ def run(args: Namespace, console: Console) -> int:
     lost = report.expected_loss
     console.result("\n".join([report.sentence, *([lost.sentence] if lost else [])]), report)
     return int(report.alarm.rings)
+
+
+def reference_tables(args: Namespace, saved: SavedModel) -> tuple[Any, ...]:
+    """Return the tables of --from-sites and, if sites have rounded them, their quantiles."""
+    if not args.from_sites:
+        return ()
+    sites = [read_site(path) for path in args.from_sites]
+    if trained := [site.site for site in sites if site.cross_fitted]:
+        raise InputError(
+            f"the file of {trained[0]!r}",
+            "is of training rows (--home), which new rows are not like; evaluate held-out rows",
+        )
+    tables = join_sites(sites, saved.received)
+    if tables.has_densities:
+        return (tables,)
+    novelty = joined_novelty(sites, [str(name) for name in saved.model.source_names_])
+    if novelty is None:
+        raise InputError(
+            "--from-sites",
+            "has files without quantiles; evaluate the rows anew, without --responsibilities-only",
+        )
+    return tables, novelty.totals
 
 
 def reference(

@@ -60,13 +60,13 @@ def add_evaluate_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--responsibilities-only",
         action="store_true",
-        help="leave out how likely each row is, which --exact writes too",
+        help="leave out how likely rows are, which novelty and monitoring need",
     )
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="do not round, and write how likely each row is, which novelty and "
-        "monitoring need: the receiver can then compute features and labels",
+        help="do not round, and write how likely each row is: the receiver can then compute "
+        "features and labels",
     )
     parser.add_argument(
         "--mean-of",

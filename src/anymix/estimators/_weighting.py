@@ -35,6 +35,7 @@ from anymix.sources import (
     masses_of,
     models_of,
     predictions_of,
+    round_responsibilities,
 )
 
 
@@ -333,6 +334,18 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
             log_masses, novel = known.masses(self.sources_, X, np.random.default_rng(rng))
         log_r = self.combination_.log_responsibilities(log_masses)
         return log_r, np.zeros(n_rows(X)) if novel is None else self.novelty_.score(novel)
+
+    def site_scores(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Score rows as sites do in rounded files: log r_k(x) (p, n) and log Σ_k D_k(x) (n,)."""
+        check_is_fitted(self, "combination_")
+        X = check_X(self, X)
+        with names_checked(self):
+            log_masses = masses_of(self.sources_, X) + log_reference(self.sources_, X)
+        total = np.logaddexp.reduce(log_masses, axis=0)
+        log_r = log_masses - np.where(np.isneginf(total), 0.0, total)
+        log_r[:, np.isneginf(total)] = -np.log(len(log_r))
+        rounded = round_responsibilities(log_r)
+        return self.combination_.log_responsibilities(rounded), total
 
     def predict_or_abstain(self, X: Any, max_novelty: float = 0.95) -> tuple[Any, Any]:
         """Predictions, and which rows (True) are unlike all sources; 1 − max_novelty at home."""

@@ -48,7 +48,6 @@ from anymix.exchange.rounding import (
     bits_for_a_spy,
     is_rounded,
     round_outcomes,
-    round_responsibilities,
 )
 from anymix.exchange.site_table import (
     MIN_ROWS,
@@ -134,7 +133,6 @@ __all__ = [
     "read_source",
     "read_sources",
     "round_outcomes",
-    "round_responsibilities",
     "second_round_graph",
     "table_columns",
 ]

@@ -8,8 +8,7 @@ A number a ≥ 0 becomes 0 or the nearest power of two between two bounds:
                                                 of more than four classes powers of four
     squared loss            a = |h_k(x) − y|    with its sign; 12 powers up to the source's largest
 
-How likely a row is, log_total, is left out: novelty and monitoring compare its distribution with
-that of traffic, and a coarse one would ring the alarm.
+How likely a row is, log_total, is left out; quantiles of all rows stand in its place.
 
 The grid is fixed: rounding the same rows again gives the same numbers, so that asking twice tells
 no more, and rows can be recognised that a model has learned from.
@@ -20,34 +19,16 @@ from __future__ import annotations
 from math import comb
 
 import numpy as np
-from scipy.special import logsumexp
 
 from anymix._arrays import FloatArray
+from anymix.sources import BOUNDS_R, on_grid, power_of_two
 
-# Calibration needs to see how far log-densities lie apart, and in many dimensions that is far.
-BOUNDS_R = 2.0**-5, 2.0**12
 BOUNDS_LOSS = 2.0**-6, 2.0**4  # nats: e^-16 is one in nine million
 BOUNDS_OTHERS = 2.0**-2, 2.0**4
 FEW_CLASSES = 4  # of more there are more numbers, each of which must tell less
 # A label that is rounded to be certain leaves the other classes at most this, and each at least so.
 MOST_LEFT, FLOOR = 0.01, 1e-6
 POWERS = 12  # of the size of an error
-
-
-def on_grid(a: FloatArray, least: FloatArray | float, largest: FloatArray | float) -> FloatArray:
-    """Round to powers of two within bounds that are such powers; what is far below them to zero."""
-    near = np.clip(a, least, largest)
-    return np.where(a < np.asarray(least) / np.sqrt(2.0), 0.0, _power_of_two(near))
-
-
-def _power_of_two(a: FloatArray) -> FloatArray:
-    return np.asarray(np.exp2(np.round(np.log2(a))))
-
-
-def round_responsibilities(log_r: FloatArray) -> FloatArray:
-    """Round log-responsibilities (p, m); they sum to one as before."""
-    rounded = -on_grid(-np.minimum(log_r, 0.0), *BOUNDS_R)
-    return np.asarray(rounded - logsumexp(rounded, axis=0))
 
 
 def round_outcomes(outcomes: FloatArray, loss: str) -> FloatArray:
@@ -66,7 +47,7 @@ def round_outcomes(outcomes: FloatArray, loss: str) -> FloatArray:
         return _round_probabilities(outcomes, BOUNDS_LOSS)
     sizes = np.abs(outcomes)
     # Each source has its own bounds, so that one of wild errors does not coarsen the others.
-    largest = _power_of_two(np.maximum(sizes.max(axis=1, keepdims=True), 1e-300))
+    largest = power_of_two(np.maximum(sizes.max(axis=1, keepdims=True), 1e-300))
     return np.asarray(np.sign(outcomes) * on_grid(sizes, largest / 2.0 ** (POWERS - 1), largest))
 
 

@@ -32,10 +32,19 @@ from anymix.exceptions import AuditError, InputError, MissingError, quoted
 from anymix.exchange.home_table import HomeTable
 from anymix.exchange.manifest import parse_json
 from anymix.exchange.read import ReceivedSource, all_classes, check_known, judge_at
-from anymix.exchange.rounding import round_outcomes, round_responsibilities
+from anymix.exchange.rounding import round_outcomes
 from anymix.exchange.source_names import is_name
 from anymix.exchange.tensors import dump_arrays, load_arrays
-from anymix.sources import Tables, evaluate, log_reference
+from anymix.sources import (
+    MOST_QUANTILES,
+    Tables,
+    coarse_quantiles,
+    evaluate,
+    histogram_of,
+    is_histogram,
+    log_reference,
+    round_responsibilities,
+)
 from anymix.storage import read_file, replacing
 
 FEWEST_ROWS = 2  # one row gives no standard error
@@ -96,6 +105,7 @@ def check_site(arrays: dict[str, NDArray[Any]], p: int, loss: str, path: Path) -
         raise AuditError(path, "has numbers that cannot be responsibilities or outcomes")
     if not (np.abs(total[total != -np.inf]) <= LARGEST_LOG).all():
         raise AuditError(path, "has a log_total that is no logarithm of a density")
+    _check_coarse(arrays, m, path)
     low, high = BOUNDS[loss]
     wrong = ~((outcomes >= low) & (outcomes <= high))
     if wrong.any():
@@ -106,9 +116,26 @@ def check_site(arrays: dict[str, NDArray[Any]], p: int, loss: str, path: Path) -
         raise AuditError(path, "has probabilities of classes that do not sum to 1")
 
 
+def _check_coarse(arrays: dict[str, NDArray[Any]], m: int, path: Path) -> None:
+    """Refuse quantiles and histograms of m rows that no site can have made."""
+    own, both = arrays.get("own_quantiles"), arrays.get("total_histogram")
+    if (own is None) != (both is None):
+        raise AuditError(path, "has quantiles without a histogram, or the reverse")
+    if own is None or both is None:
+        return
+    sound = own.dtype == both.dtype == np.float64 and own.ndim == 1
+    sound &= 1 < own.size <= min(m, MOST_QUANTILES)
+    if not sound or not (np.abs(own) <= LARGEST_LOG).all() or (np.diff(own) < 0).any():
+        raise AuditError(path, "has quantiles that do not rise, or are none")
+    if not is_histogram(both, m):
+        raise AuditError(path, "has a histogram that is none of its rows")
+
+
 MIN_ROWS = 20
 LIMIT = 2**28  # bytes: reading takes four times as much
 ARRAYS = {"site", "log_responsibilities", "outcomes"}
+COARSE = "own_quantiles", "total_histogram"
+OPTIONAL = "log_total", *COARSE
 GIVE = "give what anymix site evaluate wrote, by its path alone"
 # Of more numbers, or of more than MOST_TOLD classes, only the label's probability is kept.
 MOST_NUMBERS = 4 * 10**6
@@ -121,6 +148,7 @@ class SiteTable:
     `sources` and `fingerprints` name the p sources and the SHA-256 of their manifests;
     log_responsibilities are (p, m); outcomes are (p, m) or, of labels, (p, m, c) with that of the
     label first; log_total (m,) is log Σ_k D_k(x), which only novelty and monitoring need, or None.
+    In its place a rounded file has a histogram of it, and quantiles of the own log-density.
     With `cross_fitted` the site's own source was trained on these rows, and its numbers are those
     of fold models; with `means` each row stands for several, and nothing is certified by them.
     `whole` is what the sources say where the rows are at hand, `content` what
@@ -140,6 +168,8 @@ class SiteTable:
     groups: NDArray[np.intp] | None = None
     cross_fitted: bool = False
     means: bool = False
+    own_quantiles: FloatArray | None = None
+    total_histogram: FloatArray | None = None
 
     @property
     def n_told(self) -> int:
@@ -207,8 +237,15 @@ class SiteTable:
         >>> table.rounded().outcomes.tolist()
         [[1.0], [-4.0]]
         """
+        kept: dict[str, Any] = {}
+        if self.log_total is not None:
+            own = self.log_responsibilities[self.sources.index(self.site)] + self.log_total
+            quantiles = coarse_quantiles(own)
+            if quantiles.size > 1:
+                kept = dict(zip(COARSE, (quantiles, histogram_of(self.log_total)), strict=True))
         return replace(
             self,
+            **kept,
             log_responsibilities=round_responsibilities(self.log_responsibilities),
             outcomes=round_outcomes(self.outcomes, self.loss),
             log_total=None,
@@ -232,8 +269,8 @@ class SiteTable:
             "log_responsibilities": self.log_responsibilities,
             "outcomes": self.outcomes,
         }
-        if self.log_total is not None:
-            arrays["log_total"] = self.log_total
+        optional = {name: getattr(self, name) for name in OPTIONAL}
+        arrays |= {name: array for name, array in optional.items() if array is not None}
         with replacing(path) as temporary:
             temporary.write_bytes(dump_arrays(arrays))
 
@@ -320,13 +357,14 @@ def read_site(path: str | Path) -> SiteTable:
         raise MissingError(path, f"does not exist; {GIVE}") from error
     except AuditError as error:
         raise AuditError(path, f"is not a site's file: it {error.cause}; {GIVE}") from error
-    if not ARRAYS <= set(arrays) <= ARRAYS | {"log_total"}:
+    if not ARRAYS <= set(arrays) <= ARRAYS | {*OPTIONAL}:
         raise AuditError(path, f"is not a site's file: it must hold {sorted(ARRAYS)}; {GIVE}")
     site, loss, names, fingerprints, schema = site_head(arrays["site"], path)
     check_site(arrays, len(names), loss, path)
-    tables = arrays["log_responsibilities"], arrays["outcomes"], arrays.get("log_total")
-    kind = {"cross_fitted": schema == CROSS_FITTED, "means": schema == MEANS}
-    return SiteTable(site, loss, names, fingerprints, *tables, **kind)
+    tables = arrays["log_responsibilities"], arrays["outcomes"]
+    given: dict[str, Any] = {name: arrays.get(name) for name in OPTIONAL}
+    given |= {"cross_fitted": schema == CROSS_FITTED, "means": schema == MEANS}
+    return SiteTable(site, loss, names, fingerprints, *tables, **given)
 
 
 def join_sites(

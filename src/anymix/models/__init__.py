@@ -11,7 +11,13 @@ from anymix.models.model_folder import (
 )
 from anymix.models.saved_records import add_record
 from anymix.models.serving import Exported, card_facts, export_model
-from anymix.models.site_models import certify_sites, compare_sites, fit_folder, note_on
+from anymix.models.site_models import (
+    certify_sites,
+    compare_sites,
+    fit_folder,
+    joined_novelty,
+    note_on,
+)
 from anymix.models.tables_file import rows_that_fit
 from anymix.models.target_folder import ReservedFolder, check_place, held, reserved
 from anymix.models.writing import BESIDE, save, share, write_taught
@@ -30,6 +36,7 @@ __all__ = [
     "export_model",
     "fit_folder",
     "held",
+    "joined_novelty",
     "load",
     "note_on",
     "read_certificate",

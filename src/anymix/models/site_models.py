@@ -29,7 +29,6 @@ from anymix.exchange import (
     is_rounded,
     join_sites,
     round_outcomes,
-    round_responsibilities,
 )
 from anymix.models.model_folder import SavedModel, check_several
 from anymix.models.model_record import TASKS
@@ -37,11 +36,13 @@ from anymix.models.target_folder import ReservedFolder
 from anymix.models.writing import write_model
 from anymix.sources import (
     Grounds,
+    Novelty,
     Tables,
     TrainingRows,
     certify_tables,
     check_measure,
     combined_predictions,
+    round_responsibilities,
     warn_of_training_rows,
     without_confidence,
 )
@@ -63,7 +64,21 @@ def fit_folder(
     model = kind.from_sources([one.source for one in received], loss=sites[0].loss, **settings)
     fresh = not any(site.cross_fitted for site in sites)
     model.fit_tables(join_sites(sites, received), teaching, fresh=fresh)
+    evidence = model.result_.evidence
+    if evidence is not None and evidence.novelty is None and teaching is None:
+        novelty = joined_novelty(sites, [str(name) for name in model.source_names_])
+        model.result_ = replace(model.result_, evidence=replace(evidence, novelty=novelty))
     return model, write_model(place, model, received)
+
+
+def joined_novelty(sites: Sequence[SiteTable], names: Sequence[str]) -> Novelty | None:
+    """Return what is usual at each site, if all have sent quantiles and histograms."""
+    ordered = sorted(sites, key=lambda site: names.index(site.site))
+    own = [site.own_quantiles for site in ordered if site.own_quantiles is not None]
+    totals = [site.total_histogram for site in ordered if site.total_histogram is not None]
+    if len(own) < len(sites) or len(totals) < len(sites):
+        return None
+    return Novelty(tuple(own), tuple(totals))
 
 
 def compare_sites(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anymix.exceptions import AuditError, InputError
-from anymix.sources import HeldOut, Novelty, Tables
+from anymix.sources import HeldOut, Novelty, Tables, is_histogram
 
 # Reading keeps some copies of a file, and some fifteen numbers for each of the p·m answers: with
 # these two it stays below 1 GB.
@@ -149,7 +149,9 @@ def _rules(
 
 
 NOVELTY_LIMIT = 50 * 10**6
+# Log-densities at home and, from rounded files, histograms of log_total; how many each source has.
 NOVELTY_TYPES = {"own": np.float64, "sizes": np.int64}
+HISTOGRAM_TYPES = NOVELTY_TYPES | {"totals": np.float64, "total_sizes": np.int64}
 
 
 def novelty_to_arrays(model: Any) -> dict[str, NDArray[Any]] | None:
@@ -158,24 +160,44 @@ def novelty_to_arrays(model: Any) -> dict[str, NDArray[Any]] | None:
     if novelty is None or novelty.is_of(model.tables_):
         return None
     sizes = np.array([own.size for own in novelty.own], dtype=np.int64)
-    return {"own": np.concatenate(novelty.own).astype(np.float64), "sizes": sizes}
+    found = {"own": np.concatenate(novelty.own).astype(np.float64), "sizes": sizes}
+    if novelty.totals:
+        found["totals"] = np.concatenate(novelty.totals, axis=1)
+        found["total_sizes"] = np.array([one.shape[1] for one in novelty.totals], dtype=np.int64)
+    return found
 
 
 def read_novelty(path: Path, arrays: dict[str, NDArray[Any]], tables: Tables) -> Novelty:
     """Return what is usual at each source, which has no more rows than the tables have of it."""
-    if {name: array.dtype for name, array in arrays.items()} != NOVELTY_TYPES:
+    types = {name: array.dtype for name, array in arrays.items()}
+    if types not in (NOVELTY_TYPES, HISTOGRAM_TYPES):
         raise AuditError(
             path, f"must hold the arrays {sorted(NOVELTY_TYPES)}, of float64 and int64"
         )
-    own, sizes = arrays["own"], arrays["sizes"]
     rows = np.bincount(np.asarray(tables.sample_domain), minlength=len(tables.log_masses))
-    sound = sizes.shape == rows.shape and own.shape == (int(sizes.sum()),)
+    own = tuple(_sorted_parts(path, arrays["own"], arrays["sizes"], rows))
+    if "totals" not in arrays:
+        return Novelty(own)
+    both, sizes = arrays["totals"], arrays["total_sizes"]
+    if sizes.shape != rows.shape or (sizes < 1).any() or both.shape != (2, int(sizes.sum())):
+        raise AuditError(path, "has not one histogram of each source")
+    totals = np.split(both, np.cumsum(sizes)[:-1], axis=1)
+    if not all(is_histogram(one, n) for one, n in zip(totals, rows.tolist(), strict=True)):
+        raise AuditError(path, "has a histogram that is none of the rows of its source")
+    return Novelty(own, tuple(totals))
+
+
+def _sorted_parts(
+    path: Path, values: NDArray[Any], sizes: NDArray[Any], rows: NDArray[Any]
+) -> list[NDArray[np.float64]]:
+    """Return the numbers of each source, which has at least as many rows."""
+    sound = sizes.shape == rows.shape and values.shape == (int(sizes.sum()),)
     if not sound or (sizes < 1).any() or (sizes > rows).any():
         raise AuditError(path, "has not as many numbers of each source as it can have rows")
     # A density may be zero, and its logarithm then -inf.
-    if np.isnan(own).any() or (own == np.inf).any():
+    if np.isnan(values).any() or (values == np.inf).any():
         raise AuditError(path, "has numbers that are no logarithms of densities")
-    parts = np.split(own, np.cumsum(sizes)[:-1])
+    parts = np.split(values, np.cumsum(sizes)[:-1])
     if any((part[1:] < part[:-1]).any() for part in parts):
         raise AuditError(path, "has numbers that are not sorted")
-    return Novelty(tuple(parts))
+    return parts

@@ -25,7 +25,7 @@ from anymix.monitor.unlabelled import (
     for_refitted,
     with_sentence,
 )
-from anymix.sources import FoldScores, Tables
+from anymix.sources import FoldScores, Tables, common_edges, levels_of, levels_of_rows
 
 
 class Watched(Protocol):
@@ -136,6 +136,7 @@ class Monitor:
         self.tested = True
         self.covers = ""
         self.folds: FoldScores | None = None
+        self.edges: FloatArray | None = None
 
     def _check(self) -> None:
         """Say what is wrong with the settings before the model is asked about any row."""
@@ -145,7 +146,13 @@ class Monitor:
         check_level(self.level, self.n_bootstrap)
 
     @classmethod
-    def from_tables(cls, model: Any, tables: Tables | None = None, **settings: Any) -> Self:
+    def from_tables(
+        cls,
+        model: Any,
+        tables: Tables | None = None,
+        histograms: Sequence[FloatArray] = (),
+        **settings: Any,
+    ) -> Self:
         """Watch a fitted model by what its sources said of held-out rows, without the rows.
 
         tables are those that the model was learned from, unless others are given; `settings` are
@@ -157,6 +164,9 @@ class Monitor:
         traffic otherwise than those of the folds scored the held-out rows.  So for the alarm each
         row of traffic is scored by the densities of a random fold.  A folder of an older version
         does not hold them: then `alarm.tested` is False.
+
+        Where sites have rounded their tables, `histograms` of log Σ_k D_k(x) at the rows of each
+        site say how strange these rows are (see `SiteTable`), and traffic is rounded alike.
         """
         cls(model, None, None, **settings)._check()
         others, tables = tables, model.tables_ if tables is None else tables
@@ -169,8 +179,13 @@ class Monitor:
         kept = None if others is not None else getattr(evidence, "fold_scores", None)
         given = others is not None or (certificate is not None and not certificate.covers)
         strange = np.zeros(len(monitor.domain))
+        if others is None and novelty is not None:
+            histograms = novelty.totals
         if kept is not None:
             monitor.folds = kept
+        elif histograms:
+            monitor.edges, monitor.tested = common_edges(histograms), given
+            strange = -levels_of_rows(histograms, monitor.domain, np.random.default_rng(0))
         elif novelty is None or not given or not novelty.is_of(model.tables_):
             monitor.tested = False
         elif others is None:
@@ -194,6 +209,10 @@ class Monitor:
 
     def scores(self, X: Any) -> Scores:
         """Return what monitoring sees of some rows."""
+        if self.edges is not None:
+            model: Any = self.model
+            log_r, total = model.site_scores(X)
+            return Scores(log_r, -levels_of(total, self.edges))
         log_r = self.model.log_responsibilities(X)
         needed = self.tested and self.folds is None
         return Scores(log_r, self.model.novelty(X) if needed else np.zeros(log_r.shape[1]))

@@ -347,9 +347,14 @@ def tail_probabilities(scores: FloatArray, own: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Novelty:
-    """What is usual at home: log-densities of each source at its own held-out points, sorted."""
+    """What is usual at home: log-densities of each source at its own held-out points, sorted.
+
+    Where sites hand over rounded numbers, `own` are quantiles of these, and `totals` are histograms
+    (2, e) of log Σ_k D_k(x) at the rows of each site.
+    """
 
     own: tuple[FloatArray, ...]
+    totals: tuple[FloatArray, ...] = ()
 
     @classmethod
     def from_tables(cls, tables: Tables) -> Self:
