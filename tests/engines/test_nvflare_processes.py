@@ -15,9 +15,8 @@ import pytest
 
 from anymix import load
 from anymix.cli import main
-from anymix.engines.federation import Settings
-from anymix.sources import learn
-from tests.engines.federated_world import build
+from anymix.engines.federation import Settings, federate
+from tests.engines.federated_world import InProcessSites, build
 from tests.engines.processes import BIN, Processes, free_port, wait_for
 
 pytest.importorskip("nvflare", reason='sites need NVFlare: pip install "anymix[nvflare]"')
@@ -98,9 +97,10 @@ def test_three_sites_give_the_result_of_rows_in_one_place(consortium):
     consortium.submit()
     consortium.wait(beside.exists)
     found, world = json.loads(beside.read_text()), consortium.world
-    local = learn(world.tables(), Settings().goal("regression", world.names))
+    local = in_process(consortium)
     np.testing.assert_allclose(found["z"], local.combination.z, atol=1e-8)
     assert found["sentence"] == local.evidence.certificate.sentence
+    assert load(consortium.out).generalist_ is not None
     np.testing.assert_allclose(load(consortium.out).z_, found["z"], atol=1e-12)
     for name in world.names:
         path = world.folder / f"{name}.csv.anymix" / "left.json"
@@ -139,9 +139,18 @@ def test_sites_that_refuse_or_stop_are_named_and_the_fit_resumes(consortium):
     consortium.submit(resume=True)
     beside = consortium.folder / "model.sites.json"
     consortium.wait(beside.exists)
-    local = learn(consortium.world.tables(), Settings().goal("regression", consortium.world.names))
+    local = in_process(consortium)
     found = json.loads(beside.read_text())
     np.testing.assert_allclose(found["z"], local.combination.z, atol=1e-8)
+
+
+def in_process(consortium: Consortium):
+    """What the same sites give without NVFlare."""
+    world, folder = consortium.world, consortium.folder
+    nodes = [world.node(name, state=str(folder / "states" / name)) for name in world.names]
+    sites = InProcessSites(world.expected, nodes)
+    settings = Settings(str(folder / "other"), str(world.folder / "sources"))
+    return federate(sites, world.expected, settings, lambda text: None)[0]
 
 
 def processes_of(run: Processes, kit: str) -> list[int]:

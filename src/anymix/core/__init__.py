@@ -57,7 +57,7 @@ from anymix.core.guarantees import (
     sampled_renyi_upper_bound,
     worst_mean_upper_bound,
 )
-from anymix.core.linear_sums import LinearFit, LinearPart, fit_linear
+from anymix.core.linear_sums import SKETCHED, LinearFit, LinearPart, fit_linear
 from anymix.core.losses import (
     ALIASES,
     LOSSES,
@@ -106,6 +106,7 @@ __all__ = [
     "METRICS",
     "N_CANDIDATES",
     "OWN",
+    "SKETCHED",
     "TASK_LOSSES",
     "Ask",
     "Assumptions",

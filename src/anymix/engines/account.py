@@ -17,7 +17,10 @@ from anymix.storage import locked, plain_json, replacing
 MOST_ANSWERS = 20_000
 MOST_REFUSALS = 100
 # Queries of which a fit needs but a few: what they tell of single rows adds up.
-MOST_OF_A_VERB = {"beside": 20, "count": 100, "cross": 100, "exact_upper": 400, "quantiles": 20}
+MOST_OF_A_VERB = {
+    **{"step": 150, "sketch": 10, "scales": 10, "losses": 20},
+    **{"beside": 20, "count": 100, "cross": 100, "exact_upper": 400, "quantiles": 20},
+}
 CAUSES = "refusals.log"
 # Seconds that a response waits for another one to be counted.
 WAIT = 60.0

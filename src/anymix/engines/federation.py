@@ -12,11 +12,20 @@ import numpy as np
 
 from anymix.core import TASK_LOSSES, Loss, get_loss
 from anymix.engines.account import Counts, add_counts, total
+from anymix.engines.generalist import (
+    GENERAL,
+    LINEAR,
+    PREDICT,
+    columns_of,
+    expected_shapes,
+    learn_generalist,
+)
 from anymix.engines.rounds import Journal, Rounds, key_of
 from anymix.engines.site import read_expected, spread
 from anymix.engines.site_queries import NEVER
 from anymix.engines.wire import Refusal, dump_queries, load_reply, pack
 from anymix.exceptions import AuditError, InputError, one_line
+from anymix.exchange import ReceivedSource, all_classes
 from anymix.models import reserved, write_taught
 from anymix.sources import (
     N_FOLDS,
@@ -24,8 +33,10 @@ from anymix.sources import (
     Arrays,
     Blocks,
     FitResult,
+    GeneralistRecord,
     LearningSettings,
     Query,
+    Source,
     learn,
 )
 
@@ -88,6 +99,9 @@ class Sites:
         self.rounds: Rounds[Query, list[Arrays]] = Rounds(self._send)
         self.n_rounds = 0
         self.left: dict[str, Counts] = {name: {} for name in names}
+        # The number of the generalist that sites may consult, and the shapes of what it asks for.
+        self.general: int | None = None
+        self.shapes: Callable[[Query], dict[str, tuple[int, ...]]] | None = None
         # How many rows each site has said that it has.
         self.rows: dict[str, int] = {}
         # The stacks of z that the last round was about.
@@ -99,6 +113,8 @@ class Sites:
         """Query every site about all of its rows; the responses are in the order of the sites."""
         # Few rows take a round as all of them do, and no site answers for few.
         asked = {name: a for name, a in question.arrays.items() if name not in NEVER}
+        if self.general is not None and question.name not in (*LINEAR, PREDICT):
+            asked[GENERAL] = np.array(self.general)
         query = replace(question, arrays=asked)
         # What is known need not wait for a round.
         found = self._known(query) or self.rounds.ask(query)
@@ -209,6 +225,8 @@ class Sites:
                 _fail(
                     site, f"sent {name} that are not finite when it was asked for {question.name}"
                 )
+        if self.shapes is not None and question.name in (*LINEAR, PREDICT):
+            _check_shapes(site, answer, self.shapes(question))
         if question.name == "count":
             self._check_rows(site, answer)
         if question.name == "evaluate":
@@ -239,6 +257,10 @@ def _check_sums(question: Query, site: str, answer: Arrays) -> None:
     expected = {"losses": (s,), "slopes": (s, p)}
     if "multipliers" in question.arrays:
         expected["hessians"] = (s, p, p)
+    _check_shapes(site, answer, expected)
+
+
+def _check_shapes(site: str, answer: Arrays, expected: Mapping[str, tuple[int, ...]]) -> None:
     if set(answer) != set(expected):
         _fail(site, f"sent {', '.join(sorted(answer))} where {', '.join(expected)} are expected")
     for name, shape in expected.items():
@@ -283,6 +305,7 @@ class Settings:
     confidence: float = 0.95
     calibrate: bool = True
     consult: bool = True
+    generalist: bool = True
     resume: bool = False
     patience: float = PATIENCE
 
@@ -296,6 +319,11 @@ class Settings:
                     f"the setting {name!r:.60}", f"is unknown; there are {', '.join(sorted(known))}"
                 )
         return cls(**config)
+
+    @property
+    def wants_generalist(self) -> bool:
+        """Whether there is one: it serves those who consult alone."""
+        return self.generalist and self.consult
 
     def goal(self, task: str, names: tuple[str, ...]) -> LearningSettings:
         """What is learned of sources of a task."""
@@ -322,16 +350,36 @@ def federate(
         try:
             rows = sites.connect(first_queries(goal, len(sites.names)))
             say(", ".join(f"{name} has {n} rows" for name, n in rows.items()))
+            general = _generalist(sites, received) if settings.wants_generalist else None
             tables = Blocks(sites.names, map=sites, together=sites.together, ahead=True)
             taught = learn(tables, goal)
+            if general is not None and taught.evidence is not None:
+                evidence = replace(taught.evidence, generalist=general[1])
+                taught = replace(taught, evidence=evidence)
         except SiteError as error:
             journal.note({"z": sites.last_z, "why": str(error)})
             raise
         say(what_left(sites))
         told = {"rounds": sites.n_rounds, "rows": rows, "left": sites.left}
-        write_taught(place, received, goal, taught, told)
+        write_taught(place, received, goal, taught, told, general and general[0])
     journal.clear()
     return taught, sites
+
+
+def _generalist(
+    sites: Sites, received: Sequence[ReceivedSource]
+) -> tuple[Source, GeneralistRecord] | None:
+    """Learn the predictor of all rows that sources may consult, where sites have columns for it."""
+    columns = columns_of(received)
+    if columns is None:
+        return None
+    classes, d = all_classes(received), len(received[0].manifest.features)
+    c = 0 if classes is None else len(classes)
+    sites.shapes = partial(
+        expected_shapes, columns=columns, n_features=d, outputs=c if c > 2 else 1
+    )
+    model, sites.general, record = learn_generalist(sites, sites.names, columns, received)
+    return model, record
 
 
 def first_queries(goal: LearningSettings, p: int) -> list[Query]:

@@ -90,7 +90,7 @@ def job_files(engine: str, sources: Mapping[str, str], address: str = "") -> dic
 def _aims() -> dict[str, Any]:
     """What a job says of what is learned, with the defaults."""
     settings = asdict(Settings())
-    return {name: settings[name] for name in (*AIMS, "resume", "patience")}
+    return {name: settings[name] for name in (*AIMS, "generalist", "resume", "patience")}
 
 
 def _check_names(sources: Mapping[str, str]) -> None:

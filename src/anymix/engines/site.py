@@ -21,6 +21,16 @@ from anymix.engines.account import (
     record_refusal,
     total,
 )
+from anymix.engines.generalist import (
+    GENERAL,
+    LINEAR,
+    PREDICT,
+    check_linear,
+    columns_of,
+    held_out_predictions_of,
+    linear_rows,
+    number_of,
+)
 from anymix.engines.site_queries import check_query
 from anymix.engines.wire import (
     LOG,
@@ -40,7 +50,7 @@ from anymix.exchange import (
     read_alike,
     read_site_rows,
 )
-from anymix.sources import Arrays, Block, Query, Tables
+from anymix.sources import Arrays, Block, LinearRows, Query, Tables
 from anymix.storage import plain_json, replacing
 
 # Reads the features and the target of a table, as the manifests of the sources describe them.
@@ -84,6 +94,10 @@ class Site:
             int(config.get("min-rows", MIN_ROWS)),
         )
 
+    def generalist_file(self, number: int) -> Path:
+        """Where the site keeps the predictions of a generalist for its rows."""
+        return Path(self.state) / f"generalist-{self.key()}-{number:012x}.safetensors"
+
     @property
     def ledger(self) -> Path:
         """The file in which the site counts what has left it."""
@@ -91,6 +105,26 @@ class Site:
 
     def part(self, read_rows: ReadRows) -> Block:
         """Return the block of the site's rows; all sources are evaluated on them once."""
+        key = self.key()
+        with refusing("table"):
+            return _part(self, key, read_rows)
+
+    def linear(self, read_rows: ReadRows) -> LinearRows | None:
+        """Return the rows as they answer for the generalist; None where it has no columns."""
+        return _linear(self, self.key(), read_rows)
+
+    def consulting_part(self, query: Query, read_rows: ReadRows) -> Block:
+        """Return the block with predictions of the generalist that a query is about, if any."""
+        if GENERAL not in query.arrays:
+            return self.part(read_rows)
+        with refusing("query"):
+            number = int(query.arrays[GENERAL])
+        key = self.key()
+        with refusing("table"):
+            return _consulting_part(self, key, number, read_rows)
+
+    def key(self) -> str:
+        """What tables of the site depend on, as a digest."""
         with refusing("table"):
             if not Path(self.rows).is_file():
                 raise MissingError(self.rows, "does not exist; give the table of this site's rows")
@@ -98,7 +132,7 @@ class Site:
                 rows = file_digest(file, "sha256").hexdigest()
             # What the tables depend on: the rows themselves, the sources, and this version.
             told = [rows, self.name, self.target, list(self.expected), __version__]
-            return _part(self, sha256(json.dumps(told).encode()).hexdigest()[:24], read_rows)
+            return sha256(json.dumps(told).encode()).hexdigest()[:24]
 
 
 def read_expected(folder: str | Path, expected: Mapping[str, str]) -> list[ReceivedSource]:
@@ -154,6 +188,26 @@ def _part(site: Site, key: str, read_rows: ReadRows) -> Block:
     return part_of_site(tables)
 
 
+@lru_cache(maxsize=16)
+def _linear(site: Site, key: str, read_rows: ReadRows) -> LinearRows | None:
+    """The site's rows as columns that all sites can make; see `engines.generalist`."""
+    received = read_expected(site.sources, dict(site.expected))
+    columns = columns_of(received)
+    if columns is None:
+        return None
+    X, _ = read_rows(site.rows, received, site.target)
+    return linear_rows(columns, X, _part(site, key, read_rows))
+
+
+@lru_cache(maxsize=16)
+def _consulting_part(site: Site, key: str, number: int, read_rows: ReadRows) -> Block:
+    """The block of a site's rows with the predictions of a generalist, which it has kept."""
+    tables, path = _part(site, key, read_rows).tables, site.generalist_file(number)
+    with refusing("query"):
+        known = load_arrays(path.read_bytes(), str(path))["predictions"]
+    return Block(replace(tables, generalist=known), shares_rows=False)
+
+
 def part_of_site(tables: Tables) -> Block:
     """Return a part that answers for a site; how likely its rows are stays there."""
     return Block(replace(tables, has_densities=False), shares_rows=False)
@@ -194,7 +248,7 @@ def _respond(
         part = site.part(read_rows)
         with refusing("query"):
             queries = load_queries(message)
-        responses = [answer(query, part) for query in queries]
+        responses = [_response(query, site, read_rows) for query in queries]
         n, in_run, ever = record_left(site.ledger, run, queries, responses)
     except Refusal as refusal:
         record_refusal(site.ledger, run, refusal)
@@ -206,6 +260,27 @@ def _respond(
         *(site.name, n, total(left), what, part.tables.n_points, in_run, ever),
     )
     return dump_reply(site.name, responses)
+
+
+def _response(query: Query, site: Site, read_rows: ReadRows) -> Arrays:
+    """Respond to a query about the generalist, or about what is learned by its predictions."""
+    if query.name not in (*LINEAR, PREDICT):
+        return answer(query, site.consulting_part(query, read_rows))
+    part = site.part(read_rows)
+    with refusing("setup"):
+        rows = site.linear(read_rows)
+    with refusing("query"):
+        if rows is None:
+            raise InputError("the query", "needs columns that the models of all sources share")
+        check_linear(query, rows)
+    with refusing("rows"):
+        if query.name in LINEAR:
+            return rows.answer(query.name, query.options, query.arrays)
+        known = held_out_predictions_of(query, rows, part.tables.classes)
+        path = site.generalist_file(number_of(query))
+        with replacing(path) as temporary:
+            temporary.write_bytes(dump_arrays({"predictions": known}))
+        return {}
 
 
 def answer(question: Query, part: Block) -> Arrays:

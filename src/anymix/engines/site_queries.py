@@ -31,7 +31,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     **{"temperature": (1e-9, 1e9), "offset": (-1e6, 1e6), "floor": (-1e6, 0.0)},
     **{"sharpness": (1e-9, 100.0), "doubt": (0.0, 10.0), "theta": (-1e6, 1e6)},
     **{"ears": (-MOST_PULL, MOST_PULL), "ear_offset": (-1e6, 1e6), "reach": (0.0, 1e15)},
-    **{"choice": (0, N_CANDIDATES - 1)},
+    **{"choice": (0, N_CANDIDATES - 1), "general": (0, 2**48)},
     **{"part": (1.0, 1.0), "c": (0.0, 1e300), "delta": (0.0, 1.0), "t": (0.0, 0.0)},
     **{"clip": (0.0, np.inf), "constant": (-1e15, 1e15)},
 }

@@ -44,6 +44,7 @@ from anymix.exchange.read import (
     read_source,
     read_sources,
 )
+from anymix.exchange.received_trees import received_trees
 from anymix.exchange.rounding import (
     bits_for_a_spy,
     is_rounded,
@@ -132,6 +133,7 @@ __all__ = [
     "read_site_rows",
     "read_source",
     "read_sources",
+    "received_trees",
     "round_outcomes",
     "second_round_graph",
     "table_columns",

@@ -82,6 +82,16 @@ def pack_sources(model: Any, share: TrainingData | None = None) -> list[Received
     return received
 
 
+def packed_generalist(generalist: Source, density: Any) -> ReceivedSource:
+    """Pack a generalist, by rows that a source's density draws, and read it as untrusted."""
+    drawn = np.asarray(density.sample(N_ROWS, random_state=0), dtype=float)
+    with TemporaryDirectory() as place:
+        folder = Path(place) / "generalist"
+        known: dict[str, Any] = {"keep_rows": True, "without_density": True, "dtype": "nearest"}
+        pack_source(generalist, folder, rows=drawn, **known)
+        return read_sources([folder], without_density=True)[0]
+
+
 def check_shared(received: Sequence[ReceivedSource]) -> None:
     """Refuse to share sources that hold rows by their kind."""
     for one in received:

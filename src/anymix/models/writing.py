@@ -34,6 +34,7 @@ from anymix.models.source_files import (
     TrainingData,
     check_shared,
     pack_sources,
+    packed_generalist,
     router_to_arrays,
     write_source,
 )
@@ -46,7 +47,7 @@ from anymix.models.target_folder import (
     reserved,
     source_folder,
 )
-from anymix.sources import FitEvidence, FitResult, LearningSettings
+from anymix.sources import FitEvidence, FitResult, LearningSettings, Source
 from anymix.storage import read_file, read_folder, replacing
 
 
@@ -224,6 +225,7 @@ def write_taught(
     goal: LearningSettings,
     taught: FitResult,
     told: Mapping[str, Any],
+    generalist: Source | None = None,
 ) -> Any:
     """Write a model that was learned from rows elsewhere, and what is known of them.
 
@@ -241,6 +243,9 @@ def write_taught(
     classes = all_classes(received)
     if classes is not None:
         model.classes_ = classes
+    if generalist is not None:
+        model.generalist_ = generalist
+        received = [*received, packed_generalist(generalist, sources[0].density)]
     # The rows stayed at their sites, so that nothing here can show a certificate.
     evidence = replace(taught.evidence, certificate=None, novelty=None, tables=None, held_out=None)
     model.result_ = replace(taught, evidence=evidence)

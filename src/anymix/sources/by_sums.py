@@ -374,6 +374,7 @@ class SumsFit:
     n_rounds: int
     residual: float
     n_numbers: int
+    agreed: Arrays
 
 
 def fit_by_sums(
@@ -426,4 +427,4 @@ def fit_by_sums(
     fit = fit_linear(total, labels, folds, tried)
     predictors = [[columns.predictor(one, classes, given) for one in each] for each in fit.theta]
     n_rounds = fit.n_rounds + bool(columns.agreed)
-    return SumsFit(predictors, tried, fit.theta, n_rounds, fit.residual, sum(sent))
+    return SumsFit(predictors, tried, fit.theta, n_rounds, fit.residual, sum(sent), given)
