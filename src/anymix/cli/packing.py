@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing, get_tags
@@ -43,6 +43,7 @@ from anymix.exchange import (
     HomeTable,
     ReceivedSource,
     home_folds,
+    is_estimator,
     read_sources,
     second_round_graph,
 )
@@ -129,7 +130,7 @@ def _refuse_mixed(args: Namespace, table: TrainingTable, wish: str, remedy: str)
 def _check_kind(args: Namespace, estimator: Any) -> None:
     """Refuse an estimator of another task, or a classifier without probabilities."""
     fits, kind = KINDS[args.task]
-    if not isinstance(estimator, BaseEstimator) or not fits(estimator):
+    if not is_estimator(estimator) or not fits(estimator):
         raise ValueError(
             f"--estimator {args.estimator} is not a {kind} of scikit-learn's kind, which --task "
             f"{args.task} needs; choose one that is, or another --task."

@@ -45,7 +45,7 @@ from anymix.exchange import (
     read_sources,
 )
 from anymix.sandbox import missing_protection
-from anymix.sources import Source
+from anymix.sources import Source, made_to_fit
 from anymix.tables import FEWEST_ROWS
 
 
@@ -218,7 +218,7 @@ def _train(args: Namespace) -> _Trained:
         notes, others = (*notes, f"{found}."), others if second else []
     elif predictor is None:
         with few_threads(X):
-            predictor = estimator.fit(rows.filled, y)
+            predictor = made_to_fit(estimator, rows.filled, y).fit(rows.filled, y)
     named: dict[str, Any] = {"feature_names": rows.names, "columns": rows.coding}
     source = Source(args.name, predictor, density, classes=classes, n_rows=len(X), **named)
     home = home_table(estimator, density, rows, others, args.seed) if args.home else None

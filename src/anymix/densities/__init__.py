@@ -9,7 +9,7 @@ from anymix.densities.agreement import SiteColumn, likely_mistakes, site_columns
 from anymix.densities.bandwidth import ScaleWarning
 from anymix.densities.bigram import BigramModel
 from anymix.densities.boosted_leaves import joined_trees, leaf_columns
-from anymix.densities.boosted_trees import BoostedTrees
+from anymix.densities.boosted_trees import BoostedTrees, SplitTree
 from anymix.densities.contrastive import ContrastiveDensity
 from anymix.densities.counted_texts import CountedTexts, ask, counted, fit_on, taken
 from anymix.densities.density import KnownDensity
@@ -44,6 +44,7 @@ __all__ = [
     "ScaleWarning",
     "SharedVocabulary",
     "SiteColumn",
+    "SplitTree",
     "Summary",
     "TemperatureScaling",
     "TextDensity",

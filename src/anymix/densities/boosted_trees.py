@@ -8,7 +8,7 @@ value where the node sends missing values; a category that was never seen is a m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -51,6 +51,37 @@ def tree_arrays(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, Any], dic
     """Split the arrays of a density into those of its trees, by their own names, and the others."""
     trees = {n.removeprefix(TREES): a for n, a in arrays.items() if n.startswith(TREES)}
     return trees, {n: a for n, a in arrays.items() if not n.startswith(TREES)}
+
+
+@dataclass(frozen=True, eq=False)
+class SplitTree:
+    """One tree of any library, the root first: what goes left is at most the threshold.
+
+    Children are numbered within the tree; nodes that no way leads to are left out.
+    """
+
+    feature: NDArray[np.int64]
+    threshold: FloatArray
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    missing_left: NDArray[np.bool_]
+    leaf: NDArray[np.bool_]
+    value: FloatArray
+
+    def in_order(self) -> SplitTree:
+        """Return the tree with every child after its parent."""
+        order = [0]
+        for node in order:  # grows as it is walked
+            if not self.leaf[node]:
+                order += [int(self.left[node]), int(self.right[node])]
+        kept, place = np.array(order), np.zeros(self.leaf.size, dtype=np.int64)
+        place[kept] = np.arange(kept.size)
+        parts = {name: getattr(self, name)[kept] for name in ("missing_left", "leaf", "value")}
+        children = {n: np.where(parts["leaf"], 0, place[getattr(self, n)[kept]]) for n in SIDES}
+        return SplitTree(self.feature[kept], self.threshold[kept], **children, **parts)
+
+
+SIDES = ("left", "right")
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +152,32 @@ class BoostedTrees:
         typed = {name: np.asarray(arrays[name], dtype=kind) for name, kind in TYPES.items()}
         return cls(**typed)
 
+    @classmethod
+    def from_splits(
+        cls, trees: Sequence[SplitTree], baseline: FloatArray, n_features: int
+    ) -> BoostedTrees:
+        """Build it from trees of numbers, of which tree t adds to the score t mod k."""
+        ordered = [tree.in_order() for tree in trees]
+
+        def whole(name: str) -> NDArray[Any]:
+            return np.concatenate([getattr(tree, name) for tree in ordered])
+
+        leaf = whole("leaf")
+        empty = {name: np.empty((0, BYTES) if name == "sets" else 0) for name in TYPES}
+        arrays = empty | {
+            "baseline": baseline,
+            "sizes": [tree.leaf.size for tree in ordered],
+            "kinds": LEAF * leaf + GAPS_LEFT * (~leaf & whole("missing_left")),
+            "values": np.where(leaf, whole("value"), whole("threshold")),
+            "features": np.where(leaf, 0, whole("feature")),
+            "left": whole("left"),
+            "right": whole("right"),
+            "set_of": np.zeros(leaf.size),
+            "n_categories": np.zeros(n_features),
+        }
+        typed = {name: np.asarray(arrays[name], dtype=kind) for name, kind in TYPES.items()}
+        return cls.from_arrays(typed, n_features)
+
     @property
     def n_scores(self) -> int:
         """How many scores a row has: the classes, or 1 for two classes and for a regression."""
@@ -140,6 +197,11 @@ class BoostedTrees:
     def n_features(self) -> int:
         """How many columns rows have."""
         return int(self.n_categories.size)
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Which nodes are leaves."""
+        return (self.kinds & LEAF) != 0
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:

@@ -20,11 +20,13 @@ from anymix.estimators._row_checks import not_numbers
 from anymix.estimators._rows import Rows
 from anymix.estimators._running import side_by_side
 from anymix.sources import (
+    CodedLabels,
     FoldDensities,
     SecondRound,
     Source,
     Tables,
     bounds_of,
+    made_to_fit,
     masses_of,
     pool_of_others,
 )
@@ -54,18 +56,20 @@ def fit_with_weight(model: Any, X: Any, y: Any, weight: Any) -> Any:
 
 
 def _fit_clone(model: Any, X: Any, y: Any, weight: Any) -> Any:
+    takes, model = takes_weight(model), made_to_fit(model, X, y)
     given = () if y is None else (y,)
     if weight is None:
         return fit_on(model, X, *given)
-    if not takes_weight(model):
+    if not takes:
         raise TypeError(
             f"sample_weight was given, but {type(_last(model)).__name__}.fit does not take it: "
             "leave the weights out or choose another estimator or density."
         )
-    if not isinstance(model, Pipeline):
+    inner = model.estimator if isinstance(model, CodedLabels) else model
+    if not isinstance(inner, Pipeline):
         return model.fit(X, *given, sample_weight=weight)
     # A row of weight 2 counts as two rows to a scaler, too.
-    weighted = [name for name, step in model.steps if has_fit_parameter(step, "sample_weight")]
+    weighted = [name for name, step in inner.steps if has_fit_parameter(step, "sample_weight")]
     return fit_on(model, X, *given, **{f"{name}__sample_weight": weight for name in weighted})
 
 

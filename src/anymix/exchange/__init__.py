@@ -14,6 +14,7 @@ from anymix.exchange.export_forms import (
     float32_difference,
     mlflow_files,
 )
+from anymix.exchange.foreign_trees import is_estimator
 from anymix.exchange.home_table import HomeTable, home_folds, read_home
 from anymix.exchange.label_leaks import (
     TELLS,
@@ -115,6 +116,7 @@ __all__ = [
     "float32_difference",
     "groups_of_rows",
     "home_folds",
+    "is_estimator",
     "is_label",
     "is_rounded",
     "join_sites",

@@ -5,16 +5,40 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.base import is_classifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+)
 
 from anymix.densities import BoostedTrees
+from anymix.exchange.foreign_trees import (
+    foreign_kinds,
+    forest_of,
+    trees_of,
+)
 from anymix.sources import BoundedRidge
 from anymix.storage import need
 
 BOOSTED = HistGradientBoostingClassifier, HistGradientBoostingRegressor
+FORESTS = (
+    *(DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor),
+    *(RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor),
+)
+MOST_SCORES = 10
 # From scores to predictions, by the name of scikit-learn's link.
 INVERSES = {"IdentityLink": "Identity", "LogLink": "Exp"}
 
@@ -46,10 +70,27 @@ class _Steps:
         self.container.add_node(step, list(inputs), [name], op_domain=domain, **attributes | arrays)
         return name
 
-    def scores(self) -> str:
-        """Add the trees; scikit-learn compares in float64 whatever the rows are."""
+    def scores(self, trees: BoostedTrees) -> str:
+        """Add the trees, which compare in float64 whatever the rows are."""
         rows = self.add("Cast", self.rows, to=self.onnx.TensorProto.DOUBLE)
-        return BoostedTrees.of(self.operator.raw_operator).add_to(self, rows)
+        return trees.add_to(self, rows)
+
+    def probabilities(self, raw: str, n_scores: int) -> str:
+        """Add the probabilities: the sigmoid of one score for two classes, else the softmax."""
+        if n_scores > 1:
+            return self.add("Softmax", raw, axis=1)
+        second = self.add("Sigmoid", raw)
+        first = self.add("Sub", self.constant(np.array([1.0])), second)
+        return self.add("Concat", first, second, axis=1)
+
+    def classify(self, proba: str) -> None:
+        """Give the probabilities, and the labels with the largest ones."""
+        best = self.add("ArgMax", proba, axis=1, keepdims=0)
+        classes = np.asarray(self.operator.raw_operator.classes_)
+        labels = classes.astype(np.int64 if classes.dtype.kind in "biuf" else object)
+        label = self.add("Gather", self.constant(labels), best)
+        self.add("Identity", label, out=self.operator.outputs[0].full_name)
+        self.finish(proba, 1)
 
     def finish(self, value: str, place: int) -> None:
         """Give a result the type that skl2onnx has promised for it."""
@@ -63,19 +104,8 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     model, steps = operator.raw_operator, _Steps(scope, operator, container)
     if container.get_options(model, {"raw_scores": False})["raw_scores"]:
         raise ValueError("scores of boosted trees, in place of probabilities, are not written")
-    raw = steps.scores()
-    if model.n_trees_per_iteration_ == 1:
-        second = steps.add("Sigmoid", raw)
-        first = steps.add("Sub", steps.constant(np.array([1.0])), second)
-        proba = steps.add("Concat", first, second, axis=1)
-    else:
-        proba = steps.add("Softmax", raw, axis=1)
-    best = steps.add("ArgMax", proba, axis=1, keepdims=0)
-    classes = np.asarray(model.classes_)
-    labels = classes.astype(np.int64 if classes.dtype.kind in "biuf" else object)
-    label = steps.add("Gather", steps.constant(labels), best)
-    steps.add("Identity", label, out=operator.outputs[0].full_name)
-    steps.finish(proba, 1)
+    trees = BoostedTrees.of(model)
+    steps.classify(steps.probabilities(steps.scores(trees), trees.n_scores))
 
 
 def _convert_regressor(scope: Any, operator: Any, container: Any) -> None:
@@ -84,7 +114,44 @@ def _convert_regressor(scope: Any, operator: Any, container: Any) -> None:
     link = type(model._loss.link).__name__
     if link not in INVERSES:
         raise ValueError(f"the loss {model.loss!r} has a link that is not known")
-    steps.finish(steps.add(INVERSES[link], steps.scores()), 0)
+    raw = steps.scores(BoostedTrees.of(model))
+    steps.finish(steps.add(INVERSES[link], raw), 0)
+
+
+def _convert_foreign(scope: Any, operator: Any, container: Any) -> None:
+    """Trees of XGBoost, LightGBM or CatBoost: their scores through the link of their objective."""
+    steps, model = _Steps(scope, operator, container), operator.raw_operator
+    foreign = trees_of(model)
+    raw = steps.scores(foreign.trees)
+    if is_classifier(model):
+        if foreign.link not in ("sigmoid", "softmax"):
+            raise ValueError(f"probabilities with the link {foreign.link!r} are not written")
+        steps.classify(steps.probabilities(raw, foreign.trees.n_scores))
+    else:
+        operators = {"identity": "Identity", "exp": "Exp", "sigmoid": "Sigmoid"}
+        steps.finish(steps.add(operators[foreign.link], raw), 0)
+
+
+def _convert_forest(scope: Any, operator: Any, container: Any) -> None:
+    """The mean of trees; skl2onnx sends missing values another way than scikit-learn does.
+
+    Of many classes, each of which would need trees of its own, it is left to skl2onnx.
+    """
+    steps, model = _Steps(scope, operator, container), operator.raw_operator
+    several = getattr(model, "n_outputs_", 1) > 1
+    if several or len(getattr(model, "classes_", ())) > MOST_SCORES:
+        own = need("skl2onnx.common._registration").get_converter
+        own(operator.type)(scope, operator, container)
+        return
+    trees = forest_of(model)
+    raw = steps.scores(trees)
+    if not is_classifier(model):
+        steps.finish(raw, 0)
+    elif trees.n_scores > 1:
+        steps.classify(raw)
+    else:
+        first = steps.add("Sub", steps.constant(np.array([1.0])), raw)
+        steps.classify(steps.add("Concat", first, raw, axis=1))
 
 
 def _convert_imputer(scope: Any, operator: Any, container: Any) -> None:
@@ -170,6 +237,17 @@ def _same_shape(operator: Any) -> None:
     operator.outputs[0].type = type(kind)([None, operator.raw_operator.n_features_in_])
 
 
+def _two_outputs(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
+    """Labels and probabilities; skl2onnx does not see that CatBoost's are classifiers."""
+    types = need("skl2onnx.common.data_types")
+    operator = scope.declare_local_operator(f"Anymix{type(model).__name__}", model)
+    operator.inputs = inputs
+    kind = types.guess_tensor_type(inputs[0].type)
+    operator.outputs.append(scope.declare_local_variable("label", types.Int64TensorType()))
+    operator.outputs.append(scope.declare_local_variable("probabilities", kind))
+    return operator.outputs
+
+
 def _one_number(operator: Any) -> None:
     """One column, of the type of the input."""
     operator.outputs[0].type = type(operator.inputs[0].type)([None, 1])
@@ -185,11 +263,20 @@ def register_converters() -> None:
     )
     for kind, shape, convert in known:
         register(kind, f"Anymix{kind.__name__}", shape, convert)
+    shapes = need("skl2onnx.common.shape_calculator")
+    for kind in foreign_kinds():
+        classifies = kind.__name__.endswith("Classifier")
+        shape = shapes.calculate_linear_classifier_output_shapes if classifies else _one_number
+        options = {"zipmap": [True, False], "nocl": [True, False], "output_class_labels": [False]}
+        name = f"Anymix{kind.__name__}"
+        more: dict[str, Any] = {"options": options, "parser": _two_outputs} if classifies else {}
+        register(kind, name, shape, _convert_foreign, **more)
 
 
 # Its own way knows no categories, no float64 where missing values are filled, and casts NaN among
 # codes of categories to a whole number.
 CONVERTERS = {
+    **dict.fromkeys(FORESTS, _convert_forest),
     HistGradientBoostingClassifier: _convert_classifier,
     HistGradientBoostingRegressor: _convert_regressor,
     OneHotEncoder: _convert_one_hot,

@@ -17,6 +17,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
+from anymix.exchange.foreign_trees import foreign_kinds, leaf_sizes
+from anymix.sources import unwrapped
 from anymix.storage import need
 
 FEW = 5  # rows of a leaf, documents of a word: with fewer, a single one can be made out
@@ -70,14 +72,21 @@ def has_operator(content: bytes, start: str) -> bool:
     return any(node.op_type.startswith(start) for node in graph.node)
 
 
-def cells_of(model: Any) -> Counter[str]:
+def cells_of(model: Any, rows: Any = None) -> Counter[str]:
     """Count the leaves of all trees of an estimator, however deep it holds them.
 
     Those are "leaves"; "few" have fewer than five rows, "single" are the target of one row, and
-    "rest", of boosting, what the trees before left of one row's target.
+    "rest", of boosting, what the trees before left of one row's target.  Leaves of other libraries
+    are counted by the training rows that fall into them.
     """
     found = Counter[str]()
-    for sizes, holds in _trees(model, "single", set()):
+    model = unwrapped(model)
+    listed = list(_trees(model, "single", set()))
+    if rows is not None and isinstance(model, foreign_kinds()):
+        sizes, first = leaf_sizes(model, rows)
+        plain = "single" if is_regressor(model) else "rest"
+        listed += [(sizes[first], plain), (sizes[~first], "rest")]
+    for sizes, holds in listed:
         found["leaves"] += sizes.size
         found["few"] += int((sizes < FEW).sum())
         found[holds] += int((sizes == 1).sum())

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import is_classifier
 
 from anymix._arrays import FloatArray, some_rows
 from anymix.exceptions import AuditError, InputError
 from anymix.exchange.boosted_export import BOOSTED, CONVERTERS, register_converters
 from anymix.exchange.contents import all_parts, documents_of, words_in
+from anymix.exchange.foreign_trees import foreign_kinds, is_estimator
 from anymix.exchange.manifest import columns_taken
 from anymix.exchange.onnx_graph import Graph, embedded, finished
 from anymix.exchange.own_graphs import Classes, one_output, read_own
@@ -34,13 +35,14 @@ from anymix.sources import (
     Source,
     TorchPredictor,
     at_rest,
+    unwrapped,
 )
 from anymix.storage import need
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 THAT_WORK = (
     "linear models, trees, forests, GradientBoosting, HistGradientBoosting, MLP and naive Bayes of "
-    "scikit-learn"
+    "scikit-learn, XGBoost, LightGBM and CatBoost"
 )
 DTYPES = {"float32": ("float32",), "float64": ("float64",), "nearest": ("float32", "float64")}
 COMPARED_ROWS = 256
@@ -62,7 +64,8 @@ def classes_of(source: Source) -> Classes:
     given = source.classes
     if given is None:
         given = getattr(source.predictor, "classes_", None)
-    return None if given is None else tuple(np.asarray(given).tolist())
+    # CatBoost's regressors have an empty list.
+    return None if given is None or not len(given) else tuple(np.asarray(given).tolist())
 
 
 def graphs_of(source: Source, n_features: int, text: bool, dtype: str) -> list[OnnxPredictor]:
@@ -74,10 +77,11 @@ def graphs_of(source: Source, n_features: int, text: bool, dtype: str) -> list[O
     if dtype not in DTYPES:
         raise InputError(f"dtype={dtype!r}", f"is not known; choose one of {tuple(DTYPES)}")
     model, torch, classes = source.predictor, sys.modules.get("torch"), classes_of(source)
+    model = unwrapped(model)
     if isinstance(model, LeafClassifier | LeafRegressor):
         return [one_output(_from_leaves(model), classes)]
-    if isinstance(model, BaseEstimator):
-        exact = any(isinstance(part, BOOSTED) for part in all_parts(model))
+    if is_estimator(model):
+        exact = any(isinstance(part, (*BOOSTED, *foreign_kinds())) for part in all_parts(model))
         wanted = ("string",) if text else DTYPES["float64" if exact else dtype]
         return [one_output(graph, classes) for graph in _from_estimator(model, n_features, wanted)]
     if isinstance(model, TorchPredictor):
@@ -191,7 +195,7 @@ def safe_graphs(
             kept.append(audit(graph.content, graph.dtype, n_features, n_classes))
         except Refused as refusal:
             reasons.append(str(refusal))
-    if not kept and isinstance(source.predictor, BaseEstimator):
+    if not kept and is_estimator(source.predictor):
         raise NoSafeGraph(source.predictor, reasons[0])
     if not kept:
         remedy = f"; {graphs[0].remedy}" if graphs[0].remedy else ""
@@ -201,7 +205,7 @@ def safe_graphs(
 
 def judge_own(source: Source, graph: OnnxPredictor, rows: Any) -> None:
     """Refuse a file whose answers are no probabilities here, where there is a remedy."""
-    if rows is None or isinstance(source.predictor, BaseEstimator) or classes_of(source) is None:
+    if rows is None or is_estimator(source.predictor) or classes_of(source) is None:
         return
     try:
         graph.judge(rows, True)
@@ -249,7 +253,7 @@ def nearest_graph(source: Source, graphs: Sequence[OnnxPredictor], rows: Any) ->
         raise InputError(
             "dtype='nearest'", "needs rows to compare at; pass rows, or a source with a density"
         )
-    if rows is None or not isinstance(model, BaseEstimator | TorchPredictor):
+    if rows is None or not (is_estimator(model) or isinstance(model, TorchPredictor)):
         return graphs[0]
     # Of two that are as near the first is kept: float32 is smaller and faster.
     best = min(graphs, key=lambda graph: _differences(model, graph, rows)[0].max())
@@ -269,7 +273,7 @@ def _differences(model: Any, graph: OnnxPredictor, rows: Any) -> tuple[FloatArra
     if hasattr(model, "feature_names_in_"):
         asked = need("pandas").DataFrame(rows, columns=model.feature_names_in_)
     method = model
-    if isinstance(model, BaseEstimator):
+    if is_estimator(model):
         method = model.predict_proba if hasattr(model, "predict_proba") else model.predict
     answers = np.reshape(method(asked), (len(rows), -1))
     return np.abs(graph(rows) - answers).max(axis=1), float(np.abs(answers).max())

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from anymix._arrays import n_rows
 from anymix.exceptions import AuditError
@@ -28,6 +27,7 @@ from anymix.exchange.contents import (
     rare_entries,
     words_in,
 )
+from anymix.exchange.foreign_trees import is_estimator
 from anymix.exchange.manifest import parse_json, shortened
 from anymix.exchange.predictor import OnnxPredictor
 from anymix.exchange.row_leaks import (
@@ -95,7 +95,8 @@ def check_leaks(
     """
     training = _training_of(source, rows, targets, packed.text) if measure else None
     said = "no density." if packed.density is None else shortened(packed.density.reveals())
-    cells, content = cells_of(source.predictor), packed.predictor.content
+    own_rows = None if training is None or packed.text else training.rows
+    cells, content = cells_of(source.predictor, own_rows), packed.predictor.content
     predictor, density = Counter[str](), Counter[str]()
     if training is not None:
         predictor = _in_predictor(source, training, packed)
@@ -109,7 +110,7 @@ def check_leaks(
         said += _of_leaves(cells)
     elif has_operator(content, "TreeEnsemble"):
         said += " The leaves of its trees were not counted."
-    known = isinstance(source.predictor, BaseEstimator)
+    known = is_estimator(source.predictor)
     said += UNKNOWN_VECTORS if not known and has_operator(content, "SVM") else ""
     if training is None:
         words = len(words_in(content)) if packed.text else 0

@@ -83,6 +83,7 @@ from anymix.sources.learning import (
 )
 from anymix.sources.model_source import PROBABILITY_FLOOR, SecondRound, Source, pool_of_others
 from anymix.sources.partitioned import Map, PartitionedProblem, seen_through
+from anymix.sources.plain_inputs import CodedLabels, PlainRegressor, made_to_fit, unwrapped
 from anymix.sources.queries import Arrays, Options, Query, numbers_in, read_average
 from anymix.sources.source_influence import FEWEST_SITES, MOST_SOURCES, Influence, find_influence
 from anymix.sources.suspicious_rows import (
@@ -113,6 +114,7 @@ __all__ = [
     "Block",
     "Blocks",
     "BoundedRidge",
+    "CodedLabels",
     "Consulted",
     "ConsultingGain",
     "CrossLoss",
@@ -136,6 +138,7 @@ __all__ = [
     "NumberColumns",
     "Options",
     "PartitionedProblem",
+    "PlainRegressor",
     "Query",
     "SecondRound",
     "Seen",
@@ -179,6 +182,7 @@ __all__ = [
     "levels_of",
     "levels_of_rows",
     "log_reference",
+    "made_to_fit",
     "make_cross_loss",
     "masses_of",
     "measure_of",
@@ -196,6 +200,7 @@ __all__ = [
     "round_responsibilities",
     "seen_through",
     "shared_columns",
+    "unwrapped",
     "usual_clip",
     "usual_cut",
     "warn_of_training_rows",
