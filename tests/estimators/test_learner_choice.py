@@ -230,3 +230,18 @@ def test_rows_that_are_too_few_to_hold_out_get_the_first_learner():
     estimator, choice = choose_estimator(X, y, classification=True)
     assert choice is None
     assert estimator[-1].C == 1
+
+
+def test_the_generalist_has_a_learner_of_its_own():
+    rng = np.random.default_rng(0)
+    site = np.repeat(np.arange(16), 40)
+    X = rng.normal(size=(640, 4))
+    steps = 4.0 * ((X[:, 0] > 0) ^ (X[:, 1] > 0.5)) + 0.2 * rng.normal(size=640)
+    # Of forty rows nothing can be learned but a slope; of all rows the steps can.
+    model = DistributionWeightedRegressor(density=KDE, random_state=0)
+    model.fit(X, steps + X[:, 2], sample_domain=site)
+    choice = model.learner_choice_
+    assert choice.chosen != "trees"
+    assert choice.generalist == "trees"
+    assert isinstance(model.generalist_.predictor, HistGradientBoostingRegressor)
+    assert "Generalist: trees." in model.describe()

@@ -34,7 +34,7 @@ from anymix.estimators._automatic import (
     predict_held_out,
     with_set_aside,
 )
-from anymix.estimators._generalist import trainer_of
+from anymix.estimators._generalist import NAME, GeneralistTrainer, trainer_of
 from anymix.estimators._input_warnings import warn_of_slips
 from anymix.estimators._learner_choice import LearnerChoice, can_choose, choose_learner
 from anymix.estimators._learners import (
@@ -186,6 +186,7 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
     trainer = SourceTrainer(model.source_names_, *given, **known)
     fold = np.zeros(rows.y.size, dtype=np.intp)
     learner: LearnerChoice | None = None
+    learners: dict[str, Any] = {}
     trained: dict[int, list[Source]] = {}
     if several and not (model.sources and trainer.weighed):
         fold = folds_of(rows, model.cv, model._classification, model.random_state)
@@ -205,7 +206,9 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
     bare = not model.sources or any(source.density is None for source in model.sources)
     chooses = isinstance(model.density, str) and bare
     with step(model, "held-out answers"):
-        tables, record = _held_out(model, rows, trainer, fold, trained)
+        generalist, name = _generalist_of(model, rows, trainer, fold, learners)
+        tables, record = _held_out(model, rows, trainer, fold, trained, generalist)
+        learner = None if learner is None else replace(learner, generalist=name)
     with step(model, "what weighs them"):
         tables, choice, novel_masses, learned = _weigh(model, rows, trainer, tables, fold, chooses)
     with step(model, "z and its certificate"):
@@ -225,9 +228,10 @@ def _held_out(
     trainer: SourceTrainer,
     fold: IntArray,
     trained: Mapping[int, list[Source]],
+    generalist: GeneralistTrainer | None,
 ) -> tuple[Tables, GeneralistRecord | None]:
     """Predict held-out rows by the sources and a generalist; learn that and second rounds."""
-    generalist, tables, record = trainer_of(model), trainer.blank(rows, model._labels), None
+    tables, record = trainer.blank(rows, model._labels), None
     if generalist is not None and not fold.any():
         # Sources and densities that were given need no folds, but this does.
         fold = folds_of(rows, model.cv, model._classification, model.random_state)
@@ -240,6 +244,23 @@ def _held_out(
     if again:
         model.sources_ = trainer.second_round(model.sources_, rows, again)
     return tables, record
+
+
+def _generalist_of(
+    model: Any, rows: Rows, trainer: SourceTrainer, fold: IntArray, learners: dict[str, Any]
+) -> tuple[GeneralistTrainer | None, str | None]:
+    """Choose the learner of a generalist of pooled rows as that of the sources was; and its name.
+
+    Of the rows of all sources another learner may be best than of the rows of each.
+    """
+    found = trainer_of(model)
+    automatic = isinstance(model.generalist, str) and model.share_rows
+    if found is None or not automatic or len(learners) < 2 or not fold.any():
+        return found, None
+    one = replace(trainer, names=np.array([NAME]))
+    choice, trained = choose_learner(one, learners, rows, fold, model.loss, model._labels)
+    first_rows = {int(np.flatnonzero(fold == t)[0]): sources for t, sources in trained.items()}
+    return replace(found, estimator=learners[choice.chosen], trained=first_rows), choice.chosen
 
 
 def _with_novelty(

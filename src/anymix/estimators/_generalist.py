@@ -10,7 +10,7 @@ strengths of its ridge, of which the folds choose one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -72,18 +72,23 @@ class GeneralistTrainer:
         Predictions for rows of the folds that were left out, by strength of the ridge.
     fits : list of SumsFit
         What was learned by sums, without each fold and by all rows.
+    trained : dict
+        Models without some of the folds, by the first row of the fold, if they were trained before.
     """
 
     estimator: Any
     columns: Columns | None = None
     held_out: FloatArray | None = field(default=None, repr=False)
     fits: list[SumsFit] = field(default_factory=list, repr=False)
+    trained: Mapping[int, Sequence[Source]] = field(default_factory=dict, repr=False)
 
     def cross_fit(
         self, sources: Sequence[Source], rows: Rows, held: IntArray, rest: Rows, tables: Tables
     ) -> None:
         """Learn it without a fold, and predict the rows of the fold."""
-        models, X = self.versions(sources, rest), rows.take(held).X
+        models, X = self.trained.get(int(held[0])), rows.take(held).X
+        if models is None:
+            models = self.versions(sources, rest)
         if self.held_out is None:
             self.held_out = np.empty((len(models), *tables.predictions.shape[1:]))
         for s, model in enumerate(models):

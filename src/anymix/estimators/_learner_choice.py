@@ -32,6 +32,8 @@ class LearnerChoice(Record):
     A loss is the mean over sources of the loss of each source's own model on its own held-out rows.
     `names` are all that were compared, the chosen one first; `losses`, their `differences` to the
     chosen one with standard `errors`, and `n_rows` are of the rows that both were compared on.
+    `generalist` is the learner of the generalist, chosen by its own losses on the rows of each
+    source.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class LearnerChoice(Record):
     differences: FloatArray
     errors: FloatArray
     n_rows: FloatArray
+    generalist: str | None = None
 
     def __str__(self) -> str:
         others = "".join(
@@ -56,9 +59,9 @@ class LearnerChoice(Record):
             )
         )
         n = f"{self.n_rows[0]:.0f}"
-        return (
-            f"Learner: {self.chosen}, own held-out loss {self.losses[0]:.4g} on {n} rows{others}."
-        )
+        general = "" if self.generalist is None else f" Generalist: {self.generalist}."
+        own = f"own held-out loss {self.losses[0]:.4g} on {n} rows{others}."
+        return f"Learner: {self.chosen}, {own}{general}"
 
 
 @dataclass
@@ -129,18 +132,22 @@ def choose_learner(
     All candidates are trained without the first fold; those that are worse by more than `CLEARLY`
     standard errors are dropped, and the others go on until `ENOUGH_ROWS` rows have judged them.
     Returns the choice, and what the chosen learner was trained to without each of the folds so far.
+    A trainer of one source trains it on the rows of all, and is judged on those of each.
     """
-    race = _Race(rows, len(trainer.names), classes is not None)
+    race = _Race(rows, int(rows.domain.max()) + 1, classes is not None)
+    pooled = len(trainer.names) == 1
     for name in candidates:
         race.losses[name], race.trained[name] = np.full(rows.y.size, np.nan), {}
     alive, compared = list(candidates), 0
     for t in range(int(fold.max()) + 1):
         for held, rest in folds_in_turn(rows, fold, [t]):
-            compared += held.size
+            compared, home = compared + held.size, rows.take(held)
+            if pooled:
+                rest, home = (replace(some, domain=0 * some.domain) for some in (rest, home))
             for name in alive:
                 sources = replace(trainer, estimator=candidates[name]).predictors(rest)
                 race.trained[name][t] = sources
-                race.losses[name][held] = _home_losses(sources, rows.take(held), loss, classes)
+                race.losses[name][held] = _home_losses(sources, home, loss, classes)
         best = race.best(alive)
         for name in [name for name in alive if name != best]:
             more, error, _ = race.difference(name, best)

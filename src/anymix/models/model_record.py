@@ -375,7 +375,7 @@ def read_learner_choice(stated: Any) -> LearnerChoice:
     numbers = (found.losses, found.differences, found.errors, found.n_rows)
     if not all(one.shape == (len(names),) and np.isfinite(one).all() for one in numbers):
         raise ValueError("the learners that were compared do not have a loss each")
-    if found.chosen != names[0] or found.n_rows.min() < 0:
+    if found.generalist not in (None, *names) or found.chosen != names[0] or found.n_rows.min() < 0:
         raise ValueError("the learner that was chosen is not the first of those compared")
     return found
 
