@@ -95,7 +95,11 @@ class _Race:
                 squares.append(float(error) ** 2)
         if not means:
             return 0.0, np.inf, 0
-        return float(np.mean(means)), float(np.sqrt(np.sum(squares)) / len(means)), n
+        p = len(means)
+        within = float(np.sqrt(np.sum(squares)) / p)
+        # One or two rows of each of many sources say nothing of the error, but their means do.
+        between = float(np.std(means, ddof=1) / np.sqrt(p)) if p > 1 else 0.0
+        return float(np.mean(means)), max(within, between), n
 
     def difference(self, name: str, other: str) -> tuple[float, float, int]:
         """How much more a candidate loses than another, on rows of both."""
