@@ -18,6 +18,7 @@ _ROOMS = {
     "DistributionWeightedRegressor": "anymix.estimators",
     "DistributionWeightedClassifier": "anymix.estimators",
     "compare": "anymix.estimators",
+    "compare_with_pooled": "anymix.estimators",
     "save": "anymix.models",
     "load": "anymix.models",
 }

@@ -19,6 +19,7 @@ MAY_ENTER = {
     "sandbox": {"storage"},
     "exchange": BELOW | {"sandbox"},
     "estimators": BELOW,
+    "model_selection": {"estimators"},
     "monitor": {"storage", "core", "sources"},
     "models": BELOW | {"exchange", "estimators", "monitor"},
     "engines": BELOW | {"exchange", "estimators", "models"},

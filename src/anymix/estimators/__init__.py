@@ -7,6 +7,7 @@ from anymix.estimators._kmm_qp import MeanMatching as MeanMatching
 from anymix.estimators._kmm_qp import solve_qp as solve_qp
 from anymix.estimators._learner_choice import LearnerChoice, choose_estimator
 from anymix.estimators._learners import candidate_estimators, default_estimator
+from anymix.estimators._row_checks import check_domains
 from anymix.estimators.baselines import (
     HardRouter,
     Joint,
@@ -23,6 +24,7 @@ from anymix.estimators.distribution_weighted import (
     DistributionWeightedRegressor,
 )
 from anymix.estimators.model_summary import summarise, summarise_tables
+from anymix.estimators.pooled_comparison import PooledComparison, compare_with_pooled
 from anymix.estimators.reweighting import GroupDRO, KernelMeanMatching
 from anymix.estimators.rival_verdicts import Rival as Rival
 from anymix.estimators.rival_verdicts import Verdict, verdicts
@@ -41,6 +43,7 @@ __all__ = [
     "KernelMeanMatching",
     "LambdaComb",
     "LearnerChoice",
+    "PooledComparison",
     "SingleSource",
     "Stacking",
     "Uniform",
@@ -48,9 +51,11 @@ __all__ = [
     "VolumeWeighted",
     "candidate_estimators",
     "certification_cut",
+    "check_domains",
     "choose_estimator",
     "compare",
     "compare_tables",
+    "compare_with_pooled",
     "default_estimator",
     "summarise",
     "summarise_tables",

@@ -123,7 +123,7 @@ def draws_of(rows: Rows, k: int, by_class: bool) -> NDArray[np.intp]:
 def without_small(model: Any, rows: Rows) -> Rows:
     """Leave domains out that have too few rows to be a source, and warn of all small ones at once.
 
-    A source needs a row to learn from and one to be judged by; with refit=False, it needs so many
+    A source needs a row to learn from and one to be judged by; with refit=False, it needs as many
     without each fold.  A source of fewer than 15 rows, and of less than a quarter of the usual
     number, would make choices for all by what few rows say.  Rows of one group count as one.  The
     model of a source that is left with one class, or one row, is trained on all rows, see

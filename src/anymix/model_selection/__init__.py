@@ -1,0 +1,9 @@
+"""Cross-validation over domains: leave one out, and score by the worst."""
+
+from anymix.model_selection.domains import (
+    LeaveOneDomainOut,
+    WorstDomainScorer,
+    worst_domain_scorer,
+)
+
+__all__ = ["LeaveOneDomainOut", "WorstDomainScorer", "worst_domain_scorer"]
