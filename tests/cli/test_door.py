@@ -75,4 +75,7 @@ def test_every_folder_gets_its_verdict(world, run, tmp_path):
     assert f"{tmp_path / 'nowhere'} does not exist" in first
     assert "has 2 bytes" in second
     found = json.loads(run("source", "check", *folders, "--json").out)
-    assert [set(entry) for entry in found] == [{"folder", "sha256"}] * 2 + [{"folder", "error"}] * 2
+    assert not found["sound"]
+    assert [entry["sound"] for entry in found["folders"]] == [True, True, False, False]
+    assert all(("sha256" in entry) == entry["sound"] for entry in found["folders"])
+    assert all(("error" in entry) != entry["sound"] for entry in found["folders"])

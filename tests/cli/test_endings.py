@@ -154,7 +154,7 @@ def test_a_closed_output_is_no_place_for_others(tmp_path):
 
 def test_json_is_whole_or_not_there(world, run, tmp_path):
     said = run("source", "check", world.sources[0], "--json")
-    assert json.loads(said.out)[0]["folder"] == world.sources[0]
+    assert json.loads(said.out)["folders"][0]["folder"] == world.sources[0]
     assert run("source", "show", tmp_path / "nowhere", "--json").out == ""
 
 

@@ -2,6 +2,8 @@
 
 import json
 
+from tests.cli.descriptors import piped_in
+
 
 def test_a_table_is_shown_before_anything_is_made_of_it(tmp_path, run):
     path = tmp_path / "t.csv"
@@ -15,6 +17,12 @@ def test_a_table_is_shown_before_anything_is_made_of_it(tmp_path, run):
     number, label = json.loads(said.out)["columns"]
     assert (number["name"], number["type"], number["maximum"]) == ("größe", "number", 2.5)
     assert label["categories"] == ["ja", "nein"]
+    for mark in ("-,unknown", "--"):
+        said = run("table", "show", path, "--missing", mark, "--json", "--quiet")
+        kind = json.loads(said.out)["columns"][0]["type"]
+        assert (said.status, kind) == (0, "number" if mark == "-,unknown" else "refused")
+    with piped_in(b"a\n1\n-\n"):
+        assert run("table", "show", "-", "--missing", "-").status == 0
     said = run("table", "show", path, "--sep", "::")
     assert (said.status, "must be one character" in said.err) == (3, True)
 

@@ -162,10 +162,11 @@ def _run(words: list[str]) -> int:
 
     parser, given = build_parser(command), words[n:]
     more = remembered_words(command, parser, given, read_remembered(Path()))
-    args = parser.parse_args([*given, *more])
+    args = parser.parse_args(_with_marks([*given, *more]))
     if more and not args.quiet:
         note(f"{FILE} adds {shlex.join(more)}")
-    listed = (each if isinstance(each, list) else [each] for each in vars(args).values())
+    tables = (value for option, value in vars(args).items() if option != "missing")
+    listed = (each if isinstance(each, list) else [each] for each in tables)
     given = [str(word).rpartition("=")[2] for each in listed for word in each]
     if sum(word in ("-", "/dev/stdin") for word in given) > 1:
         raise UsageError("standard input is one table; give the others as files.")
@@ -173,6 +174,21 @@ def _run(words: list[str]) -> int:
     with holding_input():
         status: int = args.run(args, Console(args.json, args.quiet))
     return status
+
+
+def _with_marks(words: Sequence[str]) -> list[str]:
+    """Join options with values that may begin with a dash, which argparse takes for options.
+
+    >>> _with_marks(["t.csv", "--missing", "-,unknown"])
+    ['t.csv', '--missing=-,unknown']
+    """
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] in ("--missing", "--sep") and word not in ("--json", "--quiet"):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _meant(word: str) -> str:

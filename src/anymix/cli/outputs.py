@@ -50,6 +50,11 @@ def output(
     """Yield a temporary file for an output, which gets its name when the block ends well."""
     path = Path(out)
     check_apart(path, inputs)
+    if not path.parent.exists():
+        cause = (
+            f"is in the folder {path.parent}, which does not exist; make it, or correct the name"
+        )
+        raise InputError(path, cause)
     there = path.is_file() and not is_stream(path)
     # An empty file is a name that was made to be written to, as mktemp does.
     if there and not force and not path.is_symlink() and path.stat().st_size:

@@ -21,6 +21,8 @@ from anymix.exceptions import InputError
 from anymix.models import read_model
 from anymix.tables import CHUNK_ROWS, NO_ROWS, Chunk, TableWriter, kind_of, read_chunks
 
+PACE_SECONDS = 5
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
@@ -85,8 +87,11 @@ def run(args: Namespace, console: Console) -> int:
                 progress.update(share)
         if n == 0:
             raise InputError(args.table, NO_ROWS)
-        speed = n / max(progress.done(), 1e-9)
-    text = f"predicted {n} rows ({speed:.0f} a second); wrote {args.out}"
+        seconds = progress.done()
+    speed = n / max(seconds, 1e-9)
+    # What takes less is mostly the start.
+    pace = f" ({speed:.0f} a second)" if seconds > PACE_SECONDS else ""
+    text = f"predicted {n} row{'s' * (n != 1)}{pace}; wrote {args.out}"
     console.result(text, {"rows": n, "rows_per_second": speed, "out": args.out}, args.out)
     return 0
 

@@ -104,7 +104,10 @@ def add_summary_arguments(parser: ArgumentParser) -> None:
 def run_summary(args: Namespace, console: Console) -> int:
     """Run `reference summary`."""
     check_name(args.name)
-    with output(args.out, [args.rows], args.force) as temporary:
+    with (
+        output(args.out, [args.rows], args.force) as temporary,
+        console.working("summarising the table"),
+    ):
         rows = read_training_table(args, None, least=args.min_count)
         if len(rows.X) < args.min_count:
             raise InputError(

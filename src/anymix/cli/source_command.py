@@ -234,8 +234,11 @@ def run_check(args: Namespace, console: Console) -> int:
     """Run `source check`: each folder gets its verdict, whatever is wrong with the others."""
     audited, faults = _audit(args.folders)
     sentences = {folder: sentence_of(error) for folder, error in faults.items()}
-    record = [{"folder": str(one.folder), "sha256": one.sha256} for one in audited]
-    record += [{"folder": folder, "error": said} for folder, said in sentences.items()]
+    listed: list[dict[str, Any]] = [
+        {"folder": str(one.folder), "sound": True, "sha256": one.sha256} for one in audited
+    ]
+    listed += [{"folder": one, "sound": False, "error": said} for one, said in sentences.items()]
+    record = {"sound": not faults, "folders": listed}
     if audited or args.json:
         text = "\n".join(f"{visible(one.folder)}: sound ({one.manifest.name})" for one in audited)
         console.result(text, record)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +34,7 @@ from anymix.tables import (
 from anymix.tables import Columns as Coding
 
 NO_FORMAT = TableFormat()
+SHOWN = 3  # of columns of which the same is said
 
 
 def column_names(args: Namespace, form: TableFormat = NO_FORMAT) -> list[str]:
@@ -215,9 +217,8 @@ def _read(
         # Complete numbers are read as ever; what is wrong with others is found by a second look.
         with suppress(InputError):
             X, y = request.rows(names)
-            same = np.flatnonzero(np.ptp(X, axis=0) == 0)
-            constant = tuple(f"column {quoted(names[j])} is the same in all rows." for j in same)
-            return TrainingTable(X, y, names, None, constant)
+            same = [names[j] for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]
+            return TrainingTable(X, y, names, None, about_columns(same, "the same in all rows"))
     if reference is not None:
         return _in_columns_of(request, reference)
     surveys = survey_columns(path, names, least, request.form, request.categories)
@@ -227,7 +228,14 @@ def _read(
     X, y = request.rows(names, coding, silent)
     booleans = any(survey.booleans for survey in surveys)
     plain = not (coding.categorical.any() or booleans or np.isnan(X).any())
-    notes = tuple(note for survey in surveys for note in survey.notes(joined=request.task is None))
+    notes: tuple[str, ...] = ()
+    for what in dict.fromkeys(survey.sameness for survey in surveys if survey.sameness):
+        notes += about_columns([s.name for s in surveys if s.sameness == what], what)
+    rare = [note for survey in surveys for note in survey.rare(joined=request.task is None)]
+    if more := rare[SHOWN:]:
+        several = "columns have" if len(more) > 1 else "column has"
+        rare = [*rare[:SHOWN], f"{len(more)} more {several} categories that are not listed."]
+    notes += tuple(rare)
     ids = tuple(survey.name for survey in surveys if survey.is_id)
     return TrainingTable(X, y, names, None if plain else coding, notes, ids)
 
@@ -246,12 +254,27 @@ def _in_columns_of(request: TrainingRequest, reference: Coding) -> TrainingTable
                 f"({known}); write it as the other sites do, or make the reference anew",
             )
     encoder.warn()
-    empty = tuple(
-        f"column {quoted(name)} is empty in all rows."
-        for name, values in zip(names, X.T, strict=True)
-        if np.isnan(values).all()
+    empty = [names[j] for j in np.flatnonzero(np.isnan(X).all(axis=0))]
+    return TrainingTable(X, y, names, reference, about_columns(empty, "empty in all rows"))
+
+
+def about_columns(names: Sequence[str], what: str) -> tuple[str, ...]:
+    """Say one thing of several columns in one line; nothing of none.
+
+    Examples
+    --------
+    >>> about_columns(list("abcde"), "empty")
+    ("columns 'a', 'b', 'c' and 2 more are empty.",)
+    """
+    if not names:
+        return ()
+    if len(names) == 1:
+        return (f"column {quoted(names[0])} is {what}.",)
+    first, rest = list(map(quoted, names[:SHOWN])), len(names) - SHOWN
+    last = [f"{rest} more"] if rest > 0 else [first.pop()]
+    return (
+        f"columns {', '.join(first)} and {last[0]} are {what.replace('have it', 'have them')}.",
     )
-    return TrainingTable(X, y, names, reference, empty)
 
 
 def with_coding(columns: TableColumns, coding: Coding) -> TableColumns:

@@ -274,8 +274,9 @@ def all_told(summaries: Sequence[Summary]) -> str:
         centres = (
             "" if summary.centres is None else f" {len(summary.centres.weights)} means of rows;"
         )
+        n = len(summary.columns)
         what = (
-            f"names of {len(summary.columns)} columns, shares of gaps, of {words} words and of the "
+            f"names of {n} column{'s' * (n != 1)}, shares of gaps, of {words} words and of the "
             f"numbers that {few} rows or more have, quantiles that are means of {few} "
             f"values;{centres} no value of fewer rows."
         )

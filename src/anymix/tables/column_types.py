@@ -185,13 +185,21 @@ class ColumnSurvey:
 
         Where the columns of several sites are `joined`, another site may list them.
         """
-        unless = ", unless another site lists it" if joined else ""
-        notes = [f"{self._rare}: read as missing{unless}."] if self._rare else []
+        same = [f"column {quoted(self.name)} is {self.sameness}."] if self.sameness else []
+        return [*same, *self.rare(joined)]
+
+    @property
+    def sameness(self) -> str:
+        """What all cells are, if they do not differ; else an empty text."""
         n_different = len(self._values) + len(self.words)
-        if n_different < 2:
-            what = "the same in all rows that have it" if n_different else "empty in all rows"
-            notes.insert(0, f"column {quoted(self.name)} is {what}.")
-        return notes
+        if n_different > 1:
+            return ""
+        return "the same in all rows that have it" if n_different else "empty in all rows"
+
+    def rare(self, joined: bool = False) -> list[str]:
+        """Say if there are categories that are not listed."""
+        unless = ", unless another site lists it" if joined else ""
+        return [f"{self._rare}: read as missing{unless}."] if self._rare else []
 
 
 def survey_columns(
