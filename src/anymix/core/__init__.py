@@ -57,7 +57,7 @@ from anymix.core.guarantees import (
     sampled_renyi_upper_bound,
     worst_mean_upper_bound,
 )
-from anymix.core.linear_sums import SKETCHED, LinearFit, LinearPart, fit_linear
+from anymix.core.linear_sums import MOST_ROUNDS, SKETCHED, LinearFit, LinearPart, fit_linear
 from anymix.core.losses import (
     ALIASES,
     LOSSES,
@@ -104,6 +104,7 @@ __all__ = [
     "GENERALIST",
     "LOSSES",
     "METRICS",
+    "MOST_ROUNDS",
     "N_CANDIDATES",
     "OWN",
     "SKETCHED",

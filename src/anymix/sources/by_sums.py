@@ -32,7 +32,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from anymix._arrays import FloatArray, IntArray
-from anymix.core import LinearPart, fit_linear
+from anymix.core import MOST_ROUNDS, LinearPart, fit_linear
 from anymix.densities import BoostedTrees, joined_trees, leaf_columns
 from anymix.exceptions import InputError
 from anymix.sources.agreed_steps import agreed_step
@@ -424,7 +424,8 @@ def fit_by_sums(
 
     labels = 0 if classes is None else len(classes)
     tried = tuple(columns.strengths(classes is not None) if strengths is None else strengths)
-    fit = fit_linear(total, labels, folds, tried)
+    # The round in which columns are agreed on is one of them.
+    fit = fit_linear(total, labels, folds, tried, MOST_ROUNDS - bool(columns.agreed))
     predictors = [[columns.predictor(one, classes, given) for one in each] for each in fit.theta]
     n_rounds = fit.n_rounds + bool(columns.agreed)
     return SumsFit(predictors, tried, fit.theta, n_rounds, fit.residual, sum(sent), given)
