@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: help bench-solvers demo test test-slow test-mlflow test-trees test-nvflare coverage lint bench docs site dist format clean
+.PHONY: help bench-solvers demo test test-slow test-lowest test-mlflow test-trees test-nvflare coverage lint bench docs site dist format clean
 
 # One environment; a stamp remembers which extra is in it.
 $(VENV)/.stamp-%: pyproject.toml
@@ -41,6 +41,13 @@ coverage: $(VENV)/.stamp-test  ## run them and list lines that no test runs
 
 test-slow: $(VENV)/.stamp-test  ## run the slow tests
 	$(BIN)/python -m pytest -m slow
+
+# The attacks, with the lowest versions that pyproject.toml allows.
+test-lowest:  ## run the attacks with the lowest versions that are allowed
+	test -x build/lowest/bin/python || $(PYTHON) -m venv build/lowest
+	build/lowest/bin/pip install -q --disable-pip-version-check -c constraints-lowest.txt \
+		-e ".[exchange]" hypothesis pandas pytest
+	build/lowest/bin/python -m pytest tests/hostile tests/sandbox tests/exchange/test_hostile.py
 
 # Folders for MLflow, opened by MLflow: it brings much along, so it has an environment of its own.
 test-mlflow: ## open exported folders with MLflow, in an environment of its own

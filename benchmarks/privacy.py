@@ -41,7 +41,7 @@ from anymix.exchange import (
 from experiments.evidence_sets import load_heart
 
 COLUMNS = ["age", "sex", "cp", "trestbps", "thalach", "exang", "oldpeak"]
-SEEDS, SIZES = 10, (5, 10, 20)
+SEEDS, SIZES = 5, (5, 10)
 LEAVES = (1, 5, 10, 20)
 
 
@@ -158,7 +158,7 @@ def membership(data: Path) -> dict[str, dict[str, float]]:
         learners = candidate_estimators("numbers", rows, None, labels, 0)
         forest = RandomForestClassifier if labels else RandomForestRegressor
         learners |= {
-            f"forest, leaves of {n}": forest(100, min_samples_leaf=n, random_state=0, n_jobs=1)
+            f"forest, leaves of {n}": forest(50, min_samples_leaf=n, random_state=0, n_jobs=1)
             for n in LEAVES
         }
         for n in (5, 20):

@@ -3,6 +3,8 @@
 import re
 import tomllib
 
+from packaging.version import Version
+
 import anymix
 from tests.house.source_tree import ROOT
 
@@ -32,6 +34,22 @@ def test_the_same_pythons_are_promised_and_tested():
     tried = re.findall(r"python: \[(.*)\]", workflow)
     assert tried
     assert all(re.findall(r"[\d.]+", row) == named for row in tried)
+
+
+def test_the_lowest_versions_that_are_tried_are_those_that_are_allowed():
+    extras = PROJECT["optional-dependencies"]
+    bounds = [*PROJECT["dependencies"], *extras["exchange"]]
+    allowed = dict(one.split(">=") for one in bounds)
+    lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()
+    tried = dict(line.split("==") for line in lines if not line.startswith("#"))
+    each = [{name: Version(one) for name, one in pins.items()} for pins in (allowed, tried)]
+    assert each[0] == each[1]
+
+
+def test_flower_is_pinned_for_the_tests_alone():
+    extras = PROJECT["optional-dependencies"]
+    assert [one for one in extras["test"] if one.startswith("flwr==")]
+    assert not [one for one in extras["flower"] if "==" in one]
 
 
 def test_whoever_cites_names_this_version():
