@@ -1,6 +1,7 @@
 """anymix predict --interval and --set: the columns are what the model in the folder says."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from anymix.cli.predict_command import check_columns
@@ -102,3 +103,23 @@ def test_the_report_tells_of_sets(world, run, tmp_path):
     assert 'id="sets"' in page
     assert "mean number of labels" in page
     assert "Sets miss at most 10" in page
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_rows_of_known_source_use_its_model(world, rows, run, tmp_path, suffix):
+    X, _, d, plain = rows
+    known = np.where(np.arange(len(d)) % 2, d, "")
+    table, model = pd.read_csv(plain), read_model(world.model).model
+    table["where"] = known
+    path, out = tmp_path / f"new{suffix}", tmp_path / "p.csv"
+    getattr(table, "to_csv" if suffix == ".csv" else "to_parquet")(path, index=False)
+    said = run("predict", world.model, path, "--out", out, "--domain", "where")
+    assert said.status == 0, said.err
+    found = np.array(read_csv(out)["p(yes)"], dtype=float)
+    np.testing.assert_allclose(found, model.predict_proba(X, known)[:, 1], atol=1e-9)
+    assert np.abs(found - model.predict_proba(X)[:, 1])[known != ""].max() > 1e-6
+    table["where"] = "elsewhere"
+    table.to_csv(tmp_path / "wrong.csv", index=False)
+    said = run("predict", world.model, tmp_path / "wrong.csv", "--out", out, "--domain", "where")
+    assert said.status == 3
+    assert "'elsewhere', which is no source of the model" in said.err

@@ -90,3 +90,12 @@ def test_a_row_that_all_call_impossible_spoils_no_other_bin():
     bins = reliability(log_masses, np.array([0, 1, 0]))
     assert all(np.isfinite(list(one.values())).all() for one in bins)
     assert sum(one["share"] for one in bins) == pytest.approx(1.0)
+
+
+def test_a_certificate_of_new_rows_takes_the_place_of_that_of_fit(fitted):
+    model, tables, X = fitted
+    new = model.certify(X + 0.01, np.asarray(tables.targets), tables.domain, confidence=None)
+    record = summarise(model, certificate=new)
+    assert record["certificate"]["sentence"] == new.sentence
+    with pytest.raises(TypeError, match="certificate must be what certify returns; got dict"):
+        summarise(model, certificate={})

@@ -42,6 +42,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         "standard output",
     )
     add_choice(parser)
+    parser.add_argument(
+        "--domain",
+        metavar="COL",
+        help="column with the source of each row, as the model names it, empty where it is not "
+        "known: rows of a known source are predicted by its own model, which consults the others",
+    )
     parser.add_argument("--weights", action="store_true", help="add the weight of each source")
     parser.add_argument(
         "--novelty", action="store_true", help="add how unlike all sources a row is"
@@ -75,7 +81,11 @@ def run(args: Namespace, console: Console) -> int:
         saved = read_model(args.model, members=True)
         if args.novelty or args.interval or args.set:
             check_columns(args, saved.model, saved.model.result_.members)
-        columns = replace(columns_for(args, saved.received), id=args.id)
+        columns = replace(columns_for(args, saved.received), id=args.id, domain=args.domain)
+        if args.domain in columns.features:
+            raise InputError(
+                f"column {args.domain!r:.60} of --domain", "is a feature of the model; leave it out"
+            )
         progress, n = Progress("predicting", console.quiet), 0
         chunks = read_chunks(args.table, columns, args.chunk_rows)
         with warnings.catch_warnings(), map_by(args.engine, saved.model) as ask:
@@ -127,10 +137,11 @@ def check_columns(args: Namespace, model: Any, members: Sequence[Any] = ()) -> N
 def _predicted(model: Any, chunk: Chunk, args: Namespace) -> tuple[dict[str, Any], int, float]:
     """Return the columns to write for a chunk, how many rows it has, and the share then done."""
     X, columns = chunk.X, {}
+    domain = None if chunk.domain is None else chunk.domain.tolist()
     if not hasattr(model, "classes_"):
-        columns["prediction"] = model.predict(X)
+        columns["prediction"] = model.predict(X, sample_domain=domain)
     else:
-        proba = model.predict_proba(X)
+        proba = model.predict_proba(X, sample_domain=domain)
         columns["label"] = model.classes_[proba.argmax(axis=1)]
         for c, label in enumerate(model.classes_):
             columns[f"p({label})"] = proba[:, c]

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from anymix._arrays import FloatArray
 from anymix._version import __version__
 from anymix.core import (
+    Certificate,
     Combination,
     CrossFittedCombination,
     Loss,
@@ -35,6 +36,7 @@ def summarise(
     *,
     name: str = "anymix",
     measure: str | Loss | None = None,
+    certificate: Certificate | None = None,
 ) -> dict[str, Any]:
     """Return what `anymix.report.render` needs to know of a fitted model.
 
@@ -51,6 +53,9 @@ def summarise(
     measure : str or Loss, optional
         What the verdict leads with, and the table of `fit` where no comparison is given, in place
         of the loss: "accuracy", "mae", "auc", ...  The certificate stays in the loss.
+    certificate : Certificate, optional
+        Of new rows, as `model.certify(X, y, sample_domain)` returns it, in the loss of the model;
+        by default that of `fit`.
 
     Examples
     --------
@@ -75,6 +80,10 @@ def summarise(
         raise TypeError(
             f"comparison must be what anymix.compare returns; got {type(comparison).__name__}."
         )
+    if certificate is not None and not isinstance(certificate, Certificate):
+        raise TypeError(
+            f"certificate must be what certify returns; got {type(certificate).__name__}."
+        )
     check_is_fitted(model, "z_")
     if not hasattr(model, "tables_"):
         raise ValueError("a report compares sources: fit the model with at least two of them.")
@@ -89,8 +98,8 @@ def summarise(
             "objective": model.objective,
             "anymix": __version__,
             "z": model.z_,
-            "certificate": model.certificate_,
-            "adapted": True if model.certificate_ is None else None,
+            "certificate": model.certificate_ if certificate is None else certificate,
+            "adapted": True if model.certificate_ is None and certificate is None else None,
             "verdict": found["verdict"],
             "cross_loss": model.cross_loss_,
             "comparison": comparison,

@@ -44,6 +44,8 @@ def read_npz(
     """
     if columns.id is not None:
         raise InputError(path, "has no names of columns, so --id can name none; leave it out")
+    if columns.domain is not None:
+        raise InputError(path, "has no names of columns, so --domain can name none; leave it out")
     allowed: tuple[str, ...] = ("text",) if columns.text else ("numbers",)
     X = _array(path, NPZ_ROWS, ("numbers", "text") if columns.gaps else allowed)
     y = None if columns.target is None else _array(path, NPZ_TARGET, ("numbers", "text"))

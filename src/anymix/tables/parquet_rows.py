@@ -122,7 +122,7 @@ def _texts(path: Path, columns: TableColumns, schema: Any) -> list[str]:
     features: tuple[str, ...] = ("text",) if columns.text else NUMBERS
     allowed = dict.fromkeys(columns.features, features)
     allowed |= {} if columns.target is None else {columns.target: LABELS}
-    allowed |= {} if columns.id is None else {columns.id: IDS}
+    allowed |= {name: IDS for name in (columns.id, columns.domain) if name is not None}
     texts = []
     for name, kinds in allowed.items():
         if name not in schema.names:
@@ -159,7 +159,7 @@ def _batches(path: Path, file: Any, size: int, names: list[str]) -> Iterator[Any
 def _length_of_texts(columns: TableColumns, batch: Any) -> int:
     """Return how many bytes the documents and ids of a batch would take."""
     compute, total = need("pyarrow.compute"), 0
-    for name in (columns.features[0] if columns.text else None, columns.id):
+    for name in (columns.features[0] if columns.text else None, columns.id, columns.domain):
         if name in batch.schema.names and _is_text_dictionary(column := batch.column(name)):
             lengths = compute.binary_length(column.dictionary).take(column.indices)
             total += compute.sum(lengths).as_py() or 0

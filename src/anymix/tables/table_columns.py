@@ -36,7 +36,8 @@ class TableColumns:
     `text` if the features hold documents; the target holds numbers, or labels that are whole
     numbers, or else words.  Where categories or missing values are allowed, each feature has its
     `categories`, None for numbers, and `gaps` says whether its cells may be empty.  The column `id`
-    is read as it is written; `form` says how the table is written.
+    is read as it is written, and so is `domain`, which names the source of each row; `form` says
+    how the table is written.
     """
 
     features: tuple[str, ...]
@@ -47,6 +48,7 @@ class TableColumns:
     categories: tuple[Words, ...] = ()
     gaps: tuple[bool, ...] = ()
     id: str | None = None
+    domain: str | None = None
     form: TableFormat = PLAIN
 
     @property
@@ -58,7 +60,8 @@ class TableColumns:
     @property
     def wanted(self) -> list[str]:
         """All columns to be read."""
-        return [*self.features, *(name for name in (self.target, self.id) if name is not None)]
+        others = (name for name in (self.target, self.id, self.domain) if name is not None)
+        return [*self.features, *dict.fromkeys(others)]
 
 
 def check_there(

@@ -34,12 +34,13 @@ READERS: dict[str, Callable[[Path, TableColumns, int], Iterator[tuple[dict[str, 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows X, their targets y or None, which share of the file is read, and ids or None."""
+    """Rows X, targets y or None, which share of the file is read, ids and sources or None."""
 
     X: Any
     y: NDArray[Any] | None
     share: float
     ids: Any = None
+    domain: Any = None
 
 
 def count_rows(path: str | Path) -> int:
@@ -128,7 +129,10 @@ def read_chunks(
             y = target_numbers(path, target, cells[target], row, columns.whole_target, form)
         elif target is not None:
             y = target_words(path, target, cells[target], row)
-        yield Chunk(X, y, share, None if columns.id is None else cells[columns.id])
+        ids, domain = (
+            None if name is None else cells[name] for name in (columns.id, columns.domain)
+        )
+        yield Chunk(X, y, share, ids, domain)
         row += len(X)
     if encoder is None:
         mine.warn()
