@@ -70,15 +70,18 @@ def spread(
         return F @ mixture, np.full(d, np.inf), np.ones(d), np.zeros(d), np.eye(d)
     n, sizes = t.shape[1], np.bincount(domain)
     A, free = np.linalg.solve(C.T, F.T).T, np.linalg.solve(C, t.mean(axis=1))
-    told, here = A @ r, mean_moments(A @ t)
-    homes = [mean_moments((values - told)[:, domain == k]) for k in range(len(C))]
+    inverted, here = A @ r, mean_moments(A @ t)
+    homes = [mean_moments((values - inverted)[:, domain == k]) for k in range(len(C))]
     # Var(a's)/n of traffic with four more rows, one part from each source: a few rows that all look
     # alike have no variance, and prove nothing.
     doubted = (n * mixture + DOUBT / mixture.size) / (n + DOUBT)
-    mean, square = confusion_matrix(told, domain) @ doubted, confusion_matrix(told**2, domain)
+    mean, square = (
+        confusion_matrix(inverted, domain) @ doubted,
+        confusion_matrix(inverted**2, domain),
+    )
     ours = np.maximum(np.diag(here[0]), (square @ doubted - mean**2) / (n + DOUBT))
     own = np.stack([np.diag(home[0]) for home in homes], axis=1)
-    parts = free**2 * (own + _unseen(told, reference, domain) / sizes)
+    parts = free**2 * (own + _unseen(inverted, reference, domain) / sizes)
     variance = ours + parts.sum(axis=1)
     doubt = ours**2 / (n + DOUBT - 1.0) + (parts**2 / (sizes - 1)).sum(axis=1)
     third = here[1] + sum(share**3 * home[1] for share, home in zip(free, homes, strict=True))
@@ -102,7 +105,7 @@ def mean_moments(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     return c @ c.T / (n * max(n - 1, 1)), third
 
 
-def _unseen(told: FloatArray, reference: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
+def _unseen(inverted: FloatArray, reference: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
     """By how much Var_k(a's) is larger than the rows of source k show, (d, p).
 
     A row that looks as if it came from elsewhere may occur once in fifty, and in twenty rows not
@@ -113,8 +116,8 @@ def _unseen(told: FloatArray, reference: FloatArray, domain: NDArray[np.intp]) -
     sizes, r = np.bincount(domain), less_sure(reference, domain)
     w = r / (sizes @ r)
     w = w / np.maximum(w.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    lent = told**2 @ w.T - (told @ w.T) ** 2
-    shown = confusion_matrix(told**2, domain) - confusion_matrix(told, domain) ** 2
+    lent = inverted**2 @ w.T - (inverted @ w.T) ** 2
+    shown = confusion_matrix(inverted**2, domain) - confusion_matrix(inverted, domain) ** 2
     return np.maximum(lent - shown * (sizes / (sizes - 1)), 0.0)
 
 
@@ -130,10 +133,10 @@ def less_sure(r: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
     for power in POWERS:
         flat = np.exp(power * log_r)
         flat /= flat.sum(axis=0)
-        told = float(np.log(np.maximum(flat[right], np.finfo(float).tiny)) @ weight)
-        if told <= best:
+        likelihood = float(np.log(np.maximum(flat[right], np.finfo(float).tiny)) @ weight)
+        if likelihood <= best:
             break
-        best, found = told, flat
+        best, found = likelihood, flat
     return found
 
 

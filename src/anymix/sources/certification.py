@@ -444,7 +444,7 @@ def usual_cut(
 
 
 def without_confidence(certificate: Certificate, seen: Sequence[str]) -> Certificate:
-    """Take every claim back: the rows of some sources have taught what they judge."""
+    """Take every claim back: the model was trained on the rows of some sources."""
     if not seen:
         return certificate
     return replace(

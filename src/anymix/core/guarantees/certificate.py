@@ -106,13 +106,13 @@ class Certificate(Record):
     reason : str
         Why nothing, or less, is claimed, and what would help.
     n_rows : float
-        Of the source that has the fewest; 0 where it was not told.
+        Of the source that has the fewest; 0 where it is not known.
     n_parts : int
         How many combinations are averaged, each certified by the rows that it was learned without.
     covers : str
         What was judged, where that is not quite what is deployed.
     seen : tuple of str
-        Sources whose rows here have taught the model: then no confidence is claimed.
+        Sources whose rows here trained the model: then no confidence is claimed.
     beside : tuple of ReferenceLoss
         What chance, the plain average and each source alone lose where they are worst.
     sentence : str
