@@ -56,7 +56,7 @@ def test_three_supernodes_give_the_z_of_the_local_solve(tmp_path):
     finally:
         assert run.end() == []
     found = json.loads(beside.read_text())
-    said = f"{found['rounds']} rounds in {seconds:.0f} s; numbers that left: {found['left']}"
+    said = f"{found['rounds']} rounds in {found['seconds']} s of {seconds:.0f} s: {found['left']}"
     logging.getLogger(__name__).warning(said)
     goal = Settings(objective="gamma", calibrate=False, consult=False).goal(
         "regression", world.names

@@ -4,6 +4,7 @@
 """
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -97,6 +98,8 @@ def test_three_sites_give_the_result_of_rows_in_one_place(consortium):
     consortium.submit()
     consortium.wait(beside.exists)
     found, world = json.loads(beside.read_text()), consortium.world
+    said = f"{found['rounds']} rounds in {found['seconds']} s: {found['left']}"
+    logging.getLogger(__name__).warning(said)
     local = in_process(consortium)
     np.testing.assert_allclose(found["z"], local.combination.z, atol=1e-8)
     assert found["sentence"] == local.evidence.certificate.sentence

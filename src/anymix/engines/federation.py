@@ -16,6 +16,7 @@ from anymix.engines.generalist import (
     GENERAL,
     LINEAR,
     PREDICT,
+    Columns,
     columns_of,
     expected_shapes,
     learn_generalist,
@@ -97,7 +98,7 @@ class Sites:
         self.transport, self.names, self.patience = transport, list(names), patience
         self.journal = Journal(None, names) if journal is None else journal
         self.rounds: Rounds[Query, list[Arrays]] = Rounds(self._send)
-        self.n_rounds = 0
+        self.n_rounds, self.seconds = 0, 0.0
         self.left: dict[str, Counts] = {name: {} for name in names}
         # The number of the generalist that sites may consult, and the shapes of what it asks for.
         self.general: int | None = None
@@ -208,7 +209,9 @@ class Sites:
 
     def _replies(self, asked: list[Query]) -> Mapping[Any, bytes | str]:
         """Send the queries to all nodes, and wait for all of them."""
+        began = time.monotonic()
         found = self.transport.send(dump_queries(asked), list(self._nodes), self.patience)
+        self.seconds += time.monotonic() - began
         for node in self._nodes:
             if node not in found:
                 raise SiteError(
@@ -348,9 +351,13 @@ def federate(
     sites = Sites(transport, list(expected), journal, settings.patience)
     with reserved(settings.out) as place:
         try:
-            rows = sites.connect(first_queries(goal, len(sites.names)))
+            columns = columns_of(received) if settings.wants_generalist else None
+            first = first_queries(goal, len(sites.names))
+            rows = sites.connect(() if columns else first)
             say(", ".join(f"{name} has {n} rows" for name, n in rows.items()))
-            general = _generalist(sites, received) if settings.wants_generalist else None
+            general = None if columns is None else _generalist(sites, received, columns)
+            if general is not None:
+                sites.together(lambda query: sites(query, sites.names), [HELLO, *first])
             tables = Blocks(sites.names, map=sites, together=sites.together, ahead=True)
             taught = learn(tables, goal)
             if general is not None and taught.evidence is not None:
@@ -360,19 +367,21 @@ def federate(
             journal.note({"z": sites.last_z, "why": str(error)})
             raise
         say(what_left(sites))
-        told = {"rounds": sites.n_rounds, "rows": rows, "left": sites.left}
+        told = {
+            "rounds": sites.n_rounds,
+            "seconds": round(sites.seconds, 3),
+            "rows": rows,
+            "left": sites.left,
+        }
         write_taught(place, received, goal, taught, told, general and general[0])
     journal.clear()
     return taught, sites
 
 
 def _generalist(
-    sites: Sites, received: Sequence[ReceivedSource]
-) -> tuple[Source, GeneralistRecord] | None:
-    """Learn the predictor of all rows that sources may consult, where sites have columns for it."""
-    columns = columns_of(received)
-    if columns is None:
-        return None
+    sites: Sites, received: Sequence[ReceivedSource], columns: Columns
+) -> tuple[Source, GeneralistRecord]:
+    """Learn the predictor of all rows that sources may consult."""
     classes, d = all_classes(received), len(received[0].manifest.features)
     c = 0 if classes is None else len(classes)
     sites.shapes = partial(
