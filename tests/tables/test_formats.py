@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anymix.exceptions import InputError
-from anymix.tables import TableColumns, TableFormat, read_chunks, read_rows, survey_columns
+from anymix.tables import (
+    TableColumns,
+    TableFormat,
+    preview_table,
+    read_chunks,
+    read_rows,
+    survey_columns,
+)
 
 NAN = np.nan
 ANY = TableColumns(("a", "b"), categories=(None, None), gaps=(True, True))
@@ -173,6 +180,50 @@ def test_codes_and_words_are_categories(tmp_path):
 def test_numbers_with_units_or_commas_are_refused_with_the_first(tmp_path, cell, says):
     with pytest.raises(InputError, match=says):
         _survey(tmp_path, [cell.format(i) for i in range(1000, 1100)])
+
+
+@pytest.mark.parametrize("cell", ["{}y", "{} EUR", "EUR {}", "{}.5 kg"])
+def test_letters_of_units_are_refused_where_values_are_many(tmp_path, cell):
+    many = [cell.format(i % 60) for i in range(600)]
+    with pytest.raises(InputError, match="numbers with a unit"):
+        _survey(tmp_path, many)
+    few = [cell.format(i % 6) for i in range(60)]
+    assert len(_survey(tmp_path, few).column.categories) == 6
+    assert len(_survey(tmp_path, many, categories=["c"]).column.categories) == 60
+    codes = [f"c{i % 60}" for i in range(600)]
+    assert len(_survey(tmp_path, codes).column.categories) == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Patients,,\na,b,c\n1,2,3\n", "the first line names no columns; remove the lines above"),
+        ("# made today\na,b\n1,2\n", "row 1: 2 fields .* remove the lines above the header"),
+    ],
+)
+def test_lines_above_the_header_are_named(tmp_path, text, says):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(InputError, match=says):
+        preview_table(tmp_path / "t.csv")
+
+
+def test_quoted_names_between_semicolons(tmp_path):
+    """As write.csv2 of R writes them."""
+    text = '"";"a";"b"\n"1";1,5;"x"\n'
+    columns = TableColumns(("a", "b"), categories=(None, ("x",)), gaps=(True, True))
+    assert _read(tmp_path / "t.csv", text, columns=columns) == [[1.5, 0]]
+
+
+def test_the_preview_advises(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = [["-999", "01067", "Yes"], ["4", "80331", "yes "], ["5", "20095", "no"]] * 5
+    path.write_text("\n".join(map(",".join, [["a", "zip", "w"], *rows])) + "\n")
+    said = [column.warnings for column in preview_table(path).columns]
+    assert said == [
+        ("column 'a': -999 may mark missing values; say so by --missing=-999.",),
+        ("column 'zip': '01067' may be a code; name the column by --categories if it is.",),
+        ("column 'w': 'Yes', 'yes ' differ in capitals or blanks alone.",),
+    ]
 
 
 def test_thousands_are_numbers(tmp_path):

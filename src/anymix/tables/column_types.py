@@ -45,6 +45,8 @@ DATE = re.compile(
 )
 # Separators of decimals or of thousands.
 COMMAS = re.compile(r"[+-]?\d[\d.,'’ \u00a0\u202f]*\d")
+SUFFIX = re.compile(r"[+-]?\d[\d.,]*\s?([^\W\d_]{1,4}|[°µ][A-Za-z]?)")
+PREFIX = re.compile(r"([A-Z]{3}) [+-]?\d[\d.,]*")
 UNITS = re.compile(r"[$€£¥]\s?[+-]?[\d.,]*\d|[+-]?\d[\d.,]*\s?[%$€£¥]")
 # What is refused if most words are such, or all of them: in words, and with a remedy.
 UNREAD = (
@@ -161,11 +163,21 @@ class ColumnSurvey:
         """Refuse dates, and numbers that are written so that they could be read in two ways."""
         total = self.words.total()
         for pattern, whole, what, remedy in UNREAD:
+            if pattern is UNITS and len(self.words) > MOST_CODES:
+                pattern = self._letters_of_unit() or pattern
             found = [word for word in self.words if pattern.fullmatch(word.strip())]
             share = sum(self.words[word] for word in found)
             if share and (share == total if whole else 2 * share > total + self.numbers):
                 rows = [f"{quoted(w)} in row {r}" for w, r in self._rows.items() if w in found]
                 raise InputError(where, f"holds {what}, such as {', '.join(rows)}; {remedy}")
+
+    def _letters_of_unit(self) -> re.Pattern[str] | None:
+        """Return what matches if all words are numbers with the same letters, as 41y or EUR 5."""
+        for pattern in (SUFFIX, PREFIX):
+            found = [pattern.fullmatch(word.strip()) for word in self.words]
+            if all(found) and len({each[1] for each in found if each is not None}) == 1:
+                return pattern
+        return None
 
     def list_categories(self, words: Counter[str], least: int) -> None:
         """Make categories of the words that `least` rows have, at most the most frequent ones."""

@@ -104,14 +104,21 @@ def read_header(text: TextBlocks) -> tuple[list[str], str]:
     if "\r" in names:
         raise InputError(text.path, "has carriage returns alone between its rows; write line feeds")
     header: list[str] = []
-    given = text.form.sep
+    given, fault = text.form.sep, None
     for mark in (given,) if given else dict.fromkeys((text.mark or ",", *DELIMITERS)):
         try:
             header = next(csv.reader([names], strict=True, delimiter=mark), [])
         except csv.Error as error:
-            raise _not_cut(f"{text.path}: the header", error) from error
+            # Between quoted names another mark stands where one was expected.
+            fault = fault or _not_cut(f"{text.path}: the header", error)
+            continue
         if len(header) > 1:
+            if header.count("") > 1:
+                cause = "names no columns; remove the lines above the header, and name all columns"
+                raise InputError(f"{text.path}: the first line", cause)
             return header, mark
+    if fault is not None:
+        raise fault
     if not header:
         raise InputError(text.path, "has no header; its first line must name the columns")
     return header, given or text.mark or ","
@@ -186,10 +193,12 @@ def _cut(text: TextBlocks, block: bytes, n_columns: int, mark: str) -> Iterator[
     try:
         for fields in reader:
             if len(fields) != n_columns:
+                remedy = "fill the row up, and quote a field that holds a separator"
+                if n_columns == 1:
+                    remedy = "remove the lines above the header, or say by --sep what separates it"
                 raise InputError(
                     f"{text.path}, row {row}:",
-                    f"{len(fields)} fields where the header has {n_columns}; "
-                    "fill the row up, and quote a field that holds a separator",
+                    f"{len(fields)} fields where the header has {n_columns}; {remedy}",
                 )
             yield fields
             row += 1

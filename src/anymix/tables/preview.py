@@ -13,6 +13,9 @@ from anymix.tables.number_cells import PLAIN
 from anymix.tables.table_format import TableFormat
 from anymix.tables.table_reader import names_in
 
+# Numbers below all others that often stand for a missing value.
+SENTINELS = (-9.0, -99.0, -999.0, -9999.0, -99999.0)
+
 
 @dataclass(frozen=True)
 class ColumnPreview:
@@ -53,7 +56,8 @@ class TablePreview:
         n = len(self.columns)
         rows = [("column", "type", "missing", "values")]
         rows += [
-            (c.name[:widest], c.type, f"{100 * c.missing:.2g} %", _values(c)) for c in self.columns
+            (c.name[:widest] or "(no name)", c.type, _percent(c.missing), _values(c))
+            for c in self.columns
         ]
         widths = [max(len(row[j]) for row in rows) for j in range(3)]
         lines = [f"{self.n_rows} row{'s' * (self.n_rows != 1)}, {n} column{'s' * (n != 1)}"]
@@ -64,6 +68,10 @@ class TablePreview:
             lines.append(f"{name}  {kind}  {missing}  {row[3]}".rstrip())
             lines += [f"  warning: {each}" for each in (column.warnings if column else ())]
         return "\n".join(lines)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.{0 if share == 0 or share > 0.0995 else 1}f} %"
 
 
 def _values(column: ColumnPreview) -> str:
@@ -116,6 +124,27 @@ def preview_table(
     return TablePreview(n_rows, columns)
 
 
+def _advice(survey: ColumnSurvey, categories: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Name what is read as it is written, and may be meant otherwise."""
+    name, advice = quoted(survey.name), []
+    if categories is None and survey.minimum in SENTINELS:
+        mark = f"{survey.minimum:g}"
+        advice.append(f"column {name}: {mark} may mark missing values; say so by --missing={mark}.")
+    codes = [
+        word for word in survey.examples if len(word) > 1 and word.isdigit() and word[0] == "0"
+    ]
+    if categories is None and codes:
+        what = f"{quoted(codes[0])} may be a code; name the column by --categories if it is"
+        advice.append(f"column {name}: {what}.")
+    spelt: dict[str, list[str]] = {}
+    for word in categories or ():
+        spelt.setdefault(" ".join(word.split()).casefold(), []).append(word)
+    if several := next((words for words in spelt.values() if len(words) > 1), None):
+        alike = ", ".join(map(quoted, several))
+        advice.append(f"column {name}: {alike} differ in capitals or blanks alone.")
+    return tuple(advice)
+
+
 def _previewed(survey: ColumnSurvey, n_rows: int, fault: str | None) -> ColumnPreview:
     categories = survey.column.categories
     kind = "number" if categories is None else "category"
@@ -127,5 +156,6 @@ def _previewed(survey: ColumnSurvey, n_rows: int, fault: str | None) -> ColumnPr
     if survey.is_id and fault is None:
         notes = (*notes, f"column {quoted(survey.name)} differs in every row, as an id does.")
     low, high = (None, None) if not survey.numbers else (survey.minimum, survey.maximum)
+    notes = (*notes, *_advice(survey, categories) * (fault is None))
     missing = survey.missing / max(n_rows, 1)
     return ColumnPreview(survey.name, kind, missing, survey.examples, categories, low, high, notes)
