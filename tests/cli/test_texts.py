@@ -104,7 +104,7 @@ def test_the_whole_private_path(sites, run, tmp_path):
         (["--text", "review"], "is to be described by words on which all sites agree"),
         (["--text", "reviw", "--reference"], "has no column 'reviw'; did you mean 'review'"),
         (
-            ["--features", "review", "--reference"],
+            ["--features", "id", "--reference"],
             "counts words; name the column of texts by --tex",
         ),
         (
@@ -151,3 +151,36 @@ def test_counts_of_strangers_are_checked(sites, run, tmp_path, change):
     said = run("reference", "join", tmp_path / "c.json", "--out", tmp_path / "r.json")
     assert said.status == 4
     assert "is not sound" in said.err
+
+
+def test_texts_are_never_packed_as_an_empty_column(sites, run, tmp_path):
+    """Neither by a summary of columns nor by a reference that lists none of them."""
+    table, out = sites.folder / "books_train.csv", tmp_path / "x.json"
+    said = run("reference", "summary", table, "--name", "x", "--target", "mood", "--out", out)
+    assert said.status == 3
+    assert "column 'review' holds another text in most rows, such as '" in said.err
+    assert "or learn from it alone by --text" in said.err
+    (tmp_path / "t.csv").write_text("review,mood\n" + "good,yes\nbad,no\n" * 20)
+    made = run("reference", "summary", tmp_path / "t.csv", "--name", "x", "--target", "mood",
+               "--out", out)  # fmt: skip
+    assert made.status == 0, made.err
+    assert run("reference", "join", out, "--out", tmp_path / "r.json").status == 0
+    said = run(
+        "source",
+        "pack",
+        tmp_path / "s",
+        "--name",
+        "x",
+        "--rows",
+        table,
+        "--target",
+        "mood",
+        "--id",
+        "id",
+        "--task",
+        "classification",
+        "--reference",
+        tmp_path / "r.json",
+    )
+    assert said.status == 3
+    assert "and no category of the reference ('bad', 'good') in 160 rows" in said.err

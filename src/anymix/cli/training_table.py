@@ -17,6 +17,7 @@ from anymix.cli.table_options import format_of
 from anymix.exceptions import InputError, quoted
 from anymix.exchange import is_label
 from anymix.tables import (
+    FEW,
     FEWEST_ROWS,
     Column,
     Encoder,
@@ -76,6 +77,12 @@ def column_names(args: Namespace, form: TableFormat = NO_FORMAT) -> list[str]:
     if not features:
         raise InputError(path, f"has no column but {target!r}; a source needs features")
     return features
+
+
+NO_CATEGORIES = (
+    "leave the column out by --drop, name it by --id if it names the rows, or learn from it alone "
+    "by --text"
+)
 
 
 @dataclass(frozen=True)
@@ -222,6 +229,13 @@ def _read(
     if reference is not None:
         return _in_columns_of(request, reference)
     surveys = survey_columns(path, names, least, request.form, request.categories)
+    for survey in surveys:
+        if cells := survey.free_text():
+            raise InputError(
+                f"{path}: column {quoted(survey.name)}",
+                f"holds another text in most rows, such as {', '.join(map(quoted, cells))}, which "
+                f"would be read as missing values; {NO_CATEGORIES}",
+            )
     coding = Coding(tuple(survey.column for survey in surveys))
     # The notes tell of words that are not listed.
     silent = Encoder(Path(path), with_coding(TableColumns(tuple(names)), coding))
@@ -246,12 +260,14 @@ def _in_columns_of(request: TrainingRequest, reference: Coding) -> TrainingTable
     encoder = Encoder(Path(path), with_coding(TableColumns(tuple(names)), reference))
     X, y = request.rows(names, reference, encoder)
     for column, values in zip(reference, X.T, strict=True):
-        if column.categories and column.name in encoder.unseen and np.isnan(values).all():
-            known = ", ".join(map(quoted, column.categories[:5]))
+        unknown, known = encoder.unseen[column.name], int((~np.isnan(values)).sum())
+        if unknown and (not known or (unknown > known and unknown >= FEW)):
+            listed = ", ".join(map(quoted, (column.categories or ())[:5])) or "none"
             raise InputError(
                 f"{path}: column {quoted(column.name)}",
                 f"holds {quoted(encoder.example[column.name])}, and no category of the reference "
-                f"({known}); write it as the other sites do, or make the reference anew",
+                f"({listed}) in {unknown} rows; write it as the other sites do, make the reference "
+                f"anew, or {NO_CATEGORIES}",
             )
     encoder.warn()
     empty = [names[j] for j in np.flatnonzero(np.isnan(X).all(axis=0))]

@@ -192,6 +192,16 @@ class ColumnSurvey:
                 f"fewer than {least} rows, which {'are' if several else 'is'} not listed"
             )
 
+    def free_text(self) -> list[str]:
+        """Return some cells if most rows have a word of their own, and most are not listed.
+
+        A few rows may differ by chance, and words that were named as categories are some.
+        """
+        total = self.words.total()
+        listed = sum(self.words[word] for word in self.column.categories or ())
+        free = total >= 2 * FEW and 2 * len(self.words) > total and 2 * listed < total
+        return list(self.words)[:SHOWN] if free and not self.categorical else []
+
     def notes(self, joined: bool = False) -> list[str]:
         """Say if the column says nothing, or has categories that are not listed.
 

@@ -141,15 +141,16 @@ class Encoder:
         at = positions_in(coded)
         counts = np.bincount(at, minlength=len(distinct))
         for word, number, n in zip(distinct, codes, counts, strict=False):
-            # Of a column without categories every word is new, and says nothing.
-            if words and word is not None and n and np.isnan(number):
+            if word is not None and n and np.isnan(number):
                 self.unseen[name] += int(n)
                 self.example.setdefault(name, word)
         return np.array([*codes, np.nan])[at]
 
     def warn(self) -> None:
-        """Warn of each column how many of its words are new."""
+        """Warn of each column with categories how many of its words are new."""
         for name, n in self.unseen.items():
+            if not self.columns.categories[self.columns.features.index(name)]:
+                continue
             warnings.warn(
                 f"{self.path}: column {quoted(name)} has {n} cell{'s' * (n > 1)} with a word that "
                 f"is no category of it, such as {quoted(self.example[name])}; read as empty.",
