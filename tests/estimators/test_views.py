@@ -106,7 +106,8 @@ def test_weights_have_the_names_of_rows_and_sources(rows, model):
     ):
         frame = ask(X, frame=True)
         assert list(frame.index) == list(X.index)
-        assert list(frame.columns) == ["north", "south"]
+        assert list(frame.columns)[:2] == ["north", "south"]
+        assert list(frame.columns)[2:] == ["generalist"] * (frame.shape[1] - 2)
         np.testing.assert_array_equal(frame, ask(X))
         assert isinstance(ask(X), np.ndarray)
         assert isinstance(model.predict(X), np.ndarray)

@@ -273,7 +273,8 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
 
         Σ_k weight_k(x) a_kj, with a_kj the weight of source j's model in the pool of source k.  Of
         labels these are weights of logarithms, which need not sum to 1.  What a second round of
-        training has used counts as the source's own.  frame=True is as in `source_weights`.
+        training has used counts as the source's own.  A generalist that may be consulted has a
+        last column, (n, p + 1).  frame=True is as in `source_weights`.
         """
         check_is_fitted(self, "combination_")
         rows = check_X(self, X)
@@ -281,15 +282,21 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         if len(self.sources_) > 1:
             with names_checked(self):
                 weights = self.combination_.model_weights(self._log_masses(rows)).T
-        return labelled(weights, X, self.source_names_) if frame else weights
+        names = [*self.source_names_, "generalist"][: weights.shape[1]]
+        return labelled(weights, X, names) if frame else weights
 
     def model_evaluations(self, X: Any) -> dict[str, int]:
-        """How many of the p·n model evaluations `predict` makes at these rows, and saves."""
-        weights = self.source_weights(X)
-        evaluated = weights >= self.skip_below / weights.shape[1]
-        all_needed = self.rule != "marginal" or self.combination_.consults
-        made = weights.size if all_needed else int(evaluated.sum())
-        return {"made": made, "saved": weights.size - made}
+        """How many model evaluations `predict` makes at these rows, and saves.
+
+        There are p·n of them, and n more where there is a generalist.
+        """
+        weights, used = self.source_weights(X), self.combination_
+        n, needed = len(weights), used.needed()
+        every = n * (len(self.sources_) + (self.generalist_ is not None))
+        made = n * int(needed.sum())
+        if self.rule == "marginal" and not used.consults:
+            made = int((weights >= self.skip_below / weights.shape[1]).sum())
+        return {"made": made, "saved": every - made}
 
     def novelty(self, X: Any) -> FloatArray:
         """How far each row is from all sources: 0 is typical of one, near 1 is unlike any.
