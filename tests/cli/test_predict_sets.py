@@ -120,6 +120,8 @@ def test_rows_of_known_source_use_its_model(world, rows, run, tmp_path, suffix):
     assert np.abs(found - model.predict_proba(X)[:, 1])[known != ""].max() > 1e-6
     table["where"] = "elsewhere"
     table.to_csv(tmp_path / "wrong.csv", index=False)
-    said = run("predict", world.model, tmp_path / "wrong.csv", "--out", out, "--domain", "where")
+    said = run(
+        "predict", world.model, tmp_path / "wrong.csv", "--out", out, "--domain", "where", "--force"
+    )
     assert said.status == 3
     assert "'elsewhere', which is no source of the model" in said.err
