@@ -216,6 +216,7 @@ def joined(lines: list[dict[str, Any]]) -> dict[Cell, dict[str, Any]]:
     for cell, of in parts.items():
         row: dict[str, Any] = {"runs": sum(one["seeds"][1] - one["seeds"][0] for one in of)}
         row["seconds"] = sum(one["seconds"] for one in of)
+        row["earlier"] = any("commit" in one for one in of)
         for how in HOWS:
             row[how] = {"failed": sum(one[how]["failed"] for one in of)}
             halves = [half for half in HALVES | PART if half in of[0][how]]
@@ -258,6 +259,8 @@ def lines(path: Path = RECORD) -> Iterator[str]:
         rates = [_rate(row[how], row["runs"]) for how in HOWS]
         slack = [_pair(row, *pair) for pair in zip(("regret", "loss"), before, strict=True)]
         world = cell.world + ", fifths of mixtures too" * (cell.share is not None)
+        # Of an earlier tree, whose pools were learned by another rule.
+        world += "°" * row["earlier"]
         shown = [world, cell.p, cell.n, row["runs"], *rates, *slack]
         yield "| " + " | ".join(map(str, shown)) + " |"
 
