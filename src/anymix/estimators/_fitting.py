@@ -176,14 +176,7 @@ def settings_of(model: Any) -> LearningSettings:
 
 def fit_rows(model: Any, rows: Rows) -> FitResult:
     """Train sources, evaluate them on held-out rows, choose a density, and learn z."""
-    several, density = len(model.source_names_) > 1, model.density
-    if isinstance(density, str) or not several:
-        density = None
-    elif density is None and not model.sources:
-        density = GaussianKDE(random_state=model.random_state)
-    given = None, density, model.sources, several, model.n_jobs
-    known = {"columns": model.columns_, "share_rows": model.share_rows}
-    trainer = SourceTrainer(model.source_names_, *given, **known)
+    trainer, several = _trainer_of(model), len(model.source_names_) > 1
     fold = np.zeros(rows.y.size, dtype=np.intp)
     learner: LearnerChoice | None = None
     learners: dict[str, Any] = {}
@@ -220,6 +213,18 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
     evidence = replace(evidence, density_choice=choice, learner_choice=learner)
     evidence = _with_novelty(evidence, model, rows, tables, novel_masses, learned)
     return replace(result, evidence=evidence)
+
+
+def _trainer_of(model: Any) -> SourceTrainer:
+    """Return what trains the sources, its learner and an automatic density still to be chosen."""
+    several, density = len(model.source_names_) > 1, model.density
+    if isinstance(density, str) or not several:
+        density = None
+    elif density is None and not model.sources:
+        density = GaussianKDE(random_state=model.random_state)
+    given = None, density, model.sources, several, model.n_jobs
+    known = {"columns": model.columns_, "share_rows": model.share_rows}
+    return SourceTrainer(model.source_names_, *given, **known)
 
 
 def _held_out(
