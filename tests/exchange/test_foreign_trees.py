@@ -23,7 +23,7 @@ from anymix.estimators._source_training import fit_with_weight
 from anymix.exchange import pack_source
 from anymix.exchange.contents import cells_of
 from anymix.exchange.conversion import graphs_of, safe_graphs
-from anymix.exchange.foreign_trees import foreign_kinds, forest_of, trees_of
+from anymix.exchange.foreign_trees import foreign_kinds, forest_of, learned_from_missing, trees_of
 from anymix.sources import CodedLabels, made_to_fit
 
 N_ROWS = 10_000
@@ -127,6 +127,8 @@ def test_forests_send_missing_values_where_scikit_learn_does(model, seed):
     for target in targets:
         model.fit(X, TARGETS[target])
         _check_graphs(model)
+        assert learned_from_missing(model)
+        assert not learned_from_missing(clone(model).fit(np.nan_to_num(X), TARGETS[target]))
         total = forest_of(model).raw_predict(NEW)
         due = _answers(model, NEW)
         np.testing.assert_allclose(total, due[:, -total.shape[1] :], rtol=1e-12, atol=1e-12)

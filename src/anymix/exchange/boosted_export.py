@@ -28,6 +28,7 @@ from anymix.densities import BoostedTrees
 from anymix.exchange.foreign_trees import (
     foreign_kinds,
     forest_of,
+    learned_from_missing,
     trees_of,
 )
 from anymix.sources import BoundedRidge
@@ -38,7 +39,6 @@ FORESTS = (
     *(DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor),
     *(RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor),
 )
-MOST_SCORES = 10
 # From scores to predictions, by the name of scikit-learn's link.
 INVERSES = {"IdentityLink": "Identity", "LogLink": "Exp"}
 
@@ -135,11 +135,12 @@ def _convert_foreign(scope: Any, operator: Any, container: Any) -> None:
 def _convert_forest(scope: Any, operator: Any, container: Any) -> None:
     """The mean of trees; skl2onnx sends missing values another way than scikit-learn does.
 
-    Of many classes, each of which would need trees of its own, it is left to skl2onnx.
+    Three or more classes, each of which needs trees of its own here, are left to skl2onnx if no
+    missing values were trained on.
     """
     steps, model = _Steps(scope, operator, container), operator.raw_operator
-    several = getattr(model, "n_outputs_", 1) > 1
-    if several or len(getattr(model, "classes_", ())) > MOST_SCORES:
+    several = len(getattr(model, "classes_", ())) > 2
+    if getattr(model, "n_outputs_", 1) > 1 or (several and not learned_from_missing(model)):
         own = need("skl2onnx.common._registration").get_converter
         own(operator.type)(scope, operator, container)
         return

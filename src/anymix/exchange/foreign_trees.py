@@ -266,6 +266,24 @@ def _sklearn_trees(model: Any) -> list[Any]:
     return [each.tree_ for each in getattr(model, "estimators_", [model])]
 
 
+def learned_from_missing(model: Any) -> bool:
+    """Whether a tree or forest was trained on missing values, as far as its trees show it.
+
+    Without these scikit-learn sends missing values to the child with more rows.
+    """
+    for tree in _sklearn_trees(model):
+        split = np.flatnonzero(tree.children_left != -1)
+        sizes = (
+            tree.n_node_samples[side[split]] for side in (tree.children_left, tree.children_right)
+        )
+        more_left = np.greater(*sizes)
+        if (tree.missing_go_to_left[split].astype(bool) != more_left).any():
+            return True
+        if np.isinf(tree.threshold[split]).any():
+            return True
+    return False
+
+
 def forest_of(model: Any) -> BoostedTrees:
     """Return the trees of a forest, or a single one, the mean of which is the prediction.
 
