@@ -93,6 +93,29 @@ class AuditError(_Located):
     """
 
 
+class PredictorError(AuditError):
+    """A predictor of another maker that fails at a row; `row` counts from 0, None if not known.
+
+    Examples
+    --------
+    >>> print(PredictorError("the predictor of 'north'", "fails", 7).moved(100))
+    the predictor of 'north' fails at row 107.
+    """
+
+    def __init__(self, where: Any, cause: str, row: int | None = None):
+        super().__init__(where, cause)
+        self.row = row
+
+    def moved(self, start: int) -> PredictorError:
+        """Return the same error of rows that begin at another one."""
+        row = None if self.row is None else self.row + start
+        return PredictorError(self.where, self.cause, row)
+
+    def __str__(self) -> str:
+        at = "" if self.row is None else f" at row {self.row}"
+        return f"{self.where} {self.cause}{at}."
+
+
 class MissingError(AuditError):
     """A file or folder that is not there: most likely a name mistyped, and no danger.
 

@@ -11,13 +11,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from anymix.cli.argument_types import count, name, share, table
 from anymix.cli.chosen_columns import add_choice, columns_for
 from anymix.cli.console import Console, Progress
 from anymix.cli.engine_option import DASK, add_engine, map_by
 from anymix.cli.outputs import output
-from anymix.exceptions import InputError
+from anymix.cli.streams import caution
+from anymix.exceptions import InputError, PredictorError, UsageError
 from anymix.models import read_model
 from anymix.tables import CHUNK_ROWS, NO_ROWS, Chunk, TableWriter, kind_of, read_chunks
 
@@ -67,6 +69,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--chunk-rows", type=count, default=CHUNK_ROWS, help="rows held in memory at a time"
     )
+    parser.add_argument(
+        "--on-error",
+        choices=("stop", "skip"),
+        default="stop",
+        help="where a source's predictor fails at a row: stop and name it, or leave its answers "
+        f"empty, in {MOST_SKIPPED} rows at most",
+    )
     add_engine(parser, {"chunks": "here, chunk by chunk", "dask": DASK})
     parser.add_argument("--force", action="store_true", help="replace a table that exists")
 
@@ -74,6 +83,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, console: Console) -> int:
     """Run the command; whether the output may be written is checked first."""
     kind = kind_of(args.out, to_write=True)
+    if args.domain is not None and args.on_error == "skip":
+        raise UsageError("--on-error skip works without --domain alone; leave one of them out.")
     with (
         output(args.out, [args.model, args.table], args.force, suffix=".csv") as temporary,
         closing(TableWriter(temporary, kind)) as out,
@@ -86,10 +97,16 @@ def run(args: Namespace, console: Console) -> int:
             raise InputError(
                 f"column {args.domain!r:.60} of --domain", "is a feature of the model; leave it out"
             )
-        progress, n = Progress("predicting", console.quiet), 0
+        progress, n, skipped = Progress("predicting", console.quiet), 0, 0
         chunks = read_chunks(args.table, columns, args.chunk_rows)
         with warnings.catch_warnings(), map_by(args.engine, saved.model) as ask:
-            for columns_to_write, size, share in ask(partial(_predicted, args=args), chunks):
+            for columns_to_write, size, share in ask(partial(_answered, args=args), chunks):
+                failed = columns_to_write.pop(FAILED, [])
+                skipped += len(failed)
+                if failed and (args.on_error == "stop" or skipped > MOST_SKIPPED):
+                    raise failed[0].moved(n)
+                for error in failed:
+                    caution(f"{error.moved(n)} Its answers are left empty.")
                 out.write(columns_to_write)
                 # What the first chunk has said of few rows, all others would say again.
                 warnings.filterwarnings("ignore", "with alpha=")
@@ -101,8 +118,11 @@ def run(args: Namespace, console: Console) -> int:
     speed = n / max(seconds, 1e-9)
     # What takes less is mostly the start.
     pace = f" ({speed:.0f} a second)" if seconds > PACE_SECONDS else ""
-    text = f"predicted {n} row{'s' * (n != 1)}{pace}; wrote {args.out}"
-    console.result(text, {"rows": n, "rows_per_second": speed, "out": args.out}, args.out)
+    left = f", {skipped} of them left empty" * bool(skipped)
+    text = f"predicted {n} row{'s' * (n != 1)}{pace}{left}; wrote {args.out}"
+    console.result(
+        text, {"rows": n, "skipped": skipped, "rows_per_second": speed, "out": args.out}, args.out
+    )
     return 0
 
 
@@ -132,6 +152,43 @@ def check_columns(args: Namespace, model: Any, members: Sequence[Any] = ()) -> N
             f"has the label {parted[0]!r:.60}, and | parts the labels of a set; use predict_set in "
             "Python",
         )
+
+
+# Rows that may be left empty: each costs a search for it, and a process.
+MOST_SKIPPED = 100
+FAILED = "\0failed"
+
+
+def _answered(model: Any, chunk: Chunk, args: Namespace) -> tuple[dict[str, Any], int, float]:
+    """Return what `_predicted` does; rows at which a predictor fails are empty, and told of."""
+    kept, failed = np.arange(len(chunk.X)), list[PredictorError]()
+    while True:
+        some = chunk if not failed else replace(chunk, X=_safe_indexing(chunk.X, kept))
+        try:
+            columns, _, share = _predicted(model, some, args)
+            break
+        except PredictorError as error:
+            if error.row is None:
+                raise
+            failed.append(PredictorError(error.where, error.cause, int(kept[error.row])))
+            kept = np.delete(kept, error.row)
+            if args.on_error == "stop" or len(failed) > MOST_SKIPPED or not kept.size:
+                return {FAILED: failed}, len(chunk.X), chunk.share
+    if failed:
+        ids = {args.id: columns.pop(args.id)} if args.id in columns else {}
+        columns = ids | {
+            name: _spread(found, kept, len(chunk.X)) for name, found in columns.items()
+        }
+        columns[FAILED] = failed
+    return columns, len(chunk.X), share
+
+
+def _spread(column: Any, rows: Any, n: int) -> Any:
+    """Put the answers at these rows into a column of n; the others are empty."""
+    number = column.dtype.kind == "f"
+    whole = np.full(n, np.nan) if number else np.full(n, None, dtype=object)
+    whole[rows] = column
+    return whole
 
 
 def _predicted(model: Any, chunk: Chunk, args: Namespace) -> tuple[dict[str, Any], int, float]:

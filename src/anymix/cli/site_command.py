@@ -136,7 +136,7 @@ def evaluate(args: Namespace) -> tuple[SiteTable, tuple[float, float] | None]:
     group = None if args.mean_of is None else groups_of_rows(found, args.mean_of, rng)
     written = found if group is None else mean_of_rows(found, group)
     written = written if args.exact else written.rounded()
-    if found.loss != "cross_entropy" or found.whole is None:
+    if args.exact or found.loss != "cross_entropy" or found.whole is None:
         return written, None
     labels, outcomes = np.asarray(found.whole.targets), written.at_label().outcomes
     # Whose group is known to the attacker can be known no better.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from anymix._arrays import FloatArray
-from anymix.exceptions import AuditError
+from anymix.exceptions import PredictorError
 from anymix.sandbox import (
+    DIED,
     LimitedProcess,
     Refused,
     ask_in_blocks,
@@ -24,6 +26,8 @@ from anymix.storage import installed
 
 BLOCK_ROWS = 4096
 REQUEST_BYTES = 2**23
+# Seconds within which a process that died is asked again, and a row that fails is looked for.
+AGAIN, SEARCH = 5.0, 60.0
 # Bytes beyond which a graph has a process of its own.
 LARGE = 2**22
 
@@ -36,8 +40,9 @@ class OnnxPredictor:
     are run at once, and `request` rows are sent in one message.
     """
 
-    # What its owner can do where it is refused.
+    # What its owner can do where it is refused, and the source that it is of.
     remedy = ""
+    owner: str | None = None
 
     def __init__(
         self,
@@ -62,18 +67,44 @@ class OnnxPredictor:
     def __call__(self, X: Any) -> FloatArray:
         """Return numbers (n, columns)."""
         rows, parts = _typed(X, self.dtype), []
-        try:
-            for start, end in self._requests(rows):
-                if self.in_process:
-                    self._session = self._session or open_session(self.content)
-                    parts.append(ask_in_blocks(self._session, rows[start:end], self.block))
-                    continue
-                described, content = rows_to_bytes(rows[start:end])
-                answer = self._send({"do": "ask", "rows": described}, content)
-                parts.append(rows_from_bytes(*answer))
-        except Refused as refusal:
-            raise AuditError("the predictor", f"cannot be used: {refusal}") from refusal
+        for start, end in self._requests(rows):
+            try:
+                parts.append(self._answers(rows[start:end]))
+            except Refused as refusal:
+                row = self._failing(rows[start:end])
+                where = "the predictor" if self.owner is None else f"the predictor of {self.owner}"
+                raise PredictorError(
+                    where, f"cannot be used: {refusal}", None if row is None else start + row
+                ) from refusal
         return np.concatenate(parts).astype(float)
+
+    def _answers(self, rows: Any) -> Any:
+        """Ask for the answers to some rows; a process that was killed is asked once more."""
+        if self.in_process:
+            self._session = self._session or open_session(self.content)
+            return ask_in_blocks(self._session, rows, self.block)
+        described, content = rows_to_bytes(rows)
+        begun = time.monotonic()
+        try:
+            answer = self._send({"do": "ask", "rows": described}, content)
+        except Refused as refusal:
+            # One that has used up its time would do so again.
+            if str(refusal) != DIED or time.monotonic() - begun > AGAIN:
+                raise
+            answer = self._send({"do": "ask", "rows": described}, content)
+        return rows_from_bytes(*answer)
+
+    def _failing(self, rows: Any) -> int | None:
+        """Look for the first row that is not answered, by halves; None if that takes long."""
+        low, high, end = 0, len(rows), time.monotonic() + SEARCH
+        while high - low > 1 and time.monotonic() < end:
+            middle = (low + high) // 2
+            try:
+                self._answers(rows[low:middle])
+                low = middle
+            except Refused:
+                high = middle
+        return low if high - low == 1 else None
 
     def judge(self, X: Any, classes: bool) -> None:
         """Refuse a predictor whose answers at these rows depend on their company, or are none."""

@@ -130,6 +130,7 @@ def read_sources(
         others = np.concatenate([rows[k][:0], *(r[:some] for r in alike)])[:ALL_ROWS]
         source = _audited(Path(folder), content, manifest, density, (rows[k], others))
         source.predictor.in_process = in_process
+        source.predictor.owner = manifest.name
         digest = facts_of(content[MANIFEST]).sha256
         received.append(ReceivedSource(Path(folder), manifest, source, digest, content))
     return received

@@ -10,6 +10,7 @@ Importing this package loads neither onnx nor onnxruntime.
 """
 
 from anymix.sandbox.process import (
+    DIED,
     LimitedProcess,
     limited_process,
     missing_protection,
@@ -20,6 +21,7 @@ from anymix.sandbox.session import ask_in_blocks, blocks_of, open_session
 from anymix.sandbox.shapes import Refused
 
 __all__ = [
+    "DIED",
     "LimitedProcess",
     "Refused",
     "ask_in_blocks",

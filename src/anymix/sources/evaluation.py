@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 
 from anymix._arrays import FloatArray, n_rows
 from anymix.densities import counted
-from anymix.exceptions import InputError
+from anymix.exceptions import InputError, PredictorError
 from anymix.sources.model_source import Heard, Source
 from anymix.sources.tables import Tables
 from anymix.tables import as_rows
@@ -83,10 +83,13 @@ def evaluate(
         log_masses[:, block] = masses_of(sources, rows, responsibilities)
         if reference and responsibilities is None:
             log_masses[:, block] += log_reference(sources, rows)
-        for k, source in enumerate(sources):
-            predictions[k, block] = predictions_of(source, rows, labels, heard, start)
-        if general is not None and generalist is not None:
-            general[block] = predictions_of(generalist, rows, labels, heard, start)
+        try:
+            for k, source in enumerate(sources):
+                predictions[k, block] = predictions_of(source, rows, labels, heard, start)
+            if general is not None and generalist is not None:
+                general[block] = predictions_of(generalist, rows, labels, heard, start)
+        except PredictorError as error:
+            raise error.moved(start) from error
     return Tables(
         log_masses,
         predictions,
