@@ -26,8 +26,10 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
         Cloned and trained for each domain.  Of a list, the one whose models lose least on held-out
         rows of their own domains is chosen; "auto", or None, compares linear models and boosted
         trees that suit the kind of rows.  See `learner_choice_`.
-    density : density, or `DomainClassifier`, default GaussianKDE()
-        Cloned and trained for each domain; a classifier of domains once for all.  For given sources
+    density : "auto", density, or `DomainClassifier`
+        "auto" compares densities and classifiers of domains that suit the kind of rows, on held-out
+        rows; see `density_choice_`.  What is given is cloned and trained for each domain; a
+        classifier of domains once for all.  For given sources
         that have none it is learned from the rows of `fit`.  Densities are compared, so a step
         before one (a vocabulary, a scaler) is fitted beforehand and put in a `FrozenEstimator`.
     sources : list of Source, optional
@@ -42,8 +44,9 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
     calibrate : bool
         Fit temperatures and offsets of the densities on held-out rows, and sharpen what comes out
         where that serves the objective.
-    cv : int
-        Folds: no source is judged on rows that it was trained on.
+    cv : int or splitter
+        Folds: no source is judged on rows that it was trained on.  A splitter of scikit-learn, such
+        as GroupKFold, must put each row into one test set.
     confidence : float
         Of the certificate.
     skip_below : float
@@ -55,7 +58,8 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
     set_aside : list of str, "worst" or None
         Sources whose rows choose neither z nor the calibration; their predictors and densities are
         combined as before, and the certificate covers their rows all the same.  "worst" sets one
-        aside if its rows harm another's loss as `influence_` says, and else none.
+        aside if its rows harm another's loss as `influence_` says.  None sets those aside whose
+        rows are of one class, if two others are left.
     mixtures : dict or None
         What is known of the shares of future rows, as {source: (least, most)}: z and the
         certificate are then for these mixtures alone, which can be better than for all.
