@@ -27,7 +27,7 @@ DOORS = {
 LONG_FILES: dict[str, int] = {}
 LONG_CLASSES = {
     # One record with its views: the sources' answers for rows, and what is asked of them.
-    "anymix.sources.tables.Tables": 165,
+    "anymix.sources.tables.Tables": 180,
 }
 
 
