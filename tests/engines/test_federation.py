@@ -253,6 +253,14 @@ def test_what_cannot_be_is_named_and_nothing_is_learned_from_it(numbers, tmp_pat
     assert saved["rounds"] == len(list((tmp_path / "model.rounds").glob("round-*.npz")))
 
 
+@pytest.mark.parametrize("verb", ["evidence", "paired", "theorems"])
+def test_a_response_of_other_arrays_is_named(numbers, tmp_path, verb):
+    lie = changed(verb, lambda s: dict(list(s.items())[1:]))
+    grid = lying(numbers, lie, after=0)
+    with pytest.raises(SiteError, match=f"'south' sent arrays of other .* asked for {verb}"):
+        learn(numbers, tmp_path / "model", grid, calibrate=False, consult=False)
+
+
 def test_a_loss_above_the_largest_one_is_named(labels, tmp_path):
     lie = changed("evaluate", lambda s: s | {"losses": s["losses"] + 40})
     grid = lying(labels, lie)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -199,7 +200,20 @@ class Sites:
                 raise SiteError(f"site {name!r}", f"now says that it is {said!r:.60}")
             self._take(asked, name, by_site[name])
         self.n_rounds += 1
-        return [[by_site[name][i] for name in self.names] for i in range(len(asked))]
+        found = [[by_site[name][i] for name in self.names] for i in range(len(asked))]
+        for query, responses in zip(asked, found, strict=True):
+            self._check_alike(query, responses)
+        return found
+
+    def _check_alike(self, query: Query, responses: list[Arrays]) -> None:
+        """Raise `SiteError` for a response of other arrays than most sites have sent."""
+        forms = [frozenset((name, a.shape) for name, a in one.items()) for one in responses]
+        ((usual, _),) = Counter(forms).most_common(1)
+        for name, form in zip(self.names, forms, strict=True):
+            if form != usual:
+                other = self.names[forms.index(usual)]
+                what = f"arrays of other names or shapes than {other!r}"
+                _fail(name, f"sent {what} when it was asked for {query.name}")
 
     def _take(self, asked: list[Query], name: str, answers: list[Arrays]) -> None:
         """Count what has left the site, whatever becomes of it; then check it."""
