@@ -133,11 +133,12 @@ def ask_sources(
     """Evaluate a site's rows; what is wrong with them is said with the name of their table."""
     try:
         X, y, *groups = rows
-        return evaluate_site(received, name, X, y, groups=groups[0] if groups else None, **options)
+        table = evaluate_site(received, name, X, y, **options)
     except InputError as error:
         raise InputError(f"{path}: {error.where}", error.cause) from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+    return table.grouped(groups[0]) if groups and groups[0] is not None else table
 
 
 ROWS_ENGINES = {

@@ -54,6 +54,12 @@ def add_evaluate_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--target", default="y", help="column with the label")
     add_choice(parser)
     parser.add_argument("--out", type=name, required=True, metavar="FILE", help="file to hand over")
+    _add_protection(parser)
+    parser.add_argument("--force", action="store_true", help="replace a site's file that exists")
+
+
+def _add_protection(parser: ArgumentParser) -> None:
+    """Describe what the file may tell."""
     parser.add_argument(
         "--min-rows", type=count, default=MIN_ROWS, help="refuse to evaluate fewer rows than this"
     )
@@ -75,7 +81,6 @@ def add_evaluate_arguments(parser: ArgumentParser) -> None:
         help="labels: write means over groups of N rows or more with equal shares of all labels, "
         "so that the file tells no row's label; z can be learned by it, and nothing certified",
     )
-    parser.add_argument("--force", action="store_true", help="replace a site's file that exists")
 
 
 def run_evaluate(args: Namespace, console: Console) -> int:
@@ -92,6 +97,11 @@ def run_evaluate(args: Namespace, console: Console) -> int:
         f"wrote {args.out}: {numbers} numbers for each of {rows} in random order, "
         f"{_can_be_inferred(found, args.exact)}"
     )
+    if found.own_quantiles is not None and found.total_histogram is not None:
+        text += (
+            f"; of all rows together {found.own_quantiles.size} quantiles and "
+            f"{found.total_histogram.shape[1] - 1} counts of how likely they are"
+        )
     if named is not None:
         text += (
             f"; one of its numbers names the label of {100 * named[0]:.0f} % of the rows, where "

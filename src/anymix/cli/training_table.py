@@ -20,6 +20,7 @@ from anymix.tables import (
     FEW,
     FEWEST_ROWS,
     Column,
+    ColumnSurvey,
     Encoder,
     TableColumns,
     TableFormat,
@@ -229,13 +230,7 @@ def _read(
     if reference is not None:
         return _in_columns_of(request, reference)
     surveys = survey_columns(path, names, least, request.form, request.categories)
-    for survey in surveys:
-        if cells := survey.free_text():
-            raise InputError(
-                f"{path}: column {quoted(survey.name)}",
-                f"holds another text in most rows, such as {', '.join(map(quoted, cells))}, which "
-                f"would be read as missing values; {NO_CATEGORIES}",
-            )
+    _refuse_free_text(path, surveys)
     coding = Coding(tuple(survey.column for survey in surveys))
     # The notes tell of words that are not listed.
     silent = Encoder(Path(path), with_coding(TableColumns(tuple(names)), coding))
@@ -252,6 +247,16 @@ def _read(
     notes += tuple(rare)
     ids = tuple(survey.name for survey in surveys if survey.is_id)
     return TrainingTable(X, y, names, None if plain else coding, notes, ids)
+
+
+def _refuse_free_text(path: str, surveys: Sequence[ColumnSurvey]) -> None:
+    for survey in surveys:
+        if cells := survey.free_text():
+            raise InputError(
+                f"{path}: column {quoted(survey.name)}",
+                f"holds another text in most rows, such as {', '.join(map(quoted, cells))}, which "
+                f"would be read as missing values; {NO_CATEGORIES}",
+            )
 
 
 def _in_columns_of(request: TrainingRequest, reference: Coding) -> TrainingTable:

@@ -125,9 +125,7 @@ def pack_source(
     10 centres, each the mean of 5 distinct rows or more. Compared with 100 rows that the density \
 was fitted on: none stands in the predictor as it is, none in the density.
     """
-    _check_given(source, held_out)
-    if not replaces:
-        check_new(folder)
+    _check_given(source, held_out, None if replaces else folder)
     density = _shareable(source, keep_rows, without_density)
     if source.columns is not None and rows is not None:
         rows = source.columns.encode(rows)
@@ -168,8 +166,8 @@ was fitted on: none stands in the predictor as it is, none in the density.
     return manifest
 
 
-def _check_given(source: Any, held_out: Any) -> None:
-    """Refuse what is no source, its name, and held-out rows that are no pair."""
+def _check_given(source: Any, held_out: Any, folder: str | Path | None) -> None:
+    """Refuse what is no source, its name, held-out rows that are no pair, a folder that exists."""
     if not isinstance(source, Source):
         raise InputError(
             f"a {type(source).__name__}", "is no Source; give the source first, then the folder"
@@ -177,6 +175,8 @@ def _check_given(source: Any, held_out: Any) -> None:
     if held_out is not None and (isinstance(held_out, str | Path) or len(held_out) != 2):
         raise InputError("held_out", "must be the pair (X, y) of rows and labels, and no file")
     check_name(source.name)
+    if folder is not None:
+        check_new(folder)
 
 
 def _graph(

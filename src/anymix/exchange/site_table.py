@@ -199,6 +199,12 @@ class SiteTable:
             outcomes = outcomes.reshape(*log_masses.shape, -1)
         return Tables(log_masses, outcomes, targets, domain, None, None, known, True, self.groups)
 
+    def grouped(self, groups: NDArray[np.intp]) -> SiteTable:
+        """Return the table with groups (m,) of its rows, each of which is one draw."""
+        known = np.unique(groups, return_inverse=True)[1]
+        whole = None if self.whole is None else replace(self.whole, groups=known)
+        return replace(self, whole=whole, groups=known)
+
     def taken(self, rows: NDArray[np.intp]) -> SiteTable:
         """Return some of the rows."""
         total, whole, content = self.log_total, self.whole, self.content
@@ -282,13 +288,12 @@ def evaluate_site(
     y: ArrayLike,
     rng: np.random.Generator | None = None,
     min_rows: int = MIN_ROWS,
-    groups: NDArray[np.intp] | None = None,
     home: HomeTable | None = None,
 ) -> SiteTable:
     """Ask all sources about the held-out rows of one of them; `rng` shuffles rows and classes.
 
-    Rows of one of the groups (m,) are one draw.  The site's own source may have been trained on
-    these rows where `home` has what its fold models predict.
+    The site's own source may have been trained on these rows where `home` has what its fold models
+    predict.
     """
     names = tuple(one.manifest.name for one in received)
     if site not in names:
@@ -322,9 +327,9 @@ def evaluate_site(
         log_total[order],
         cross_fitted=home is not None,
     )
-    known = found.labelled(target, k, groups=groups).taken(order)
+    known = found.labelled(target, k).taken(order)
     whole = replace(known, log_masses=table.tables().log_masses)
-    return replace(table, whole=whole, content=content_of(X), groups=whole.groups)
+    return replace(table, whole=whole, content=content_of(X))
 
 
 def _outcomes(

@@ -1,7 +1,7 @@
 """Data in: column types, categories and missing values of frames and of CSV, Parquet and NPZ."""
 
 from anymix.tables.cells import NO_ROWS, check_once, is_missing, is_text, whole_labels
-from anymix.tables.column_types import FEW, FEWEST_ROWS, survey_columns
+from anymix.tables.column_types import FEW, FEWEST_ROWS, ColumnSurvey, survey_columns
 from anymix.tables.columns import MOST_CATEGORIES, Column, Columns, numbers_of, words_of
 from anymix.tables.frames import as_rows, is_text_column, like, named_column, texts_of
 from anymix.tables.preview import ColumnPreview, TablePreview, preview_table
@@ -29,6 +29,7 @@ __all__ = [
     "Chunk",
     "Column",
     "ColumnPreview",
+    "ColumnSurvey",
     "Columns",
     "Encoder",
     "TableColumns",
