@@ -19,6 +19,7 @@ _ROOMS = {
     "DistributionWeightedClassifier": "anymix.estimators",
     "compare": "anymix.estimators",
     "compare_with_pooled": "anymix.estimators",
+    "encode": "anymix.tables",
     "save": "anymix.models",
     "load": "anymix.models",
 }

@@ -3,6 +3,7 @@
 from anymix.tables.cells import NO_ROWS, check_once, is_missing, is_text, whole_labels
 from anymix.tables.column_types import FEW, FEWEST_ROWS, ColumnSurvey, survey_columns
 from anymix.tables.columns import MOST_CATEGORIES, Column, Columns, numbers_of, words_of
+from anymix.tables.feature_codes import encode
 from anymix.tables.frames import as_rows, is_text_column, like, named_column, texts_of
 from anymix.tables.preview import ColumnPreview, TablePreview, preview_table
 from anymix.tables.table_columns import CategoryWarning, Encoder, TableColumns, check_there
@@ -40,6 +41,7 @@ __all__ = [
     "check_once",
     "check_there",
     "count_rows",
+    "encode",
     "holding_input",
     "is_missing",
     "is_text",

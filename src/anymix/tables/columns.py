@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 from anymix._arrays import FloatArray, n_rows
 from anymix._parameters import nearest
 from anymix.exceptions import InputError
-from anymix.tables.cells import BOOLEANS, CODE, check_once, is_missing, number_in, words_in
+from anymix.tables.cells import (
+    BOOLEANS,
+    CODE,
+    check_once,
+    is_missing,
+    number_in,
+    without_point,
+    words_in,
+)
 from anymix.tables.derived import (
     DATE_PARTS,
     SPANS,
@@ -336,4 +344,7 @@ def _encoded(column: Column, values: Any) -> FloatArray:
             )
         return numbers
     code: dict[str | None, float] = {word: i for i, word in enumerate(column.categories)}
-    return np.array([code.get(word, np.nan) for word in words_of(values, column.name)])
+    words = words_of(values, column.name)
+    # As in CSV files, 1.0 is the category "1".
+    known = {w: code.get(w, code.get(without_point(w), np.nan)) for w in set(words)}
+    return np.array([known[word] for word in words])
