@@ -74,7 +74,9 @@ def _add_learning_arguments(parser: ArgumentParser) -> None:
         "--no-calibration", action="store_true", help="use the densities as they come"
     )
     parser.add_argument(
-        "--no-consulting", action="store_true", help="let no source hear the models of the others"
+        "--no-consulting",
+        action="store_true",
+        help="let no source consult the models of the others",
     )
 
 

@@ -64,14 +64,14 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
         What is known of the shares of future rows, as {source: (least, most)}: z and the
         certificate are then for these mixtures alone, which can be better than for all.
     consult : bool
-        Let each source hear the models of the others before it speaks: on its own held-out rows it
-        learns how to pool what all say, and keeps to its own model unless that is beaten.
+        Let each source consult the other models: on its own held-out rows it learns to pool the
+        predictions of all, and held-out losses choose between its own model and such pools.
     generalist : "auto", None, estimator or Source
         One more predictor, learned from the rows of all sources, that every source may consult.  It
-        has no density and no z.  "auto" trains the learner of the sources on all rows; with
+        has no density and no z.  "auto" trains the learner that is best on all rows; with
         share_rows=False it is a linear model of columns that all sites can make, learned by sums
-        over sites.  Of given sources "auto" trains nothing.  An estimator is cloned and trained, a
-        `Source` taken as it is.
+        over sites.  For given sources "auto" trains nothing.  An estimator is cloned and trained, a
+        `Source` is used as it is.
     share_rows : bool
         False uses only what sites that keep their rows can compute: each density is learned from
         the rows of one source, classifiers of sources and the generalist by sums over sources.
