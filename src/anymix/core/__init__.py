@@ -92,9 +92,9 @@ from anymix.core.records import (
 from anymix.core.responsibilities import Calibration, log_responsibilities
 from anymix.core.set_aside import SetAside
 from anymix.core.solvers import Budget, solve
+from anymix.core.solvers.cutting_planes import restated
 from anymix.core.solvers.dca import dca
 from anymix.core.solvers.methods import automatic_shrinkage
-from anymix.core.solvers.mixtures import restated
 from anymix.core.solvers.oracle import Penalty
 
 __all__ = [

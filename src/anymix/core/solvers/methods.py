@@ -26,10 +26,10 @@ from anymix._arrays import FloatArray
 from anymix.core import simplex
 from anymix.core.problem import Problem, gap
 from anymix.core.records import Objective, SeenRows, Solution, SolverWarning
+from anymix.core.solvers.cutting_planes import solve_mixtures
 from anymix.core.solvers.dca import dca
 from anymix.core.solvers.equilibrium import brouwer_map, find_equilibrium
 from anymix.core.solvers.minimax import find_worst
-from anymix.core.solvers.mixtures import solve_mixtures
 from anymix.core.solvers.oracle import (
     ROUGH_TOL,
     TINY,
