@@ -75,6 +75,15 @@ def test_predictions_are_those_of_the_formula(world, run, tmp_path):
     assert novelty[far].min() > 0.9
 
 
+def consulted(h, consulting):
+    """Σ_j a_kj h_j + b_k, moved from h_k by no more than at home."""
+    if consulting is None:
+        return h
+    moved = np.array(consulting["weights"]) @ h + np.array(consulting["offset"])[:, None] - h
+    reach = np.array(consulting["reach"])[:, None]
+    return h + np.clip(moved, -reach, reach)
+
+
 def test_numbers_of_a_regression(numbers, run, tmp_path):
     X = np.random.default_rng(1).normal(size=(200, 2)) * 3
     np.savez(tmp_path / "new.npz", X=X)
@@ -82,9 +91,8 @@ def test_numbers_of_a_regression(numbers, run, tmp_path):
         run("predict", numbers.model, tmp_path / "new.npz", "--out", tmp_path / "p.npz").status == 0
     )
     parts, sources = by_hand(numbers, X)
-    assert all(consulting is None for _, consulting in parts)
-    weights = np.mean([w for w, _ in parts], axis=0)
-    due = np.einsum("ki,ki->i", weights, np.array([s.predict(X) for s in sources]))
+    h = np.array([s.predict(X) for s in sources])
+    due = np.mean([(w * consulted(h, consulting)).sum(axis=0) for w, consulting in parts], axis=0)
     with np.load(tmp_path / "p.npz") as found:
         np.testing.assert_allclose(found["prediction"], due, atol=1e-4)
 
