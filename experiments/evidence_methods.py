@@ -6,7 +6,7 @@ router          the model of the likeliest domain, by the paper's density
 stacking        one average for all rows, learned on held-out rows
 group DRO       one model, trained on all rows in one place for its worst domain
 joint           one model, trained on all rows in one place
-best pooled     the pooled model that a user would write: linear or trees, by cross-validation
+best pooled     one model, trained on all rows in one place, its learner by cross-validation
 DW              the paper's weighing with the paper's density: shared words, or kernels
 anymix          all settings as they are by default; with rows that stay at their sites; its parts
 """
@@ -22,7 +22,6 @@ from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -38,6 +37,7 @@ from anymix.estimators import (
     Joint,
     Stacking,
     Uniform,
+    candidate_estimators,
     default_estimator,
 )
 from anymix.sources import PROBABILITY_FLOOR
@@ -125,17 +125,12 @@ def paper_density(train: EvidenceSet, seed: int) -> Any:
     kernels = GaussianKDE(random_state=seed)
     if train.kind == "vectors":
         return kernels
-    columns = prepared_columns().fit(train.X)
-    return make_pipeline(FrozenEstimator(columns), kernels)
-
-
-def prepared_columns() -> Any:
-    """Complete and scale numbers, and write words as zeros and ones."""
     numbers = make_pipeline(
         SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
     )
     words = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    return make_column_transformer((numbers, NUMBERS), (words, WORDS))
+    columns = make_column_transformer((numbers, NUMBERS), (words, WORDS)).fit(train.X)
+    return make_pipeline(FrozenEstimator(columns), kernels)
 
 
 def weighted(train: EvidenceSet, seed: int, **settings: Any) -> Any:
@@ -164,32 +159,20 @@ def methods(train: EvidenceSet, seed: int) -> dict[str, Any]:
 
 
 def best_pooled(train: EvidenceSet, seed: int) -> Any:
-    """Return a search over the models of all rows that a user would try, by three folds.
+    """Return a search over models of all rows by three folds: anymix's candidates, and plain trees.
 
-    Tables: boosted trees of three settings and linear models of prepared columns; texts and
-    vectors: the learner with five strengths of regularisation.
+    They are what `estimator="auto"` compares for each source, and scikit-learn's boosted trees.
     """
-    base, labels = learner(train), train.classification
+    labels, table = train.classification, train.kind == "table"
+    columns = Columns.of(train.X) if table else None
+    kind = {"table": "mixed", "texts": "text", "vectors": "vectors"}[train.kind]
+    tried = [*candidate_estimators(kind, train.X, columns, labels, seed).values()]
+    if columns is not None:
+        trees = HistGradientBoostingClassifier if labels else HistGradientBoostingRegressor
+        tried = [make_pipeline(Encoder(columns), one) for one in (*tried, trees(random_state=seed))]
     folds = (StratifiedKFold if labels else KFold)(3, shuffle=True, random_state=seed)
     score = "neg_log_loss" if labels else "neg_mean_squared_error"
-    if train.kind == "table":
-        columns = prepared_columns()
-        linear = LogisticRegression(max_iter=5000) if labels else Ridge()
-        strength = "linear__C" if labels else "linear__alpha"
-        trees = HistGradientBoostingClassifier if labels else HistGradientBoostingRegressor
-        search = Pipeline([("columns", columns), ("linear", linear)])
-        boosted = make_pipeline(Encoder(Columns.of(train.X)), trees(random_state=seed))
-        steps: list[dict[str, Any]] = [
-            {"model": [search], f"model__{strength}": [0.01, 0.1, 1.0, 10.0, 100.0]},
-            {"model": [base, boosted]},
-        ]
-        return PooledSearch(Pipeline([("model", base)]), steps, folds, score)
-    name = base.steps[-1][0] + "__" if isinstance(base, Pipeline) else ""
-    last = base.steps[-1][1] if isinstance(base, Pipeline) else base
-    strength = "C" if labels else "alpha"
-    factors = (0.1, 0.3, 1.0, 3.0, 10.0)
-    tried = [{f"{name}{strength}": [getattr(last, strength) * f for f in factors]}]
-    return PooledSearch(base, tried, folds, score)
+    return PooledSearch(Pipeline([("model", tried[0])]), {"model": tried}, folds, score)
 
 
 def row_losses(model: Any, rows: EvidenceSet) -> FloatArray:
