@@ -41,7 +41,7 @@ def page() -> str:
         "summary": lambda _: _summary(results),
         "verdicts": lambda method: _verdicts(results, method),
         "tally": lambda method: _tally(results, method),
-        "picture": lambda _: f"![Losses beside that of joint*](images/{PICTURE.name})",
+        "picture": lambda _: f"![Losses relative to joint*](images/{PICTURE.name})",
         "sets": lambda _: "\n".join(_set(results, name) for name in sets(results)),
     }
     prose = WORDS.read_text(encoding="utf-8")
