@@ -68,9 +68,25 @@ def test_of_few_rows_the_stronger_penalty_is_chosen():
     site = np.repeat(np.arange(8), 40)
     X = rng.normal(size=(320, 30))
     y = rng.random(320) < 1 / (1 + np.exp(-X[:, 0]))
-    estimator, choice = choose_estimator(X, y, site, classification=True, random_state=0)
-    assert choice.chosen in ("linear (C=0.1)", "linear (C=0.01)")
-    assert estimator[-1].C < 1
+    choice = choose_estimator(X, y, site, classification=True, random_state=0)[1]
+    stronger = ("linear (C=0.1)", "linear (C=0.01)")
+    assert max(map(choice.names.index, stronger)) < choice.names.index("linear")
+    assert choice.chosen != "linear"
+
+
+def test_of_learners_that_are_alike_at_home_the_better_generalist_decides():
+    rng = np.random.default_rng(3)
+    site = np.repeat(["a", "b"], 300)
+    # At each site x is 0 or 1, so that a line is as good as trees; of both only trees are right.
+    X = rng.integers(0, 2, (600, 1)) + 2.0 * (site == "b")[:, None]
+    y = np.array([0.0, 1.0, 5.0, -3.0])[X[:, 0].astype(int)] + 0.3 * rng.normal(size=600)
+    trees = DecisionTreeRegressor(max_depth=3, random_state=0)
+    for candidates in ([Ridge(1e-9), trees], [trees, Ridge(1e-9)]):
+        choice = choose_estimator(
+            X, y, site, classification=False, candidates=candidates, random_state=0
+        )[1]
+        assert choice.chosen == choice.generalist == "DecisionTreeRegressor"
+        assert abs(choice.differences[1]) < 0.01
 
 
 def test_of_a_list_the_better_one_is_chosen_and_none_means_auto():

@@ -34,9 +34,9 @@ from anymix.estimators._automatic import (
     predict_held_out,
     with_set_aside,
 )
-from anymix.estimators._generalist import NAME, GeneralistTrainer, trainer_of
+from anymix.estimators._generalist import GeneralistTrainer, trainer_of
 from anymix.estimators._input_warnings import warn_of_slips
-from anymix.estimators._learner_choice import LearnerChoice, can_choose, choose_learner
+from anymix.estimators._learner_choice import ChosenLearner, can_choose, choose_learner
 from anymix.estimators._learners import (
     candidate_estimators,
     kind_of,
@@ -178,16 +178,15 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
     """Train sources, evaluate them on held-out rows, choose a density, and learn z."""
     trainer, several = _trainer_of(model), len(model.source_names_) > 1
     fold = np.zeros(rows.y.size, dtype=np.intp)
-    learner: LearnerChoice | None = None
     learners: dict[str, Any] = {}
-    trained: dict[int, list[Source]] = {}
+    chosen: ChosenLearner | None = None
     if several and not (model.sources and trainer.weighed):
         fold = folds_of(rows, model.cv, model._classification, model.random_state)
     if not model.sources:
         with step(model, "choice of the learner"):
             learners = learners_of(model, rows)
             rows = replace(rows, X=counted(rows.X, list(learners.values()), training=True))
-            trainer, learner, trained = _with_learner(model, rows, trainer, fold, learners)
+            trainer, chosen = _with_learner(model, rows, trainer, fold, learners)
         model.estimator_ = trainer.estimator
     with step(model, "models of all sources"):
         model.sources_, model.router_ = trainer.predictors(rows), None
@@ -199,9 +198,9 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
     bare = not model.sources or any(source.density is None for source in model.sources)
     chooses = isinstance(model.density, str) and bare
     with step(model, "held-out answers"):
-        generalist, name = _generalist_of(model, rows, trainer, fold, learners)
+        generalist = _generalist_of(model, fold, learners, chosen)
+        trained = {} if chosen is None else chosen.trained
         tables, record = _held_out(model, rows, trainer, fold, trained, generalist)
-        learner = None if learner is None else replace(learner, generalist=name)
     with step(model, "what weighs them"):
         tables, choice, novel_masses, learned = _weigh(model, rows, trainer, tables, fold, chooses)
     with step(model, "z and its certificate"):
@@ -210,7 +209,12 @@ def fit_rows(model: Any, rows: Rows) -> FitResult:
         result = _learn_from(model, tables, fresh=fresh)
     assert result.evidence is not None
     evidence = replace(result.evidence, seen=Seen.of(tables, rows.X), generalist=record)
-    evidence = replace(evidence, density_choice=choice, learner_choice=learner)
+    evidence = replace(evidence, density_choice=choice)
+    if chosen is not None:
+        learner = chosen.choice
+        if record is None or record.learned_from != "pooled rows":
+            learner = replace(learner, generalist=None)
+        evidence = replace(evidence, learner_choice=learner)
     evidence = _with_novelty(evidence, model, rows, tables, novel_masses, learned)
     return replace(result, evidence=evidence)
 
@@ -252,20 +256,15 @@ def _held_out(
 
 
 def _generalist_of(
-    model: Any, rows: Rows, trainer: SourceTrainer, fold: IntArray, learners: dict[str, Any]
-) -> tuple[GeneralistTrainer | None, str | None]:
-    """Choose the learner of a generalist of pooled rows as that of the sources was; and its name.
-
-    Of the rows of all sources another learner may be best than of the rows of each.
-    """
+    model: Any, fold: IntArray, learners: dict[str, Any], chosen: ChosenLearner | None
+) -> GeneralistTrainer | None:
+    """Say how the generalist is learned; of pooled rows another learner may be best."""
     found = trainer_of(model)
     automatic = isinstance(model.generalist, str) and model.share_rows
-    if found is None or not automatic or len(learners) < 2 or not fold.any():
-        return found, None
-    one = replace(trainer, names=np.array([NAME]))
-    choice, trained = choose_learner(one, learners, rows, fold, model.loss, model._labels)
-    first_rows = {int(np.flatnonzero(fold == t)[0]): sources for t, sources in trained.items()}
-    return replace(found, estimator=learners[choice.chosen], trained=first_rows), choice.chosen
+    if found is None or not automatic or chosen is None or chosen.choice.generalist is None:
+        return found
+    trained = {int(np.flatnonzero(fold == t)[0]): models for t, models in chosen.shared.items()}
+    return replace(found, estimator=learners[chosen.choice.generalist], trained=trained)
 
 
 def _with_novelty(
@@ -290,15 +289,17 @@ def _with_novelty(
 
 def _with_learner(
     model: Any, rows: Rows, trainer: SourceTrainer, fold: IntArray, learners: dict[str, Any]
-) -> tuple[SourceTrainer, LearnerChoice | None, dict[int, list[Source]]]:
-    """Choose the learner by some of the folds; also return the models of these folds."""
+) -> tuple[SourceTrainer, ChosenLearner | None]:
+    """Choose the learner by some of the folds."""
     first = replace(trainer, estimator=next(iter(learners.values())))
     if fold.any() and len(learners) > 1 and can_choose(rows, model._classification):
-        choice, trained = choose_learner(first, learners, rows, fold, model.loss, model._labels)
-        return replace(trainer, estimator=learners[choice.chosen]), choice, trained
+        general = model.consult and isinstance(model.generalist, str)
+        given = first, learners, rows, fold, model.loss, model._labels
+        chosen = choose_learner(*given, general=general)
+        return replace(trainer, estimator=learners[chosen.choice.chosen]), chosen
     if model.columns_ is not None:
-        return replace(trainer, estimator=learners["trees"]), None, {}
-    return first, None, {}
+        return replace(trainer, estimator=learners["trees"]), None
+    return first, None
 
 
 def _weigh(

@@ -1,23 +1,35 @@
-"""Choose the learner of the sources by the held-out losses of their own models at home."""
+"""Choose the learner of the sources by held-out losses, and that of the generalist.
+
+Learners are compared by the losses of each source's own model h_k on the rows of source k.  Often
+several are as good as the best, as far as these rows can show.  A source also predicts by what all
+sources share: where rows look like several sources, and where it consults.  So of these learners
+the one is chosen of the smallest
+
+    (ℓ(h_k(x), y) + ℓ(h_0(x), y)) / 2
+
+h_0 is the generalist of the same learner: of all rows in one place, by sums over sites or, where
+models have no columns in common, the average of all h_j.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from anymix._arrays import FloatArray, positions
 from anymix.core import Loss, Record, losses_at, mean_and_error
+from anymix.estimators._generalist import GeneralistTrainer
 from anymix.estimators._learners import candidate_estimators, kind_of, named_estimators
 from anymix.estimators._row_checks import check_domains, check_weight, groups_of
 from anymix.estimators._rows import Rows, folds_of
 from anymix.estimators._running import one_thread
 from anymix.estimators._source_training import SourceTrainer, folds_in_turn
-from anymix.sources import Source
+from anymix.sources import Source, predictions_of, shared_columns
 from anymix.tables import Columns, as_rows
 
 # A candidate is dropped once it is worse than the best by so many standard errors of the paired
@@ -30,10 +42,10 @@ class LearnerChoice(Record):
     """Which learner the sources were trained by, and the held-out losses that it was chosen by.
 
     A loss is the mean over sources of the loss of each source's own model on its own held-out rows.
+    Of those that are not clearly worse than the best the generalist decides, too.
     `names` are all that were compared, the chosen one first; `losses`, their `differences` to the
     chosen one with standard `errors`, and `n_rows` are of the rows that both were compared on.
-    `generalist` is the learner of the generalist, chosen by its own losses on the rows of each
-    source.
+    `generalist` is the learner of a generalist of pooled rows, chosen by its own losses.
 
     Examples
     --------
@@ -60,19 +72,24 @@ class LearnerChoice(Record):
         )
         n = f"{self.n_rows[0]:.0f}"
         general = "" if self.generalist is None else f" Generalist: {self.generalist}."
-        own = f"own held-out loss {self.losses[0]:.4g} on {n} rows{others}."
-        return f"Learner: {self.chosen}, {own}{general}"
+        loss = f"own held-out loss {self.losses[0]:.4g} on {n} rows{others}."
+        return f"Learner: {self.chosen}, {loss}{general}"
 
 
 @dataclass
 class _Race:
-    """Losses at home of each candidate (m,), NaN where it was not tried, and its fold models."""
+    """Losses of each candidate (m,), NaN where it was not tried, and its models of folds.
+
+    `common` and `shared` are those of the generalist alone.
+    """
 
     rows: Rows
     n_sources: int
     labels: bool
     losses: dict[str, FloatArray] = field(default_factory=dict)
     trained: dict[str, dict[int, list[Source]]] = field(default_factory=dict)
+    common: dict[str, FloatArray] = field(default_factory=dict)
+    shared: dict[str, dict[int, list[Source]]] = field(default_factory=dict)
 
     @cached_property
     def judges(self) -> list[int]:
@@ -109,6 +126,13 @@ class _Race:
         """Return the candidate of the least loss; the names were tried on the same rows."""
         return min(names, key=lambda name: self.mean(self.losses[name])[0])
 
+    def generalist(self, chosen: str) -> str:
+        """Return the candidate whose generalist loses least, compared with that of the chosen."""
+        ahead = {
+            name: self.mean(self.common[name] - self.common[chosen])[0] for name in self.common
+        }
+        return min(ahead, key=lambda name: ahead[name])
+
     def choice(self, chosen: str) -> LearnerChoice:
         """Compare all with the chosen one."""
         compared = {name: self.difference(name, chosen) for name in self.losses}
@@ -123,6 +147,14 @@ class _Race:
         return LearnerChoice(chosen, tuple(order), np.array(losses), differences, errors, n_rows)
 
 
+class ChosenLearner(NamedTuple):
+    """The choice, and models without some of the folds: of the sources and of a generalist."""
+
+    choice: LearnerChoice
+    trained: dict[int, list[Source]]
+    shared: dict[int, list[Source]]
+
+
 def choose_learner(
     trainer: SourceTrainer,
     candidates: Mapping[str, Any],
@@ -130,28 +162,31 @@ def choose_learner(
     fold: NDArray[np.intp],
     loss: str | Loss,
     classes: NDArray[Any] | None,
-) -> tuple[LearnerChoice, dict[int, list[Source]]]:
+    general: bool = True,
+) -> ChosenLearner:
     """Choose the learner whose models lose least at home, as a mean over sources.
 
     All candidates are trained without the first fold; those that are worse by more than `CLEARLY`
     standard errors are dropped, and the others go on until `ENOUGH_ROWS` rows have judged them.
-    Returns the choice, and what the chosen learner was trained to without each of the folds so far.
-    A trainer of one source trains it on the rows of all, and is judged on those of each.
+    Without `general` there will be no generalist, and none is trained here.
     """
-    race = _Race(rows, int(rows.domain.max()) + 1, classes is not None)
-    pooled = len(trainer.names) == 1
+    race = _Race(rows, len(trainer.names), classes is not None)
+    general = general and len(trainer.names) > 1
     for name in candidates:
         race.losses[name], race.trained[name] = np.full(rows.y.size, np.nan), {}
+        race.common[name], race.shared[name] = np.full(rows.y.size, np.nan), {}
     alive, compared = list(candidates), 0
     for t in range(int(fold.max()) + 1):
         for held, rest in folds_in_turn(rows, fold, [t]):
             compared, home = compared + held.size, rows.take(held)
-            if pooled:
-                rest, home = (replace(some, domain=0 * some.domain) for some in (rest, home))
             for name in alive:
-                sources = replace(trainer, estimator=candidates[name]).predictors(rest)
-                race.trained[name][t] = sources
+                learner = replace(trainer, estimator=candidates[name])
+                sources = race.trained[name][t] = learner.predictors(rest)
                 race.losses[name][held] = _home_losses(sources, home, loss, classes)
+                if general:
+                    race.shared[name][t] = _shared_models(learner, sources, rest)
+                    common = _common_losses(race.shared[name][t], sources, home, loss, classes)
+                    race.common[name][held] = common
         best = race.best(alive)
         for name in [name for name in alive if name != best]:
             more, error, _ = race.difference(name, best)
@@ -161,8 +196,37 @@ def choose_learner(
                 race.trained[name].clear()
         if len(alive) == 1 or compared >= ENOUGH_ROWS:
             break
-    chosen = race.best(alive)
-    return race.choice(chosen), race.trained[chosen]
+    if not general:
+        chosen = race.best(alive)
+        return ChosenLearner(race.choice(chosen), race.trained[chosen], {})
+    chosen = min(alive, key=lambda name: race.mean(race.losses[name] + race.common[name])[0])
+    choice, best = race.choice(chosen), race.generalist(chosen)
+    if trainer.share_rows:
+        choice = replace(choice, generalist=best)
+    return ChosenLearner(choice, race.trained[chosen], race.shared[best])
+
+
+def _shared_models(learner: SourceTrainer, sources: Sequence[Source], rest: Rows) -> list[Source]:
+    """Train what all sources share: a generalist, by strength; empty where there can be none."""
+    if not learner.share_rows and shared_columns([one.predictor for one in sources]) is None:
+        return []
+    estimator = learner.estimator if learner.share_rows else None
+    return GeneralistTrainer(estimator, learner.columns).versions(sources, rest)
+
+
+def _common_losses(
+    shared: Sequence[Source],
+    sources: Sequence[Source],
+    rows: Rows,
+    loss: str | Loss,
+    classes: NDArray[Any] | None,
+) -> FloatArray:
+    """The losses of the best generalist or, without one, of the average of the sources, (m,)."""
+    y = rows.y if classes is None else positions(rows.y, classes)
+    predicted = [predictions_of(model, rows.X, classes) for model in shared or sources]
+    if not shared:
+        predicted = [np.mean(predicted, axis=0)]
+    return min((losses_at(h, y, loss) for h in predicted), key=np.mean)
 
 
 def _home_losses(
@@ -254,7 +318,7 @@ def choose_estimator(
     trainer = SourceTrainer(names, weighs=False, columns=columns)
     usual = "cross_entropy" if classification else "squared"
     with one_thread(rows):
-        choice, _ = choose_learner(trainer, learners, rows, fold, loss or usual, classes)
+        choice = choose_learner(trainer, learners, rows, fold, loss or usual, classes).choice
     return learners[choice.chosen], choice
 
 
