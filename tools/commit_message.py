@@ -20,8 +20,8 @@ def faults(message: str) -> list[str]:
     --------
     >>> faults("Bound the loss of every subpopulation")
     []
-    >>> faults("added a test.")
-    ['starts with "added"; use the imperative, as in "Add"', 'starts in lower case', 'ends with "."']
+    >>> faults("Fix typo.")
+    ['ends with "."']
     """
     subject = message.splitlines()[0] if message.strip() else ""
     first = subject.split(" ", 1)[0]
