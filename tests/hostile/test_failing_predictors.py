@@ -108,3 +108,10 @@ def test_a_process_killed_from_outside_is_asked_once_more(model):
 
     process._exchange = struck
     np.testing.assert_allclose(source.predict(X), due, atol=1e-5)
+
+
+def test_a_number_that_no_library_holds_is_refused(model, tmp_path, capsys):
+    table(tmp_path / "t.npz")
+    words = ["predict", str(model), str(tmp_path / "t.npz"), "--out", str(tmp_path / "p.csv")]
+    assert main([*words, "--chunk-rows", str(10**20)]) == 2
+    assert "2147483647 at most" in capsys.readouterr().err

@@ -30,14 +30,20 @@ def positive(text: str) -> float:
     return value
 
 
+# Rows, folds and looks are fewer, and every library has numbers up to it.
+MOST = 2**31 - 1
+
+
 def whole_number(text: str, least: int) -> int:
-    """Read a whole number of `least` or more."""
+    """Read a whole number of `least` or more, which every library can hold."""
     try:
         value = int(text)
     except ValueError:
         value = least - 1
     if value < least:
         raise ArgumentTypeError(f"it must be a whole number of {least} or more, but is {text}")
+    if value > MOST:
+        raise ArgumentTypeError(f"it must be a whole number of {MOST} at most, but is {text}")
     return value
 
 
