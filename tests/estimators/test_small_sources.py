@@ -11,7 +11,7 @@ from anymix.densities import DomainClassifier
 from anymix.estimators import Uniform
 from tests.estimators.several_sources import classification, regression
 
-LEFT_OUT = "domain 'tiny' has fewer than 5 rows and is left out"
+LEFT_OUT = "domain 'tiny' has fewer than 2 rows and is left out"
 
 
 def quick(**settings):
@@ -34,11 +34,20 @@ def with_one_class(n=20):
     return np.r_[X, more], np.r_[y, np.repeat("far", n)], np.r_[d, np.repeat("late", n)]
 
 
-@pytest.mark.parametrize("n", [1, 4])
-def test_sites_of_few_rows_change_nothing_for_the_others(n):
+def test_a_site_of_few_rows_chooses_nothing_for_all():
+    X, y, d = with_tiny(*classification(40), 5)
+    y[-5:] = ["far", "far", "far", "near", "near"]
+    with pytest.warns(UserWarning, match="domain 'tiny' has fewer than 10 rows, which do not"):
+        model = quick().fit(X, y, sample_domain=d)
+    assert model.source_names_.tolist() == ["a", "b", "c", "tiny"]
+    assert model.set_aside_ == ("tiny",)
+    assert np.isfinite(model.predict_proba(X, sample_domain=d)).all()
+
+
+def test_sites_of_one_row_change_nothing_for_the_others():
     X, y, d = classification(20)
     plain = quick().fit(X, y, sample_domain=d)
-    more, labels, sites = with_tiny(X, y, d, n)
+    more, labels, sites = with_tiny(X, y, d, 1)
     with pytest.warns(UserWarning, match=LEFT_OUT) as seen:
         model = quick().fit(more, labels, sample_domain=sites)
     assert len(seen) == 1
@@ -60,7 +69,7 @@ def test_few_rows_are_kept_where_all_sites_have_few():
 def test_all_small_sites_are_named_in_one_warning():
     X, y, d = with_one_class()
     y = np.where(d == "b", "near", y)
-    X, y, d = with_tiny(X, y, d, 3)
+    X, y, d = with_tiny(X, y, d, 1)
     cause = "domains 'b', 'late' have too few rows of a second class.*domain 'tiny' has fewer"
     with pytest.warns(UserWarning, match=cause) as seen:
         model = quick().fit(X, y, sample_domain=d)

@@ -362,7 +362,7 @@ REFUSED = {**FIT, **PARAMETERS, **PREDICT, **JUDGE, **HAND_ON}
 WARNED: dict[str, Case] = {
     "a-hospital-with-one-row": (
         lambda w: fit(TRAIN.but(site=with_value(TRAIN.site, 3, "east"))),
-        "domain 'east' has fewer than 15 rows",
+        "domain 'east' has fewer than 2 rows",
         "predicted as those of an unknown source",
     ),
     "one-class-at-one-hospital": (

@@ -26,7 +26,7 @@ from anymix.core import Loss, Record, losses_at, mean_and_error
 from anymix.estimators._generalist import GeneralistTrainer
 from anymix.estimators._learners import candidate_estimators, kind_of, named_estimators
 from anymix.estimators._row_checks import check_domains, check_weight, groups_of
-from anymix.estimators._rows import Rows, folds_of
+from anymix.estimators._rows import Rows, few_rows, folds_of
 from anymix.estimators._running import one_thread
 from anymix.estimators._source_training import SourceTrainer, folds_in_turn
 from anymix.sources import Source, predictions_of, shared_columns
@@ -96,8 +96,10 @@ class _Race:
         """Sources that every candidate learns from: rows of one class favour whoever names it."""
         every = list(range(self.n_sources))
         y, domain = self.rows.y, self.rows.domain
-        several = [k for k in every if np.unique(y[domain == k]).size > 1]
-        return several if self.labels and several else every
+        few = few_rows(np.bincount(domain, minlength=self.n_sources).tolist())
+        able = [k for k in every if np.sum(domain == k) >= few]
+        able = [k for k in able if not self.labels or np.unique(y[domain == k]).size > 1]
+        return able or every
 
     def mean(self, values: FloatArray) -> tuple[float, float, int]:
         """Mean over sources of the means of known values, its standard error, number of rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -26,8 +27,8 @@ def _is_splitter(value: Any) -> str | None:
 FOLDS = Either(Number(2, whole=True), _is_splitter)
 
 
-# Sources of fewer rows are left out where the others have several times as many.
-SMALL_SOURCE, SMALL_SHARE = 15, 4
+# Sources of fewer rows do not choose for all where the others have several times as many.
+SMALL_SOURCE, SMALL_SHARE = 10, 4
 
 
 @dataclass(frozen=True)
@@ -123,12 +124,11 @@ def draws_of(rows: Rows, k: int, by_class: bool) -> NDArray[np.intp]:
 def without_small(model: Any, rows: Rows) -> Rows:
     """Leave domains out that have too few rows to be a source, and warn of all small ones at once.
 
-    A source needs a row to learn from and one to be judged by; with refit=False, it needs as many
-    without each fold.  A source of fewer than 15 rows, and of less than a quarter of the usual
-    number, would make choices for all by what few rows say.  Rows of one group count as one.  The
-    model of a source that is left with one class, or one row, is trained on all rows, see
-    `SourceTrainer.predictors`; and as rows of one class favour whoever names it, they are set
-    aside, see `set_aside_of`.
+    A source needs a row to learn from and one to be judged by; with refit=False, it needs two to
+    learn from without each fold.  Rows of one group count as one.  The model of a source that is
+    left with one class, or one row, is trained on all rows, see `SourceTrainer.predictors`.  Rows
+    of one class favour whoever names it, and few rows say little: such sources are set aside, see
+    `set_aside_of`.
     """
     classification, names = model._classification, model.source_names_.tolist()
     if classification and np.unique(rows.y).size == 1:
@@ -138,9 +138,9 @@ def without_small(model: Any, rows: Rows) -> Rows:
         )
     check_weights_of(rows, names)
     sizes = [draws_of(rows, k, by_class=False).size for k in range(len(names))]
-    least = enough = max(2, min(SMALL_SOURCE, -(-int(np.median(sizes)) // SMALL_SHARE)))
+    few, least = few_rows(sizes), 2
     folds = model.cv if isinstance(getattr(model, "cv", None), Integral) else 2
-    while not getattr(model, "refit", True) and least - -(-least // folds) < enough:
+    while not getattr(model, "refit", True) and least - -(-least // folds) < 2:
         least += 1
     small = [k for k, size in enumerate(sizes) if size < least]
     pooled = []
@@ -155,9 +155,11 @@ def without_small(model: Any, rows: Rows) -> Rows:
             f"names {len(names)} sources of fewer than {least} rows each; merge some, so that each "
             "has rows to learn from and rows to be judged by",
         )
-    warn_of_small([names[k] for k in pooled], [names[k] for k in small], least)
+    aside = [k for k, n in enumerate(sizes) if n < few and k not in [*small, *pooled]]
+    named = [[names[k] for k in some] for some in (pooled, aside, small)]
+    warn_of_small(named[0], named[1], named[2], few, least)
     model.too_small_ = tuple(str(names[k]) for k in small)
-    model.one_class_ = tuple(str(names[k]) for k in pooled)
+    model.too_small_to_choose_ = tuple(str(names[k]) for k in sorted([*pooled, *aside]))
     if not small:
         return rows
     order, codes = np.unique(rows.domain[kept], return_inverse=True)
@@ -166,14 +168,25 @@ def without_small(model: Any, rows: Rows) -> Rows:
 
 
 def set_aside_of(model: Any) -> Any:
-    """Return who is set aside: whom the user named, or else sources of one class, if others are."""
-    one_class = vars(model).get("one_class_", ())
-    if model.set_aside is not None or len(model.source_names_) - len(one_class) < FEWEST_SITES:
+    """Return who is set aside: whom the user named, or else small sources, if others are left."""
+    small = vars(model).get("too_small_to_choose_", ())
+    if model.set_aside is not None or len(model.source_names_) - len(small) < FEWEST_SITES:
         return model.set_aside
-    return list(one_class) or None
+    return list(small) or None
 
 
-def warn_of_small(pooled: list[Any], small: list[Any], least: int) -> None:
+def few_rows(sizes: Sequence[int]) -> int:
+    """Return how many rows a source needs to choose for all: 10, or a quarter of the median.
+
+    >>> few_rows([5, 100, 200]), few_rows([14] * 40)
+    (10, 4)
+    """
+    return max(2, min(SMALL_SOURCE, -(-int(np.median(sizes)) // SMALL_SHARE)))
+
+
+def warn_of_small(
+    pooled: list[Any], aside: list[Any], small: list[Any], few: int, least: int
+) -> None:
     """Say which domains share a model, and which are no source."""
     said = []
     if pooled:
@@ -182,6 +195,12 @@ def warn_of_small(pooled: list[Any], small: list[Any], least: int) -> None:
             f"{_listed(pooled)} {has} too few rows of a second class for a model of their own: "
             "their model is trained on the rows of all sources where it cannot be on their own, "
             "and their rows do not choose what weights the sources"
+        )
+    if aside:
+        has = "have" if len(aside) > 1 else "has"
+        said.append(
+            f"{_listed(aside)} {has} fewer than {few} rows, which do not choose what weights the "
+            "sources"
         )
     if small:
         has, are = ("have", "are") if len(small) > 1 else ("has", "is")
