@@ -189,11 +189,6 @@ class BoostedTrees:
         return int(self.sizes.size)
 
     @property
-    def n_leaves(self) -> int:
-        """How many leaves all trees have."""
-        return int(((self.kinds & LEAF) != 0).sum())
-
-    @property
     def n_features(self) -> int:
         """How many columns rows have."""
         return int(self.n_categories.size)

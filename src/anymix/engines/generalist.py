@@ -52,6 +52,8 @@ AGREED = {"mean", "scale"}
 # Of one query: folds by strengths.  Coefficients of a model that fits are far below the largest.
 MOST_PROBLEMS, LARGEST = 40, 1e12
 STRENGTH = 1.0
+# The bit of a node of `BoostedTrees` that is a leaf.
+LEAF = 1
 Columns = LeafColumns | NumberColumns
 
 
@@ -83,7 +85,7 @@ def width(columns: Any, n_features: int) -> int:
     """D: how many columns there are."""
     if not isinstance(columns, LeafColumns):
         return n_features
-    return sum(trees.n_leaves for trees in columns.models)
+    return sum(int(((trees.kinds & LEAF) != 0).sum()) for trees in columns.models)
 
 
 def check_linear(query: Query, rows: LinearRows) -> None:
