@@ -143,7 +143,7 @@ def test_packing_again_needs_force(clinics, run, tmp_path):
     assert "replace it by --force" in run("source", "pack", tmp_path / "s", *pack).err
     said = run("source", "pack", tmp_path / "s", *pack, "--force", "--seed", "3")
     assert said.status == 0, said.err
-    assert "h, which stays here: it tells of single rows" in said.out
+    assert "h, which stays here: it reveals single rows" in said.out
     (received,) = read_sources([str(tmp_path / "s")])
     assert read_home(tmp_path / "h").fingerprint == received.sha256
     (tmp_path / "s" / "mine.txt").write_text("mine")

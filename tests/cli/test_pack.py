@@ -42,7 +42,10 @@ def pack(run, tmp_path):
         ("a,b,y\n0,1,yes\n1,2,\n", "row 2: column 'y' has no label; fill it in or leave the row"),
         ("a,b,y\n0,1,yes\n1,2, \n", "row 2: column 'y' has no label"),
         ("a,b,y\n0,1,yes\n1,2,n\x07\n", "row 2: column 'y' holds a label of over 200"),
-        ("a,b,y\n0,,yes\n1,2,no\n", "has gaps (column 'b'), so it needs --reference FILE"),
+        (
+            "a,b,y\n0,,yes\n1,2,no\n",
+            "has missing values (column 'b'), so it needs --reference FILE",
+        ),
         (
             "a,b,ill\n0,1,yes\n",
             "has no column 'y'; it has 'a', 'b', 'ill'; name the column with the",

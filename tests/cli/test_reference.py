@@ -92,7 +92,7 @@ def test_every_command_takes_such_tables(clinics, run, tmp_path):
     assert not found["alarm"]["rings"]
     assert run("report", model, "--out", tmp_path / "r.html").status == 0
     assert run("source", "check", *clinics.sources).status == 0
-    assert "1 with words, gaps allowed" in run("source", "show", clinics.sources[0]).out
+    assert "1 with words, missing values allowed" in run("source", "show", clinics.sources[0]).out
     site = ["--site", "east", "--rows", table, "--target", "ill", "--out", tmp_path / "e.site"]
     assert run("site", "evaluate", *clinics.sources, *site).status == 0
 

@@ -45,7 +45,7 @@ def changed(table, index, value):
         ({"reference": changed(TARGETS, 0, np.inf)}, "reference must be finite"),
         # masses
         ({"masses": changed(MASSES, (1, 3), -0.5)}, "source 1 has -0.5 at point 3"),
-        ({"masses": changed(MASSES, 0, 0.0)}, "source 0 has no mass at any point beside source 1"),
+        ({"masses": changed(MASSES, 0, 0.0)}, "source 0 has no mass at any point next to source 1"),
         ({"weights": changed(MASSES, 1, 0.0)}, "source 1 has no mass at any point"),
         ({"reference": [0.0, -1.0, 1.0, 1.0]}, "reference must be 4 numbers ≥ 0"),
         ({"reference": "pooled"}, "reference must be 'uniform', an array or None"),

@@ -70,5 +70,5 @@ def test_honest_densities_are_not_named():
 
 def test_a_source_without_any_density_is_still_refused():
     logs = np.array([[0.0, 0.0], [-np.inf, -np.inf]])
-    with pytest.raises(ValueError, match="source 1 has no mass at any point beside source 0"):
+    with pytest.raises(ValueError, match="source 1 has no mass at any point next to source 0"):
         Problem.from_log_densities(logs, np.zeros((2, 2)), np.zeros(2), sample_domain=[0, 1])

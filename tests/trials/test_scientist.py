@@ -178,7 +178,7 @@ FIT: dict[str, Case] = {
     "infinity-in-a-column": (
         lambda w: fit(TRAIN.plus(age=np.inf)),
         "column 'age' of X contains infinity",
-        "leave a gap",
+        "or a missing value",
     ),
     "an-estimator-that-reads-no-words": (
         lambda w: fit(estimator=LogisticRegression()),
@@ -409,7 +409,7 @@ WARNED: dict[str, Case] = {
     ),
     "words-in-capitals": (
         lambda w: w.model.predict(NEW.X.assign(ward=NEW.X.ward.str.upper())),
-        "no word of column 'ward' was learned from",
+        "column 'ward' has only categories never seen in fit",
         "written as in fit: 'a', 'b'",
     ),
     "compare-on-the-rows-of-fit": (

@@ -99,7 +99,13 @@ COMMANDS = [
     ),
     ("dates", PACK + "dates.csv", 3, "column 'dose' holds dates", "into numbers"),
     ("three rows", PACK + "three.csv", 3, "has 3 rows", "give 5 or more"),
-    ("gaps, no reference", PACK + "gaps.csv", 3, "has gaps (column 'dose')", "needs --reference"),
+    (
+        "gaps, no reference",
+        PACK + "gaps.csv",
+        3,
+        "has missing values (column 'dose')",
+        "needs --reference",
+    ),
     (
         "a feature mistyped",
         OWN + "--features age,does",

@@ -162,8 +162,8 @@ def _coding(columns: Coding | None) -> str:
         return ""
     worded = next((column for column in columns if column.categories), None)
     if worded is None or worded.categories is None:
-        return ": a gap is NaN"
+        return ": a missing value is NaN"
     return (
-        ': a gap is NaN, a word the place of its category in the metadata "columns" '
+        ': a missing value is NaN, a word the place of its category in the metadata "columns" '
         f"({worded.name}: {worded.categories[0]} is 0)"
     )

@@ -118,7 +118,7 @@ def few_threads(X: Any) -> Any:
 def _refuse_mixed(args: Namespace, table: TrainingTable, wish: str, remedy: str) -> None:
     """Refuse categories and missing values for an option that takes complete numbers alone."""
     gaps = None if table.first_of_words else table.first_with_gaps
-    for name, what in ((table.first_of_words, "holds words"), (gaps, "has gaps")):
+    for name, what in ((table.first_of_words, "holds words"), (gaps, "has missing values")):
         if name is not None:
             raise InputError(
                 f"{args.rows}: column {quoted(name)}",
@@ -169,7 +169,7 @@ def make_density(
         if reference is None:
             why, first = "", table.first_of_words or table.first_with_gaps
             if first is not None:
-                held = "has words" if table.first_of_words else "has gaps"
+                held = "has words" if table.first_of_words else "has missing values"
                 why = f"{held} (column {quoted(first)}), so it "
             drop = ", or leave the column out by --drop" if why else ""
             raise InputError(

@@ -160,7 +160,7 @@ FAILED = "\0failed"
 
 
 def _answered(model: Any, chunk: Chunk, args: Namespace) -> tuple[dict[str, Any], int, float]:
-    """Return what `_predicted` does; rows at which a predictor fails are empty, and told of."""
+    """Return what `_predicted` does; rows at which a predictor fails are empty, and reported."""
     kept, failed = np.arange(len(chunk.X)), list[PredictorError]()
     while True:
         some = chunk if not failed else replace(chunk, X=_safe_indexing(chunk.X, kept))

@@ -121,7 +121,7 @@ def _add_parts(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--reference",
         metavar="FILE",
-        help="what all sites agreed on (anymix reference); needed for words and gaps",
+        help="what all sites agreed on (anymix reference); needed for categories and missing cells",
     )
 
 
@@ -154,7 +154,7 @@ def run_pack(args: Namespace, console: Console) -> int:
             home.write(temporary, read_sources([args.out])[0].sha256)
     lines = [
         f"wrote {args.out}: {len(rows.X)} rows; features {_features(manifest)}",
-        *([f"wrote {args.home}, which stays here: it tells of single rows"] * bool(args.home)),
+        *([f"wrote {args.home}, which stays here: it reveals single rows"] * bool(args.home)),
         *(f"note: {note}" for note in rows.notes),
         f"it reveals: {manifest.reveals}",
     ]
@@ -283,7 +283,7 @@ def _features(manifest: Manifest) -> str:
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     of_words = sum(column.categories is not None for column in manifest.columns or ())
     words = f", {of_words} with words" if of_words else ""
-    gaps = ", gaps allowed" if any(feature.gaps for feature in manifest.features) else ""
+    gaps = ", missing values allowed" if any(feature.gaps for feature in manifest.features) else ""
     return f"{len(names)} of {manifest.features[0].dtype}{words}{gaps}: {shown}"
 
 

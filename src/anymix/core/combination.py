@@ -340,7 +340,7 @@ class CrossFittedCombination(Record):
 
     @property
     def consults(self) -> bool:
-        """Whether any source hears another, in any part."""
+        """Whether any source consults another, in any part."""
         return any(part.consulting is not None for part in self.parts)
 
     @property

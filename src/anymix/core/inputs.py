@@ -56,7 +56,7 @@ def mass_table(masses: ArrayLike, name: str, part: bool = False) -> FloatArray:
     empty = np.flatnonzero(D.sum(axis=1) == 0)
     if empty.size and not part:
         raise ValueError(
-            f"source {empty[0]} has no mass at any point beside source {D.sum(axis=1).argmax()}, "
+            f"source {empty[0]} has no mass at any point next to source {D.sum(axis=1).argmax()}, "
             f"which has most; look at both, and leave the wrong one out of {name}."
         )
     return D

@@ -85,7 +85,7 @@ class SetAside:
         return SetAside(self.problem.smoothed(width), self.sites, self.means)
 
     def paired_moments(self, z: ArrayLike) -> FloatArray:
-        """Return those of the sources that are heard, in the place of the others' their sums."""
+        """Return those of the sources that count, and sums in the place of the others'."""
         return np.asarray(self.problem.paired_moments(z) @ self.means.T)
 
     def thin(self, n: int, rng: np.random.Generator) -> SetAside:

@@ -32,7 +32,7 @@ PLAIN: dict[str, Any] = {
 
 
 class CountedTexts(Sequence[str]):
-    """A sequence of texts, with the counts of their words (n, words) beside them.
+    """A sequence of texts, with the counts of their words (n, words).
 
     Examples
     --------

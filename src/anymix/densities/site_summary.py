@@ -276,8 +276,8 @@ def all_told(summaries: Sequence[Summary]) -> str:
         )
         n = len(summary.columns)
         what = (
-            f"names of {n} column{'s' * (n != 1)}, shares of gaps, of {words} words and of the "
-            f"numbers that {few} rows or more have, quantiles that are means of {few} "
+            f"names of {n} column{'s' * (n != 1)}, shares of missing values, of {words} words and "
+            f"of the numbers that {few} rows or more have, quantiles that are means of {few} "
             f"values;{centres} no value of fewer rows."
         )
         contents.setdefault(what, []).append(f"{summary.n_rows} rows of {visible(summary.name)!r}")

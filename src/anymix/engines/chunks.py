@@ -219,7 +219,7 @@ class RowSplit(NamedTuple):
         if n.min() < FEWEST_OF_SOURCE / MOST_JUDGING:
             raise InputError(
                 f"{int(n.min())} rows of a source",
-                "are too few to be dealt out to those that judge and those that teach; hold them "
+                "are too few to be split into training and evaluation rows; hold them "
                 "in memory with --engine memory",
             )
         judging, choosing = (

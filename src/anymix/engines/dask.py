@@ -283,7 +283,9 @@ class Asking:
             block[c].to_numpy() if isinstance(c, str) else np.asarray(c) for c in columns
         )
         if self.classes is None and not np.isfinite(y.astype(float)).all():
-            raise InputError("y", "has a gap, or what is no finite number; leave such rows out")
+            raise InputError(
+                "y", "has a missing value, or what is no finite number; leave such rows out"
+            )
         if hasattr(block, "columns"):
             block = block[self.features or [c for c in block.columns if c not in named]]
         names = [source.name for source in self.sources]

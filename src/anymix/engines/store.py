@@ -102,8 +102,8 @@ class Store:
                 raise
             raise InputError(
                 f"the folder of temporary files {self.folder or tempfile.gettempdir()}",
-                f"has no room beside {self.size / 1e9:.3g} GB of tables; set TMPDIR to a folder on "
-                "a larger disk",
+                f"has no space next to {self.size / 1e9:.3g} GB of tables; set TMPDIR to a folder "
+                "on a larger disk",
             ) from error
         self.size += _aligned(content.size)
         # A hole is nothing to be written, but the file must reach behind the last one.

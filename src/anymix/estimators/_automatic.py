@@ -174,7 +174,7 @@ def choose_density(
     """Choose the candidate of the smallest held-out loss, all sources weighing alike.
 
     A candidate that these rows cannot train is left out, unless it is the last.  Returns the
-    choice, the held-out log-masses (p, m) of what was chosen and, beside a classifier of sources,
+    choice, the held-out log-masses (p, m) of what was chosen and, with a classifier of sources,
     those of the best density, NaN at rows that were not asked about; last, what was learned without
     each fold.
     """

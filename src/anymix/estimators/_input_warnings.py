@@ -89,7 +89,7 @@ def _same(one: list[str | None], other: list[str | None]) -> bool:
 
 
 def warn_of_strange_words(columns: Columns, X: Any, encoded: FloatArray) -> None:
-    """Warn of a column of many rows none of whose words was learned from: all count as gaps."""
+    """Warn of a column without a category that was seen in fit: all count as missing."""
     if len(encoded) < FEWEST:
         return
     for column, codes in zip(columns, encoded.T, strict=True):
@@ -98,8 +98,8 @@ def warn_of_strange_words(columns: Columns, X: Any, encoded: FloatArray) -> None
             if found is not None:
                 known = ", ".join(map(repr, islice(column.categories, 4)))
                 warnings.warn(
-                    f"no word of column {column.name!r} was learned from, such as {found!r:.40}, "
-                    f"so all count as gaps; words are written as in fit: {known}.",
+                    f"column {column.name!r} has only categories never seen in fit, such as "
+                    f"{found!r:.40}, so all count as missing; write categories as in fit: {known}.",
                     UserWarning,
                     stacklevel=4,
                 )

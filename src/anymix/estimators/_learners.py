@@ -42,7 +42,9 @@ N_FEATURES = 500
 
 
 def kind_of(X: Any) -> str:
-    """Tell "text", "mixed" tables (words or gaps), "numbers" and "vectors" of many numbers apart.
+    """Name the kind of rows: "text", "mixed" tables, "numbers", or "vectors" of many numbers.
+
+    A mixed table has categories or missing values.
 
     Examples
     --------

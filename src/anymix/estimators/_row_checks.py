@@ -103,11 +103,13 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
 
 
 def _finite(X: FloatArray, columns: Any) -> FloatArray:
-    """Refuse infinities in an encoded table: NaN is a gap, and they are nothing."""
+    """Refuse infinities in an encoded table, where NaN is a missing value."""
     infinite = np.isinf(X).any(axis=0)
     if infinite.any():
         name = columns.names[int(infinite.argmax())]
-        raise InputError(f"column {name!r} of X", "contains infinity; give a number or leave a gap")
+        raise InputError(
+            f"column {name!r} of X", "contains infinity; give a number or a missing value"
+        )
     return X
 
 

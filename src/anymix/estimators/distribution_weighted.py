@@ -111,7 +111,7 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
     estimator_ : estimator
         The learner that was chosen or given, not trained.
     solution_, cross_loss_, comparison_, tables_, sources_
-        The solver's answer; each source's model on each domain; this model beside its rivals on
+        The solver's answer; each source's model on each domain; this model and its rivals on
         held-out rows; the held-out tables, densities as they came; what was combined.
     influence_, set_aside_
         Which site or source moves the losses of others, found when it is asked for; the names of

@@ -1,4 +1,4 @@
-"""What a site's file tells of labels, measured at the site; means over rows, which tell none.
+"""What a site's file reveals of labels, measured at the site; means over rows, which reveal none.
 
 A source that gives one class to nearly everybody tells the label by the probability that it gave
 it.  `labels_named` measures that: from the level of one number of the file, by whichever source

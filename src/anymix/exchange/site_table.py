@@ -405,7 +405,7 @@ def join_sites(
     classes = all_classes(received)
     told = {site.n_told for site in sites}
     if any(n > 1 and (classes is None or n != classes.size) for n in told):
-        raise InputError("a site", "tells of other classes than the sources have; evaluate anew")
+        raise InputError("a site", "has other classes than the sources; evaluate anew")
     some_lack_total = any(site.log_total is None for site in sites)
     joined = []
     for site in ordered if len(told) == 1 else [site.at_label() for site in ordered]:

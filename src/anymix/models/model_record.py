@@ -321,7 +321,7 @@ def _restore_evidence(model: Any, record: dict[str, Any]) -> None:
     model.advice_ = None if gain is None else restored(ConsultingGain, gain)
     model.taught_ = restored(int, record[TAUGHT]) if TAUGHT in record else None
     if model.taught_ is not None and not 0 < model.taught_ < 2**53:
-        raise ValueError(f"there are {model.taught_!r:.60} rows that taught it")
+        raise ValueError(f"there are {model.taught_!r:.60} rows that it was fitted on")
     if CHOICE in record:
         model.density_choice_ = read_choice(record[CHOICE])
     if LEARNER in record:

@@ -60,7 +60,7 @@ def save(
     read where nothing but anymix is trusted.  The folder replaces a model that is there, and
     nothing else.
 
-    By default all is there that `load` needs to go on as before, and so the folder tells of single
+    By default all is there that `load` needs to go on as before, and so the folder reveals single
     rows: a kernel density *is* its training rows, also those of the folds; the tables hold the
     exact target of each held-out row, in the order of `fit`, and what each source predicts for it;
     hashes of rows let whoever can list the possible rows narrow them down.  Keep it where these
@@ -72,7 +72,7 @@ def save(
         Fitted.
     folder : path
     share : bool
-        Whether to leave out all that tells of single held-out rows: tables, hashes, novelty,
+        Whether to leave out all that reveals single held-out rows: tables, hashes, novelty,
         densities of folds, densities that no weight needs.  The certificate is then the word of
         who wrote the folder, and `load(folder, verify=True)` refuses it; sets, intervals and the
         monitor need new rows.
@@ -229,7 +229,7 @@ def write_taught(
 ) -> Any:
     """Write a model that was learned from rows elsewhere, and what is known of them.
 
-    `told` is what left the sites.  Returns the model.
+    `told` says what left the sites.  Returns the model.
     """
     assert taught.evidence is not None
     certificate = taught.evidence.certificate

@@ -1,6 +1,6 @@
 """How likely rows are, in numbers so coarse that a site may hand them over.
 
-Log-responsibilities lie on a grid.  The log-density of a source at its own rows is told by
+Log-responsibilities lie on a grid.  The log-density of a source at its own rows is given by
 quantiles, each the mean of five rows, and log Σ_k D_k(x) by a histogram of five rows or more a
 cell, by which traffic can be compared exactly.
 """

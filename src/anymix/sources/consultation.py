@@ -67,7 +67,7 @@ class ConsultingGain(Record):
 class Consulted:
     """The consulting; the tables after it, each row by pools learned without it; what it brought.
 
-    `consulting` is None where no source hears another, and the tables are then as they were.
+    `consulting` is None where no source consults another, and the tables are then as they were.
     """
 
     consulting: Consulting | None

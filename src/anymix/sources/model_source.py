@@ -46,7 +46,7 @@ class Source:
     n_rows : int, optional
         How many rows it was trained on.
     columns : Columns, optional
-        How a table with words and gaps becomes the numbers that predictor and density take; a
+        How a mixed table becomes the numbers that predictor and density take; a
         DataFrame is then encoded by it, and an array is taken as encoded.
     own_rows : int, optional
         How many rows own_loss was measured on.

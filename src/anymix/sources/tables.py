@@ -178,7 +178,7 @@ class Tables:
         return replace(self, log_masses=log_responsibilities(self.log_masses, calibration))
 
     def heard(self, consulting: Consulting | None) -> Tables:
-        """Put what the sources say after they heard each other in the place of the predictions."""
+        """Put the predictions after consulting in the place of the models' own."""
         if consulting is None:
             return replace(self, generalist=None)
         if consulting.has_generalist and self.generalist is None:
@@ -188,14 +188,14 @@ class Tables:
             )
         if consulting.form == "labels" and self.predictions.shape[2:] == (1,):
             raise ValueError(
-                "sources that hear each other need the probabilities of all classes, but these "
+                "sources that consult each other need the probabilities of all classes, but these "
                 "tables hold that of the label alone; evaluate the rows anew."
             )
         if self.at_label and not consulting.takes_errors:
             raise ValueError(
-                "sources that hear each other by pools learned from whole rows need all that the "
-                "models say, but these tables hold errors, or classes in no order; judge rows in "
-                "Python with model.certify or anymix.compare."
+                "sources that consult each other by pools learned from whole rows need all that "
+                "the models say, but these tables hold errors, or classes in no order; evaluate rows "
+                "in Python with model.certify or anymix.compare."
             )
         models = self.all_predictions if consulting.has_generalist else self.predictions
         return replace(self, predictions=consulting.heard(models), generalist=None)

@@ -95,7 +95,7 @@ def _without_zone(cell: Any) -> Any:
 
 
 def parts_of_dates(dates: NDArray[np.datetime64]) -> tuple[str, ...]:
-    """Name what is told of dates; the hour where some have one.
+    """Name the columns made of dates; the hour where some have one.
 
     >>> parts_of_dates(np.array(["2024-01-31"], dtype="datetime64[s]"))
     ('days', 'year', 'month', 'weekday')
@@ -127,7 +127,7 @@ def date_part(dates: NDArray[np.datetime64], part: str) -> FloatArray:
 
 
 def parts_of_texts(texts: Any, least: int) -> tuple[str, ...]:
-    """Name what is told of texts: their length, and their most frequent words.
+    """Name the columns made of texts: their length, and their most frequent words.
 
     >>> parts_of_texts(["good book", "bad book", "a good film"], least=1)
     ('length', 'word bad', 'word film')

@@ -127,7 +127,7 @@ class LossSummary:
     ----------
     samples : sequence of SourceSample
     n_folds : int
-        In how many parts the rows are that judge.  More than one have taught each other's parts.
+        The number of folds of the evaluation rows.  Of several, each trained the others' models.
 
     Attributes
     ----------
