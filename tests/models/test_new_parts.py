@@ -93,7 +93,9 @@ def test_the_folder_and_the_exported_file_answer_alike(name, tmp_path):
     assert again.combination_.to_json() == model.combination_.to_json()
     if model.combination_.consults:
         assert again.advice_.to_json() == model.advice_.to_json()
-    content = export_onnx(saved.received, again.combination_, again.router_)
+    content = export_onnx(
+        saved.received, again.combination_, again.router_, generalist=saved.generalist
+    )
     session = onnxruntime.InferenceSession(content)
     X = rows if model.columns_ is None else model.columns_.encode(rows)
     out = dict(

@@ -34,7 +34,12 @@ def test_the_exported_file_agrees_with_predict(name, tmp_path):
     due = getattr(model, ask)(test.X)
     np.testing.assert_allclose(getattr(saved.model, ask)(test.X), due, atol=1e-6 * np.ptp(due))
     np.testing.assert_array_equal(saved.model.novelty(test.X), model.novelty(test.X))
-    content = export_onnx(saved.received, saved.model.combination_, saved.model.router_)
+    content = export_onnx(
+        saved.received,
+        saved.model.combination_,
+        saved.model.router_,
+        generalist=saved.generalist,
+    )
     session = onnxruntime.InferenceSession(content)
     rows = test.X if model.columns_ is None else model.columns_.encode(test.X)
     out = "probabilities" if whole.classification else "prediction"
