@@ -164,6 +164,7 @@ def prepare(work: Path, n_rows: int) -> None:
         pack_source(source, work / name)
         write_csv(work / f"{name}.csv", rng.normal(centre, size=(60, 2)), rng.normal(size=60))
     write_csv(work / "rows.csv", rng.normal(size=(n_rows, 2)), np.zeros(n_rows))
+    (work / "out").mkdir()
     made = commands(work)
     first = [word for word in made["fit"] if word not in ("--objective", "robust")]
     for words in (first, *(words for name, words in made.items() if name not in ("fit", "pack"))):
