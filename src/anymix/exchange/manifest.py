@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer
 
 from anymix import densities
 from anymix.core import Record
@@ -125,6 +126,9 @@ def columns_taken(source: Source, density: Any, rows: Any) -> tuple[int, bool]:
         return (1, True) if density.takes != "numbers" else (density.n_features_in_, False)
     if rows is not None:
         return (1, True) if np.ndim(rows) == 1 else (int(np.shape(rows)[1]), False)
+    steps = getattr(source.predictor, "steps", None)
+    if steps and isinstance(steps[0][1], CountVectorizer):
+        return 1, True
     n = getattr(source.predictor, "n_features_in_", None)
     if source.feature_names is not None:
         n = len(source.feature_names)
