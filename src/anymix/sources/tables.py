@@ -194,8 +194,8 @@ class Tables:
         if self.at_label and not consulting.takes_errors:
             raise ValueError(
                 "sources that consult each other by pools learned from whole rows need all that "
-                "the models say, but these tables hold errors, or classes in no order; evaluate rows "
-                "in Python with model.certify or anymix.compare."
+                "the models say, but these tables hold errors, or classes in no order; evaluate "
+                "rows in Python with model.certify or anymix.compare."
             )
         models = self.all_predictions if consulting.has_generalist else self.predictions
         return replace(self, predictions=consulting.heard(models), generalist=None)
