@@ -116,7 +116,7 @@ def run(args: Namespace, console: Console) -> int:
     wrote = f"wrote {args.out}" + ", in place of the model that was there" * replaced
     if model.taught_:
         judged = model.tables_.n_points
-        wrote = f"{judged} rows, drawn by chance, have judged what {model.taught_} taught\n{wrote}"
+        wrote = f"learned from {model.taught_} rows; evaluated on {judged} random rows\n{wrote}"
 
     def whole() -> dict[str, Any]:
         """Add the influence of each source: it takes as long as fit, so only --json finds it."""

@@ -150,7 +150,7 @@ def parse_features(entries: Any, density: str) -> tuple[Feature, ...]:
         fields = exact(entry, Feature, () if mixed else MARKS)
         if mixed:
             gaps, words = fields["gaps"], fields["categories"]
-            check(isinstance(gaps, bool), "does not say of a feature whether it has gaps")
+            check(isinstance(gaps, bool), "does not say of a feature whether it has missing values")
             if words is not None:
                 listed = isinstance(words, list) and len(words) <= MOST_CATEGORIES
                 check(listed, f"must list at most {MOST_CATEGORIES} categories of a feature")
@@ -163,7 +163,7 @@ def parse_features(entries: Any, density: str) -> tuple[Feature, ...]:
     dtypes = {f.dtype for f in found}
     check(len(dtypes) == 1, "must have features of one dtype")
     texts = dtypes == {"string"}
-    check(not (texts and mixed), "has categories or gaps in a column of documents")
+    check(not (texts and mixed), "has categories or missing values in a column of documents")
     paired = density == NONE or texts == (travelling()[density].takes == "tokens")
     check(paired, f"must have features of dtype string if and only if {density} takes words")
     check(not texts or len(found) == 1, "must have one column where that holds text")

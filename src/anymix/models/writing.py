@@ -229,7 +229,7 @@ def write_taught(
 ) -> Any:
     """Write a model that was learned from rows elsewhere, and what is known of them.
 
-    `told` says what left the sites.  Returns the model.
+    `told` is the account of what left the sites.  Returns the model.
     """
     assert taught.evidence is not None
     certificate = taught.evidence.certificate

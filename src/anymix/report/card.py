@@ -35,7 +35,7 @@ class CardFacts(TypedDict):
     task : "classification" or "regression"
     classes : list or None
     features : list of dict
-        name, kind, gaps, and categories where there are any.
+        name, kind, `gaps` (whether values may be missing), and categories where there are any.
     trained : list of int or None
         Rows that each source says it was trained on.
     densities : list of str
