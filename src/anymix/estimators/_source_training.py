@@ -101,7 +101,8 @@ def no_estimator(needed: str) -> ValueError:
 
 FOR_ESTIMATOR = (
     "put an encoder or imputer before it, as make_pipeline(preprocessing, estimator), or take "
-    "anymix.estimators.default_estimator(X, classification=...), which reads categories and missing values"
+    "anymix.estimators.default_estimator(X, classification=...), which reads categories and "
+    "missing values"
 )
 FOR_DENSITY = (
     "leave density='auto', give a ContrastiveDensity(), or put the preprocessing in front of "
