@@ -19,6 +19,7 @@ from typing import Any, is_typeddict
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 ROOMS = (
     "anymix.estimators",
+    "anymix.model_selection",
     "anymix.sources",
     "anymix.exchange",
     "anymix.sandbox",

@@ -362,7 +362,7 @@ def joined_scales(found: Sequence[Arrays]) -> Arrays:
 
 @dataclass(frozen=True)
 class SumsFit:
-    """Predictors by fold and strength, [K][S], θ, and what it took.
+    """Predictors by fold and strength, a list for each fold, θ, and what it took.
 
     `n_numbers` is how many numbers left all parts together, and `residual` the largest remaining
     gradient, relative to the first one.

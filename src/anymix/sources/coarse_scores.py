@@ -116,6 +116,8 @@ def levels_of_rows(
 ) -> FloatArray:
     """Return levels (m,) as the rows of each source have them, in random order within a source.
 
+    Examples
+    --------
     >>> values, domain = np.random.default_rng(0).normal(size=200), np.repeat([0, 1], 100)
     >>> both = [histogram_of(values[domain == k]) for k in (0, 1)]
     >>> levels = levels_of_rows(both, domain, np.random.default_rng(0))
