@@ -7,7 +7,7 @@ import pytest
 
 from anymix import DistributionWeightedRegressor, Source
 from anymix.core import Problem
-from anymix.estimators._inspection import claims_all
+from anymix.estimators._description import claims_all
 
 CENTRES = {"north": -2.0, "south": 2.0}
 HEIGHTS = (300.0, 1e6, 1e99)

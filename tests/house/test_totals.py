@@ -13,15 +13,17 @@ import pytest
 from tests.house.source_tree import LIBRARY, MODULES, Module, made_up, room
 from tools import trace
 
-MOST_LINES = 52_000
-MOST_FILES = 240
-MOST_RECORDS = 134
+# Raised for version 0.4.0: comparison with pooled models, boosted trees of other libraries, and
+# models by sums over sites.
+MOST_LINES = 53_500
+MOST_FILES = 262
+MOST_RECORDS = 140
 MOST_MODULES_OF_ONE_NAME = 0
 MOST_CLASSES_OF_ONE_NAME = 0
 MOST_PRIVATE_SHARE = 0.01
 # Call -> most functions and most files of the library that it may run.
 MOST_TRACED = {
-    "fit": (520, 75),
+    "fit": (530, 80),
     "predict_proba": (60, 20),
     "anymix fit": (600, 100),
     "anymix predict": (280, 70),

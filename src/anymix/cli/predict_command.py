@@ -50,6 +50,23 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="column with the source of each row, as the model names it, empty where it is not "
         "known: rows of a known source are predicted by its own model, which consults the others",
     )
+    _add_columns(parser)
+    parser.add_argument(
+        "--chunk-rows", type=count, default=CHUNK_ROWS, help="rows held in memory at a time"
+    )
+    parser.add_argument(
+        "--on-error",
+        choices=("stop", "skip"),
+        default="stop",
+        help="where a source's predictor fails at a row: stop and name it, or leave its answers "
+        f"empty, in {MOST_SKIPPED} rows at most",
+    )
+    add_engine(parser, {"chunks": "here, chunk by chunk", "dask": DASK})
+    parser.add_argument("--force", action="store_true", help="replace a table that exists")
+
+
+def _add_columns(parser: ArgumentParser) -> None:
+    """Describe the options that add columns to the predictions."""
     parser.add_argument("--weights", action="store_true", help="add the weight of each source")
     parser.add_argument(
         "--novelty", action="store_true", help="add how unlike all sources a row is"
@@ -66,18 +83,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="SHARE",
         help="labels: add the set of labels, a|b, that holds this share of every mixture's rows",
     )
-    parser.add_argument(
-        "--chunk-rows", type=count, default=CHUNK_ROWS, help="rows held in memory at a time"
-    )
-    parser.add_argument(
-        "--on-error",
-        choices=("stop", "skip"),
-        default="stop",
-        help="where a source's predictor fails at a row: stop and name it, or leave its answers "
-        f"empty, in {MOST_SKIPPED} rows at most",
-    )
-    add_engine(parser, {"chunks": "here, chunk by chunk", "dask": DASK})
-    parser.add_argument("--force", action="store_true", help="replace a table that exists")
 
 
 def run(args: Namespace, console: Console) -> int:

@@ -231,14 +231,7 @@ class BoostedTrees:
         d = len(self.n_categories)
         if rows.ndim != 2 or rows.shape[1] != d:
             raise ValueError(f"X has the shape {rows.shape}; {d} columns are needed.")
-        ends = np.cumsum(self.n_categories)
-        categorical = np.flatnonzero(self.n_categories)
-        rows = rows.copy() if categorical.size else rows
-        for j in categorical:
-            # The place of a category among those of its column; NaN for one that is not there.
-            numbers = self.categories[ends[j] - self.n_categories[j] : ends[j]]
-            at = np.minimum(np.searchsorted(numbers, rows[:, j]), len(numbers) - 1)
-            rows[:, j] = np.where(numbers[at] == rows[:, j], at, np.nan)
+        rows = _numbered_categories(self, rows)
         bits = self.known.view("<u4").astype(np.uint32)
         place = np.arange(d, dtype=np.uint32)
         threads = _sklearn_internals()[2]()
@@ -294,6 +287,18 @@ class BoostedTrees:
         return trees
 
     add_to = add_trees
+
+
+def _numbered_categories(trees: BoostedTrees, rows: FloatArray) -> FloatArray:
+    """Return the rows with the place of each category among those of its column, NaN if unknown."""
+    ends = np.cumsum(trees.n_categories)
+    categorical = np.flatnonzero(trees.n_categories)
+    rows = rows.copy() if categorical.size else rows
+    for j in categorical:
+        numbers = trees.categories[ends[j] - trees.n_categories[j] : ends[j]]
+        at = np.minimum(np.searchsorted(numbers, rows[:, j]), len(numbers) - 1)
+        rows[:, j] = np.where(numbers[at] == rows[:, j], at, np.nan)
+    return rows
 
 
 def _sklearn_internals() -> tuple[Any, Any, Any]:

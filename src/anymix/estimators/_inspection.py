@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from anymix._arrays import FloatArray, n_rows
 from anymix._parameters import Either, Number, check, share_rule
 from anymix.core import (
-    CLAIMED,
     Assumptions,
     Certificate,
     Combination,
@@ -23,6 +22,7 @@ from anymix.core import (
     Loss,
     share_ranges,
 )
+from anymix.estimators._description import describe
 from anymix.estimators._fitting import settings_of
 from anymix.estimators._members import aligned
 from anymix.estimators._row_checks import (
@@ -38,13 +38,11 @@ from anymix.estimators._rows import Rows
 from anymix.estimators._running import names_checked
 from anymix.estimators.comparison import Comparison, compare_tables, usual_methods
 from anymix.sources import (
-    MOST_SOURCES,
     FitEvidence,
     FitResult,
     Grounds,
     HeldOut,
     Influence,
-    SecondRound,
     Tables,
     certify_learned,
     certify_tables,
@@ -57,13 +55,6 @@ from anymix.sources import (
 )
 
 CERTIFIED_ON_ALL = "a mixture may be all of it: add some of its rows to certify on"
-# More would bury the rest; all are in `influence_` and in the report.
-MOST_SENTENCES = 3
-STATED = f"All numbers below are {CLAIMED}; anymix.load(folder, verify=True) recomputes them."
-SHARED = (
-    f"All numbers below are {CLAIMED}: it was written to be shared, "
-    "without the rows that could show them."
-)
 # What a regressor has in place of what a classifier has, and the other way round.
 INSTEAD = {
     "predict_interval": "predict_set",
@@ -284,7 +275,7 @@ class FittedEvidence:
                 raise ValueError(
                     "y, groups, loss_bound and measure need new rows: give X and sample_domain too."
                 )
-            return self._certified_again(confidence, subpopulation)
+            return _certified_again(self, confidence, subpopulation)
         check(loss_bound, "loss_bound", Either(None, Number(above=0)))
         classes = vars(self).get("classes_")
         measure_of(measure, self.loss, None if classes is None else len(classes))
@@ -314,23 +305,6 @@ class FittedEvidence:
             assumptions=Assumptions(loss_bound=loss_bound),
         )
         return without_confidence(certificate, self.seen_among(tables, X))
-
-    def _certified_again(self, confidence: float | None, share: float | None) -> Certificate:
-        """State again what the rows of `fit` guarantee."""
-        stored = getattr(self, "certificate_", None)
-        if stored is None or not hasattr(self, "tables_"):
-            raise ValueError(
-                "the model keeps no rows of fit to certify it by; give new rows: X, y and "
-                "sample_domain."
-            )
-        names, members = [str(name) for name in self.source_names_], bool(self._members())
-        ways = int(stored.n_candidates) if self.held_out_.crossed else 1
-        mixtures = share_ranges(self.mixtures, names)
-        known = confidence, not stored.covers, ways, names
-        grounds = Grounds(*known, share=share, mixtures=mixtures)
-        used = Combination(self.z_, self.eta) if members else self.combination_
-        given = self.tables_, used, self.held_out_, self.loss, grounds
-        return certify_learned(*given, theorems=not members)
 
     def seen_among(self, tables: Tables, X: Any = None) -> list[str]:
         """Name the sources whose rows here were among those of `fit`, by their predictions."""
@@ -370,116 +344,21 @@ def certification_cut(
     return {"clip": stored and stored.clip, "share": share, "threshold": 0.0}
 
 
-def describe(model: Any) -> str:
-    """Say what was learned; see `DistributionWeightedRegressor.describe`."""
-    certificate, known = model.certificate_, hasattr(model, "tables_")
-    named = zip(model.source_names_, model.combination_.z, strict=True)
-    evidence = model.result_.evidence
-    verified = evidence is None or evidence.verified
-    first = [] if verified else [STATED if known else SHARED]
-    if certificate is not None:
-        first.append(certificate.sentence)
-    if model.set_aside_:
-        aside = " and ".join(model.set_aside_)
-        first.append(
-            f"The rows of {aside} did not choose z; the certificate covers them all the same."
+def _certified_again(
+    model: FittedEvidence, confidence: float | None, share: float | None
+) -> Certificate:
+    """State again what the rows of `fit` guarantee."""
+    stored = getattr(model, "certificate_", None)
+    if stored is None or not hasattr(model, "tables_"):
+        raise ValueError(
+            "the model keeps no rows of fit to certify it by; give new rows: X, y and "
+            "sample_domain."
         )
-    first.append(f"z: {', '.join(f'{name} {weight:.3g}' for name, weight in named)}")
-    if not known:
-        return "\n".join(first)
-    comparison = model.comparison_
-    columns = vars(model).get("columns_")
-    parts = (
-        "\n".join(first),
-        "" if columns is None else " ".join(columns.notes()),
-        *said_of_choices(model),
-        str(comparison),
-        advice(model, comparison),
-        suspicion(model),
-    )
-    return "\n\n".join(filter(None, parts))
-
-
-def advice(model: Any, comparison: Comparison) -> str:
-    """Say when the average is better on the worst mixture, where, and what may help; else nothing.
-
-    comparison is `model.comparison_`.  The source to look at is the one whose part in the loss
-    there is largest: its mean weight on these rows times its own loss on them.
-    """
-    worst = dict(zip(comparison.methods, comparison.worst.tolist(), strict=True))
-    if worst["uniform"] >= worst["anymix"]:
-        return ""
-    where = comparison.worst_mixture[comparison.methods.index("anymix")]
-    names, tables = list(comparison.sources), model.tables_
-    k = names.index(where)
-    rows = tables.domain == k
-    share = model.combination_.weights(tables.log_masses)[:, rows].mean(axis=1)
-    blamed = int((share * comparison.loss[: len(names), k]).argmax())
-    robust = "" if model.objective == "robust" else "try the objective robust, or "
-    return (
-        f"The plain average is better on the worst mixture: its loss is {worst['uniform']:.4g}, "
-        f"the model's {worst['anymix']:.4g}, on the rows of {where}, where it follows "
-        f"{names[blamed]} to {100 * share[blamed]:.0f} %; {robust}look at the predictor and the "
-        f"density of {names[blamed]}."
-    )
-
-
-def said_of_choices(model: Any) -> list[str]:
-    """Say what the sources are weighted by, and which of them consult other models."""
-    told, choice = model.advice_, getattr(model, "density_choice_", None)
-    learner = getattr(model, "learner_choice_", None)
-    names = [str(name) for name in model.source_names_]
-    again = [isinstance(source.predictor, SecondRound) for source in model.sources_]
-    said = [""] * len(names) if told is None else told.sentences(names)
-    for k in np.flatnonzero(again):
-        own = "" if told is None or not told.gains[k] else f"{said[k]} "
-        said[k] = f"{own}{names[k]} was trained again, on what the pool of the others leaves."
-    general = model.result_.evidence.generalist
-    chosen = [str(one) for one in (learner, choice, general) if one is not None]
-    return ["\n".join(chosen), "\n".join(filter(None, said))]
-
-
-# The share of the rows of all others from which on a density claims what is not its own.
-CLAIMS_ALL = 0.99
-
-
-def claims_all(tables: Tables) -> int | None:
-    """Return the source whose density claims nearly all rows of every other source, if any."""
-    claimed = np.exp(tables.log_responsibilities())
-    p = tables.n_sources
-    for j in range(p if p > 1 else 0):
-        others = [claimed[j, tables.domain == k].mean() for k in range(p) if k != j]
-        if min(others) > CLAIMS_ALL:
-            return j
-    return None
-
-
-def suspicion(model: Any) -> str:
-    """Say which site or source raises the loss of another, and what can be done; else nothing."""
-    p = len(model.source_names_)
-    if p > MOST_SOURCES:
-        return (
-            f"Whether a site harms others was not looked at: that is done for {MOST_SOURCES} "
-            "sources at most."
-        )
-    found: Influence = model.influence_
-    said, asked = found.sentences(), found.least_known()
-    if asked is None:
-        return ""
-    more = len(said) - MOST_SENTENCES
-    rest = [f"So it is {more} times more; the report names all."] if more > 0 else []
-    name, share = found.names[asked], 100 * float(found.recognised[asked])
-    if (everywhere := claims_all(model.tables_)) is not None:
-        liar = found.names[everywhere]
-        remedy = (
-            f"The density of {liar} claims nearly all rows of every other source: look first at "
-            f"{liar}, and leave it out if its density is not of its rows."
-        )
-        return " ".join([*said[:MOST_SENTENCES], *rest, remedy])
-    remedy = (
-        "Wrong rows do that, and so do sources that disagree where their rows overlap: look first "
-        f"at the rows of {name}, of which its own density claims {share:.0f} %, and set them aside "
-        "(set_aside; --set-aside of anymix fit) or leave the source out if they are not to be "
-        "trusted."
-    )
-    return " ".join([*said[:MOST_SENTENCES], *rest, remedy])
+    names, members = [str(name) for name in model.source_names_], bool(model._members())
+    ways = int(stored.n_candidates) if model.held_out_.crossed else 1
+    mixtures = share_ranges(model.mixtures, names)
+    known = confidence, not stored.covers, ways, names
+    grounds = Grounds(*known, share=share, mixtures=mixtures)
+    used = Combination(model.z_, model.eta) if members else model.combination_
+    given = model.tables_, used, model.held_out_, model.loss, grounds
+    return certify_learned(*given, theorems=not members)

@@ -63,10 +63,7 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
     if texts and columns is not None:
         raise InputError("X", "holds texts, where a table was learned from; give its columns")
     if texts:
-        kinds = (str,) if any(isinstance(text, str) for text in X) else (list, tuple)
-        wrong = next((i for i, text in enumerate(X) if not isinstance(text, kinds)), None)
-        if wrong is not None:
-            raise InputError(f"row {wrong} of X", "has no text; fill it in or leave the row out")
+        _check_texts(X)
     elif not reset and vars(estimator).get("of_texts_"):
         raise InputError("X", "holds no texts, which the model was fitted on; give a list of texts")
     if reset:
@@ -100,6 +97,14 @@ def check_X(estimator: Any, X: Any, reset: bool = False) -> Any:
             "estimator sees to its columns, or put an imputer or encoder in front of the whole "
             "model, as make_pipeline(SimpleImputer(), model) does."
         ) from error
+
+
+def _check_texts(X: Any) -> None:
+    """Refuse a row without a text, or without tokens where the others are lists of tokens."""
+    kinds = (str,) if any(isinstance(text, str) for text in X) else (list, tuple)
+    wrong = next((i for i, text in enumerate(X) if not isinstance(text, kinds)), None)
+    if wrong is not None:
+        raise InputError(f"row {wrong} of X", "has no text; fill it in or leave the row out")
 
 
 def _finite(X: FloatArray, columns: Any) -> FloatArray:

@@ -97,28 +97,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         """Refuse a learner of the other task, and a loss or shrinkage that fits nothing else."""
         super()._check_parts()
         check_generalist(self)
-        classification = self._classification
-        wrong = is_regressor if classification else is_classifier
-        for estimator in filter(wrong, self._learners()):
-            own, other = "DistributionWeightedClassifier", "DistributionWeightedRegressor"
-            due, example = ("labels", "LogisticRegression()")
-            if not classification:
-                own, other, due, example = other, own, "numbers", "Ridge()"
-            raise ParameterError(
-                f"estimator {type(estimator).__name__} does not learn {due}, as {own} needs "
-                f"it to; give one that does, such as {example}, or take {other}."
-            )
-        check_learnable(self.loss, classification)
-        if self.objective == "gamma" and self.mixtures:
-            raise ParameterError(
-                "mixtures are for the objectives 'regret' and 'robust'; 'gamma' makes the losses "
-                "of all sources equal."
-            )
-        if self.objective == "gamma" and self.shrinkage not in ("auto", 0):
-            raise ParameterError(
-                "shrinkage is for the objectives 'regret' and 'robust'; leave it at 'auto' with "
-                "'gamma', which has one answer."
-            )
+        _check_task(self)
 
     def fit_tables(
         self, tables: Tables, teaching: TrainingRows | None = None, *, fresh: bool = True
@@ -368,3 +347,29 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         judged by the others, and by the part of the model that was learned without it.
         """
         return coverage(self, alpha, calibration)
+
+
+def _check_task(model: DistributionWeighting) -> None:
+    """Refuse a learner of the other task, and what does not go with the loss or objective."""
+    classification = model._classification
+    wrong = is_regressor if classification else is_classifier
+    for estimator in filter(wrong, model._learners()):
+        own, other = "DistributionWeightedClassifier", "DistributionWeightedRegressor"
+        due, example = ("labels", "LogisticRegression()")
+        if not classification:
+            own, other, due, example = other, own, "numbers", "Ridge()"
+        raise ParameterError(
+            f"estimator {type(estimator).__name__} does not learn {due}, as {own} needs "
+            f"it to; give one that does, such as {example}, or take {other}."
+        )
+    check_learnable(model.loss, classification)
+    if model.objective == "gamma" and model.mixtures:
+        raise ParameterError(
+            "mixtures are for the objectives 'regret' and 'robust'; 'gamma' makes the losses "
+            "of all sources equal."
+        )
+    if model.objective == "gamma" and model.shrinkage not in ("auto", 0):
+        raise ParameterError(
+            "shrinkage is for the objectives 'regret' and 'robust'; leave it at 'auto' with "
+            "'gamma', which has one answer."
+        )

@@ -71,22 +71,7 @@ def summarise(
     """
     if isinstance(model, Pipeline):
         model = model[-1]  # the report is on held-out tables, which earlier steps have seen
-    if not isinstance(model, DistributionWeighting):
-        raise TypeError(
-            "a report is of a DistributionWeightedRegressor or -Classifier; got "
-            f"{type(model).__name__}, which goes into compare with one."
-        )
-    if comparison is not None and not isinstance(comparison, Comparison):
-        raise TypeError(
-            f"comparison must be what anymix.compare returns; got {type(comparison).__name__}."
-        )
-    if certificate is not None and not isinstance(certificate, Certificate):
-        raise TypeError(
-            f"certificate must be what certify returns; got {type(certificate).__name__}."
-        )
-    check_is_fitted(model, "z_")
-    if not hasattr(model, "tables_"):
-        raise ValueError("a report compares sources: fit the model with at least two of them.")
+    _check_summarised(model, comparison, certificate)
     if comparison is None and measure is not None:
         comparison = model.compared(measure)
     found = _found_by_rows(model, measure)
@@ -110,6 +95,26 @@ def summarise(
             **summarise_tables(model.tables_, model.combination_, model.calibration_report_),
         }
     )
+
+
+def _check_summarised(model: Any, comparison: Any, certificate: Any) -> None:
+    """Refuse what no report can be made of."""
+    if not isinstance(model, DistributionWeighting):
+        raise TypeError(
+            "a report is of a DistributionWeightedRegressor or -Classifier; got "
+            f"{type(model).__name__}, which goes into compare with one."
+        )
+    if comparison is not None and not isinstance(comparison, Comparison):
+        raise TypeError(
+            f"comparison must be what anymix.compare returns; got {type(comparison).__name__}."
+        )
+    if certificate is not None and not isinstance(certificate, Certificate):
+        raise TypeError(
+            f"certificate must be what certify returns; got {type(certificate).__name__}."
+        )
+    check_is_fitted(model, "z_")
+    if not hasattr(model, "tables_"):
+        raise ValueError("a report compares sources: fit the model with at least two of them.")
 
 
 def _found_by_rows(model: Any, measure: str | Loss | None) -> dict[str, Any]:

@@ -45,7 +45,6 @@ from anymix.exchange.read import (
     read_source,
     read_sources,
 )
-from anymix.exchange.received_trees import received_trees
 from anymix.exchange.rounding import (
     bits_for_a_spy,
     is_rounded,
@@ -72,6 +71,7 @@ from anymix.exchange.tensors import (
     load_message,
     part_of,
 )
+from anymix.exchange.trees_of_source import received_trees
 
 __all__ = [
     "FLOAT32_TOLERANCE",

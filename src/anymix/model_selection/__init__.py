@@ -1,6 +1,6 @@
 """Cross-validation over domains: leave one out, and score by the worst."""
 
-from anymix.model_selection.domains import (
+from anymix.model_selection.leave_one_out import (
     LeaveOneDomainOut,
     WorstDomainScorer,
     worst_domain_scorer,

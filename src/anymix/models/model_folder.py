@@ -42,10 +42,15 @@ from anymix.models.model_record import (
     UPGRADED,
     check_entries,
     model_from_dict,
-    upgraded,
 )
+from anymix.models.older_records import upgraded
 from anymix.models.saved_records import check_certificate, check_evidence, read_records
-from anymix.models.source_files import OTHER_SOURCE, read_generalist, without_generated_names
+from anymix.models.source_files import (
+    OTHER_SOURCE,
+    check_sources,
+    read_generalist,
+    without_generated_names,
+)
 from anymix.models.tables_file import FILE_LIMIT, NOVELTY_LIMIT, read_novelty, read_tables
 from anymix.models.target_folder import PART, RECORD, RECORD_LIMIT, SOURCE, is_own
 from anymix.models.verify import restore_held_out, verify_evidence
@@ -338,33 +343,6 @@ def check_manifests(sources: Path, records: Sequence[dict[str, Any]]) -> None:
         stated = parse_json(content, str(folder / MANIFEST))
         if stated != {n: value for n, value in entry.items() if n not in ("folder", "sha256")}:
             raise ValueError(f"the entry of {folder.name} is not what its manifest states")
-
-
-def check_sources(
-    model: Any, received: Sequence[ReceivedSource], entries: Sequence[dict[str, Any]]
-) -> None:
-    """Labels and features of the record are those that the manifests state."""
-    for one, entry in zip(received, entries, strict=True):
-        if one.sha256 != entry["sha256"]:
-            raise AuditError(one.folder, OTHER_SOURCE)
-    manifests = [one.manifest for one in received]
-    labels = getattr(model, "classes_", None)
-    if {m.task for m in manifests} != {"regression" if labels is None else "classification"}:
-        raise ValueError("the task is not that of the sources")
-    known = {label for m in manifests for label in m.classes or ()}
-    if labels is not None and labels.tolist() != sorted(known):
-        raise ValueError("the classes are not those of the sources")
-    n, names = (getattr(model, name, None) for name in ("n_features_in_", "feature_names_in_"))
-    for manifest, source in zip(manifests, model.sources, strict=True):
-        if n is not None and not manifest.is_text and len(manifest.features) != n:
-            raise ValueError(f"there are {n} features; the sources take {len(manifest.features)}")
-        stated = source.feature_names
-        if names is not None and stated is not None and stated != list(names):
-            raise ValueError("the names of the features are not those of the sources")
-    # A table is coded once for all sources.
-    codes = [[(f.name, getattr(f, "categories", None)) for f in m.features] for m in manifests]
-    if any(m.columns is not None for m in manifests) and any(each != codes[0] for each in codes):
-        raise ValueError("the sources do not list the same columns and categories")
 
 
 def _part(folder: Path, stated: Any, limit: int) -> tuple[Path, dict[str, NDArray[Any]]]:

@@ -108,37 +108,20 @@ def check_kind(model: Any) -> None:
 def model_to_dict(model: Any) -> dict[str, Any]:
     """Name all that makes a fitted model; what cannot be written is refused in one sentence."""
     task = next(name for name, kind in TASKS.items() if isinstance(model, kind))
-    if task == "classification" and model.classes_.dtype.kind not in "iuUO":
-        raise ValueError(
-            f"classes of the type {model.classes_.dtype} cannot be saved; label the rows by "
-            "strings or whole numbers."
-        )
-    if not 0 <= model.skip_below <= MOST_SKIPPED:
-        raise ValueError(
-            f"a model with skip_below={model.skip_below!r:.60} cannot be saved: its answers would "
-            f"not be those of its certificate; set at most {MOST_SKIPPED:g}."
-        )
-    names, aside = vars(model).get("feature_names_in_"), list(getattr(model, "set_aside_", ()))
+    _check_writable(model)
+    names = vars(model).get("feature_names_in_")
     left_out = vars(model).get("left_out_", ())
     n, columns = vars(model).get("n_features_in_"), vars(model).get("columns_")
     if columns is not None and names is not None:
         # The sources take the numbers that dates and texts have become.
         names, n = columns.names, len(columns)
-    settings = {name: getattr(model, name) for name in (*SETTINGS, CONSULT)}
-    if hasattr(model.cv, "get_n_splits"):
-        # A model that is loaded needs no splitter; how many folds it had says enough.
-        settings["cv"] = int(getattr(model.cv, "n_splits", 5))
-    shares = share_ranges(model.mixtures, [str(name) for name in model.source_names_])
-    stated: dict[str, Any] = {ASIDE: aside} if aside else {}
-    stated |= {MIXTURES: {one.name: [one.lower, one.upper] for one in shares}} if shares else {}
     record = {
         "kind": KIND,
         "schema": SCHEMA,
         "anymix": __version__,
         "task": task,
         "loss": {"name": model.loss} if isinstance(model.loss, str) else loss_to_dict(model.loss),
-        # "auto" may have been given for who is set aside; what is kept is who it was.
-        "settings": settings | stated,
+        "settings": _settings_of(model),
         "classes": model.classes_.tolist() if task == "classification" else None,
         "names": np.asarray(model.source_names_).tolist(),
         "features": {
@@ -157,6 +140,35 @@ def model_to_dict(model: Any) -> dict[str, Any]:
     optional[GENERALIST_RECORD] = getattr(model.result_.evidence, "generalist", None)
     optional[MEMBERS] = [model_to_dict(member) for member in model.result_.members]
     return record | {name: value for name, value in optional.items() if value}
+
+
+def _check_writable(model: Any) -> None:
+    """Refuse classes that JSON does not hold, and answers that are not those of the certificate."""
+    classes = getattr(model, "classes_", None)
+    if classes is not None and classes.dtype.kind not in "iuUO":
+        raise ValueError(
+            f"classes of the type {classes.dtype} cannot be saved; label the rows by "
+            "strings or whole numbers."
+        )
+    if not 0 <= model.skip_below <= MOST_SKIPPED:
+        raise ValueError(
+            f"a model with skip_below={model.skip_below!r:.60} cannot be saved: its answers would "
+            f"not be those of its certificate; set at most {MOST_SKIPPED:g}."
+        )
+
+
+def _settings_of(model: Any) -> dict[str, Any]:
+    """Return the parameters that a loaded model keeps."""
+    settings = {name: getattr(model, name) for name in (*SETTINGS, CONSULT)}
+    if hasattr(model.cv, "get_n_splits"):
+        # A model that is loaded needs no splitter; how many folds it had says enough.
+        settings["cv"] = int(getattr(model.cv, "n_splits", 5))
+    shares = share_ranges(model.mixtures, [str(name) for name in model.source_names_])
+    # "auto" may have been given for who is set aside; what is kept is who it was.
+    aside = list(getattr(model, "set_aside_", ()))
+    stated: dict[str, Any] = {ASIDE: aside} if aside else {}
+    stated |= {MIXTURES: {one.name: [one.lower, one.upper] for one in shares}} if shares else {}
+    return settings | stated
 
 
 def model_from_dict(record: dict[str, Any]) -> Any:
@@ -378,64 +390,3 @@ def read_learner_choice(stated: Any) -> LearnerChoice:
     if found.generalist not in (None, *names) or found.chosen != names[0] or found.n_rows.min() < 0:
         raise ValueError("the learner that was chosen is not the first of those compared")
     return found
-
-
-FIRST_ENTRIES = {
-    *("kind", "schema", "anymix", "task", "loss", "objective", "eta", "classes", "features"),
-    *("sources", "z", "certificate", "solution", "cross_loss", "calibration", "tables"),
-    "comparison",
-}
-
-
-def upgraded(old: dict[str, Any]) -> dict[str, Any]:
-    """Return what a record of format 1 to 3 says in the words of format 4."""
-    found = _second(old) if old["schema"] == 1 else old
-    if not isinstance(found.get("combination"), dict):
-        raise ValueError("it does not say how sources are combined")
-    if old["schema"] < 3:
-        found = {**found, "combination": {"parts": [found["combination"]]}}
-    lacking = {"crossed": None, "consulting_gain": None}
-    return {**found, **lacking, "schema": SCHEMA, "upgraded_from": old["schema"]}
-
-
-def _second(old: dict[str, Any]) -> dict[str, Any]:
-    """Return what a record of format 1 says in the words of format 2."""
-    if set(old) != FIRST_ENTRIES or set(old["tables"]) != {"file", "size", "sha256", "densities"}:
-        raise ValueError("it has other entries than a record of the first format")
-    if any(source["features"] != old["features"] for source in old["sources"]):
-        raise ValueError("its features are not those of its sources")
-    calibration, certificate = old["calibration"], old["certificate"]
-    numbers = ("temperature", "offset", "floor", "sharpness")
-    text = old["features"][0]["dtype"] == "string"
-    return {
-        "kind": old["kind"],
-        "schema": 2,
-        "anymix": old["anymix"],
-        "task": old["task"],
-        "loss": {"name": old["loss"]},
-        "settings": {
-            "objective": old["objective"],
-            "shrinkage": "auto",
-            "eta": old["eta"],
-            "calibrate": calibration is not None,
-            "cv": 5,
-            "confidence": certificate["confidence"] or 0.95,
-            "skip_below": 1e-6,
-        },
-        "classes": old["classes"],
-        "names": [source["name"] for source in old["sources"]],
-        "features": {"n": None if text else len(old["features"]), "names": None},
-        "combination": {
-            "z": old["z"],
-            "eta": old["eta"],
-            "calibration": calibration and {name: calibration[name] for name in numbers},
-            "rule": "marginal",
-        },
-        "calibration_report": calibration and calibration["report"],
-        "tables": {name: old["tables"][name] for name in ("file", "size", "sha256")},
-        "has_densities": old["tables"]["densities"],
-        "at_label": True,
-        "router": None,
-        **{name: old[name] for name in ("certificate", "solution", "cross_loss", "comparison")},
-        "sources": old["sources"],
-    }

@@ -159,3 +159,30 @@ def router_to_arrays(model: Any) -> dict[str, NDArray[Any]] | None:
     if model.router_ is None or len(model.sources_) < 2:
         return None
     return density_to_arrays(model.router_)[1]
+
+
+def check_sources(
+    model: Any, received: Sequence[ReceivedSource], entries: Sequence[dict[str, Any]]
+) -> None:
+    """Labels and features of the record are those that the manifests state."""
+    for one, entry in zip(received, entries, strict=True):
+        if one.sha256 != entry["sha256"]:
+            raise AuditError(one.folder, OTHER_SOURCE)
+    manifests = [one.manifest for one in received]
+    labels = getattr(model, "classes_", None)
+    if {m.task for m in manifests} != {"regression" if labels is None else "classification"}:
+        raise ValueError("the task is not that of the sources")
+    known = {label for m in manifests for label in m.classes or ()}
+    if labels is not None and labels.tolist() != sorted(known):
+        raise ValueError("the classes are not those of the sources")
+    n, names = (getattr(model, name, None) for name in ("n_features_in_", "feature_names_in_"))
+    for manifest, source in zip(manifests, model.sources, strict=True):
+        if n is not None and not manifest.is_text and len(manifest.features) != n:
+            raise ValueError(f"there are {n} features; the sources take {len(manifest.features)}")
+        stated = source.feature_names
+        if names is not None and stated is not None and stated != list(names):
+            raise ValueError("the names of the features are not those of the sources")
+    # A table is coded once for all sources.
+    codes = [[(f.name, getattr(f, "categories", None)) for f in m.features] for m in manifests]
+    if any(m.columns is not None for m in manifests) and any(each != codes[0] for each in codes):
+        raise ValueError("the sources do not list the same columns and categories")

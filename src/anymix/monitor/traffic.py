@@ -217,19 +217,6 @@ class Monitor:
         needed = self.tested and self.folds is None
         return Scores(log_r, self.model.novelty(X) if needed else np.zeros(log_r.shape[1]))
 
-    def _alarm(self, X: Any, traffic: Scores, rng: np.random.Generator, look: int | None) -> Alarm:
-        """Test the traffic, scored by densities that have learned from no row of the reference."""
-        if not self.tested:
-            return Alarm(False, 1.0, self.level, 0.0, look, tested=False)
-        reference, domain, kept = self.reference, self.domain, self.folds
-        if kept is not None:
-            model: Any = self.model
-            traffic = Scores(*model.fold_scores(X, rng))
-            log_r = np.asarray(reference.log_r)[:, kept.rows]
-            reference, domain = Scores(log_r, kept.novelty), domain[kept.rows]
-        settings = self.level, self.n_bootstrap, rng, look
-        return mixture_alarm(traffic, reference, domain, *settings)
-
     @cached_property
     def reference(self) -> Scores:
         """The held-out rows, evaluated once."""
@@ -266,8 +253,8 @@ class Monitor:
         rng = np.random.default_rng(rng)
         names = tuple(str(name) for name in self.model.source_names_)
         traffic, domain = self.scores(X), self.domain
-        estimate = self._mixture(traffic, self.confidence, rng)
-        alarm = self._alarm(X, traffic, rng, look)
+        estimate = _mixture(self, traffic, self.confidence, rng)
+        alarm = _alarm(self, X, traffic, rng, look)
         said, lost = describe_traffic(estimate, alarm, names), None
         if self.reference_losses is not None:
             losses, name, fresh = self.reference_losses
@@ -277,19 +264,6 @@ class Monitor:
                 found = for_refitted(found, 0.0 if losses.min() >= 0.0 else -np.inf)
             lost = with_sentence(replace(found, fresh=fresh, covers=self.covers))
         return TrafficReport(estimate, alarm, names, said, lost)
-
-    def _mixture(
-        self, traffic: Scores, confidence: float, rng: np.random.Generator
-    ) -> MixtureEstimate:
-        return estimate_mixture(
-            traffic.log_r,
-            self.reference.log_r,
-            self.domain,
-            method=self.method,
-            n_bootstrap=self.n_bootstrap,
-            confidence=confidence,
-            rng=rng,
-        )
 
     def expected_loss(self, X: Any, rng: int | np.random.Generator = 0) -> ExpectedLoss:
         """Return what the deployed model loses on the rows X, without their labels.
@@ -324,12 +298,43 @@ class Monitor:
             adapted = with_z(adapted, adapt_z(adapted.z_, report.estimate, report.alarm))
         elif not why:
             each = (1.0 + self.confidence) / 2.0
-            found = self._mixture(self.scores(X), each, np.random.default_rng(0))
+            found = _mixture(self, self.scores(X), each, np.random.default_rng(0))
             names = [str(name) for name in adapted.source_names_]
             mixtures = dict(zip(names, np.transpose(found.intervals(True)).tolist(), strict=True))
             settings = {"objective": "robust", "shrinkage": 0.0, "confidence": each}
             adapted = adapted.with_mixtures(mixtures, **settings)
         return adapted if y is None else adapt_to_labels(adapted, X, y)
+
+
+def _alarm(
+    monitor: Monitor, X: Any, traffic: Scores, rng: np.random.Generator, look: int | None
+) -> Alarm:
+    """Test the traffic, scored by densities that have learned from no row of the reference."""
+    if not monitor.tested:
+        return Alarm(False, 1.0, monitor.level, 0.0, look, tested=False)
+    reference, domain, kept = monitor.reference, monitor.domain, monitor.folds
+    if kept is not None:
+        model: Any = monitor.model
+        traffic = Scores(*model.fold_scores(X, rng))
+        log_r = np.asarray(reference.log_r)[:, kept.rows]
+        reference, domain = Scores(log_r, kept.novelty), domain[kept.rows]
+    settings = monitor.level, monitor.n_bootstrap, rng, look
+    return mixture_alarm(traffic, reference, domain, *settings)
+
+
+def _mixture(
+    monitor: Monitor, traffic: Scores, confidence: float, rng: np.random.Generator
+) -> MixtureEstimate:
+    """Estimate the shares of the sources in the traffic, with the settings of a monitor."""
+    return estimate_mixture(
+        traffic.log_r,
+        monitor.reference.log_r,
+        monitor.domain,
+        method=monitor.method,
+        n_bootstrap=monitor.n_bootstrap,
+        confidence=confidence,
+        rng=rng,
+    )
 
 
 def _untrusted(alarm: Alarm) -> str:
