@@ -23,7 +23,7 @@ MOST_CLASSES_OF_ONE_NAME = 0
 MOST_PRIVATE_SHARE = 0.01
 # Call -> most functions and most files of the library that it may run.
 MOST_TRACED = {
-    "fit": (530, 80),
+    "fit": (530, 78),
     "predict_proba": (60, 20),
     "anymix fit": (600, 100),
     "anymix predict": (280, 70),

@@ -62,14 +62,19 @@ def add_choice(parser: ArgumentParser, trains: bool = False) -> None:
         "--id", metavar="COL", help="column that names the rows, which is never a feature"
     )
     if trains:
-        parser.add_argument(
-            "--categories",
-            type=names_of,
-            action="extend",
-            metavar="COL[,COL...]",
-            help="columns that hold categories, even if these are written as numbers",
-        )
+        add_categories(parser)
     add_format(parser)
+
+
+def add_categories(parser: ArgumentParser) -> None:
+    """Let columns of numbers hold categories."""
+    parser.add_argument(
+        "--categories",
+        type=names_of,
+        action="extend",
+        metavar="COL[,COL...]",
+        help="columns that hold categories, even if these are written as numbers",
+    )
 
 
 def names_of(text: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from anymix.cli.argument_types import count, table
-from anymix.cli.chosen_columns import names_of
+from anymix.cli.chosen_columns import add_categories
 from anymix.cli.console import Console
 from anymix.cli.table_options import add_format, format_of
 from anymix.tables import FEWEST_ROWS, preview_table
@@ -14,13 +14,7 @@ from anymix.tables import FEWEST_ROWS, preview_table
 def add_show_arguments(parser: ArgumentParser) -> None:
     """Describe `table show`."""
     parser.add_argument("table", type=table, help="table to look at, or - for standard input")
-    parser.add_argument(
-        "--categories",
-        type=names_of,
-        action="extend",
-        metavar="COL[,COL...]",
-        help="columns that hold categories, even if these are written as numbers",
-    )
+    add_categories(parser)
     parser.add_argument(
         "--min-count",
         type=count,
