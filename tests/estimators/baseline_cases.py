@@ -74,8 +74,16 @@ SETTINGS: dict[type, Callable[[tuple[str, ...]], dict[str, Any]]] = {
     Stacking: lambda names: {"random_state": 0},
     HardRouter: lambda names: {"density": KDE} if names else {},
     GroupDRO: lambda names: {"n_rounds": 5},
-    DistributionWeightedRegressor: lambda names: {"density": KDE, "random_state": 0},
-    DistributionWeightedClassifier: lambda names: {"density": KDE, "random_state": 0},
+    DistributionWeightedRegressor: lambda names: {
+        "density": KDE,
+        "random_state": 0,
+        "consult": False,
+    },
+    DistributionWeightedClassifier: lambda names: {
+        "density": KDE,
+        "random_state": 0,
+        "consult": False,
+    },
 }
 
 

@@ -75,7 +75,7 @@ def test_a_line_for_each_step(capsys):
     model = DistributionWeightedRegressor(Ridge(), KDE, random_state=0, verbose=True)
     model.fit(X, y, sample_domain=domain)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 5
     assert all(line.startswith("[DistributionWeightedRegressor] ") for line in lines)
     assert all("total=" in line for line in lines)
     model.set_params(verbose=False).fit(X, y, sample_domain=domain)

@@ -16,9 +16,10 @@ from sklearn.tree import DecisionTreeRegressor
 import anymix
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor
 from anymix.densities import GaussianKDE
-from anymix.estimators import BoundedRidge, LearnerChoice, choose_estimator, default_estimator
+from anymix.estimators import LearnerChoice, choose_estimator, default_estimator
 from anymix.exceptions import ParameterError
 from anymix.models import load
+from anymix.sources import BoundedRidge
 
 KDE = GaussianKDE(bandwidth=1.0)
 

@@ -62,7 +62,7 @@ WRONG = [
     ({"shrinkage": "atuo"}, r"'auto', or a number of 0 or more, not 'atuo'; did you mean 'auto'\?"),
     ({"shrinkage": -0.1}, "shrinkage must be 'auto', or a number of 0 or more"),
     ({"objective": "gamma", "shrinkage": 0.5}, "shrinkage is for the objectives"),
-    ({"cv": 1}, "cv must be a whole number of 2 or more, not 1"),
+    ({"cv": 1}, "cv must be a whole number of 2 or more, or a splitter"),
     ({"cv": 2.5}, "cv must be a whole number"),
     ({"skip_below": -1e-3}, "skip_below must be a number of 0 or more"),
     ({"calibrate": "no"}, "calibrate must be True or False, not 'no'"),

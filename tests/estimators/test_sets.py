@@ -141,11 +141,11 @@ def test_the_ground_is_named(numbers, labels):
     assert "the model was fitted on these few rows, too" in few.coverage().sentence
 
 
-def test_an_adapted_model_still_has_sets_but_nothing_proven(numbers):
+def test_an_adapted_model_still_has_sets_by_folds(numbers):
     X, y, d = noisy(1000, seed=1)
     monitor = Monitor.from_tables(numbers, n_bootstrap=100)
     adapted = monitor.adapt(X[d == "south"][:300])
-    assert adapted.coverage().ground == "measured"
+    assert adapted.coverage().ground == "asymptotic"
     assert by_source(inside(adapted.predict_interval(X), y), d).min() > 0.8
 
 

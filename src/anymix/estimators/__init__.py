@@ -28,10 +28,9 @@ from anymix.estimators.pooled_comparison import PooledComparison, compare_with_p
 from anymix.estimators.reweighting import GroupDRO, KernelMeanMatching
 from anymix.estimators.rival_verdicts import Rival as Rival
 from anymix.estimators.rival_verdicts import Verdict, verdicts
-from anymix.sources import BoundedRidge, CrossLoss
+from anymix.sources import CrossLoss
 
 __all__ = [
-    "BoundedRidge",
     "Comparison",
     "CrossLoss",
     "DensityChoice",
