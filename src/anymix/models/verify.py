@@ -47,20 +47,20 @@ def verify_evidence(model: Any, record: dict[str, Any]) -> None:
     same_version, used = record["anymix"] == __version__, model.result_.combination
     # Other pools of another version give other predictions.
     comparable = same_version or used is None or not used.consults
-    tables, stored = model.tables_, model.held_out_
+    tables, stored, said = model.tables_, model.held_out_, model.certificate_
+    # Before 0.4.0 pools were chosen and certificates claimed by other rules; these gave no reason.
+    by_our_rules = same_version and (said is None or bool(said.reason or said.rarest))
     with np.errstate(all="ignore"):
         if used is not None:
-            pooled = _verify_consulting(model, same_version)
+            pooled = _verify_consulting(model, by_our_rules)
             held_out = held_out_of(model, pooled)
             if (stored.crossed, stored.fold.tolist()) != (held_out.crossed, held_out.fold.tolist()):
                 raise ValueError("the folds are not those that the tables give")
             near: Any = {"rtol": TOLERANCE, "atol": 1e-9}
             if not np.allclose(stored.predictions, held_out.predictions, **near):
                 raise ValueError("the held-out predictions are not those that the tables give")
-        if comparable and model.certificate_ is not None:
-            found, said = model.certify(confidence=model.confidence), model.certificate_
-            # Before 0.4.0 certificates were claimed by other rules, and gave no reason.
-            by_our_rules = same_version and bool(said.reason or said.rarest)
+        if comparable and said is not None:
+            found = model.certify(confidence=model.confidence)
             _compare("the certificate", said, found, by_our_rules)
         cross_losses, table = Blocks.of(tables).cross_losses(model.loss), model.cross_loss_
         again = make_cross_loss(*cross_losses, model.source_names_, table.confidence, model.loss)
@@ -138,7 +138,7 @@ def _verify_consulting(model: Any, same_version: bool) -> Tables:
     """Compare the pools of each part; return the predictions after consulting of the last one."""
     parts, tables = model.combination_.parts, model.tables_
     heard = tables.heard(parts[-1].consulting)
-    if model.taught_ or (not same_version and model.combination_.consults):
+    if model.taught_ or not same_version:
         return heard  # the pools were learned from rows that are not here, or by another version
     for t, part in enumerate(parts):
         rows = np.flatnonzero(model.held_out_.fold != t)
