@@ -169,6 +169,11 @@ def test_rows_are_known_again_by_themselves_or_by_what_was_said():
     assert Seen.of(tables).rows is None
     restored = Seen.from_dict(seen.to_dict())
     assert restored.sources(mixed, rows) == [0]
+    # Many new rows may be predicted alike, as by probabilities near 1.
+    sure = replace(other, predictions=np.ones_like(other.predictions), targets=np.ones(150))
+    some = replace(tables, predictions=tables.predictions.copy(), targets=tables.targets.copy())
+    some.predictions[:, 0], some.targets[0] = 1.0, 1.0
+    assert Seen.of(some, X).sources(sure, rng.normal(size=(150, 2))) == []
     # Rows of two values are all known by chance, and say nothing.
     coins = rng.integers(2, size=(150, 1)).astype(float)
     assert Seen.of(tables, coins).sources(other, rng.integers(2, size=(150, 1)) * 1.0) == []

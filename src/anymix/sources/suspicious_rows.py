@@ -375,8 +375,11 @@ class Seen(Record):
         return self.rows is not None or bool(self.grids)
 
     def sources(self, tables: Tables, X: Any = None) -> list[int]:
-        """Return the sources, by number, whose rows here have been seen."""
-        known = [(self.said, _said(tables)), *self._contents(X)]
+        """Return the sources, by number, whose rows here have been seen.
+
+        Many new rows may be predicted alike, so predictions tell only where rows are not at hand.
+        """
+        known = self._contents(X) or [(self.said, _said(tables))]
         return [
             k
             for k in np.unique(tables.domain).tolist()
