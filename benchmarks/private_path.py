@@ -10,7 +10,9 @@ all rows      source pack --home: every training row trains and judges; of numbe
               (source pack --others) before the sites evaluate
 set aside     5/7 of the training rows train, the others are evaluated
 own           each site's own model at home, trained on all of its training rows
-fit           fit(X, y, sample_domain) in Python, with all rows in one place
+rows apart    fit(X, y, sample_domain) in Python with share_rows=False: all rows are in one place,
+              and only what sites that keep theirs could compute is computed
+fit           fit(X, y, sample_domain) in Python, with its defaults
 joint         the same learner, trained on all rows in one place
 """
 
@@ -107,7 +109,9 @@ def measured(rows: EvidenceSet, seed: int) -> dict[str, Any]:
     base = learner(train)
     data = train.X, train.y
     found["own"] = own_losses(Uniform(base).fit(*data, sample_domain=train.domain), test)
-    found["fit"] = row_losses(weighted(train, seed).fit(*data, sample_domain=train.domain), test)
+    for name, settings in (("rows apart", {"share_rows": False}), ("fit", {})):
+        model = weighted(train, seed, **settings).fit(*data, sample_domain=train.domain)
+        found[name] = row_losses(model, test)
     found["joint"] = row_losses(Joint(base).fit(*data, sample_domain=train.domain), test)
     return {
         name: np.array([losses[test.domain == d].mean() for d in test.domains])
