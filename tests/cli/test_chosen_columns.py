@@ -56,8 +56,8 @@ def test_the_chosen_columns_are_those_of_the_source(pack, tmp_path, options, due
 def test_a_likely_id_is_warned_of_and_a_note_can_be_dropped(pack):
     said = pack()
     assert said.status == 3
-    assert "column 'note' holds another text in most rows, such as" in said.err
-    assert "leave the column out by --drop, name it by --id if it names the rows" in said.err
+    assert "column 'note' has a different text in most rows, such as" in said.err
+    assert "leave the column out with --drop, name it with --id if it holds row ids" in said.err
     said = pack("--drop", "note")
     assert said.status == 0
     assert "warning" in said.err
@@ -79,8 +79,8 @@ def test_a_likely_id_is_warned_of_and_a_note_can_be_dropped(pack):
         (["--features", "a,y"], 2, "--features and --target both name 'y'"),
         (["--features", "a,a"], 2, "--features names a column twice"),
         (["--features", "a", "--drop", "b"], 2, "not allowed with argument"),
-        (["--drop", "a,,b"], 2, "one name, or some with commas between"),
-        (["--drop", "patient_id,a,note,b"], 3, "has no column but 'y'"),
+        (["--drop", "a,,b"], 2, "column names separated by commas"),
+        (["--drop", "patient_id,a,note,b"], 3, "has only the column 'y'"),
     ],
 )
 def test_choices_that_cannot_be(pack, tmp_path, options, status, words):
@@ -101,7 +101,7 @@ def test_numbers_without_names_have_no_columns_to_choose(run, tmp_path, world):
         "--drop",
         "x0",
     ]
-    assert "has no names of columns" in run("source", "pack", tmp_path / "n", *words).err
+    assert "has no column names" in run("source", "pack", tmp_path / "n", *words).err
     np.savez(tmp_path / "u.npz", X=np.ones((9, 2)))
     words = [world.model, tmp_path / "u.npz", "--id", "x0", "--out", tmp_path / "p.csv"]
     assert "--id can name none" in run("predict", *words).err
@@ -114,7 +114,9 @@ def test_a_summary_leaves_out_what_the_source_does(run, rows, tmp_path):
     pack = ["source", "pack", tmp_path / "n", "--name", "n", "--task", "classification"]
     pack += ["--rows", rows, "--reference", tmp_path / "r.json", "--id", "patient_id"]
     said = run(*pack)
-    assert "column 'note' is not in the reference; leave it out by --drop, name it by" in said.err
+    assert (
+        "column 'note' is not in the reference; leave it out with --drop, name it with" in said.err
+    )
     assert run(*pack, "--drop", "note").status == 0
 
 
@@ -172,13 +174,13 @@ def test_whole_numbers_stay_whole_in_parquet(world, run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--drop", "a"], "column 'a' of --drop is a feature that the sources were trained on"),
-        (["--id", "b"], "column 'b' of --id is a feature that the sources were trained on"),
+        (["--drop", "a"], "column 'a' of --drop is a feature of the sources"),
+        (["--id", "b"], "column 'b' of --id is a feature of the sources"),
         (
             ["--features", "a"],
-            "not those that the sources were trained on ('a', 'b'",
+            "not the features of the sources ('a', 'b'",
         ),
-        (["--features", "b,a,note"], "pack the sources anew with --features"),
+        (["--features", "b,a,note"], "pack the sources again with --features"),
     ],
 )
 def test_every_command_agrees_with_the_sources(world, run, tmp_path, options, words):
@@ -206,9 +208,7 @@ def test_features_may_be_confirmed_in_any_order(world, run, tmp_path):
 def test_an_id_with_the_name_of_an_answer_is_refused(world, run, tmp_path):
     (tmp_path / "t.csv").write_text("label,a,b\n1,0,0\n")
     words = ["predict", world.model, tmp_path / "t.csv", "--id", "label"]
-    assert (
-        "has the name of a column that is written" in run(*words, "--out", tmp_path / "p.csv").err
-    )
+    assert "has the name of an output column" in run(*words, "--out", tmp_path / "p.csv").err
     assert not (tmp_path / "p.csv").exists()
 
 

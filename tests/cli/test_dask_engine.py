@@ -117,8 +117,8 @@ def test_a_killed_worker_changes_neither_rows_nor_the_exit_code(world, run, tmp_
     ("engine", "sentence"),
     [
         ("spark", "it must be chunks or dask, but is 'spark'"),
-        ("chunks=8", "an address is that of a scheduler, as in dask=HOST:8786"),
-        ("dask=", "an address is that of a scheduler, as in dask=HOST:8786"),
+        ("chunks=8", "an address names a scheduler, as in dask=HOST:8786"),
+        ("dask=", "an address names a scheduler, as in dask=HOST:8786"),
     ],
 )
 def test_an_engine_that_is_none_is_refused(world, run, tmp_path, engine, sentence):

@@ -32,7 +32,7 @@ def test_the_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
     assert main(words) == 0, capsys.readouterr().err
     said = capsys.readouterr().out
     assert "$ anymix source pack upright" in said
-    assert "All of it took" in said
+    assert "The demo took" in said
     assert (folder / "upright" / "manifest.json").exists()
     assert not (folder / "mirrored").exists()
     monkeypatch.setattr(demo_command, "commands", lambda _: [["source", "show", "nowhere"]])
@@ -51,18 +51,18 @@ def test_room_is_made_for_a_second_demo_alone(tmp_path):
 
 def test_the_demo_touches_nothing_that_it_has_not_made(tmp_path):
     (tmp_path / "upright").mkdir()
-    with pytest.raises(ValueError, match="upright exists and is not the demo's") as caught:
+    with pytest.raises(ValueError, match="upright exists and is not from a demo") as caught:
         make_room(tmp_path)
     assert str(tmp_path / "upright") in str(caught.value)
     (tmp_path / "upright").rmdir()
     make_room(tmp_path)
     (tmp_path / "upright").mkdir()
     (tmp_path / "upright" / "thesis.tex").write_text("mine")
-    with pytest.raises(ValueError, match=r"thesis\.tex is not the demo's"):
+    with pytest.raises(ValueError, match=r"thesis\.tex is not from a demo"):
         make_room(tmp_path)
     assert (tmp_path / "upright" / "thesis.tex").exists()
     (tmp_path / NOTE).write_text("[]")
-    with pytest.raises(ValueError, match="is not the demo's note"):
+    with pytest.raises(ValueError, match="is not from a demo"):
         make_room(tmp_path)
 
 
@@ -78,7 +78,7 @@ def test_what_a_user_changed_or_made_is_not_written_over(tmp_path):
     demo_command.write_tables(tmp_path)
     table = tmp_path / "upright-train.csv"
     table.write_text(table.read_text() + "mine\n")
-    with pytest.raises(ValueError, match="was changed since a demo wrote it"):
+    with pytest.raises(ValueError, match="has changed since the demo"):
         demo_command.write_tables(tmp_path)
     assert table.read_text().endswith("mine\n")
     other = tmp_path / "source"

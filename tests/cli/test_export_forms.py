@@ -33,7 +33,7 @@ def test_rows_are_compared_where_they_are_given(world, run, tmp_path):
     said = run("export", world.model, tmp_path / "r.onnx", "--float32", *rows)
     assert (said.status, "from float64 at 100 rows" in said.out) == (0, True), said.err
     said = run("export", world.model, tmp_path / "s.onnx", *rows)
-    assert (said.status, "--rows are compared with --float32" in said.err) == (2, True)
+    assert (said.status, "--rows is only for --float32" in said.err) == (2, True)
 
 
 def test_export_needs_something_to_write(world, run):
@@ -74,7 +74,7 @@ def test_folders_are_replaced_by_force_and_only_ours(world, run, tmp_path):
     assert run(*words).status == 0
     before = (tmp_path / "served/MLmodel").read_text()
     said = run(*words)
-    assert (said.status, "or replace it by --force" in said.err) == (3, True)
+    assert (said.status, "or replace it with --force" in said.err) == (3, True)
     assert run(*words, "--force").status == 0
     assert (tmp_path / "served/MLmodel").read_text() != before
     (tmp_path / "served/notes.txt").write_text("mine")

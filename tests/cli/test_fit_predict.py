@@ -188,7 +188,7 @@ def test_fit_replaces_a_model_and_leaves_no_rest(world, run, tmp_path):
     arguments = ["fit", *world.sources, "--held-out", *world.held, "--out", tmp_path / "m"]
     assert run(*arguments).status == 0
     first = names_but_tables(tmp_path / "m")
-    assert "holds a model; choose another name, or replace it by --force" in run(*arguments).err
+    assert "holds a model; choose another name, or replace it with --force" in run(*arguments).err
     assert run(*arguments, "--objective", "robust", "--force").status == 0
     assert names_but_tables(tmp_path / "m") == first
     assert read_model(tmp_path / "m").model.objective == "robust"

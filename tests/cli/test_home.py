@@ -140,10 +140,10 @@ def test_packing_again_needs_force(clinics, run, tmp_path):
     pack = ["--name", "east", "--rows", clinics / "east.csv", *TARGET, "--task", "classification",
             "--reference", clinics / "reference.json", "--home", tmp_path / "h"]  # fmt: skip
     assert run("source", "pack", tmp_path / "s", *pack).status == 0
-    assert "replace it by --force" in run("source", "pack", tmp_path / "s", *pack).err
+    assert "replace it with --force" in run("source", "pack", tmp_path / "s", *pack).err
     said = run("source", "pack", tmp_path / "s", *pack, "--force", "--seed", "3")
     assert said.status == 0, said.err
-    assert "h, which stays here: it reveals single rows" in said.out
+    assert "h; keep it at the site, as it reveals single rows" in said.out
     (received,) = read_sources([str(tmp_path / "s")])
     assert read_home(tmp_path / "h").fingerprint == received.sha256
     (tmp_path / "s" / "mine.txt").write_text("mine")

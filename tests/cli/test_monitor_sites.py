@@ -71,7 +71,7 @@ def test_new_files_of_sites_take_the_place_of_reference_rows(world, rounded, run
     bare.mkdir()
     files = evaluate_all(test, run, bare, "--responsibilities-only")
     said = run("monitor", rounded.model, table, "--from-sites", *files)
-    assert "has files without quantiles; evaluate the rows anew" in said.err
+    assert "has files without quantiles; evaluate the rows again" in said.err
 
 
 def test_a_file_has_means_and_counts_of_five_rows(rounded):

@@ -84,7 +84,7 @@ def test_others_that_do_not_fit_are_refused(run, tmp_path, world, numbers):
     rows = _rows(80, 0)
     labels = _pack(run, tmp_path, "x", rows, "--others", world.sources[0])
     assert labels.status == 3
-    assert "is for labels, and --others trains on numbers alone" in labels.err
+    assert "is for classification, but --others is only for regression" in labels.err
     table = write_csv(tmp_path / "t.csv", *rows, names=("a", "c"))
     words = ["--name", "x", "--rows", table, "--task", "regression"]
     other = run("source", "pack", tmp_path / "x", *words, "--others", numbers.sources[0])

@@ -45,7 +45,7 @@ def test_a_file_is_replaced_by_force_alone(name, writes, run, tmp_path):
     os.chmod(out, 0o600)
     refused = run(*words, out)
     assert refused.status == 3
-    assert "exists already; choose another name, or replace it by --force" in refused.err
+    assert "exists already; choose another name, or replace it with --force" in refused.err
     assert out.read_bytes() == first
     assert run(*words, out, "--force").status == 0
     assert out.stat().st_mode & 0o777 == 0o600

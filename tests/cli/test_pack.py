@@ -36,7 +36,7 @@ def pack(run, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (",a,y\n0,1,yes\n1,2,no\n", "column 1 has no name; name it, or leave it out (pandas"),
+        (",a,y\n0,1,yes\n1,2,no\n", "column 1 has no name; name it, or leave it out (in pandas"),
         ("a,a,y\n0,1,yes\n1,2,no\n", "has 2 columns named 'a'; rename or drop all but one"),
         ("a,\x07,y\n0,1,yes\n1,2,no\n", "the name of column 2 is longer than 200 characters or"),
         ("a,b,y\n0,1,yes\n1,2,\n", "row 2: column 'y' has no label; fill it in or leave the row"),
@@ -50,7 +50,7 @@ def pack(run, tmp_path):
             "a,b,ill\n0,1,yes\n",
             "has no column 'y'; it has 'a', 'b', 'ill'; name the column with the",
         ),
-        ("y\nyes\nno\n", "has no column but 'y'; a source needs features"),
+        ("y\nyes\nno\n", "has only the column 'y'; a source needs features"),
         ("a,b,y\n0,1,yes\n1,2,yes\n", "column 'y' holds the label 'yes' alone"),
     ],
 )
@@ -138,14 +138,14 @@ def test_classes_go_with_onnx(pack, tmp_path):
     onnx = ["--onnx", tmp_path / "m.onnx"]
     assert "needs --classes" in pack(GOOD, *onnx).err
     whole = GOOD.replace("yes", "1").replace("no", "0")
-    assert "both must name the labels alike" in pack(whole, *onnx, "--classes", "no", "yes").err
+    assert "both must use the same labels" in pack(whole, *onnx, "--classes", "no", "yes").err
 
 
 @pytest.mark.parametrize(
     ("estimator", "words"),
     [
         ("sklearn.neighbors:KNeighborsClassifier", "KNeighborsClassifier cannot be packed as a"),
-        ("sklearn.svm:SVC", "gives no probabilities, which a classification needs"),
+        ("sklearn.svm:SVC", "has no predict_proba, which classification needs"),
         ("sklearn.linear_model:Ridge", "is not a classifier of scikit-learn's kind"),
         ("sklearn.cluster:KMeans", "is not a classifier of scikit-learn's kind"),
         ("collections:OrderedDict", "is not a classifier of scikit-learn's kind"),

@@ -61,8 +61,8 @@ def test_sets_cover_on_each_organisation(world, rows, run, tmp_path):
 
 def test_the_wrong_task_is_refused_in_a_sentence(world, numbers, rows, run, tmp_path):
     cases = (
-        (world, "--interval", "predicts labels, which have no interval; ask for --set"),
-        (numbers, "--set", "predicts numbers, which have no set; ask for --interval"),
+        (world, "--interval", "predicts labels, which have no interval; use --set"),
+        (numbers, "--set", "predicts numbers, which have no set; use --interval"),
     )
     for place, option, reason in cases:
         said = run("predict", place.model, rows[3], "--out", tmp_path / "p.csv", option, ".9")
@@ -80,9 +80,9 @@ def test_labels_with_a_bar_and_single_sources_are_refused():
 
     args = SimpleNamespace(model="m", novelty=False, interval=None, set=0.9)
     bar = SimpleNamespace(sources_=[1, 2], classes_=np.array(["a|b", "c"]))
-    with pytest.raises(InputError, match=r"has the label 'a\|b', and \| parts the labels"):
+    with pytest.raises(InputError, match=r"has the label 'a\|b', and \| separates the labels"):
         check_columns(args, bar)
-    with pytest.raises(InputError, match="is of one source, so there are no mixtures to cover"):
+    with pytest.raises(InputError, match="has one source, so there are no mixtures to cover"):
         check_columns(args, SimpleNamespace(sources_=[1], classes_=np.array(["a"])))
     check_columns(SimpleNamespace(model="m", novelty=False, interval=None, set=None), bar)
 

@@ -147,9 +147,9 @@ def _rows(n=60):
 def test_tables_that_disagree_with_the_reference(pack):
     short = pack([row[1:] for row in _rows()], HEADER[1:])
     assert short.status == 3
-    assert "has no column 'age', which the reference has; all sites must agree" in short.err
+    assert "has no column 'age', which is in the reference; all must agree" in short.err
     more = pack([["1", *row] for row in _rows()], ["dose", *HEADER])
-    assert "column 'dose' is not in the reference; leave it out by --drop, name" in more.err
+    assert "column 'dose' is not in the reference; leave it out with --drop, name" in more.err
     words = pack([["old", *row[1:]] for row in _rows()])
     assert "row 1: column 'age' holds 'old', which is not a number" in words.err
     numbers = pack([[row[0], "1", *row[2:]] for row in _rows()])
@@ -176,7 +176,7 @@ def test_a_new_word_and_empty_and_constant_columns_do_no_harm(pack, run, tmp_pat
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ([], "has words (column 'ward'), so it needs --reference FILE, against which all"),
+        ([], "has categories (column 'ward'), so it needs --reference FILE, the common"),
         (["--density", "kernels"], "column 'ward' holds words, and --density kernels takes"),
         (["--estimator", "sklearn.linear_model:LogisticRegression"], "holds words, and --estimat"),
         (["--reference", "nowhere.json"], "nowhere.json does not exist"),
@@ -280,7 +280,7 @@ def _set(*path_and_value):
     ("change", "words"),
     [
         (lambda _: [1], "is not an anymix summary"),
-        (_set("kind", "anymix reference"), "but says that it is 'anymix reference'"),
+        (_set("kind", "anymix reference"), "but states that it is 'anymix reference'"),
         (_set("schema", 9), "has schema 9; this version reads 1"),
         (_set("schema", True), "has schema True"),
         (_set("content", []), "is not sound: must have the parts"),

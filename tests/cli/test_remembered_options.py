@@ -108,12 +108,12 @@ def test_nothing_that_loosens_protection_is_remembered():
     ("text", "cause"),
     [
         ("target = ", "is not TOML"),
-        ("exact = true", "holds 'exact', which is not remembered"),
+        ("exact = true", "has the unknown key 'exact'"),
         ('taget = "ill"', "did you mean 'target'?"),
-        ("[pack]\ntarget = 1", "holds 'pack'"),
-        ("target = []", "must hold a text, a number or a list of texts as 'target'"),
-        ("target = [[1]]", "must hold a text"),
-        ("target = 1979-05-27", "must hold a text"),
+        ("[pack]\ntarget = 1", "has the unknown key 'pack'"),
+        ("target = []", "must have a text, a number or a list of texts as 'target'"),
+        ("target = [[1]]", "must have a text"),
+        ("target = 1979-05-27", "must have a text"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused(run, tmp_path, monkeypatch, text, cause):

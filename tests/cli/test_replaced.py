@@ -26,7 +26,7 @@ def fit(world, run, tmp_path):
 
 def test_saved_records_go_with_their_model(fit, tmp_path):
     said = fit("--objective", "robust")
-    assert "in place of the model that was there" in said.out
+    assert "replacing the previous model" in said.out
     assert not any((tmp_path / "m" / name).exists() for name in SAVED.values())
     record = json.loads((tmp_path / "m" / "model.json").read_text())
     shown = summarise_folder(tmp_path / "m")

@@ -79,8 +79,8 @@ def test_what_the_command_says_is_true(world, run, tmp_path):
     common += ["--rows", world.held[0].split("=")[1], "--out"]
     said = run(*common, tmp_path / "x").out
     assert "9 numbers for each of 100 rows in random order, rounded" in said
-    assert "; of all rows together 20 quantiles and " in said
-    assert "up to 11 bits of each row for every source that was made to spy" in said
+    assert "; over all rows 20 quantiles and " in said
+    assert "up to 11 bits of each row for every malicious source" in said
     assert "no features" not in said
     said = run(*common, tmp_path / "y", "--exact").out
     assert "10 numbers" in said

@@ -239,7 +239,7 @@ def test_faults_of_standard_input(world, run, tmp_path):
     assert (said.status, "standard input is one table" in said.err) == (2, True)
     for words in (["fit", "x", "y", "--out"], ["source", "pack", "--name=x", "--rows=t.csv"]):
         said = run(*words, "-")
-        assert (said.status, "as standard output is none" in said.err) == (2, True), said
+        assert (said.status, "not standard output" in said.err) == (2, True), said
 
 
 def test_held_out_rows_may_come_by_standard_input(world, run):

@@ -11,7 +11,7 @@ def test_a_table_is_shown_before_anything_is_made_of_it(tmp_path, run):
     said = run("table", "show", path)
     assert said.status == 0
     assert f"note: {path}: detected --sep ';' --decimal ',' --encoding cp1252" in said.err
-    assert 'mark missing values by --missing "-"' in said.out
+    assert 'mark missing values with --missing "-"' in said.out
     said = run("table", "show", path, "--missing", "-", "--min-count", "1", "--json", "--quiet")
     assert said.err == ""
     number, label = json.loads(said.out)["columns"]

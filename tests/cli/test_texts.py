@@ -101,19 +101,19 @@ def test_the_whole_private_path(sites, run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--text", "review"], "is to be described by words on which all sites agree"),
+        (["--text", "review"], "needs a vocabulary on which all sites agree"),
         (["--text", "reviw", "--reference"], "has no column 'reviw'; did you mean 'review'"),
         (
             ["--features", "id", "--reference"],
-            "counts words; name the column of texts by --tex",
+            "is a vocabulary; name the text column with --tex",
         ),
         (
             ["--text", "review", "--density", "kernels", "--reference"],
-            "takes columns and no --text",
+            "takes columns, not texts",
         ),
         (
             ["--text", "review", "--estimator", "boosted", "--reference"],
-            "takes columns and no --te",
+            "takes columns, not te",
         ),
         (["--text", "review", "--drop", "id", "--reference"], "not allowed with argument --text"),
     ],
@@ -134,7 +134,7 @@ def test_a_summary_of_columns_does_not_join_counts_of_words(sites, run, tmp_path
     assert made.status == 0, made.err
     both = [tmp_path / "x.json", sites.folder / "pans.json"]
     said = run("reference", "join", *both, "--out", tmp_path / "r.json")
-    assert f"{both[1]} counts words, and another file describes columns" in said.err
+    assert f"{both[1]} is a vocabulary, but another file describes columns" in said.err
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ def test_texts_are_never_packed_as_an_empty_column(sites, run, tmp_path):
     table, out = sites.folder / "books_train.csv", tmp_path / "x.json"
     said = run("reference", "summary", table, "--name", "x", "--target", "mood", "--out", out)
     assert said.status == 3
-    assert "column 'review' holds another text in most rows, such as '" in said.err
-    assert "or learn from it alone by --text" in said.err
+    assert "column 'review' has a different text in most rows, such as '" in said.err
+    assert "or learn from it alone with --text" in said.err
     (tmp_path / "t.csv").write_text("review,mood\n" + "good,yes\nbad,no\n" * 20)
     made = run("reference", "summary", tmp_path / "t.csv", "--name", "x", "--target", "mood",
                "--out", out)  # fmt: skip

@@ -152,8 +152,8 @@ def test_a_subclass_of_the_cross_entropy_is_judged_by_its_own_value():
 @pytest.mark.parametrize(
     ("kind", "loss", "words"),
     [
-        (DistributionWeightedClassifier, Halved(), "a classification needs"),
-        (DistributionWeightedClassifier, "squared", "a classification needs"),
+        (DistributionWeightedClassifier, Halved(), "classification needs"),
+        (DistributionWeightedClassifier, "squared", "classification needs"),
         (DistributionWeightedRegressor, Quadratic(), "a regression needs"),
         (DistributionWeightedRegressor, "brier", "a regression needs"),
     ],

@@ -90,13 +90,13 @@ def test_the_command_says_how_many_labels_its_file_names(world, tmp_path, capsys
     named, most = map(int, re.search(r"the label of (\d+) % .* label has (\d+) %", out).groups())
     assert named > 90
     assert most < 60
-    assert "the file tells labels" in err
+    assert "the file reveals labels" in err
     options = ("--mean-of", "10")
     code, out, err = evaluate(world, "north", tmp_path / "b.site", *options, capsys=capsys)
     assert code == 0
     named, most = map(int, re.search(r"the label of (\d+) % .* label has (\d+) %", out).groups())
     assert named <= most + 5
-    assert "tells labels" not in err
+    assert "reveals labels" not in err
     assert read_site(tmp_path / "b.site").means
 
 

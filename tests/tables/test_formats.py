@@ -147,7 +147,9 @@ def test_a_marker_of_missing_values_never_makes_words_of_numbers(tmp_path, marke
     """However often it stands there, and whether or not the numbers are often the same."""
     for cells in (range(1000, 1300), [i % 60 for i in range(300)], [i % 3 for i in range(300)]):
         cells = [marker if i % share == 1 else str(n) for i, n in enumerate(cells)]
-        with pytest.raises(InputError, match=r"row 2: column 'c' holds .* by --missing") as refused:
+        with pytest.raises(
+            InputError, match=r"row 2: column 'c' holds .* with --missing"
+        ) as refused:
             _survey(tmp_path, cells)
         assert f'--missing "{marker}"' in str(refused.value)
         survey = _survey(tmp_path, cells, form=TableFormat(missing=(marker,)))
@@ -159,7 +161,7 @@ def test_codes_and_words_are_categories(tmp_path):
     cells = ["0", "1", "2", "3+"] * 10
     assert _survey(tmp_path, cells).column.categories == ("0", "1", "2", "3+")
     cells = [str(20000 + i % 30) for i in range(300)] + ["abroad"] * 20
-    with pytest.raises(InputError, match="name the column by --categories"):
+    with pytest.raises(InputError, match="name the column with --categories"):
         _survey(tmp_path, cells)
     survey = _survey(tmp_path, cells, categories=["c"])
     assert len(survey.column.categories) == 31
@@ -173,7 +175,7 @@ def test_codes_and_words_are_categories(tmp_path):
         ("{}.5%", "numbers with a unit, such as '1000.5%' in row 1, '1001.5%' in row 2"),
         ("€{}", "numbers with a unit, such as '€1000' in row 1"),
         ("{} $", "numbers with a unit"),
-        ("1,{}", "row 1: column 'c' holds '1,1000'|say by --decimal"),
+        ("1,{}", "row 1: column 'c' holds '1,1000'|state the decimal separator with --decimal"),
         ("12,{:03}", "numbers with commas or blanks, such as '12,1000'"),
     ],
 )
@@ -220,8 +222,8 @@ def test_the_preview_advises(tmp_path):
     path.write_text("\n".join(map(",".join, [["a", "zip", "w"], *rows])) + "\n")
     said = [column.warnings for column in preview_table(path).columns]
     assert said == [
-        ("column 'a': -999 may mark missing values; say so by --missing=-999.",),
-        ("column 'zip': '01067' may be a code; name the column by --categories if it is.",),
+        ("column 'a': -999 may mark missing values; if so, add --missing=-999.",),
+        ("column 'zip': '01067' may be a code; name the column with --categories if it is.",),
         ("column 'w': 'Yes', 'yes ' differ in capitals or blanks alone.",),
     ]
 

@@ -69,7 +69,7 @@ def test_quotes_and_a_mark_of_byte_order(tmp_path):
         ("a,b,y\n1,2,3\n1,2,\n", "row 2: column 'y' has no label; fill it in or leave the row out"),
         (
             "a,b\n1,2\n",
-            "has no column 'y'; it has 'a', 'b'; name the column with the label by --target",
+            "has no column 'y'; it has 'a', 'b'; name the label column with --target",
         ),
         ("a,b,y\n1,2,3\n1,nan,3\n", "row 2: column 'b' has no number"),
         ("a,b,y\n1,2,3\n1,2,high\n", "row 2: column 'y' holds 'high', which is not a number"),

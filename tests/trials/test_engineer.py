@@ -21,7 +21,7 @@ SHORT = {
 PACKING = """
 a target mistyped
     3 PACK --rows north_train.csv --target il
-    has no column 'il'; did you mean 'ill'? It has 'visit' | by --target
+    has no column 'il'; did you mean 'ill'? It has 'visit' | with --target
 no target named
     3 PACK --rows north_train.csv
     no column 'y' | name the column | --target
@@ -42,7 +42,7 @@ no header
     has no column 'ill' | it has 'v-000', '46.6'
 one class
     3 PACK --rows one_class.csv AGE_DOSE
-    the label 'no' alone | add rows of another label
+    only the label 'no' | add rows of another label
 a label left out
     3 PACK --rows gap_label.csv AGE_DOSE
     gap_label.csv, row 3 | 'ill' has no label | fill it in or leave the row out
@@ -69,7 +69,7 @@ words and no reference
     has words (column 'ward') | --reference FILE | --drop
 a summary for a reference
     4 PACK --rows north_train.csv AGE_DOSE --reference north.summary
-    is not an anymix reference or anymix word reference | give what anymix reference join wrote
+    is not an anymix reference or anymix word reference | give an output of anymix reference join
 a column to drop mistyped
     3 PACK --rows north_train.csv --target ill --drop wrad
     has no column 'wrad'; did you mean 'ward'? | It has 'visit'
@@ -90,7 +90,7 @@ a task by another name
     invalid choice: 'classify' | 'classification', 'regression'
 a folder that exists
     3 source pack north --name new --task classification --rows north_train.csv AGE_DOSE
-    north exists already | choose another name, or replace it by --force
+    north exists already | choose another name, or replace it with --force
 a number infinite
     3 PACK --rows infinite.csv AGE_DOSE
     row 3: column 'age' holds a number that is infinite | fill it in or leave the row out
@@ -171,7 +171,7 @@ the input for output
     traffic.csv is read by this command | choose another name
 an interval of labels
     3 predict model traffic.csv --out new.csv --interval 0.9
-    predicts labels, which have no interval | ask for --set
+    predicts labels, which have no interval | use --set
 an area certified
     2 certify model TEST --target ill --measure auc
     ranks rows of one source against those of another | see the area by compare
@@ -189,7 +189,7 @@ a graph for PyTorch
     new.pt would hold an ONNX file | name it .onnx
 one name for two forms
     2 export model new.onnx --mlflow new.onnx
-    new.onnx is to be written twice | give each form its own name
+    new.onnx is named for two outputs | give each form its own name
 a command without its noun
     2 pack north
     no command 'pack'; did you mean 'source pack'? | anymix --help lists them

@@ -41,25 +41,25 @@ from anymix.cli.streams import (
 from anymix.exceptions import UsageError
 from anymix.storage import check_open
 
-# Modules are entered when their command is asked for, so that `anymix --help` is quick.
+# Modules are imported when their command is run, so that `anymix --help` is quick.
 COMMANDS = {
-    "table show": "show what the columns of a table are understood as",
+    "table show": "show how the columns of a table are read",
     "source pack": "train or take a predictor, fit a density, and write a source folder",
     "source check": "audit source folders that others made",
     "source show": "audit a source folder and show what is in it",
     "reference summary": "describe a site's columns, so that all sites can agree on a reference",
-    "reference join": "make one reference of the summaries of all sites",
+    "reference join": "merge the summaries of all sites into one reference",
     "fit": "learn one model from source folders and held-out rows of each",
     "predict": "predict the rows of a table",
-    "certify": "state what is guaranteed, on new rows or as fit found it",
+    "certify": "state what is guaranteed, on new rows or on the rows of fit",
     "compare": "compare the model with each source, their average and the likeliest source",
-    "monitor": "estimate which mixture of the sources some rows are; exit code 1 if not one",
-    "site evaluate": "evaluate all sources on a site's own held-out rows; one small file to send",
-    "federate": "write what Flower or NVFlare runs to learn from sites that keep their rows",
-    "export": "write the whole model as one ONNX file, a folder for MLflow, or a model card",
-    "report": "write one HTML page for a person who decides whether to deploy the model",
-    "completion": "print a script by which bash, zsh or fish completes commands and options",
-    "demo": "show the whole story on real digits, from three sources to the report",
+    "monitor": "estimate the mixture of new rows; exit code 1 if they are not one",
+    "site evaluate": "evaluate all sources on a site's own held-out rows, into one small file",
+    "federate": "write a Flower app or an NVFlare job that learns while rows stay at their sites",
+    "export": "write the model as one ONNX file, an MLflow folder or a model card",
+    "report": "write one HTML page for whoever decides on deployment",
+    "completion": "print a completion script for bash, zsh or fish",
+    "demo": "run all steps on real digits, from three sources to the report",
 }
 COMMON = (
     ("--json", "print one JSON object"),
@@ -69,9 +69,9 @@ COMMON = (
 
 class _Formatter(argparse.HelpFormatter):
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        """Add the default of an option that has one; a flag and an option without have none."""
+        """Append the default to the help of an option that has one."""
         text = action.help
-        # 0 is a default; `in` would take it for False.
+        # 0 is a default; `in` would treat it as False.
         none = any(action.default is value for value in (None, False, argparse.SUPPRESS))
         if text is None or none or not action.option_strings:
             return text
@@ -79,13 +79,13 @@ class _Formatter(argparse.HelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Complains in one sentence, as the commands do."""
+    """Report errors in one sentence, like the commands."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; {self.prog} --help shows what it takes.")
+        raise UsageError(f"{message}; {self.prog} --help lists the options.")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Print the help; argparse would leave a broken pipe to the end of Python."""
+        """Print the help at once, so that a broken pipe is handled here and not at exit."""
         if message:
             say(message)
 
@@ -94,7 +94,7 @@ def build_parser(command: str) -> argparse.ArgumentParser:
     """Return the parser of one command, such as "fit" or "source pack", with its `run`."""
     what = COMMANDS[command]
     parser = _Parser(
-        formatter_class=partial(_Formatter, width=80),  # everywhere, so that pages can show it
+        formatter_class=partial(_Formatter, width=80),  # a fixed width, for docs/cli.md
         prog=f"anymix {command}",
         description=f"{what[0].upper()}{what[1:]}.",
         allow_abbrev=False,
@@ -111,17 +111,17 @@ def build_parser(command: str) -> argparse.ArgumentParser:
 def overview() -> str:
     """Return what `anymix --help` prints."""
     lines = ["usage: anymix COMMAND ...", ""]
-    lines += ["One model from several sources, good on any mix of them, with a certificate.", ""]
+    lines += ["Combine models of several sources into one for any mixture, with a certificate.", ""]
     lines += [f"  {command:<17} {what}" for command, what in COMMANDS.items()]
     lines += ["", "exit codes:"]
     lines += [f"  {code:<17} {meaning}" for code, meaning in MEANINGS.items()]
-    return "\n".join([*lines, "", "anymix COMMAND --help says more about each."])
+    return "\n".join([*lines, "", "anymix COMMAND --help describes a command."])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, say in one sentence what went wrong, and return the exit code."""
-    # A closed standard file becomes the null device: else the next file that is opened would take
-    # its number, and what a library prints there would get into that file.
+    """Run a command, report a failure in one sentence, and return the exit code."""
+    # Replace a closed standard stream by the null device: otherwise the next file that is opened
+    # would get its number, and output of a library could end up in that file.
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for word in words:
                 check_open(word)
             return _run(words)
-        # At the door whatever happened becomes a sentence; ANYMIX_DEBUG shows the rest.
+        # Here every failure becomes one sentence; ANYMIX_DEBUG shows the traceback.
         except (Exception, KeyboardInterrupt, Terminated) as error:  # noqa: BLE001
             if debugging():
                 whisper(legible("".join(traceback.format_exception(error))))
@@ -177,7 +177,7 @@ def _run(words: list[str]) -> int:
 
 
 def _with_marks(words: Sequence[str]) -> list[str]:
-    """Join options with values that may begin with a dash, which argparse takes for options.
+    """Join options and values that may begin with a dash, which argparse reads as options.
 
     >>> _with_marks(["t.csv", "--missing", "-,unknown"])
     ['t.csv', '--missing=-,unknown']
@@ -192,7 +192,7 @@ def _with_marks(words: Sequence[str]) -> list[str]:
 
 
 def _meant(word: str) -> str:
-    """Name the command that was probably meant: one with this word, or one spelt much like it.
+    """Name the command that was probably meant: one that contains this word, or a similar one.
 
     >>> _meant("pack"), _meant("fti"), _meant("xyz")
     ("; did you mean 'source pack'?", "; did you mean 'fit'?", ';')
@@ -205,12 +205,12 @@ def _meant(word: str) -> str:
 
 
 def _list_verbs(noun: str, verbs: list[str], rest: list[str]) -> int:
-    """Name the commands that begin with a word that is not one by itself."""
+    """List the commands that begin with an incomplete command name."""
     if rest and rest[0] in ("-h", "--help"):
         lines = [f"  {noun} {verb:<10} {COMMANDS[f'{noun} {verb}']}" for verb in verbs]
         say("\n".join([f"usage: anymix {noun} COMMAND ...", "", *lines]) + "\n")
         return SUCCESS
     raise UsageError(
         f"{noun} is followed by {' or '.join(verbs)}, such as anymix {noun} {verbs[0]}; "
-        f"anymix {noun} --help says more."
+        f"anymix {noun} --help lists them."
     )

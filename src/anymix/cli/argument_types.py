@@ -1,4 +1,4 @@
-"""Numbers on the command line: each option says at the door what it takes."""
+"""Types of numeric command-line arguments; each checks its range."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def share(text: str) -> float:
 
 
 def positive(text: str) -> float:
-    """Read a number above 0, and not so large that its powers have none."""
+    """Read a number above 0 and below 1e100, so that its powers are finite."""
     value = _number(text)
     if not 0 < value < LARGEST:
         raise ArgumentTypeError(f"it must be a number above 0 and below 1e100, but is {text}")
     return value
 
 
-# Rows, folds and looks are fewer, and every library has numbers up to it.
+# Larger than any number of rows, folds or looks, and accepted by every library.
 MOST = 2**31 - 1
 
 
 def whole_number(text: str, least: int) -> int:
-    """Read a whole number of `least` or more, which every library can hold."""
+    """Read an integer of at least `least` that every library accepts."""
     try:
         value = int(text)
     except ValueError:
@@ -54,14 +54,14 @@ natural = partial(whole_number, least=0)
 def name(text: str) -> str:
     """Read the name of a file to write; `-` is standard output."""
     if not text.strip():
-        raise ArgumentTypeError("it must be the name of a place to write to, but is empty")
+        raise ArgumentTypeError("it must be the name of an output, but is empty")
     return "/dev/stdout" if text == "-" else text
 
 
 def folder(text: str) -> str:
     """Read the name of a folder to write."""
     if name(text) == "/dev/stdout":
-        raise ArgumentTypeError("it must be the name of a folder, as standard output is none")
+        raise ArgumentTypeError("it must be the name of a folder, not standard output")
     return text
 
 
@@ -71,7 +71,7 @@ def table(text: str) -> str:
 
 
 def source_name(text: str) -> str:
-    """Read the name of a source: one that is written in two ways becomes one."""
+    """Read the name of a source, in Unicode's composed form."""
     return normalize("NFC", text)
 
 
@@ -111,7 +111,7 @@ def measure(text: str) -> str:
 
 
 def measure_of_rows(text: str) -> str:
-    """Read the name of a measure that is a mean over rows, and so can be certified."""
+    """Read the name of a measure that is a mean over rows, as a certificate needs."""
     kind = {"auc": "auc", "rmse": "root"}.get(check_measure(measure(text)))
     if kind is not None:
         raise ArgumentTypeError(NOT_CERTIFIED[kind].rstrip("."))
@@ -119,7 +119,7 @@ def measure_of_rows(text: str) -> str:
 
 
 def add_measure(parser: ArgumentParser, what: str, means: bool = False) -> None:
-    """Add the option; `means` takes only what is a mean over rows."""
+    """Add --measure; with `means`, only measures that are means over rows."""
     kind: Callable[[str], str] = measure_of_rows if means else measure
     names = NAMES if means else OTHERS
     parser.add_argument(

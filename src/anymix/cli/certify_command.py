@@ -1,4 +1,4 @@
-"""anymix certify: what is guaranteed, on new rows or as it was found when z was learned."""
+"""anymix certify: what is guaranteed, on new rows or on the rows of fit."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--loss-bound",
         type=positive,
-        help="a bound M on the loss of new rows; makes the confidence exact",
+        help="a known upper bound M of the loss of new rows; it makes the confidence exact",
     )
     parser.add_argument(
         "--subpopulation",
         type=share,
         metavar="SHARE",
-        help="bound the loss on any subpopulation of at least this share of any mixture as well",
+        help="also bound the loss on every subpopulation of at least this share of any mixture",
     )
     add_measure(parser, "certify another measure of new rows", means=True)
     add_engine(parser, ROWS_ENGINES)
-    parser.add_argument("--save", action="store_true", help="keep the record in the model folder")
+    parser.add_argument("--save", action="store_true", help="save the result in the model folder")
 
 
 def run(args: Namespace, console: Console) -> int:
@@ -56,12 +56,12 @@ def run(args: Namespace, console: Console) -> int:
                 option = f"--{option.replace('_', '-')}"
                 raise UsageError(
                     f"{option} needs new rows; give them with --held-out or --from-sites, or leave "
-                    f"{option} out to see what fit has certified."
+                    f"{option} out to show the certificate of fit."
                 )
         found = read_certificate(args.model, args.subpopulation)
         if found is None:
             raise ValueError(
-                f"{args.model} has no certificate: it is of one source, the rows that taught it "
+                f"{args.model} has no certificate: it has one source, its training rows "
                 "stayed at their sites, or z was adapted to "
                 "traffic; give new rows with --held-out."
             )
@@ -79,6 +79,6 @@ def run(args: Namespace, console: Console) -> int:
             certificate, _ = certify_sites(saved, sites, *given)
         if args.save:
             add_record(args.model, "certificate", certificate, saved.sha256)
-    note = f"\n{sum(site.n_rows for site in sites)} rows, drawn by chance, have judged." * large
+    note = f"\nEvaluated on {sum(site.n_rows for site in sites)} random rows." * large
     console.result(certificate.sentence + note, certificate)
     return 0

@@ -21,7 +21,7 @@ CAMEL = re.compile(r".*[a-z]I[dD]")
 
 
 def check_choice(args: Namespace) -> None:
-    """Refuse options of which two name one column; a column cannot be two things."""
+    """Refuse options that give one column two roles."""
     target = getattr(args, "target", None)
     for option, names in (("--features", args.features or ()), ("--drop", args.drop or ())):
         for name, other in ((target, "--target"), (args.id, "--id")):
@@ -34,7 +34,7 @@ def check_choice(args: Namespace) -> None:
 
 
 def add_choice(parser: ArgumentParser, trains: bool = False) -> None:
-    """Add the options; where sources are trained already, they can only confirm the columns."""
+    """Add the options; with sources that are already trained they only confirm the columns."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--features",
@@ -43,37 +43,35 @@ def add_choice(parser: ArgumentParser, trains: bool = False) -> None:
         metavar="COL[,COL...]",
         help="columns to learn from, in this order; without it, all but the label"
         if trains
-        else "columns that must be the sources' features; further columns are ignored anyway",
+        else "check that these columns are the sources' features; other columns are ignored",
     )
     group.add_argument(
         "--drop",
         type=names_of,
         action="extend",
         metavar="COL[,COL...]",
-        help="columns to leave out" if trains else "columns that must be no feature of the sources",
+        help="columns to leave out" if trains else "check that no source uses these columns",
     )
     if trains:
         group.add_argument(
             "--text",
             metavar="COL",
-            help="learn from the texts of this column alone, word by word",
+            help="learn from the texts in this column alone",
         )
-    parser.add_argument(
-        "--id", metavar="COL", help="column that names the rows, which is never a feature"
-    )
+    parser.add_argument("--id", metavar="COL", help="column with row ids, which is never a feature")
     if trains:
         add_categories(parser)
     add_format(parser)
 
 
 def add_categories(parser: ArgumentParser) -> None:
-    """Let columns of numbers hold categories."""
+    """Add the option for categorical columns of numbers."""
     parser.add_argument(
         "--categories",
         type=names_of,
         action="extend",
         metavar="COL[,COL...]",
-        help="columns that hold categories, even if these are written as numbers",
+        help="categorical columns, even if their values are numbers",
     )
 
 
@@ -81,12 +79,12 @@ def names_of(text: str) -> list[str]:
     """Read COL[,COL...]; a name with a comma is quoted, as in a CSV file."""
     names = next(csv.reader([text]), [])
     if not names or not all(name.strip() for name in names):
-        raise ArgumentTypeError(f"it must be one name, or some with commas between, not {text!r}")
+        raise ArgumentTypeError(f"it must be column names separated by commas, not {text!r}")
     return names
 
 
 def columns_for(args: Namespace, received: Sequence[ReceivedSource]) -> TableColumns:
-    """Return the columns that the sources take, which must agree with the options."""
+    """Return the feature columns of the sources, after checking them against the options."""
     check_choice(args)
     columns = table_columns([one.manifest for one in received], getattr(args, "target", None))
     columns = replace(columns, form=format_of(args))
@@ -96,23 +94,23 @@ def columns_for(args: Namespace, received: Sequence[ReceivedSource]) -> TableCol
             if name in features:
                 raise InputError(
                     f"column {quoted(name)} of {option}",
-                    "is a feature that the sources were trained on; leave the option out, or "
-                    f"pack the sources anew with {option}",
+                    "is a feature of the sources; leave the option out, or "
+                    f"pack the sources again with {option}",
                 )
     if args.features is not None and set(args.features) != set(features):
         shown = ", ".join(map(quoted, features[:8])) + (", ..." if len(features) > 8 else "")
         raise InputError(
             "--features",
-            f"are not those that the sources were trained on ({shown[:400]}); leave the option "
-            "out, or pack the sources anew with --features",
+            f"are not the features of the sources ({shown[:400]}); leave the option "
+            "out, or pack the sources again with --features",
         )
     return columns
 
 
 def look_like_ids(names: Sequence[str], X: Any) -> Iterator[str]:
-    """Name the columns of numbers that seem to name the rows: whole numbers, all different.
+    """Name numeric columns that look like row ids: integers, all different.
 
-    They are either consecutive, as 1 to n, or have the name of an id.
+    They are either consecutive, as 1 to n, or named like an id.
     """
     for name, values in zip(names, np.asarray(X).T, strict=True):
         if len(values) < FEW or not np.isfinite(values).all() or (values % 1).any():

@@ -18,8 +18,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--confidence", type=share, default=0.95, help="confidence of the intervals"
     )
-    add_measure(parser, "compare by another measure")
-    parser.add_argument("--save", action="store_true", help="keep the record in the model folder")
+    add_measure(parser, "measure to compare by")
+    parser.add_argument("--save", action="store_true", help="save the result in the model folder")
 
 
 def run(args: Namespace, console: Console) -> int:

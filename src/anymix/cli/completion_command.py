@@ -1,4 +1,4 @@
-"""anymix completion: a script by which a shell completes commands, options, choices and files."""
+"""anymix completion: print a script for completion of commands, options, choices and files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILES = {"APP", "CARD.md", "FILE", "FOLDER", "NAME=TABLE", "SOURCE", "SUMMARY", 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
-    parser.add_argument("shell", choices=SHELLS, help="shell that is to read the script")
+    parser.add_argument("shell", choices=SHELLS, help="shell to write the script for")
 
 
 def run(args: Namespace, console: Console) -> int:
@@ -27,7 +27,7 @@ def run(args: Namespace, console: Console) -> int:
 
 
 def _parser_of_all_commands() -> ArgumentParser:
-    """Return one parser with a subparser for each command, of which shtab makes the script."""
+    """Return one parser with a subparser for each command, for shtab."""
     parser = ArgumentParser("anymix", add_help=False)
     groups: dict[str, Any] = {"": parser.add_subparsers()}
     for command, meaning in COMMANDS.items():
@@ -43,8 +43,8 @@ def _parser_of_all_commands() -> ArgumentParser:
 
 
 def _complete(action: Action) -> None:
-    """Say which words complete an argument: choices, or files."""
-    # The type of --engine has its choices as `names`.
+    """Set the completions of an argument: its choices, or files."""
+    # The type of --engine lists its choices in `names`.
     action.choices = action.choices or getattr(action.type, "keywords", {}).get("names")
     is_file = not action.option_strings and action.dest in ("model", "rows", "table")
     if is_file or action.type in (folder, name, table) or action.metavar in FILES:

@@ -1,4 +1,4 @@
-"""What a command says: text or JSON on standard output, progress and complaints on the other."""
+"""Output of a command: results on standard output, progress and errors on standard error."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ LINE_SECONDS = 10.0
 
 
 class Console:
-    """Where results and progress go."""
+    """Print results and progress."""
 
     def __init__(self, as_json: bool = False, quiet: bool = False):
         self.as_json = as_json
         self.quiet = quiet
 
     def result(self, text: str | Callable[[], str], record: Any, out: str | None = None) -> None:
-        """Say the result, as text or as one JSON object; a function of it is called if it is said.
+        """Print the result, as text or as one JSON object; a callable is only evaluated if needed.
 
-        If the output itself has gone to standard output, nothing may be added to it there.
+        Nothing is printed if the command's table went to standard output.
         """
         tell = whisper if out is not None and is_standard_output(out) else say
         if self.as_json:
-            # json leaves DEL alone, which some terminals obey
+            # json does not escape DEL, which some terminals interpret
             record = record() if callable(record) else record
             whole = json.dumps(plain(record), allow_nan=False).replace("\x7f", "\\u007f")
             tell(whole + "\n")
@@ -41,7 +41,7 @@ class Console:
 
     @contextmanager
     def working(self, task: str) -> Iterator[None]:
-        """Report a task of unknown progress until the block ends."""
+        """Show that a task is running until the block ends."""
         progress, ended = Progress(task, silent=self.quiet), threading.Event()
         thread = threading.Thread(target=progress.tick, args=(ended,), daemon=True)
         thread.start()
@@ -54,9 +54,9 @@ class Console:
 
 
 class Progress:
-    """Time left: one moving line on a terminal, a plain line now and then elsewhere.
+    """Remaining time: one updated line on a terminal, occasional plain lines elsewhere.
 
-    Nothing is printed in the first two seconds, so that short tasks stay silent.
+    Nothing is printed in the first two seconds, so short tasks stay silent.
     """
 
     def __init__(self, task: str, silent: bool = False):
@@ -67,7 +67,7 @@ class Progress:
         self.spoken = False
 
     def update(self, share: float) -> None:
-        """Report that this share, 0 to 1, is done."""
+        """Report the finished share, 0 to 1."""
         now = time.monotonic()
         if self.silent or now < self.next_word or share <= 0:
             return
@@ -75,16 +75,16 @@ class Progress:
         self._tell(f"{self.task}: {100 * share:.0f} %, {{}} left", left, now)
 
     def again(self, task: str) -> None:
-        """Begin the next of several tasks; it is not spoken of sooner than the last would be."""
+        """Start the next of several tasks, with the same delay before its first line."""
         self.task, self.started = task, time.monotonic()
 
     def tick(self, ended: threading.Event) -> None:
-        """Report now and then how long the task has taken, until it has ended."""
+        """Report the elapsed time now and then until the task ends."""
         while not ended.wait(max(self.next_word - time.monotonic(), 0.0)):
             if self.silent:
                 return
             now = time.monotonic()
-            self._tell(f"{self.task}: for {{}} by now", now - self.started, now)
+            self._tell(f"{self.task}: {{}} so far", now - self.started, now)
 
     def _tell(self, text: str, seconds: float, now: float) -> None:
         duration = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
@@ -95,7 +95,7 @@ class Progress:
         self.next_word = now + (0.2 if moving else LINE_SECONDS)
 
     def done(self) -> float:
-        """End the line, and return the seconds that the task took."""
+        """End the line and return the elapsed seconds."""
         if self.spoken:
             whisper("\r" + " " * 78 + "\r")
         return time.monotonic() - self.started

@@ -1,4 +1,4 @@
-"""anymix demo: the whole story on real digits, one command after the other, as one would type."""
+"""anymix demo: run the commands of a whole project, one after the other, on real digits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from anymix.core import plain
 from anymix.exchange import LIMITS, parse_json
 from anymix.storage import read_file, replacing
 
-# Three sites read the same kind of digits: upright, mirrored, and as negatives.
+# Three sites with the same digits: upright, mirrored, and as negatives.
 SITES = {
     "upright": "linear",
     "mirrored": "forest",
@@ -30,7 +30,7 @@ SITES = {
 }
 PARTS = ("train", "held-out", "new")
 PAGE = "report.html"
-# Names what the demo makes in its folder, so that a second run replaces that and nothing else.
+# Lists the demo's files, so that a second run replaces those and nothing else.
 NOTE, NOTE_LIMIT = "demo.json", 2**16
 
 
@@ -42,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, console: Console) -> int:
-    """Run the command: every step is a command of its own, said before it runs."""
+    """Run the command: print each step as a command line, then run it."""
     from anymix.cli import main
 
     folder, started = Path(os.path.realpath(args.out)), time.monotonic()
@@ -50,7 +50,7 @@ def run(args: Namespace, console: Console) -> int:
     write_tables(folder)
     talk = not (args.json or args.quiet)
     here = Path.cwd()
-    os.chdir(folder)  # so that the commands read as they would be typed
+    os.chdir(folder)  # so that the printed commands can be typed as they are
     try:
         for words in commands(again):
             if talk:
@@ -61,19 +61,19 @@ def run(args: Namespace, console: Console) -> int:
     finally:
         os.chdir(here)
     page, seconds = folder / PAGE, time.monotonic() - started
-    text = f"\nAll of it took {seconds:.0f} seconds. Open {page} in a browser."
+    text = f"\nThe demo took {seconds:.0f} seconds. Open {page} in a browser."
     console.result(text, {"report": str(page), "model": str(folder / "model")})
     return 0
 
 
 def products() -> tuple[str, ...]:
-    """Name the files and folders that the demo makes."""
+    """List the files and folders that the demo writes."""
     tables = [f"{site}-{part}.csv" for site in SITES for part in PARTS]
     return (*tables, *SITES, "model", "predictions.csv", "robust.onnx", PAGE)
 
 
 def make_room(folder: Path) -> bool:
-    """Remove the sources of a former demo, if there was one; refuse to touch what no demo made."""
+    """Remove the source folders of an earlier demo; refuse a folder with other files."""
     made = _made(folder / NOTE)
     for name in ("manifest.json", "model.json"):
         if os.path.lexists(folder / name):
@@ -81,22 +81,22 @@ def make_room(folder: Path) -> bool:
     for name in products():
         if os.path.lexists(folder / name) and name not in made:
             raise ValueError(
-                f"{folder / name} exists and is not the demo's; choose another folder with --out."
+                f"{folder / name} exists and is not from a demo; choose another folder with --out."
             )
     for site in SITES:
         source = folder / site
         if not source.exists():
             continue
         if source.is_symlink() or not source.is_dir():
-            raise ValueError(f"{source} is not the demo's; choose another folder with --out.")
+            raise ValueError(f"{source} is not from a demo; choose another folder with --out.")
         strange = sorted({path.name for path in source.iterdir()} - set(LIMITS))
         if strange:
             raise ValueError(
-                f"{source / strange[0]} is not the demo's; move it, or choose another folder with "
+                f"{source / strange[0]} is not from a demo; move it, or choose another folder with "
                 "--out."
             )
         shutil.rmtree(source)
-    # Written before the products, so that a demo that was stopped can be run again.
+    # Written first, so that a stopped demo can be run again.
     with replacing(folder / NOTE) as temporary:
         temporary.write_text(json.dumps({"made": plain(products())}), "utf-8")
     return bool(made)
@@ -108,14 +108,14 @@ def _made(note: Path) -> list[str]:
     found = parse_json(read_file(note, NOTE_LIMIT), str(note))
     made = found.get("made") if isinstance(found, dict) else None
     if not isinstance(made, list) or not set(map(str, made)) <= set(products()):
-        raise ValueError(f"{note} is not the demo's note; choose another folder with --out.")
+        raise ValueError(f"{note} is not from a demo; choose another folder with --out.")
     return made
 
 
 def commands(again: bool = False) -> Iterator[list[str]]:
-    """Pack three sources, check them, learn, judge on new rows, predict, export, report.
+    """Pack three sources, check them, fit, certify on new rows, predict, export, report.
 
-    What an earlier demo wrote is replaced by --force, as a user would have to.
+    Outputs of an earlier demo are replaced with --force, as a user would do.
     """
     force = ["--force"] * again
     task = ["--task", "classification"]
@@ -134,7 +134,7 @@ def commands(again: bool = False) -> Iterator[list[str]]:
 
 
 def views() -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]:
-    """Images (n, 8, 8) as their site sees them, their digits, and the site of each."""
+    """Return the images (n, 8, 8) as their site sees them, the digits, and the sites."""
     from sklearn.datasets import load_digits
 
     images, y = load_digits(return_X_y=True)
@@ -145,7 +145,7 @@ def views() -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]:
 
 
 def write_tables(folder: Path) -> None:
-    """Write a table to train on, one held out, and one of new rows, for each site."""
+    """Write tables of training, held-out and new rows for each site."""
     images, y, site = views()
     for k, name in enumerate(SITES):
         own = np.flatnonzero(site == k)
@@ -160,6 +160,6 @@ def write_tables(folder: Path) -> None:
                     temporary.write_bytes(content)
             elif path.stat().st_size != len(content) or path.read_bytes() != content:
                 raise ValueError(
-                    f"{path} was changed since a demo wrote it; move it, or choose another folder "
+                    f"{path} has changed since the demo; move it, or choose another folder "
                     "with --out."
                 )

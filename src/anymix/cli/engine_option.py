@@ -1,4 +1,4 @@
-"""Which engine does the work: its name, and the address of a cluster if that is running."""
+"""The option --engine: the name of an engine and, for a cluster, its address."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from anymix.engines import ENGINES, map_here
 
-DASK = "on a Dask cluster of this machine's cores, or on the one of dask=ADDRESS"
+DASK = "on a Dask cluster of the local cores, or on the cluster at dask=ADDRESS"
 
 
 def engine(text: str, names: tuple[str, ...]) -> str:
@@ -19,14 +19,12 @@ def engine(text: str, names: tuple[str, ...]) -> str:
     if name not in names:
         raise ArgumentTypeError(f"it must be {' or '.join(names)}, but is {text!r}")
     if equals and not (ENGINES[name] is not map_here and address):
-        raise ArgumentTypeError(
-            f"an address is that of a scheduler, as in dask=HOST:8786: {text!r}"
-        )
+        raise ArgumentTypeError(f"an address names a scheduler, as in dask=HOST:8786; got {text!r}")
     return text
 
 
 def add_engine(parser: ArgumentParser, meanings: dict[str, str]) -> None:
-    """Add --engine; the first of the engines, each with what it does, is the default."""
+    """Add --engine with the engines and their descriptions; the first is the default."""
     names = tuple(meanings)
     known = "; ".join(f"{name}: {meaning}" for name, meaning in meanings.items())
     kind = partial(engine, names=names)
@@ -34,6 +32,6 @@ def add_engine(parser: ArgumentParser, meanings: dict[str, str]) -> None:
 
 
 def map_by(engine: str, asked: Any) -> AbstractContextManager[Callable[..., Iterator[Any]]]:
-    """Return map(ask, items) over a model, or over sources: here, or by workers of a cluster."""
+    """Return map(ask, items) over a model or sources, in this process or on a cluster."""
     name, _, address = engine.partition("=")
     return ENGINES[name](asked, address or None)

@@ -1,4 +1,4 @@
-"""How a command ends: a code for each kind of failure, and one sentence about it."""
+"""Exit codes for each kind of failure, and its message in one sentence."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ INTERRUPTED, TERMINATED = 130, 143
 
 MEANINGS = {
     SUCCESS: "success",
-    ALARM: "the alarm of monitor",
-    USAGE: "a command line that cannot be understood",
-    INPUT: "a table, an option or a file that cannot be used",
-    UNSAFE: "a folder or file refused as unsafe",
-    INTERNAL: "a fault of anymix",
+    ALARM: "monitor raised an alarm",
+    USAGE: "invalid command line",
+    INPUT: "unusable table, option or file",
+    UNSAFE: "folder or file refused as unsafe",
+    INTERNAL: "bug in anymix",
     INTERRUPTED: "stopped by Ctrl-C",
     TERMINATED: "stopped by a signal",
 }
-# The end that others ask for, a terminal that is closed, processor time that is used up.
+# Termination request, closed terminal, exceeded processor time.
 ENDINGS = [
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGXCPU") if hasattr(signal, name)
 ]
 
 
 class Terminated(BaseException):
-    """A signal asks the command to end: files are tidied up on the way out."""
+    """A signal asked the command to end; temporary files are removed on the way out."""
 
 
-# The first that fits; all else is a fault of ours.
+# The first match counts; everything else is a bug in anymix.
 CODES: tuple[tuple[type[BaseException], int], ...] = (
     (KeyboardInterrupt, INTERRUPTED),
     (Terminated, TERMINATED),
@@ -54,18 +54,18 @@ CODES: tuple[tuple[type[BaseException], int], ...] = (
     (ImportError, INPUT),
     (MemoryError, INPUT),
 )
-# What the system says in its own way, as a sentence with a remedy.
+# Errors of the operating system as sentences with a remedy.
 SYSTEM = {
     errno.ENOENT: "does not exist",
-    errno.EACCES: "may not be read or written; change its permissions, or choose another place",
-    errno.EPERM: "may not be read or written; change its permissions, or choose another place",
-    errno.EROFS: "lies on a disk that cannot be written; choose another place",
-    errno.EISDIR: "is a folder, where a file is needed",
-    errno.ENOTDIR: "leads through a file as if it were a folder",
+    errno.EACCES: "may not be read or written; change its permissions, or choose another path",
+    errno.EPERM: "may not be read or written; change its permissions, or choose another path",
+    errno.EROFS: "is on a read-only disk; choose another path",
+    errno.EISDIR: "is a folder; give a file",
+    errno.ENOTDIR: "has a file where a folder is needed in its path",
     errno.EEXIST: "exists already; choose another name",
-    errno.ENOSPC: "cannot be written, as the disk is full; free some space",
-    errno.EDQUOT: "cannot be written, as your share of the disk is full; free some space",
-    errno.ENAMETOOLONG: "is too long a name; choose a shorter one",
+    errno.ENOSPC: "cannot be written because the disk is full; free some space",
+    errno.EDQUOT: "cannot be written because your disk quota is used up; free some space",
+    errno.ENAMETOOLONG: "is too long for a file name; choose a shorter one",
     errno.ELOOP: "is a link that leads back to itself",
 }
 
@@ -76,12 +76,12 @@ def code_of(error: BaseException) -> int:
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return what is said of a failure: one line, and a sentence."""
+    """Return the message of a failure: one sentence on one line."""
     if isinstance(error, KeyboardInterrupt | Terminated):
         return "stopped."
     if code_of(error) == INTERNAL:
         said = one_line(f"{type(error).__name__}: {error}").rstrip(".: ")
-        return f"this is a fault of anymix: {said}; set ANYMIX_DEBUG=1 to see where."
+        return f"this is a bug in anymix: {said}; set ANYMIX_DEBUG=1 for the traceback."
     if isinstance(error, MemoryError):
         said = f" ({one_line(error)})" if str(error) else ""
         return f"there is not enough memory{said}; give fewer rows or smaller sources."
@@ -97,16 +97,16 @@ def _of_system(error: OSError) -> str:
     if error.filename is None:
         where = "a file"
     else:
-        # A name of bytes that are no UTF-8 is shown by its escapes.
+        # Escape names that are not valid UTF-8.
         where = visible(error.filename if isinstance(error.filename, str) else repr(error.filename))
     return f"{where} {cause}" if cause else f"{where}: {one_line(error.strerror).lower()}"
 
 
 @contextmanager
 def ending_tidily() -> Iterator[None]:
-    """Let a signal end the block by a Terminated, so that no temporary file is left behind."""
+    """Turn signals within the block into Terminated, so that temporary files are removed."""
     mine = threading.current_thread() is threading.main_thread()
-    # What somebody else has arranged for a signal stands, as nohup does for that of the terminal.
+    # Keep handlers that others installed, such as nohup's for a closed terminal.
     numbers = [n for n in ENDINGS if mine and signal.getsignal(n) is signal.SIG_DFL]
     for number in numbers:
         signal.signal(number, _end)

@@ -1,4 +1,4 @@
-"""anymix export: the whole model in the forms in which it is served, to be run without anymix."""
+"""anymix export: write the whole model in formats that are served without anymix."""
 
 from __future__ import annotations
 
@@ -42,18 +42,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--float32",
         action="store_true",
-        help="take and give float32 in the place of float64; refused if that moves an answer by "
-        "more than 0.001",
+        help="use float32 for inputs and outputs instead of float64; refused if a prediction "
+        "changes by more than 0.001",
     )
     parser.add_argument(
         "--rows",
         metavar="TABLE",
-        help="rows at which float32 is compared with float64; by default they are drawn from the "
+        help="rows on which float32 is compared with float64; by default they are drawn from the "
         "densities",
     )
-    parser.add_argument(
-        "--mlflow", type=name, metavar="FOLDER", help="write a folder that MLflow opens"
-    )
+    parser.add_argument("--mlflow", type=name, metavar="FOLDER", help="write a folder for MLflow")
     parser.add_argument(
         "--card", type=name, metavar="CARD.md", help="write a model card in Markdown"
     )
@@ -61,17 +59,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--shareable",
         type=name,
         metavar="FOLDER",
-        help="write a model folder that holds what predicts and the certificate alone: no table, "
+        help="write a model folder with only the predictor and the certificate: no table, "
         "target or hash of a held-out row",
     )
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="recompute what the folder claims from the tables in it, or refuse it",
+        help="recompute the folder's evidence from its tables, and refuse it if they disagree",
     )
-    parser.add_argument(
-        "--force", action="store_true", help="replace a graph, a folder or a card that exists"
-    )
+    parser.add_argument("--force", action="store_true", help="replace an existing output")
 
 
 def run(args: Namespace, console: Console) -> int:
@@ -82,7 +78,7 @@ def run(args: Namespace, console: Console) -> int:
             "export needs the name of an ONNX FILE, or --mlflow, --card or --shareable."
         )
     if args.rows is not None and not args.float32:
-        raise UsageError("--rows are compared with --float32; leave them out, or add that.")
+        raise UsageError("--rows is only for --float32; leave it out, or add --float32.")
     for form, what, suffixes in FORMS:
         if (out := getattr(args, form)) is not None:
             check_apart(out, [args.model])
@@ -90,7 +86,7 @@ def run(args: Namespace, console: Console) -> int:
     places = [os.path.realpath(place) for place in outputs if place is not None]
     for place in places:
         if places.count(place) > 1:
-            raise UsageError(f"{place} is to be written twice; give each form its own name.")
+            raise UsageError(f"{place} is named for two outputs; give each its own name.")
     record: dict[str, Any] = {}
     lines: list[str] = []
     if args.card is not None:
@@ -135,7 +131,7 @@ def _write_mlflow(args: Namespace, record: dict[str, Any]) -> str:
     found = _export(args)
     write_folder(args.mlflow, found.mlflow_files(), replace=replaced)
     record["mlflow"] = args.mlflow
-    return f"wrote {args.mlflow}: mlflow.pyfunc.load_model opens it{_apart(found, record)}"
+    return f"wrote {args.mlflow}: open it with mlflow.pyfunc.load_model{_apart(found, record)}"
 
 
 def _write_shareable(args: Namespace, record: dict[str, Any]) -> str:
@@ -145,11 +141,11 @@ def _write_shareable(args: Namespace, record: dict[str, Any]) -> str:
             raise InputError(args.shareable, EXISTS)
         share(args.model, place)
     record["shareable"] = args.shareable
-    return f"wrote {args.shareable}: what predicts and the certificate, and no held-out row"
+    return f"wrote {args.shareable}: the predictor and the certificate, without held-out rows"
 
 
 def _apart(found: Exported, record: dict[str, Any]) -> str:
-    """Say how far float32 is from float64."""
+    """State the largest difference between float32 and float64."""
     if found.difference is None:
         return ""
     record["difference"] = found.difference._asdict()
@@ -157,13 +153,13 @@ def _apart(found: Exported, record: dict[str, Any]) -> str:
 
 
 def _coding(columns: Coding | None) -> str:
-    """Say how a table with categories or missing values becomes numbers."""
+    """State how categories and missing values are encoded as numbers."""
     if columns is None:
         return ""
     worded = next((column for column in columns if column.categories), None)
     if worded is None or worded.categories is None:
         return ": a missing value is NaN"
     return (
-        ': a missing value is NaN, a word the place of its category in the metadata "columns" '
+        ': a missing value is NaN, a category its position in the metadata "columns" '
         f"({worded.name}: {worded.categories[0]} is 0)"
     )

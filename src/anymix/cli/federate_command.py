@@ -1,4 +1,4 @@
-"""anymix federate: what Flower or NVFlare runs to learn from sites that keep their rows."""
+"""anymix federate: write a Flower app or an NVFlare job for sites that keep their rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="source folders")
     parser.add_argument(
-        "--engine", choices=KINDS, default="flower", help="what carries the messages"
+        "--engine", choices=KINDS, default="flower", help="framework that carries the messages"
     )
     place = parser.add_mutually_exclusive_group(required=True)
     place.add_argument(
@@ -29,17 +29,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     place.add_argument(
         "--kit",
         metavar="KIT",
-        help="NVFlare start-up kit of this machine, which gets its own settings",
+        help="NVFlare start-up kit of this machine, which receives its settings",
     )
     parser.add_argument(
         "--address",
         "--superlink",
         metavar="ADDRESS",
-        help="where the server will be, as host:port; by default "
+        help="address of the server, as host:port; by default "
         + ", ".join(f"{ADDRESSES[name]} ({name})" for name in KINDS),
     )
-    parser.add_argument("--force", action="store_true", help="replace an app or job that exists")
-    own = parser.add_argument_group("of this machine, with --kit")
+    parser.add_argument("--force", action="store_true", help="replace an existing app or job")
+    own = parser.add_argument_group("for this machine, with --kit")
     own.add_argument("--rows", metavar="TABLE", help="table of the site's rows")
     own.add_argument("--target", default="y", metavar="COL", help="column of the target (y)")
     own.add_argument(
@@ -47,9 +47,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=int,
         default=MIN_ROWS,
         metavar="N",
-        help=f"refuse to answer for fewer rows ({MIN_ROWS})",
+        help=f"refuse to evaluate fewer rows ({MIN_ROWS})",
     )
-    own.add_argument("--model", type=folder, metavar="MODEL", help="at the server: folder to write")
+    own.add_argument("--model", type=folder, metavar="MODEL", help="at the server: model folder")
 
 
 def run(args: Namespace, console: Console) -> int:
@@ -62,16 +62,16 @@ def run(args: Namespace, console: Console) -> int:
     names = [one.manifest.name for one in received]
     text = (
         f"wrote {args.out}: {KINDS[args.engine]} for the sites {', '.join(names)}; its README.md "
-        "has the commands that run it"
+        "has the commands to run it"
     )
     console.result(text, {"out": args.out, "sites": names}, args.out)
     return 0
 
 
 def _prepare(args: Namespace, received: list[ReceivedSource], console: Console) -> int:
-    """Write the own settings of a site or of the server into its start-up kit."""
+    """Write the settings of a site or of the server into its start-up kit."""
     if args.engine != "nvflare":
-        raise UsageError("--kit is a start-up kit of NVFlare; give --engine nvflare, too.")
+        raise UsageError("--kit is a start-up kit of NVFlare; add --engine nvflare.")
     if (args.rows is None) == (args.model is None):
         raise UsageError("--kit needs --rows at a site, or --model at the server.")
     parents = {Path(one.folder).resolve().parent for one in received}

@@ -1,4 +1,4 @@
-"""anymix fit: source folders and held-out rows, or the sites' files, become a model folder."""
+"""anymix fit: make a model folder of source folders and held-out rows or site files."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_groups(parser)
     _add_learning_arguments(parser)
     add_engine(parser, ROWS_ENGINES)
-    parser.add_argument("--force", action="store_true", help="replace a model folder that exists")
+    parser.add_argument("--force", action="store_true", help="replace an existing model folder")
 
 
 def _add_learning_arguments(parser: ArgumentParser) -> None:
-    """Describe what is asked of the learner."""
+    """Describe the options of the learner."""
     parser.add_argument(
         "--objective",
         choices=("regret", "robust", "gamma"),
         default="regret",
-        help="what z minimises: the loss beyond that of each source's own model at home, the worst "
-        "loss, or the paper's gap",
+        help="what z minimises: regret, the loss above that of each source's own model; robust, "
+        "the worst loss; gamma, the duality gap of the paper",
     )
     parser.add_argument(
         "--eta", type=share, default=1e-3, help="share of the mean density in the weights"
@@ -59,29 +59,29 @@ def _add_learning_arguments(parser: ArgumentParser) -> None:
         type=source_name,
         action="append",
         metavar="NAME",
-        help="a source whose rows are not to choose z (may be repeated); 'worst': the one whose "
-        "rows harm another, if there is one",
+        help="a source whose rows do not influence z (may be repeated); 'worst': the source "
+        "whose rows harm another, if there is one",
     )
     parser.add_argument(
         "--mixture",
         type=share_range,
         action="append",
         metavar="NAME=LEAST:MOST",
-        help="what is known of a source's share of future rows, such as north=0.4:0.7 (may be "
-        "repeated): z and the certificate are for these mixtures alone",
+        help="known share of a source in future rows, such as north=0.4:0.7 (may be "
+        "repeated): z and the certificate are for these mixtures only",
     )
     parser.add_argument(
-        "--no-calibration", action="store_true", help="use the densities as they come"
+        "--no-calibration", action="store_true", help="use the densities without calibration"
     )
     parser.add_argument(
         "--no-consulting",
         action="store_true",
-        help="let no source consult the models of the others",
+        help="do not let sources consult the models of the others",
     )
 
 
 def settings_of(args: Namespace) -> dict[str, Any]:
-    """Name what is asked of the estimator."""
+    """Return the settings of the estimator."""
     return {
         "objective": args.objective,
         "eta": args.eta,
@@ -94,7 +94,7 @@ def settings_of(args: Namespace) -> dict[str, Any]:
 
 
 def run(args: Namespace, console: Console) -> int:
-    """Run the command; the place for the model is taken before the long work."""
+    """Run the command; the output folder is reserved before the long work."""
     check_apart(
         args.out, [*args.sources, *pairs(args.held_out or ()).values(), *(args.from_sites or ())]
     )
@@ -102,7 +102,7 @@ def run(args: Namespace, console: Console) -> int:
         replaced = place.record is not None
         if replaced and not args.force:
             raise InputError(
-                args.out, "holds a model; choose another name, or replace it by --force"
+                args.out, "holds a model; choose another name, or replace it with --force"
             )
         received, settings = read_alike(args.sources), settings_of(args)
         if in_chunks(args, received):
@@ -113,13 +113,13 @@ def run(args: Namespace, console: Console) -> int:
             sites = held_out_sites(args, received, console)
             with console.working("learning z"):
                 model, record = fit_folder(place, received, sites, **settings)
-    wrote = f"wrote {args.out}" + ", in place of the model that was there" * replaced
+    wrote = f"wrote {args.out}" + ", replacing the previous model" * replaced
     if model.taught_:
         judged = model.tables_.n_points
         wrote = f"learned from {model.taught_} rows; evaluated on {judged} random rows\n{wrote}"
 
     def whole() -> dict[str, Any]:
-        """Add the influence of each source: it takes as long as fit, so only --json finds it."""
+        """Add the influence of each source: it takes as long as fit, so only --json computes it."""
         if not 1 < len(model.source_names_) <= MOST_SOURCES:
             return record
         found = model.influence_

@@ -1,4 +1,4 @@
-"""Held-out rows of each source, from tables that are here or from the files of the sites."""
+"""Held-out rows of each source, from local tables or from site files."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from anymix.tables import CHUNK_ROWS, TableColumns, count_rows, read_chunks, rea
 
 
 def add_held_out(parser: ArgumentParser) -> None:
-    """Add the two ways of giving held-out rows."""
+    """Add the two ways to give held-out rows."""
     parser.add_argument(
         "--held-out",
         nargs="+",
         action="extend",
         metavar="NAME=TABLE",
-        help="held-out rows of each source, on which nothing was trained",
+        help="held-out rows of each source, not used for training",
     )
     parser.add_argument("--target", default="y", help="column of the tables with the label")
     add_choice(parser)
@@ -47,7 +47,7 @@ def add_held_out(parser: ArgumentParser) -> None:
         nargs="+",
         action="extend",
         metavar="FILE",
-        help="files that `anymix site evaluate` wrote, in place of rows",
+        help="files written by `anymix site evaluate`, instead of rows",
     )
 
 
@@ -56,8 +56,8 @@ def add_groups(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--groups",
         metavar="COL",
-        help="column that says which rows depend on each other, such as the patient: rows of one "
-        "group are never in two folds and count as one draw, as copies of a row do anyway",
+        help="column that groups dependent rows, such as the patient: rows of one group are "
+        "never in two folds and count as one draw, as copies of a row always do",
     )
 
 
@@ -84,7 +84,7 @@ def pairs(given: Sequence[str], option: str = "--held-out") -> dict[str, str]:
 def held_out_sites(
     args: Namespace, received: Sequence[ReceivedSource], console: Console
 ) -> list[SiteTable]:
-    """Return what each site says, from rows that are here or from the files of the sites."""
+    """Return the evaluated held-out rows of each site, from tables or from site files."""
     if bool(args.held_out) == bool(args.from_sites):
         raise UsageError(
             "give held-out rows with --held-out, or the sites' files with --from-sites, one of the "
@@ -92,12 +92,12 @@ def held_out_sites(
         )
     named = getattr(args, "groups", None)
     if named and args.from_sites:
-        raise UsageError("--groups names a column of rows; give them with --held-out.")
+        raise UsageError("--groups names a column of rows; add --held-out.")
     if args.from_sites:
         return [read_site(path) for path in args.from_sites]
     columns = columns_for(args, received)
     given = pairs(args.held_out)
-    progress, sites = Progress("asking the sources", console.quiet), []
+    progress, sites = Progress("evaluating the sources", console.quiet), []
     tables = ((name, path, _with_groups(path, columns, named), 2) for name, path in given.items())
     with map_by(getattr(args, "engine", "memory"), list(received)) as ask:
         for i, (*_, site) in enumerate(ask(_ask_chunk, tables), 1):
@@ -108,13 +108,13 @@ def held_out_sites(
 
 
 def _with_groups(path: str, columns: TableColumns, named: str | None) -> tuple[Any, ...]:
-    """Read rows, labels, and the groups that are named; without these copies are left out."""
+    """Read rows, labels and groups; without groups, copies of a row form one."""
     X, y = read_rows(path, columns)
     draws = None if y is None else copies(X, np.asarray(y), np.zeros(len(y), dtype=np.intp))
     if draws is not None and not named:
         caution(
             f"{path}: {len(draws) - np.unique(draws).size} of {len(draws)} rows are copies of "
-            "another row: copies count as one row."
+            "another row; they count as one row."
         )
         kept = np.unique(draws, return_index=True)[1]
         return _safe_indexing(X, kept), np.asarray(y)[kept]
@@ -130,7 +130,7 @@ def _with_groups(path: str, columns: TableColumns, named: str | None) -> tuple[A
 def ask_sources(
     received: Sequence[ReceivedSource], name: str, path: str, rows: tuple[Any, ...], **options: Any
 ) -> SiteTable:
-    """Evaluate a site's rows; what is wrong with them is said with the name of their table."""
+    """Evaluate a site's rows; errors name their table."""
     try:
         X, y, *groups = rows
         table = evaluate_site(received, name, X, y, **options)
@@ -142,19 +142,19 @@ def ask_sources(
 
 
 ROWS_ENGINES = {
-    "auto": "hold rows in memory while a model folder can hold what the sources say of them, else "
+    "auto": "hold rows in memory if their predictions and densities fit into a model folder, else "
     "in chunks on disk",
-    "memory": "all at once",
+    "memory": "hold all rows in memory",
     "chunks": "on disk",
-    "dask": f"as auto, with the sources asked {DASK}",
+    "dask": f"as auto, with the sources evaluated {DASK}",
 }
 Drawn = Callable[[int, int, int], NDArray[np.bool_]]
-# Rows are drawn, so that there may be some more than were meant.
+# Rows are drawn at random, so there may be a few more than planned.
 ROOM = 0.95
 
 
 def in_chunks(args: Namespace, received: Sequence[ReceivedSource]) -> bool:
-    """Whether rows are to be held on disk: as is asked for, or because they are many."""
+    """Whether rows are kept on disk: as requested, or because there are many."""
     name = args.engine.partition("=")[0]
     if name in ("memory", "chunks") or not args.held_out:
         return bool(name == "chunks" and args.held_out)
@@ -168,7 +168,7 @@ def _n_told(received: Sequence[ReceivedSource]) -> int:
 
 
 class HeldOutInChunks:
-    """The tables of --held-out, read chunk by chunk; each source is asked once about each row."""
+    """Tables of --held-out, read in chunks; each source is evaluated once on each row."""
 
     def __init__(self, args: Namespace, received: Sequence[ReceivedSource], console: Console):
         self.received, self.console = received, console
@@ -181,12 +181,12 @@ class HeldOutInChunks:
         self.counts = {name: count_rows(path) for name, path in self.given.items()}
 
     def split(self, store: Store) -> tuple[list[SiteTable], ChunkedTrainingRows]:
-        """Return what the sources say of the rows that judge, and all others to learn from."""
+        """Return the responses on the evaluation rows, and the training rows on disk."""
         deal = self._deal()
         judges: dict[str, list[SiteTable]] = {name: [] for name in self.given}
         teaching = ChunkedTrainingRows(store, ThreadMap(progress=self._passes()))
         for name, first, given in self._asked():
-            # What sites tell is enough to learn from; all that the sources say takes twice as much.
+            # Learning needs half of what certificates need.
             site = replace(given, whole=None, content=None)
             judging, choosing = deal.drawn(self.names.index(name), first, site.n_rows)
             judges[name].append(site.taken(np.flatnonzero(judging)))
@@ -196,7 +196,7 @@ class HeldOutInChunks:
         return [SiteTable.concatenate(chunks) for chunks in judges.values()], teaching
 
     def sampled(self) -> list[SiteTable]:
-        """Return what the sources say of rows that are drawn by chance, as many as judge."""
+        """Return the responses on randomly drawn rows, as many as evaluation rows."""
         deal = self._deal()
         some: dict[str, list[SiteTable]] = {name: [] for name in self.given}
         for name, _, site in self._asked(lambda k, first, n: deal.drawn(k, first, n)[0]):
@@ -208,15 +208,15 @@ class HeldOutInChunks:
         most = ROOM * rows_that_fit(len(self.received), _n_told(self.received))
         if sorted(self.names) != sorted(self.given):
             names, given = ", ".join(self.names), ", ".join(self.given)
-            raise InputError(f"held-out rows of {names}", f"are needed, once each; got {given}")
+            raise InputError(f"held-out rows of {names}", f"are needed, each once; got {given}")
         return RowSplit.of([self.counts[name] for name in self.names], int(most))
 
     def _asked(self, drawn: Drawn | None = None) -> Iterator[tuple[str, int, SiteTable]]:
-        """Yield the site, how many rows came before, and what the sources say of some rows.
+        """Yield the site, the number of earlier rows, and the responses on some rows.
 
-        They are asked about all of them, or about those that are drawn.
+        These are all rows, or only the drawn ones.
         """
-        progress = Progress("asking the sources", self.console.quiet)
+        progress = Progress("evaluating the sources", self.console.quiet)
         total = sum(self.counts.values())
         with map_by(self.engine, list(self.received)) as ask:
             for name, first, done, site in ask(_ask_chunk, self._chunks(drawn)):
@@ -225,7 +225,7 @@ class HeldOutInChunks:
         progress.done()
 
     def _chunks(self, drawn: Drawn | None) -> Iterator[tuple[Any, ...]]:
-        """Yield the site, its table, rows, how few will do, how many came before, and are done."""
+        """Yield the site, its table, rows, minimum, number of earlier rows, and finished share."""
         done = 0
         size = max(1, min(CHUNK_ROWS, MOST_NUMBERS // len(self.names) // _n_told(self.received)))
         for name, path in self.given.items():
@@ -242,7 +242,7 @@ class HeldOutInChunks:
             done += first
 
     def _passes(self) -> Callable[[int, float], None]:
-        """Tell of every pass over the rows how long it will take."""
+        """Report the remaining time of every pass over the rows."""
         progress, last = Progress("learning z", self.console.quiet), 0
 
         def tell(number: int, share: float) -> None:
@@ -256,6 +256,6 @@ class HeldOutInChunks:
 
 
 def _ask_chunk(received: Sequence[ReceivedSource], chunk: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Evaluate rows of a site, at least `min_rows`; also return a summary."""
+    """Evaluate rows of a site, at least `min_rows`, and summarise them."""
     name, where, rows, min_rows, *rest = chunk
     return name, *rest, ask_sources(received, name, where, rows, min_rows=min_rows)

@@ -1,4 +1,4 @@
-"""anymix monitor: which mixture is today's traffic, is it one at all, what does it cost?"""
+"""anymix monitor: estimate the mixture of new rows, test that it is one, and its loss."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ RESAMPLES = 500
 def add_arguments(parser: ArgumentParser) -> None:
     """Describe the command."""
     parser.add_argument("model", help="model folder")
-    parser.add_argument("table", type=table, help="rows of today's traffic, without labels")
+    parser.add_argument("table", type=table, help="new rows, without labels")
     parser.add_argument(
         "--reference",
         nargs="+",
         action="extend",
         metavar="NAME=TABLE",
-        help="new rows of each source, on which nothing was trained, to compare the traffic with "
-        "in place of the held-out rows of fit",
+        help="new rows of each source, not used for training, to compare with "
+        "instead of the held-out rows of fit",
     )
     parser.add_argument(
         "--from-sites",
         nargs="+",
         action="extend",
         metavar="FILE",
-        help="files that site evaluate wrote of such rows, in their place",
+        help="site files of such rows, instead of tables",
     )
     parser.add_argument(
         "--target", help="column of the --reference tables with the label, for the expected loss"
@@ -51,36 +51,37 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--look",
         type=count,
-        help="which look at traffic it is, 1, 2, 3, …; all looks together keep the level",
+        help="number of this look at the traffic, 1, 2, 3, …; all looks together keep the level",
     )
     parser.add_argument(
         "--confidence", type=share, default=0.95, help="confidence of the intervals"
     )
     parser.add_argument("--seed", type=natural, default=0, help="seed of the resampling")
-    parser.add_argument("--save", action="store_true", help="keep the record in the model folder")
+    parser.add_argument("--save", action="store_true", help="save the result in the model folder")
 
 
 def run(args: Namespace, console: Console) -> int:
-    """Run the command; 1 means that the alarm rings."""
+    """Run the command; exit code 1 means that the alarm was raised."""
     if args.level * (RESAMPLES + 1) < 1:
         raise UsageError(
             f"--level must be 1/{RESAMPLES + 1} or more, as the alarm compares the rows with "
             f"{RESAMPLES} resamples; got {args.level:g}."
         )
     if args.reference and args.from_sites:
-        raise UsageError("--reference gives rows, and --from-sites files; give one of them.")
+        raise UsageError("--reference and --from-sites exclude each other; give one of them.")
     with saving(args.model, args.save):
         saved = read_model(args.model)
         if len(saved.received) == 1:
             raise InputError(
                 args.model,
-                "is of one source, so there is no mixture to estimate; fit two sources or more",
+                "has one source, so there is no mixture to estimate; fit two or more sources",
             )
         if args.reference and getattr(saved.model, "novelty_", None) is None:
             raise ValueError(
-                f"{args.model} was fitted from responsibilities alone, and an alarm needs "
-                "densities; leave --reference out to see the mixture, or fit the model from rows, "
-                "or from sites' files that were written with --exact."
+                f"{args.model} was fitted without densities (--responsibilities-only), which the "
+                "alarm "
+                "needs; leave --reference out to see the mixture, or fit the model from rows, "
+                "or from site files written with --exact."
             )
         columns = columns_for(args, saved.received)
         X, _ = read_rows(args.table, replace(columns, target=None))
@@ -102,14 +103,14 @@ def run(args: Namespace, console: Console) -> int:
 
 
 def reference_tables(args: Namespace, saved: SavedModel) -> tuple[Any, ...]:
-    """Return the tables of --from-sites and, if sites have rounded them, their quantiles."""
+    """Return the tables of --from-sites and, for rounded files, their quantiles."""
     if not args.from_sites:
         return ()
     sites = [read_site(path) for path in args.from_sites]
     if trained := [site.site for site in sites if site.cross_fitted]:
         raise InputError(
             f"the file of {trained[0]!r}",
-            "is of training rows (--home), which new rows are not like; evaluate held-out rows",
+            "is of training rows (--home), which differ from new rows; evaluate held-out rows",
         )
     tables = join_sites(sites, saved.received)
     if tables.has_densities:
@@ -118,7 +119,7 @@ def reference_tables(args: Namespace, saved: SavedModel) -> tuple[Any, ...]:
     if novelty is None:
         raise InputError(
             "--from-sites",
-            "has files without quantiles; evaluate the rows anew, without --responsibilities-only",
+            "has files without quantiles; evaluate the rows again without --responsibilities-only",
         )
     return tables, novelty.totals
 
@@ -129,14 +130,12 @@ def reference(
     """Return the rows of --reference, their sources and, with --target, their labels."""
     if not args.reference:
         if args.target:
-            raise UsageError(
-                "--target is for the rows of --reference; give these, or leave it out."
-            )
+            raise UsageError("--target is for the rows of --reference; give them, or leave it out.")
         return None
     given = pairs(args.reference, "--reference")
     if sorted(given) != sorted(names):
         raise UsageError(
-            f"--reference takes rows of {', '.join(names)}, once each; got {', '.join(given)}."
+            f"--reference takes rows of {', '.join(names)}, each once; got {', '.join(given)}."
         )
     parts = [read_rows(given[name], columns) for name in names]
     X = [row for part, _ in parts for row in part]

@@ -1,4 +1,4 @@
-"""Where a command may write: never over an input, and over an existing file only with `--force`."""
+"""Check outputs: never over an input, and over an existing file only with `--force`."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from anymix.models import held
 from anymix.storage import is_stream, replacing
 from anymix.tables import STANDARD_INPUT
 
-EXISTS = "exists already; choose another name, or replace it by --force"
+EXISTS = "exists already; choose another name, or replace it with --force"
 
 
 def check_suffix(out: str, what: str, suffixes: tuple[str, ...]) -> None:
-    """Refuse a name that promises another kind of file; one without a suffix promises none."""
+    """Refuse a suffix of another format; a name without a suffix is accepted."""
     suffix = Path(out).suffix.lower()
     if suffix and suffix not in suffixes and not is_stream(out):
         raise InputError(out, f"would hold {what}; name it {suffixes[0]}")
 
 
 def check_apart(out: str | Path, inputs: Iterable[str | Path]) -> None:
-    """Refuse an output that is an input, lies in one, or holds one."""
-    # Unlike resolve(), realpath() has an answer to links that lead in a circle.
+    """Refuse an output that is an input, or is inside one, or contains one."""
+    # Unlike resolve(), realpath() handles circular links.
     target = Path(os.path.realpath(out))
     for given in inputs:
         source = Path(os.path.realpath(given))
         if Path(given) == STANDARD_INPUT and not source.is_file():
-            continue  # a pipe or a terminal, which may well be standard output too
+            continue  # a pipe or a terminal, which may also be standard output
         there = os.path.exists(target) and os.path.exists(source)
         if target == source or (there and os.path.samefile(target, source)):
-            raise InputError(out, "is read by this command; choose another name for what it writes")
+            raise InputError(out, "is read by this command; choose another output")
         for inner, outer, verb in ((target, source, "lies in"), (source, target, "holds")):
-            # samefile, as a folder may have several names, on a disk that ignores case.
+            # samefile, because a folder may have several names on a disk that ignores case.
             above = filter(os.path.exists, inner.parents if os.path.exists(outer) else ())
             if any(os.path.samefile(folder, outer) for folder in above):
-                cause = f"{verb} {given}, which is read by this command; choose another place"
+                cause = f"{verb} {given}, which is read by this command; choose another output"
                 raise InputError(out, cause)
 
 
@@ -47,16 +47,16 @@ def check_apart(out: str | Path, inputs: Iterable[str | Path]) -> None:
 def output(
     out: str | Path, inputs: Iterable[str | Path], force: bool, suffix: str = ""
 ) -> Iterator[Path]:
-    """Yield a temporary file for an output, which gets its name when the block ends well."""
+    """Yield a temporary file that gets the name of the output if the block succeeds."""
     path = Path(out)
     check_apart(path, inputs)
     if not path.parent.exists():
         cause = (
-            f"is in the folder {path.parent}, which does not exist; make it, or correct the name"
+            f"is in the folder {path.parent}, which does not exist; create it, or correct the name"
         )
         raise InputError(path, cause)
     there = path.is_file() and not is_stream(path)
-    # An empty file is a name that was made to be written to, as mktemp does.
+    # An empty file was created as an output, as mktemp does.
     if there and not force and not path.is_symlink() and path.stat().st_size:
         raise InputError(path, EXISTS)
     with tidying(path), replacing(path, new=not there, suffix=suffix) as temporary:
@@ -70,14 +70,14 @@ def check_folder(
     files: Iterable[str] = MLFLOW_FILES,
     what: str = "an MLflow folder",
 ) -> bool:
-    """Refuse a folder that may not be written; return whether one of these files is replaced."""
+    """Check that a folder may be written; return whether one of these files is replaced."""
     path = Path(out)
     check_apart(path, inputs)
     if not os.path.lexists(path):
         return False
     if not force:
         raise InputError(path, EXISTS)
-    # A whole folder is removed, so it must hold these files and nothing else.
+    # The whole folder is removed, so it may contain nothing but these files.
     if path.is_symlink() or not path.is_dir() or set(os.listdir(path)) != {*files}:
         raise InputError(
             path, f"is not {what} of this command; choose another name, or remove it first"
@@ -87,7 +87,7 @@ def check_folder(
 
 @contextmanager
 def tidying(out: str | Path) -> Iterator[None]:
-    """Remove the folders above an output again, if they were made for it and it was not."""
+    """Remove parent folders of an output that were created, if the output was not written."""
     missing = [above for above in Path(out).parents if not above.exists()]
     try:
         yield
@@ -99,5 +99,5 @@ def tidying(out: str | Path) -> Iterator[None]:
 
 
 def saving(folder: str, save: bool) -> Any:
-    """Hold a model folder while a record for it is made, so that no writer comes between."""
+    """Lock a model folder while a record for it is computed."""
     return held(folder) if save else nullcontext()

@@ -1,4 +1,4 @@
-"""What `source pack` makes of its options: an estimator, a density, labels; each checked early."""
+"""Options of `source pack`: estimator, density and labels, checked before training."""
 
 from __future__ import annotations
 
@@ -61,26 +61,26 @@ KINDS = {
 
 
 def make_estimator(args: Namespace, table: TrainingTable) -> tuple[Any, LearnerChoice | None]:
-    """Return what --estimator asks for, not yet trained, and how it was chosen if it was.
+    """Return the estimator for --estimator, not yet trained, and how it was chosen, if it was.
 
-    It must take what the table holds.
+    It must accept the columns of the table.
     """
     wish, classifies = args.estimator, args.task == "classification"
     columns = table.columns if table.is_mixed or wish == "boosted" else None
     if table.text and wish in ("auto", "linear"):
         words = default_estimator(table.X, classifies, args.seed)
-        # Rarer words would tell of single documents; other letters are not cut alike everywhere.
+        # Rarer terms would reveal single documents; other tokens differ between tokenisers.
         return words.set_params(**{f"tfidfvectorizer__{k}": v for k, v in TEXT_WORDS.items()}), None
     if table.text and wish in ("boosted", "forest"):
-        raise UsageError(f"--estimator {wish} takes columns and no --text; leave it out.")
-    if wish == "auto":  # as `fit` chooses in Python
+        raise UsageError(f"--estimator {wish} takes columns, not texts; leave --text out.")
+    if wish == "auto":  # chosen as `fit` does in Python
         given: dict[str, Any] = {"columns": columns, "random_state": args.seed}
         with few_threads(table.X):
             return choose_estimator(table.X, table.y, classification=classifies, **given)
     if wish == "linear" and columns is not None:
         found = candidate_estimators("mixed", table.X, columns, classifies, args.seed)
         if "linear" not in found:
-            raise InputError(args.rows, "has no column of any value; leave --estimator out")
+            raise InputError(args.rows, "has only empty columns; leave --estimator out")
         return found["linear"], None
     if wish in ("linear", "boosted"):
         return default_estimator(table.X, classifies, args.seed, columns=columns), None
@@ -88,7 +88,7 @@ def make_estimator(args: Namespace, table: TrainingTable) -> tuple[Any, LearnerC
 
 
 def _named_estimator(args: Namespace, table: TrainingTable) -> Any:
-    """Return a forest, or the class or object that is named."""
+    """Return a forest, or the named class or object."""
     wish = args.estimator
     if wish == "forest":
         classifies = args.task == "classification"
@@ -97,7 +97,7 @@ def _named_estimator(args: Namespace, table: TrainingTable) -> Any:
     module, _, name = wish.partition(":")
     try:
         kind = getattr(import_module(module), name)
-        # Nothing but a class is called: os:system is no estimator.
+        # Only classes are called: os:system is no estimator.
         estimator = kind() if isinstance(kind, type) else kind
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ValueError(
@@ -111,56 +111,56 @@ def _named_estimator(args: Namespace, table: TrainingTable) -> Any:
 
 
 def few_threads(X: Any) -> Any:
-    """Let trees of few rows grow on one thread: several would mostly wait for each other."""
+    """Train trees on one thread if there are few rows: threads would mostly wait."""
     return threadpool_limits(1 if len(X) < FEW_ROWS else None, user_api="openmp")
 
 
 def _refuse_mixed(args: Namespace, table: TrainingTable, wish: str, remedy: str) -> None:
-    """Refuse categories and missing values for an option that takes complete numbers alone."""
+    """Refuse categories and missing values for an option that needs complete numbers."""
     gaps = None if table.first_of_words else table.first_with_gaps
-    for name, what in ((table.first_of_words, "holds words"), (gaps, "has missing values")):
+    for name, what in ((table.first_of_words, "holds categories"), (gaps, "has missing values")):
         if name is not None:
             raise InputError(
                 f"{args.rows}: column {quoted(name)}",
-                f"{what}, and {wish} takes complete numbers alone; choose {remedy}, or leave the "
-                "column out by --drop",
+                f"{what}, but {wish} needs complete numbers; choose {remedy}, or leave the "
+                "column out with --drop",
             )
 
 
 def _check_kind(args: Namespace, estimator: Any) -> None:
-    """Refuse an estimator of another task, or a classifier without probabilities."""
+    """Refuse an estimator for another task, or a classifier without probabilities."""
     fits, kind = KINDS[args.task]
     if not is_estimator(estimator) or not fits(estimator):
         raise ValueError(
-            f"--estimator {args.estimator} is not a {kind} of scikit-learn's kind, which --task "
-            f"{args.task} needs; choose one that is, or another --task."
+            f"--estimator {args.estimator} is not a scikit-learn {kind}, which --task "
+            f"{args.task} needs; choose one, or another --task."
         )
     if args.task == "classification" and not hasattr(estimator, "predict_proba"):
         raise ValueError(
-            f"--estimator {args.estimator} gives no probabilities, which a classification needs; "
-            f"{THAT_WORK} do, or pass an ONNX file with --onnx."
+            f"--estimator {args.estimator} has no predict_proba, which classification needs; use "
+            f"{THAT_WORK}, or pass an ONNX file with --onnx."
         )
 
 
 def make_density(
     args: Namespace, table: TrainingTable, reference: Reference | WordReference | None
 ) -> Any:
-    """Return what --density asks for, not yet fitted; it must take what the table holds."""
+    """Return the density for --density, not yet fitted; it must accept the table's columns."""
     wish = args.density
     if isinstance(reference, WordReference) != table.text:
         if reference is None:
             raise InputError(
                 args.rows,
-                "is to be described by words on which all sites agree; give --reference FILE, made "
-                "by anymix reference summary --text and join",
+                "needs a vocabulary on which all sites agree; give --reference FILE, made "
+                "with anymix reference summary --text and join",
             )
-        what, remedy = "describes columns", "make one by anymix reference summary --text and join"
+        what, remedy = "describes columns", "make one with anymix reference summary --text and join"
         if not table.text:
-            what, remedy = "counts words", "name the column of texts by --text"
+            what, remedy = "is a vocabulary", "name the text column with --text"
         raise InputError(args.reference, f"{what}; {remedy}")
     if isinstance(reference, WordReference):
         if wish != "auto":
-            raise UsageError(f"--density {wish} takes columns and no --text; leave it out.")
+            raise UsageError(f"--density {wish} takes columns, not texts; leave --text out.")
         return TextDensity(vocabulary=reference.words)
     if wish == "auto":
         agreed = table.is_mixed or reference is not None
@@ -169,25 +169,25 @@ def make_density(
         if reference is None:
             why, first = "", table.first_of_words or table.first_with_gaps
             if first is not None:
-                held = "has words" if table.first_of_words else "has missing values"
+                held = "has categories" if table.first_of_words else "has missing values"
                 why = f"{held} (column {quoted(first)}), so it "
-            drop = ", or leave the column out by --drop" if why else ""
+            drop = ", or leave the column out with --drop" if why else ""
             raise InputError(
                 args.rows,
-                f"{why}needs --reference FILE, against which all sources measure how likely rows "
-                f"are; anymix reference makes one from a summary of each site{drop}",
+                f"{why}needs --reference FILE, the common reference of all sources; "
+                f"make one with anymix reference, from a summary of each site{drop}",
             )
         return ContrastiveDensity(reference=reference, random_state=args.seed)
     _refuse_mixed(args, table, f"--density {wish}", "--density contrastive, with --reference")
     if reference is not None:
-        raise UsageError(f"--reference is for --density contrastive, and not for {wish}.")
+        raise UsageError(f"--reference is only for --density contrastive, not for {wish}.")
     return DENSITIES[wish](random_state=args.seed)
 
 
 def likelier_density(X: FloatArray, seed: int) -> str:
-    """Name the density, in the form that is handed over, under which held-out rows are likelier.
+    """Name the density, in its packed form, with the higher held-out likelihood.
 
-    One that these rows cannot train is not chosen.
+    A density that cannot be fitted on the rows is not chosen.
     """
     found = dict.fromkeys(DENSITIES, -np.inf)
     if len(X) < FOLDS:  # refused later
@@ -204,7 +204,7 @@ def likelier_density(X: FloatArray, seed: int) -> str:
 
 
 def fit_density(args: Namespace, density: Any, table: TrainingTable) -> None:
-    """Fit the density; that scales are too different is said by the names and options at hand."""
+    """Fit the density; an error about scales names columns and options."""
     with few_threads(table.X), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", ScaleWarning)
         density.fit(table.X)
@@ -214,50 +214,52 @@ def fit_density(args: Namespace, density: Any, table: TrainingTable) -> None:
         else:
             widest = quoted(table.names[each.message.column])
             caution(
-                f"{args.rows}: next to column {widest}, whose numbers are the widest, half of the "
-                "others hardly count for kernels; choose --density mixture, or contrastive with "
+                f"{args.rows}: column {widest} has a much larger scale than the others, so half of "
+                "them hardly matter for kernels; choose --density mixture, or contrastive with "
                 "--reference."
             )
 
 
 def check_labels(args: Namespace, y: NDArray[Any]) -> None:
-    """Refuse labels that nothing can be learned from."""
+    """Refuse labels from which nothing can be learned."""
     if args.task == "regression" or args.onnx:
         return
     found = np.unique(y).tolist()
     if len(found) < 2:
         raise ValueError(
-            f"{args.rows}: column {args.target!r} holds the label {found[0]!r} alone, and a "
-            "classifier is learned from two or more; add rows of another label, or pass a trained "
+            f"{args.rows}: column {args.target!r} holds only the label {found[0]!r}, but a "
+            "classifier needs two or more; add rows of another label, or pass a trained "
             "predictor with --onnx and --classes."
         )
     if len(found) > max(2, len(y) / 2):
         raise InputError(
             f"{args.rows}: column {quoted(args.target)}",
-            f"holds {len(found)} different labels in {len(y)} rows, and each would stand in the "
-            "folder; for numbers choose --task regression, or name a column of labels by --target",
+            f"holds {len(found)} different labels in {len(y)} rows, and the folder would list each "
+            "of them; for numbers choose --task regression, or name a column of labels with "
+            "--target",
         )
 
 
 def classes_of(args: Namespace, y: NDArray[Any]) -> list[Any] | None:
-    """Return the labels of the columns of --onnx; None where the estimator knows them."""
+    """Return the labels for the outputs of --onnx; None for an estimator that knows them."""
     if args.task == "regression" or not args.onnx:
         if args.classes:
             raise ValueError(
-                "--classes names the columns of --onnx of a classification; an estimator that is "
+                "--classes names the outputs of --onnx in a classification; an estimator that is "
                 "trained here finds its labels in the rows, so leave --classes out."
             )
         return None
     if not args.classes:
-        raise ValueError("--onnx of a classification needs --classes, in the order of its columns.")
+        raise ValueError("--onnx with classification needs --classes, in the order of the outputs.")
     if len(set(args.classes)) < max(2, len(args.classes)):
         named = ", ".join(args.classes)
-        raise UsageError(f"--classes must name two labels or more, each once; got {named}.")
+        raise UsageError(f"--classes must name two or more different labels; got {named}.")
     if y.dtype.kind != "i":
         if not set(args.classes) & set(y.tolist()):
             raise InputError(
                 f"{args.rows}: column {quoted(args.target)}",
-                f"holds no label that --classes names ({', '.join(args.classes)}), but such as "
+                f"holds none of the labels in --classes ({', '.join(args.classes)}), but, for "
+                "example, "
                 f"{quoted(y[0].item())}; write both alike",
             )
         return list(args.classes)
@@ -265,15 +267,15 @@ def classes_of(args: Namespace, y: NDArray[Any]) -> list[Any] | None:
         return [int(label) for label in args.classes]
     except ValueError as error:
         raise ValueError(
-            f"column {args.target!r} of {args.rows} holds whole numbers, but --classes are "
-            f"{', '.join(args.classes)}; both must name the labels alike."
+            f"column {args.target!r} of {args.rows} holds integers, but --classes are "
+            f"{', '.join(args.classes)}; both must use the same labels."
         ) from error
 
 
 def read_held_out(
     args: Namespace, table: TrainingTable, labels: NDArray[Any] | None
 ) -> tuple[Any, Any] | None:
-    """Return the rows of --held-out, if any; all of their labels must be among those given."""
+    """Return the rows of --held-out, if any; their labels must be known."""
     if args.held_out is None:
         return None
     request = replace(training_request(args, args.task), path=args.held_out)
@@ -281,8 +283,8 @@ def read_held_out(
     if SeenRows.of(content_of(table.X)).have_seen(content_of(X)):
         raise InputError(
             args.held_out,
-            f"holds rows of {args.rows}, on which a model loses less than on new ones; give "
-            "--held-out rows that it was not trained on",
+            f"holds rows of {args.rows}, on which a model loses less than on new rows; give "
+            "--held-out rows that were not used for training",
         )
     if labels is None:
         return X, y
@@ -304,14 +306,16 @@ def read_others(folders: Sequence[str], table: TrainingTable) -> list[ReceivedSo
         if one.manifest.task != "regression":
             raise InputError(
                 one.folder,
-                "is for labels, and --others trains on numbers alone; leave --others out, as fit "
-                "pools what the sources say of labels",
+                "is for classification, but --others is only for regression; leave --others out, "
+                "as fit "
+                "pools predictions of labels",
             )
         theirs = [(f.name, getattr(f, "categories", None)) for f in one.manifest.features]
         if theirs != [(column.name, column.categories) for column in table.columns]:
             raise InputError(
                 one.folder,
-                "has other columns or categories than the table; pack all with one reference",
+                "has other columns or categories than the table; pack all sources with one "
+                "reference",
             )
     return received
 
@@ -319,9 +323,10 @@ def read_others(folders: Sequence[str], table: TrainingTable) -> list[ReceivedSo
 def better_of(
     estimator: Any, table: TrainingTable, others: Sequence[ReceivedSource], seed: int
 ) -> tuple[Any, str, bool]:
-    """Train alone and on what the others leave; return the better one, what was found, and which.
+    """Train alone and on the residuals of the others' pool; return the better model.
 
-    Both are judged by their squared loss at rows of five folds that they were not trained on.
+    Also returns the result in words, and whether residuals were used.  Both are compared by their
+    squared loss in cross-validation with five folds.
     """
     predictions = np.stack([one.source.predict(table.X) for one in others])
     X, y = table.filled, np.asarray(table.y, dtype=float)
@@ -344,9 +349,9 @@ def home_table(
     others: Sequence[ReceivedSource] = (),
     seed: int = 0,
 ) -> HomeTable:
-    """Evaluate all training rows by fold models that are trained as the packed one was.
+    """Evaluate all training rows with fold models trained like the packed model.
 
-    With `others` a fold model is trained on what their pool leaves.
+    With `others` a fold model is trained on the residuals of their pool.
     """
     y = np.asarray(table.y)
     labels = None if y.dtype.kind == "f" else np.unique(y).tolist()
@@ -371,7 +376,7 @@ def home_table(
 def _cross_fitted(
     estimator: Any, X: FloatArray, y: FloatArray, predictions: FloatArray, seed: int
 ) -> tuple[float, float]:
-    """Mean squared loss of the own model and of the second round, each row left out once."""
+    """Return the cross-validated mean squared loss of the own model and of the second round."""
     own, second = np.empty(len(y)), np.empty(len(y))
     for train, test in KFold(min(FOLDS, len(y)), shuffle=True, random_state=seed).split(X):
         own[test] = clone(estimator).fit(X[train], y[train]).predict(X[test])

@@ -1,4 +1,4 @@
-"""anymix predict: rows in, predictions out, chunk by chunk."""
+"""anymix predict: predict the rows of a table, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--domain",
         metavar="COL",
-        help="column with the source of each row, as the model names it, empty where it is not "
-        "known: rows of a known source are predicted by its own model, which consults the others",
+        help="column with the source of each row, empty where it is not known: rows of a known "
+        "source are predicted by its own model, which consults the others",
     )
     _add_columns(parser)
     parser.add_argument(
@@ -58,15 +58,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--on-error",
         choices=("stop", "skip"),
         default="stop",
-        help="where a source's predictor fails at a row: stop and name it, or leave its answers "
-        f"empty, in {MOST_SKIPPED} rows at most",
+        help="if a source's predictor fails at a row: stop and name the row, or leave its "
+        f"prediction empty, for at most {MOST_SKIPPED} rows",
     )
-    add_engine(parser, {"chunks": "here, chunk by chunk", "dask": DASK})
-    parser.add_argument("--force", action="store_true", help="replace a table that exists")
+    add_engine(parser, {"chunks": "in this process, chunk by chunk", "dask": DASK})
+    parser.add_argument("--force", action="store_true", help="replace an existing table")
 
 
 def _add_columns(parser: ArgumentParser) -> None:
-    """Describe the options that add columns to the predictions."""
+    """Add the options for further columns of the output."""
     parser.add_argument("--weights", action="store_true", help="add the weight of each source")
     parser.add_argument(
         "--novelty", action="store_true", help="add how unlike all sources a row is"
@@ -75,21 +75,21 @@ def _add_columns(parser: ArgumentParser) -> None:
         "--interval",
         type=share,
         metavar="SHARE",
-        help="numbers: add lower and upper, which hold this share of every mixture's rows",
+        help="regression: add lower and upper, which cover this share of every mixture's rows",
     )
     parser.add_argument(
         "--set",
         type=share,
         metavar="SHARE",
-        help="labels: add the set of labels, a|b, that holds this share of every mixture's rows",
+        help="classification: add a set of labels, a|b, that covers this share of every mixture",
     )
 
 
 def run(args: Namespace, console: Console) -> int:
-    """Run the command; whether the output may be written is checked first."""
+    """Run the command; the output is checked first."""
     kind = kind_of(args.out, to_write=True)
     if args.domain is not None and args.on_error == "skip":
-        raise UsageError("--on-error skip works without --domain alone; leave one of them out.")
+        raise UsageError("--on-error skip does not work with --domain; leave one of them out.")
     with (
         output(args.out, [args.model, args.table], args.force, suffix=".csv") as temporary,
         closing(TableWriter(temporary, kind)) as out,
@@ -100,7 +100,7 @@ def run(args: Namespace, console: Console) -> int:
         columns = replace(columns_for(args, saved.received), id=args.id, domain=args.domain)
         if args.domain in columns.features:
             raise InputError(
-                f"column {args.domain!r:.60} of --domain", "is a feature of the model; leave it out"
+                f"column {args.domain!r:.60} of --domain", "is a feature; leave --domain out"
             )
         progress, n, skipped = Progress("predicting", console.quiet), 0, 0
         chunks = read_chunks(args.table, columns, args.chunk_rows)
@@ -111,9 +111,9 @@ def run(args: Namespace, console: Console) -> int:
                 if failed and (args.on_error == "stop" or skipped > MOST_SKIPPED):
                     raise failed[0].moved(n)
                 for error in failed:
-                    caution(f"{error.moved(n)} Its answers are left empty.")
+                    caution(f"{error.moved(n)} Its prediction is left empty.")
                 out.write(columns_to_write)
-                # What the first chunk has said of few rows, all others would say again.
+                # A warning of the first chunk would be repeated by all others.
                 warnings.filterwarnings("ignore", "with alpha=")
                 n += size
                 progress.update(share)
@@ -121,8 +121,8 @@ def run(args: Namespace, console: Console) -> int:
             raise InputError(args.table, NO_ROWS)
         seconds = progress.done()
     speed = n / max(seconds, 1e-9)
-    # What takes less is mostly the start.
-    pace = f" ({speed:.0f} a second)" if seconds > PACE_SECONDS else ""
+    # Shorter times consist mostly of the start.
+    pace = f" ({speed:.0f} per second)" if seconds > PACE_SECONDS else ""
     left = f", {skipped} of them left empty" * bool(skipped)
     text = f"predicted {n} row{'s' * (n != 1)}{pace}{left}; wrote {args.out}"
     console.result(
@@ -132,40 +132,40 @@ def run(args: Namespace, console: Console) -> int:
 
 
 def check_columns(args: Namespace, model: Any, members: Sequence[Any] = ()) -> None:
-    """Refuse sets of numbers, intervals of labels, and what a model cannot predict."""
+    """Refuse sets for numbers, intervals for labels, and what the model cannot predict."""
     labels = getattr(model, "classes_", None)
     if args.novelty and len(model.sources_) == 1:
-        raise InputError(args.model, "is of one source, so it has no novelty; leave --novelty out")
+        raise InputError(args.model, "has one source, so it has no novelty; leave --novelty out")
     if args.novelty and getattr((*members, model)[0], "novelty_", None) is None:
         raise ValueError(
-            f"{args.model} was fitted from responsibilities alone, so it has no novelty; leave "
-            "--novelty out."
+            f"{args.model} was fitted without densities, so it has no novelty; leave --novelty out."
         )
     if (args.interval or args.set) and len(model.sources_) == 1:
         option = "--interval" if args.interval else "--set"
         raise InputError(
-            args.model, f"is of one source, so there are no mixtures to cover; leave {option} out"
+            args.model, f"has one source, so there are no mixtures to cover; leave {option} out"
         )
     if args.interval and labels is not None:
-        raise InputError(args.model, "predicts labels, which have no interval; ask for --set")
+        raise InputError(args.model, "predicts labels, which have no interval; use --set")
     if args.set and labels is None:
-        raise InputError(args.model, "predicts numbers, which have no set; ask for --interval")
+        raise InputError(args.model, "predicts numbers, which have no set; use --interval")
     parted = [str(label) for label in ([] if labels is None else labels) if "|" in str(label)]
     if args.set and parted:
         raise InputError(
             args.model,
-            f"has the label {parted[0]!r:.60}, and | parts the labels of a set; use predict_set in "
+            f"has the label {parted[0]!r:.60}, and | separates the labels of a set; use "
+            "predict_set in "
             "Python",
         )
 
 
-# Rows that may be left empty: each costs a search for it, and a process.
+# Each empty row costs a search for it, and a process.
 MOST_SKIPPED = 100
 FAILED = "\0failed"
 
 
 def _answered(model: Any, chunk: Chunk, args: Namespace) -> tuple[dict[str, Any], int, float]:
-    """Return what `_predicted` does; rows at which a predictor fails are empty, and reported."""
+    """Predict a chunk; rows at which a predictor fails are left empty and reported."""
     kept, failed = np.arange(len(chunk.X)), list[PredictorError]()
     while True:
         some = chunk if not failed else replace(chunk, X=_safe_indexing(chunk.X, kept))
@@ -189,7 +189,7 @@ def _answered(model: Any, chunk: Chunk, args: Namespace) -> tuple[dict[str, Any]
 
 
 def _spread(column: Any, rows: Any, n: int) -> Any:
-    """Put the answers at these rows into a column of n; the others are empty."""
+    """Place the values of some rows in a column of n rows; the others are empty."""
     number = column.dtype.kind == "f"
     whole = np.full(n, np.nan) if number else np.full(n, None, dtype=object)
     whole[rows] = column
@@ -197,7 +197,7 @@ def _spread(column: Any, rows: Any, n: int) -> Any:
 
 
 def _predicted(model: Any, chunk: Chunk, args: Namespace) -> tuple[dict[str, Any], int, float]:
-    """Return the columns to write for a chunk, how many rows it has, and the share then done."""
+    """Return the output columns of a chunk, its number of rows, and the finished share."""
     X, columns = chunk.X, {}
     domain = None if chunk.domain is None else chunk.domain.tolist()
     if not hasattr(model, "classes_"):
@@ -222,7 +222,7 @@ def _predicted(model: Any, chunk: Chunk, args: Namespace) -> tuple[dict[str, Any
     if args.id in columns:
         raise InputError(
             f"column {args.id!r:.60} of --id",
-            "has the name of a column that is written; rename it in the table",
+            "has the name of an output column; rename it in the table",
         )
     ids = {} if args.id is None else {args.id: chunk.ids}
     named = {name: np.ascontiguousarray(column) for name, column in columns.items()}

@@ -1,4 +1,4 @@
-"""Summaries of sites, and the reference made of them: JSON files from untrusted sites."""
+"""Site summaries and the common reference: JSON files from untrusted sites."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ PARTS: dict[str, Any] = {
 }
 SCHEMA = 1
 GIVE_SUMMARY, GIVE_REFERENCE = (
-    f"give what anymix reference {verb} wrote" for verb in ("summary", "join")
+    f"give an output of anymix reference {verb}" for verb in ("summary", "join")
 )
-# Bytes of a file: five thousand columns of numbers take some 4 MB of a summary.
+# Bytes of a file: a summary of five thousand numeric columns takes about 4 MB.
 LIMITS = {GIVE_SUMMARY: 2**24, GIVE_REFERENCE: 2**27}
 MARKS = {GIVE_SUMMARY: 2_000_000, GIVE_REFERENCE: 20_000_000}
-# What `reference join` prints: lines, categories in a line, letters of a name.
+# Limits of `reference join` output: lines, categories in a line, characters of a name.
 MOST_LINES, SHOWN, WIDEST = 120, 8, 24
 
 
@@ -55,7 +55,7 @@ def write_part(path: Path, part: Any) -> None:
 
 
 def read_part(path: str | Path, *kinds: str) -> Any:
-    """Read a summary or a reference of these kinds, which untrusted people may have written."""
+    """Read a summary or a reference, which may come from an untrusted site."""
     give = GIVE_REFERENCE if REFERENCE in kinds or WORD_REFERENCE in kinds else GIVE_SUMMARY
     try:
         data = parse_json(read_file(Path(path), LIMITS[give]), str(path), MARKS[give])
@@ -65,16 +65,16 @@ def read_part(path: str | Path, *kinds: str) -> Any:
         raise AuditError(error.where, f"{error.cause}; {give}") from error
     due = " or ".join(kinds)
     if not isinstance(data, dict) or set(data) != {"kind", "schema", "content"}:
-        raise AuditError(path, f"is not an {due}: it has no kind, schema, content; {give}")
+        raise AuditError(path, f"is not an {due}: kind, schema or content is missing; {give}")
     if data["kind"] not in kinds:
-        stated = f"but says that it is {data['kind']!r:.60}"
+        stated = f"but states that it is {data['kind']!r:.60}"
         raise AuditError(path, f"is not an {due}, {stated}; {give}")
     if data["schema"] != SCHEMA or isinstance(data["schema"], bool):
         raise AuditError(path, f"has schema {data['schema']!r:.20}; this version reads {SCHEMA}")
     try:
         return PARTS[data["kind"]].from_dict(data["content"])
     except ValueError as error:
-        raise AuditError(path, f"is not sound: {str(error).rstrip('.')}") from error
+        raise AuditError(path, f"is invalid: {str(error).rstrip('.')}") from error
 
 
 def add_summary_arguments(parser: ArgumentParser) -> None:
@@ -83,22 +83,22 @@ def add_summary_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--name", type=source_name, required=True, help="name of the site")
     parser.add_argument("--target", default="y", help="column with the label, which is left out")
     add_choice(parser, trains=True)
-    parser.add_argument("--out", type=name, required=True, metavar="FILE", help="file to hand over")
+    parser.add_argument("--out", type=name, required=True, metavar="FILE", help="file to send")
     parser.add_argument(
         "--min-count",
         type=count,
         default=FEWEST_ROWS,
-        help="leave out words and numbers that fewer rows than this have",
+        help="leave out categories and numbers that occur in fewer rows than this",
     )
     parser.add_argument(
         "--kind",
         choices=("marginals", "both"),
         default="both",
-        help="what to tell: each column by itself, or centres of rows as well, by which columns "
-        "that depend on each other are described",
+        help="what to state: each column by itself, or also centres of rows, which "
+        "describe columns that depend on each other",
     )
     parser.add_argument("--seed", type=natural, default=0, help="seed of the centres")
-    parser.add_argument("--force", action="store_true", help="replace a summary that exists")
+    parser.add_argument("--force", action="store_true", help="replace an existing summary")
 
 
 def run_summary(args: Namespace, console: Console) -> int:
@@ -113,7 +113,7 @@ def run_summary(args: Namespace, console: Console) -> int:
             raise InputError(
                 args.rows,
                 f"has {len(rows.X)} rows, fewer than --min-count {args.min_count}; a summary of "
-                "them would tell of single rows",
+                "so few would reveal single rows",
             )
         summary: Summary | WordSummary
         named: dict[str, Any] = {"name": args.name, "min_count": args.min_count}
@@ -124,7 +124,7 @@ def run_summary(args: Namespace, console: Console) -> int:
             summary = Summary.of(rows.X, **named, **more)
         write_part(temporary, summary)
     lines = [f"wrote {args.out}", *(f"note: {note}" for note in rows.notes)]
-    text = "\n".join([*lines, f"it tells: {summary.reveals()}"])
+    text = "\n".join([*lines, f"it reveals: {summary.reveals()}"])
     record = {"name": summary.name, "rows": summary.n_rows, "out": args.out}
     if isinstance(summary, Summary):
         record["columns"] = summary.columns.to_dict()
@@ -138,7 +138,7 @@ def add_join_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=name, required=True, metavar="FILE", help="reference to send to all sites"
     )
-    parser.add_argument("--force", action="store_true", help="replace a reference that exists")
+    parser.add_argument("--force", action="store_true", help="replace an existing reference")
 
 
 def run_join(args: Namespace, console: Console) -> int:
@@ -151,7 +151,7 @@ def run_join(args: Namespace, console: Console) -> int:
         if len(set(of_words)) > 1:
             raise InputError(
                 args.summaries[of_words.index(True)],
-                "counts words, and another file describes columns; make all summaries with "
+                "is a vocabulary, but another file describes columns; make all summaries with "
                 "--text, or all without",
             )
         kind: Any = WordReference if of_words[0] else Reference
@@ -178,7 +178,7 @@ def run_join(args: Namespace, console: Console) -> int:
 
 
 def _side_by_side(every: Sequence[SiteColumn]) -> str:
-    """Write a line for each column and site; of many columns the first ones."""
+    """Return a line for each column and site; only the first if there are many columns."""
     lines = [("column", "site", "missing", "range (5 to 95 %) or categories")]
     for before, one in zip((None, *every), every, strict=False):
         shown = "no value"
@@ -197,5 +197,5 @@ def _side_by_side(every: Sequence[SiteColumn]) -> str:
 
 
 def shortened(name: str) -> str:
-    """Cut a long name."""
+    """Shorten a long name."""
     return name if len(name) <= WIDEST else f"{name[: WIDEST - 1]}…"

@@ -1,7 +1,7 @@
-"""Options that a file `anymix.toml` in the working folder remembers; those of the command line win.
+"""Options remembered in the file `anymix.toml` of the working folder; typed options win.
 
-The file holds a key for each option, such as target = "ill" or drop = ["note", "ward"].  What
-loosens the protection of rows or replaces files is not remembered: it is typed each time.
+The file holds a key for each option, such as target = "ill" or drop = ["note", "ward"].  Options
+that loosen the protection of rows or replace files are not remembered.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ KEYS = (
     *("name", "target", "task", "features", "drop", "text", "id", "groups", "categories"),
     *("reference", "address", "sep", "decimal", "encoding", "missing"),
 )
-# The name of a source is that of the site whose rows are evaluated.
+# The name of a source is that of the site that evaluates its rows.
 OTHER_NAMES = {"site evaluate": {"site": "name"}}
 
 
 def read_remembered(folder: Path) -> dict[str, Any]:
-    """Return what the file of a folder holds; nothing if there is none."""
+    """Return the options in the file of a folder; empty without a file."""
     path = folder / FILE
     if not path.exists():
         return {}
@@ -41,18 +41,18 @@ def read_remembered(folder: Path) -> dict[str, Any]:
             near = nearest(key[:60], dict.fromkeys(KEYS))
             meant = "" if near is None else f"; did you mean {near!r}?"
             raise InputError(
-                path, f"holds {key!r:.60}, which is not remembered (but {', '.join(KEYS)}){meant}"
+                path, f"has the unknown key {key!r:.60} (known: {', '.join(KEYS)}){meant}"
             )
         each = value if isinstance(value, list) else [value]
         if not each or not all(isinstance(one, str | float | int) for one in each):
-            raise InputError(path, f"must hold a text, a number or a list of texts as {key!r}")
+            raise InputError(path, f"must have a text, a number or a list of texts as {key!r}")
     return found
 
 
 def remembered_words(
     command: str, parser: ArgumentParser, words: Sequence[str], remembered: dict[str, Any]
 ) -> list[str]:
-    """Return the options to add to the words of a command: what it takes and was not given.
+    """Return the remembered options that a command takes and that were not given.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def remembered_words(
     if "-h" in words or "--help" in words:
         return []
     given = {word.partition("=")[0] for word in words}
-    # Of options that exclude each other one is enough.
+    # One of several exclusive options is enough.
     for group in parser._mutually_exclusive_groups:
         strings = {name for action in group._group_actions for name in action.option_strings}
         given |= strings if given & strings else set()
@@ -84,11 +84,11 @@ def remembered_words(
 
 
 def _takes(action: Action, key: str, given: set[str]) -> bool:
-    """Whether the option means what is remembered, and goes with those that were given."""
+    """Whether a remembered option applies to the action and fits the given options."""
     if not action.option_strings or (key == "reference" and action.nargs is not None):
         return False  # the --reference of monitor is rows
     if key == "target" and action.default is None and "--reference" not in given:
-        return False  # of monitor, too
+        return False  # also of monitor
     return key != "groups" or "--from-sites" not in given
 
 

@@ -1,4 +1,4 @@
-"""anymix report: one HTML page from what stands in a model folder."""
+"""anymix report: write one HTML page from a model folder."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="recompute what the folder claims from the tables in it, or refuse it",
+        help="recompute the folder's evidence from its tables, and refuse it if they disagree",
     )
-    add_measure(parser, "measure that verdict and comparison are by")
-    parser.add_argument("--force", action="store_true", help="replace a page that exists")
+    add_measure(parser, "measure of the verdict and the comparison")
+    parser.add_argument("--force", action="store_true", help="replace an existing page")
 
 
 def run(args: Namespace, console: Console) -> int:

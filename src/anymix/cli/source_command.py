@@ -1,4 +1,4 @@
-"""anymix source pack, check, show: make a source folder, and look into those of others."""
+"""anymix source pack, check, show: write a source folder, and inspect those of others."""
 
 from __future__ import annotations
 
@@ -60,73 +60,73 @@ def add_pack_arguments(parser: ArgumentParser) -> None:
         "--task",
         choices=("classification", "regression"),
         required=True,
-        help="whether labels or numbers are predicted",
+        help="classification predicts labels, regression numbers",
     )
     _add_parts(parser)
     parser.add_argument(
-        "--keep-rows", action="store_true", help="hand over the training rows as kernels"
+        "--keep-rows", action="store_true", help="use the training rows as kernels in the folder"
     )
     parser.add_argument(
         "--reveals-rows",
         action="store_true",
-        help="allow files that hold training rows or targets as they are",
+        help="allow files that contain training rows or targets",
     )
     parser.add_argument(
         "--held-out",
         type=table,
         metavar="TABLE",
-        help="rows to measure its own loss on; otherwise none is stated",
+        help="rows on which to measure the model's own loss; without them none is stated",
     )
     parser.add_argument(
         "--home",
         type=name,
         metavar="FILE",
-        help="file to keep at home: what models of five folds predict for the training rows, so "
+        help="file to keep at the site: predictions of five fold models on the training rows, so "
         "that site evaluate needs no held-out rows",
     )
     parser.add_argument("--seed", type=natural, default=0, help="seed of the training")
     parser.add_argument(
-        "--force", action="store_true", help="replace a source folder and a --home file that exist"
+        "--force", action="store_true", help="replace an existing source folder and --home file"
     )
 
 
 def _add_parts(parser: ArgumentParser) -> None:
-    """Describe how predictor and density are made."""
+    """Add the options for predictor and density."""
     parser.add_argument(
         "--estimator",
         default="auto",
-        help="what to train: linear, boosted (trees), forest, or module:Class of scikit-learn's "
-        "kind; auto compares linear models and boosted trees on rows left out, as fit does in "
+        help="what to train: linear, boosted (trees), forest, or module:Class with the "
+        "scikit-learn "
+        "interface; auto compares linear models and boosted trees by cross-validation, as fit "
+        "does in "
         "Python",
     )
-    parser.add_argument(
-        "--onnx", metavar="FILE", help="take this predictor instead of training one"
-    )
-    parser.add_argument("--classes", nargs="+", help="labels of the columns of --onnx, in order")
+    parser.add_argument("--onnx", metavar="FILE", help="use this predictor instead of training one")
+    parser.add_argument("--classes", nargs="+", help="labels of the outputs of --onnx, in order")
     parser.add_argument(
         "--density",
         choices=("auto", "kernels", "mixture", "contrastive"),
         default="auto",
-        help="how likely rows are: kernels on centres, a Gaussian mixture, or trees that tell rows "
-        "from draws of a reference; auto is contrastive with --reference, and without it kernels "
-        "or mixture, whichever makes held-out rows likelier",
+        help="density: kernels on centres, a Gaussian mixture, or trees that separate rows "
+        "from draws of a reference; auto is contrastive with --reference, and otherwise kernels "
+        "or mixture, whichever has the higher held-out likelihood",
     )
     parser.add_argument(
         "--others",
         nargs="+",
         metavar="FOLDER",
-        help="source folders of other sites, of a regression: train on what their pool leaves, if "
-        "that is better on rows left out, and pack all as one graph",
+        help="source folders of other sites, for regression: train on the residuals of their pool "
+        "if cross-validation prefers it, and pack all as one graph",
     )
     parser.add_argument(
         "--reference",
         metavar="FILE",
-        help="what all sites agreed on (anymix reference); needed for categories and missing cells",
+        help="common reference (anymix reference); needed for categories and missing values",
     )
 
 
 def run_pack(args: Namespace, console: Console) -> int:
-    """Run `source pack`; what is wrong with the options or the tables is said before training."""
+    """Run `source pack`; options and tables are checked before training."""
     check_name(args.name)
     inputs = [args.rows, *filter(None, (args.held_out, args.onnx, args.reference))]
     inputs += args.others or []
@@ -154,7 +154,7 @@ def run_pack(args: Namespace, console: Console) -> int:
             home.write(temporary, read_sources([args.out])[0].sha256)
     lines = [
         f"wrote {args.out}: {len(rows.X)} rows; features {_features(manifest)}",
-        *([f"wrote {args.home}, which stays here: it reveals single rows"] * bool(args.home)),
+        *([f"wrote {args.home}; keep it at the site, as it reveals single rows"] * bool(args.home)),
         *(f"note: {note}" for note in rows.notes),
         f"it reveals: {manifest.reveals}",
     ]
@@ -170,19 +170,19 @@ class _Trained(NamedTuple):
 
 
 def _check_options(args: Namespace) -> None:
-    """Refuse options that do not go together."""
+    """Refuse options that exclude each other."""
     if args.others and (args.onnx or args.text or args.task != "regression"):
         raise UsageError(
             "--others trains a regression on columns a second time; leave it out with --onnx and "
-            "--text, and with --task classification, where fit pools what the sources predict."
+            "--text, and with --task classification, where fit pools the predictions."
         )
     if args.onnx and args.estimator != "auto":
         raise UsageError(
-            "--onnx takes a predictor that is trained, and --estimator trains one; leave one out."
+            "--onnx takes a trained predictor, and --estimator trains one; leave one out."
         )
     if args.onnx and args.home:
         raise UsageError(
-            "--home trains models of folds, and --onnx takes a model that is trained; leave one "
+            "--home trains fold models, but --onnx is already trained; leave one "
             "out, and evaluate held-out rows."
         )
 
@@ -205,7 +205,7 @@ def _train(args: Namespace) -> _Trained:
     if len(X) < FEWEST_ROWS:
         raise InputError(
             args.rows,
-            f"has {len(X)} rows; give {FEWEST_ROWS} or more, as a folder of fewer would tell of "
+            f"has {len(X)} rows; give {FEWEST_ROWS} or more, as a folder of fewer would reveal "
             "single rows",
         )
     estimator, choice = (args.onnx, None) if args.onnx else make_estimator(args, rows)
@@ -231,7 +231,7 @@ def add_check_arguments(parser: ArgumentParser) -> None:
 
 
 def run_check(args: Namespace, console: Console) -> int:
-    """Run `source check`: each folder gets its verdict, whatever is wrong with the others."""
+    """Run `source check`: report on each folder, whatever is wrong with the others."""
     audited, faults = _audit(args.folders)
     sentences = {folder: sentence_of(error) for folder, error in faults.items()}
     listed: list[dict[str, Any]] = [
@@ -250,13 +250,13 @@ def run_check(args: Namespace, console: Console) -> int:
 
 
 def _audit(folders: Sequence[str]) -> tuple[list[ReceivedSource], dict[str, Exception]]:
-    """Return the folders that pass, and what is wrong with each of the others."""
+    """Return the folders that pass, and the faults of the others."""
     try:
         return read_sources(folders), {}
     except (AuditError, OSError) as error:
         if len(folders) == 1:
             return [], {folders[0]: error}
-    # One by one takes longer, and is needed only to find all that fail.
+    # Slower one by one, but needed to find all faulty folders.
     passed: list[ReceivedSource] = []
     faults: dict[str, Exception] = {}
     for one in folders:
@@ -282,7 +282,7 @@ def _features(manifest: Manifest) -> str:
     names = [feature.name for feature in manifest.features]
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     of_words = sum(column.categories is not None for column in manifest.columns or ())
-    words = f", {of_words} with words" if of_words else ""
+    words = f", {of_words} with categories" if of_words else ""
     gaps = ", missing values allowed" if any(feature.gaps for feature in manifest.features) else ""
     return f"{len(names)} of {manifest.features[0].dtype}{words}{gaps}: {shown}"
 

@@ -1,4 +1,4 @@
-"""Words on standard output and standard error: legible, at once, and without a traceback."""
+"""Standard output and standard error: escaped, flushed, and without tracebacks."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ class StreamClosed(OSError):
 
 
 def say(text: str) -> None:
-    """Write whole lines to standard output; a StreamClosed tells that they did not arrive."""
+    """Write whole lines to standard output; raise StreamClosed if they did not arrive."""
     if sys.stdout is None:
-        raise StreamClosed("standard output is closed; use --quiet if nothing is to be said.")
+        raise StreamClosed("standard output is closed; use --quiet to print nothing.")
     try:
         _write(sys.stdout, text)
     except (OSError, ValueError) as error:
         _forget(sys.stdout)
         cause = one_line(getattr(error, "strerror", None) or error).lower()
         raise StreamClosed(
-            f"standard output takes no more ({cause}), so not all was said; use --quiet if "
-            "nothing is to be said."
+            f"standard output cannot be written ({cause}), so output is incomplete; use --quiet to "
+            "print nothing."
         ) from error
 
 
 def whisper(text: str) -> None:
-    """Write to standard error, unless that is closed, too."""
+    """Write to standard error, unless that is also closed."""
     if sys.stderr is None:
         return
     try:
@@ -40,17 +40,17 @@ def whisper(text: str) -> None:
 
 
 def complain(text: object) -> None:
-    """Say in one line what went wrong."""
+    """Report an error in one line."""
     whisper(f"anymix: {one_line(text)}\n")
 
 
 def caution(text: object) -> None:
-    """Say in one line what a user may want to know, though the work goes on."""
+    """Print a warning in one line."""
     whisper(f"anymix: warning: {one_line(text)}\n")
 
 
 def note(text: object) -> None:
-    """Say in one line how something was understood."""
+    """Print in one line how an input was interpreted."""
     whisper(f"anymix: note: {one_line(text)}\n")
 
 
@@ -60,10 +60,10 @@ def debugging() -> bool:
 
 
 def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-    """Pass on in one line what a user may act on.
+    """Show warnings for users in one line.
 
-    Warnings of other kinds are for programmers, and so is what follows the first line of the long
-    texts of other libraries.
+    Warnings for programmers are dropped, and so are further lines of long warnings of other
+    libraries.
     """
     if issubclass(category, UserWarning) or debugging():
         first = (str(message).strip().splitlines() or [""])[0]
@@ -71,7 +71,7 @@ def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> N
 
 
 def legible(text: str) -> str:
-    """Keep the lines of a text, and write all else that cannot be seen as its escape."""
+    """Keep the lines of a text and escape all other invisible characters."""
     return "\n".join(map(visible, text.split("\n")))
 
 
@@ -82,7 +82,7 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def _forget(stream: Any) -> None:
-    """Let what is left in a broken stream go nowhere; Python would try again as it ends."""
+    """Discard what is left in a broken stream; Python would try to write it again at exit."""
     with suppress(OSError, ValueError, AttributeError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())

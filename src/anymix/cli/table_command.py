@@ -1,4 +1,4 @@
-"""anymix table show: what a table is understood as, before anything is made of it."""
+"""anymix table show: show how the columns of a table are read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from anymix.tables import FEWEST_ROWS, preview_table
 
 def add_show_arguments(parser: ArgumentParser) -> None:
     """Describe `table show`."""
-    parser.add_argument("table", type=table, help="table to look at, or - for standard input")
+    parser.add_argument("table", type=table, help="table to read, or - for standard input")
     add_categories(parser)
     parser.add_argument(
         "--min-count",
         type=count,
         default=FEWEST_ROWS,
-        help="rows that a word needs to be listed as a category",
+        help="number of rows from which a value is listed as a category",
     )
     add_format(parser)
 

@@ -1,4 +1,4 @@
-"""How the tables of a command are written: --sep, --decimal, --encoding and --missing."""
+"""Format of a command's tables: --sep, --decimal, --encoding and --missing."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ TAB = ("tab", "\\t")
 
 
 def add_format(parser: ArgumentParser) -> None:
-    """Add the options; what is not given is detected, and reported in one line."""
-    group = parser.add_argument_group("how CSV files and cells are written, if not as detected")
-    group.add_argument("--sep", metavar="CHAR", help="what separates columns: , ; | or tab")
+    """Add the options; what is not given is detected and reported in one line."""
+    group = parser.add_argument_group("format of tables, if detection fails")
+    group.add_argument("--sep", metavar="CHAR", help="column separator: , ; | or tab")
     group.add_argument(
         "--decimal",
         choices=(".", ","),
@@ -29,20 +29,20 @@ def add_format(parser: ArgumentParser) -> None:
         type=markers_of,
         action="extend",
         metavar="MARK[,MARK...]",
-        help="cells that mean a missing value, besides empty ones and NA, null, none, nan and ?",
+        help="values that mean missing, besides empty cells and NA, null, none, nan and ?",
     )
 
 
 def markers_of(text: str) -> list[str]:
-    """Read MARK[,MARK...]; one with a comma is quoted, as in a CSV file."""
+    """Read MARK[,MARK...]; a marker with a comma is quoted, as in a CSV file."""
     markers = [marker.strip() for marker in next(csv.reader([text]), [])]
     if not markers or not all(markers):
-        raise ArgumentTypeError(f"it must be one marker, or some with commas between, not {text!r}")
+        raise ArgumentTypeError(f"it must be markers separated by commas, not {text!r}")
     return markers
 
 
 def format_of(args: Namespace) -> TableFormat:
-    """Return what the options say, checked; what is detected is reported once for each file."""
+    """Return the checked options; detected formats are reported once for each file."""
     seen: set[str] = set()
 
     def report(line: str) -> None:

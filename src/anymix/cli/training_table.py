@@ -1,4 +1,4 @@
-"""A table to train on: what its columns are, and its rows."""
+"""A training table: its column types and rows."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from anymix.tables import (
 from anymix.tables import Columns as Coding
 
 NO_FORMAT = TableFormat()
-SHOWN = 3  # of columns of which the same is said
+SHOWN = 3  # columns that a note names
 
 
 def column_names(args: Namespace, form: TableFormat = NO_FORMAT) -> list[str]:
-    """Return the names of the features: all columns but the target, unless others are chosen.
+    """Return the feature names: the chosen columns, or all but the target.
 
-    They must be such as a manifest may hold.
+    A manifest must be able to hold them.
     """
     path, target = Path(args.rows), args.target
     check_choice(args)
@@ -54,8 +54,8 @@ def column_names(args: Namespace, form: TableFormat = NO_FORMAT) -> list[str]:
         if chosen:
             raise InputError(
                 path,
-                "has no names of columns, so --features, --drop, --text, --id and --categories "
-                "can name none; write it as CSV or Parquet",
+                "has no column names, so --features, --drop, --text, --id and --categories "
+                "cannot name any; write it as CSV or Parquet",
             )
         return [name for name in names if name != target]
     check_there(path, [target, *chosen], names, target)
@@ -67,31 +67,32 @@ def column_names(args: Namespace, form: TableFormat = NO_FORMAT) -> list[str]:
         if not name.strip() or name.startswith("__index_level_"):
             raise InputError(
                 f"{path}: column {i}",
-                "has no name; name it, or leave it out (pandas writes no index with index=False)",
+                "has no name; name it, or leave it out (in pandas, to_csv(index=False))",
             )
         if not is_text(name):
             raise InputError(
                 f"{path}: the name of column {i}",
-                "is longer than 200 characters or cannot be printed; rename the column",
+                "is longer than 200 characters or unprintable; rename the column",
             )
     check_once(path, [name for name in names if name in features])
     if not features:
-        raise InputError(path, f"has no column but {target!r}; a source needs features")
+        raise InputError(path, f"has only the column {target!r}; a source needs features")
     return features
 
 
 NO_CATEGORIES = (
-    "leave the column out by --drop, name it by --id if it names the rows, or learn from it alone "
-    "by --text"
+    "leave the column out with --drop, name it with --id if it holds row ids, or learn from it "
+    "alone "
+    "with --text"
 )
 
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """Rows X, targets y, the names of the columns, their coding or None, notes for the user.
+    """Rows X, targets y, column names, their coding or None, and notes for the user.
 
-    A table of complete numbers has no coding; `ids` have another word in every row.  Of `text` X is
-    a list of documents.
+    A table of complete numbers has no coding; `ids` are columns whose values are all different.
+    With `text`, X is a list of documents.
     """
 
     X: Any
@@ -104,22 +105,22 @@ class TrainingTable:
 
     @property
     def columns(self) -> Coding:
-        """The coding, of complete numbers too."""
+        """The coding, also for complete numbers."""
         return self.coding or Coding(tuple(map(Column, self.names)))
 
     @property
     def filled(self) -> Any:
-        """X with a constant for each column without any value, which not all estimators take."""
+        """X with a constant in each empty column, which not all estimators accept."""
         return self.X if self.text else np.where(np.isnan(self.X).all(axis=0), 0.0, self.X)
 
     @property
     def is_mixed(self) -> bool:
-        """Whether the table holds words or missing values."""
+        """Whether the table holds categories or missing values."""
         return not self.text and (self.first_of_words or self.first_with_gaps) is not None
 
     @property
     def first_of_words(self) -> str | None:
-        """The first column that holds words, if one does."""
+        """The first categorical column, if any."""
         return next((c.name for c in self.coding or () if c.categories is not None), None)
 
     @property
@@ -134,10 +135,10 @@ def read_training_table(
     reference: Coding | None = None,
     least: int = FEWEST_ROWS,
 ) -> TrainingTable:
-    """Read a mixed table as it is; with the columns of the reference, if any.
+    """Read a mixed table, with the columns of the reference if there is one.
 
-    Without a task, targets are not read; of words those are categories that `least` rows have.
-    A column that seems to name the rows is warned of, unless the features were chosen by name.
+    Without a task, targets are not read; values in at least `least` rows are categories.  A warning
+    names columns that look like row ids, unless the features were chosen by name.
     """
     request = training_request(args, task)
     names = column_names(args, request.form)
@@ -147,18 +148,20 @@ def read_training_table(
     table = _read(request, names, reference, least)
     for name in (*look_like_ids(table.names, table.X), *table.ids) if not args.features else ():
         caution(
-            f"{args.rows}: column {quoted(name)} is another in every row, as an id is, and is "
-            "learned from as a feature; name it by --id, leave it out by --drop, or name those to "
-            "learn from by --features."
+            f"{args.rows}: column {quoted(name)} has a different value in every row, like an id, "
+            "and is "
+            "used as a feature; name it with --id, leave it out with --drop, or choose the "
+            "features "
+            "with --features."
         )
     return table
 
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """Which table is read for which target and task, how it is written, and as what it is read.
+    """How a table is read: its file, target, task and format.
 
-    Without a task targets are not read; `categories` names columns that hold some, and of `text`
+    Without a task, targets are not read; `categories` names categorical columns, and with `text`
     the rows are documents.
     """
 
@@ -172,9 +175,9 @@ class TrainingRequest:
     def rows(
         self, names: list[str], coding: Coding | None = None, encoder: Encoder | None = None
     ) -> tuple[Any, Any]:
-        """Return rows and labels; labels that all are written as whole numbers become such.
+        """Return rows and labels; labels that are all whole numbers become integers.
 
-        With a coding there may be words and missing values.
+        With a coding there may be categories and missing values.
         """
         columns = TableColumns(
             tuple(names),
@@ -187,19 +190,19 @@ class TrainingRequest:
         X, y = read_rows(self.path, columns, encoder)
         if self.task != "classification":
             return X, y
-        # Labels must be such as a manifest may hold.
+        # A manifest must be able to hold the labels.
         for label in np.unique(y).tolist():
             if not is_label(label):
                 raise InputError(
                     f"{self.path}, row {np.flatnonzero(y == label)[0] + 1}: column {self.target!r}",
-                    "holds a label of over 200 characters, or one that cannot be printed or that "
+                    "holds a label of over 200 characters, or one that is unprintable or that "
                     "a spreadsheet would run as a formula; rename it",
                 )
         return X, whole_labels(y)
 
 
 def training_request(args: Namespace, task: str | None) -> TrainingRequest:
-    """Return what the options say."""
+    """Return the request that the options describe."""
     categories = tuple(args.categories or ())
     text = bool(args.text)
     return TrainingRequest(args.rows, args.target, task, format_of(args), categories, text)
@@ -212,17 +215,18 @@ def _read(
     if reference is not None:
         for name in (n for n in reference.names if n not in names):
             raise InputError(
-                path, f"has no column {quoted(name)}, which the reference has; all sites must agree"
+                path, f"has no column {quoted(name)}, which is in the reference; all must agree"
             )
         for name in (n for n in names if n not in reference.names):
             raise InputError(
                 f"{path}: column {quoted(name)}",
-                "is not in the reference; leave it out by --drop, name it by --id if it names the "
-                "rows, or make the reference anew",
+                "is not in the reference; leave it out with --drop, name it with --id if it holds "
+                "row "
+                "ids, or make a new reference",
             )
         names = list(reference.names)
     if not request.categories and (reference is None or not reference.categorical.any()):
-        # Complete numbers are read as ever; what is wrong with others is found by a second look.
+        # Complete numbers are read directly; other tables are read again to find the fault.
         with suppress(InputError):
             X, y = request.rows(names)
             same = [names[j] for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]
@@ -232,7 +236,7 @@ def _read(
     surveys = survey_columns(path, names, least, request.form, request.categories)
     _refuse_free_text(path, surveys)
     coding = Coding(tuple(survey.column for survey in surveys))
-    # The notes tell of words that are not listed.
+    # The notes name categories that are not listed.
     silent = Encoder(Path(path), with_coding(TableColumns(tuple(names)), coding))
     X, y = request.rows(names, coding, silent)
     booleans = any(survey.booleans for survey in surveys)
@@ -254,7 +258,8 @@ def _refuse_free_text(path: str, surveys: Sequence[ColumnSurvey]) -> None:
         if cells := survey.free_text():
             raise InputError(
                 f"{path}: column {quoted(survey.name)}",
-                f"holds another text in most rows, such as {', '.join(map(quoted, cells))}, which "
+                f"has a different text in most rows, such as {', '.join(map(quoted, cells))}, "
+                "which "
                 f"would be read as missing values; {NO_CATEGORIES}",
             )
 
@@ -271,8 +276,8 @@ def _in_columns_of(request: TrainingRequest, reference: Coding) -> TrainingTable
             raise InputError(
                 f"{path}: column {quoted(column.name)}",
                 f"holds {quoted(encoder.example[column.name])}, and no category of the reference "
-                f"({listed}) in {unknown} rows; write it as the other sites do, make the reference "
-                f"anew, or {NO_CATEGORIES}",
+                f"({listed}) in {unknown} rows; use the categories of the other sites, make a new "
+                f"reference, or {NO_CATEGORIES}",
             )
     encoder.warn()
     empty = [names[j] for j in np.flatnonzero(np.isnan(X).all(axis=0))]
@@ -280,7 +285,7 @@ def _in_columns_of(request: TrainingRequest, reference: Coding) -> TrainingTable
 
 
 def about_columns(names: Sequence[str], what: str) -> tuple[str, ...]:
-    """Say one thing of several columns in one line; nothing of none.
+    """Say the same of several columns in one line; return nothing for no columns.
 
     Examples
     --------
@@ -299,6 +304,6 @@ def about_columns(names: Sequence[str], what: str) -> tuple[str, ...]:
 
 
 def with_coding(columns: TableColumns, coding: Coding) -> TableColumns:
-    """Allow the categories of a coding, and missing values in all columns."""
+    """Add the categories of a coding, and allow missing values in all columns."""
     categories = tuple(column.categories for column in coding)
     return replace(columns, categories=categories, gaps=(True,) * len(categories))

@@ -119,7 +119,7 @@ def write_app(
     files = job_files(engine, {one.manifest.name: one.sha256 for one in received}, address)
     there = os.path.lexists(target)
     if there and not force:
-        raise InputError(target, "exists already; choose another name, or replace it by --force")
+        raise InputError(target, "exists already; choose another name, or replace it with --force")
     if there and (target.is_symlink() or not target.is_dir() or not _names_in(target) <= {*files}):
         raise InputError(target, "is not such an app; choose another name, or remove it first")
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ from anymix.storage import read_file, replacing
 
 LIMIT, HEADER_MARKS = 2**30, 10_000
 PARTS = {"home", "predictions", "log_density"}
-GIVE = "give what anymix source pack wrote by --home"
+GIVE = "give what anymix source pack wrote with --home"
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,9 @@ FILL_IN = "fill it in or leave the row out"
 INFINITE = f"holds a number that is infinite; {FILL_IN}"
 NO_NUMBER = "which is not a number"
 NOT_A_NUMBER = (
-    f"{NO_NUMBER}; name markers of missing values by --missing, a decimal comma by --decimal, or "
-    "leave the column out by --drop where sources are packed"
+    f"{NO_NUMBER}; name markers of missing values with --missing, the decimal comma with "
+    "--decimal, or "
+    "leave the column out with --drop where sources are packed"
 )
 NO_LABEL = (
     "which is not a number; write numbers with a point, name the column with the label by "
@@ -34,7 +35,7 @@ NO_LABEL = (
 )
 INEXACT = (
     "a whole number of more than 53 bits, which would be rounded; divide it or, if it numbers the "
-    "rows, name the column by --id where sources are packed"
+    "rows, name the column with --id where sources are packed"
 )
 LONGEST_LABEL = 200
 TOO_LONG = f"holds a label of over {LONGEST_LABEL} characters; rename it"

@@ -54,14 +54,14 @@ UNREAD = (
         DATE,
         False,
         "dates or times",
-        "turn them into numbers, such as days since a day, or leave the column out by --drop",
+        "turn them into numbers, such as days since a day, or leave the column out with --drop",
     ),
     (
         COMMAS,
         True,
         "numbers with commas or blanks",
-        "say by --decimal . or --decimal , which of comma and point is the decimal one, or name "
-        "the column by --categories if these are codes",
+        "say with --decimal . or --decimal , which of comma and point is the decimal one, or name "
+        "the column with --categories if these are codes",
     ),
     (
         UNITS,
@@ -155,9 +155,9 @@ class ColumnSurvey:
         more = f" (as {n} of {n + self.numbers} cells" * (n > 1)
         more += f", with {' and '.join(also)})" if also else ")" * (n > 1)
         markers = [] if rest else [w.strip() for w in self._rows if len(w) <= 20 and "," not in w]
-        mark = f'mark missing values by --missing "{",".join(markers)}", ' if markers else ""
+        mark = f'mark missing values with --missing "{",".join(markers)}", ' if markers else ""
         cause = f"holds {quoted(word)}, {NO_NUMBER}{more}; {mark}correct the table, or name the "
-        fail(self.path, row, self.name, f"{cause}column by --categories or --drop")
+        fail(self.path, row, self.name, f"{cause}column with --categories or --drop")
 
     def _refuse_numbers_in_words(self, where: str) -> None:
         """Refuse dates, and numbers that are written so that they could be read in two ways."""

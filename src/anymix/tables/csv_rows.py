@@ -195,7 +195,7 @@ def _cut(text: TextBlocks, block: bytes, n_columns: int, mark: str) -> Iterator[
             if len(fields) != n_columns:
                 remedy = "fill the row up, and quote a field that holds a separator"
                 if n_columns == 1:
-                    remedy = "remove the lines above the header, or say by --sep what separates it"
+                    remedy = "remove the lines above the header, or name the separator with --sep"
                 raise InputError(
                     f"{text.path}, row {row}:",
                     f"{len(fields)} fields where the header has {n_columns}; {remedy}",

@@ -50,7 +50,7 @@ def read_sheet(path: Path, form: TableFormat) -> tuple[list[str], list[list[Any]
     while rows and all(cell == "" for cell in rows[-1]):
         rows.pop()
     if not rows:
-        raise InputError(path, f"has nothing on its sheet {quoted(name)}; name another by --sheet")
+        raise InputError(path, f"has an empty sheet {quoted(name)}; name another with --sheet")
     return [str(_plain(cell) or "") for cell in rows[0]], rows[1:]
 
 

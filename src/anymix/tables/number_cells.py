@@ -39,7 +39,7 @@ KNOWN_GROUPS = {
 }
 # Either thousands or decimals.
 ONE_GROUP = {",": r"^[+-]?[1-9][0-9]{0,2},[0-9]{3}$", ".": r"^[+-]?[1-9][0-9]{0,2}\.[0-9]{3}$"}
-AMBIGUOUS = "which could be read in two ways; say by --decimal . or --decimal , which it is"
+AMBIGUOUS = "which is ambiguous; state the decimal separator with --decimal . or --decimal ,"
 PLAIN = TableFormat()
 
 

@@ -129,12 +129,14 @@ def _advice(survey: ColumnSurvey, categories: tuple[str, ...] | None) -> tuple[s
     name, advice = quoted(survey.name), []
     if categories is None and survey.minimum in SENTINELS:
         mark = f"{survey.minimum:g}"
-        advice.append(f"column {name}: {mark} may mark missing values; say so by --missing={mark}.")
+        advice.append(
+            f"column {name}: {mark} may mark missing values; if so, add --missing={mark}."
+        )
     codes = [
         word for word in survey.examples if len(word) > 1 and word.isdigit() and word[0] == "0"
     ]
     if categories is None and codes:
-        what = f"{quoted(codes[0])} may be a code; name the column by --categories if it is"
+        what = f"{quoted(codes[0])} may be a code; name the column with --categories if it is"
         advice.append(f"column {name}: {what}.")
     spelt: dict[str, list[str]] = {}
     for word in categories or ():

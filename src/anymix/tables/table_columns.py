@@ -72,7 +72,7 @@ def check_there(
     for name in wanted:
         if name not in times:
             shown = ", ".join(map(quoted, there[:8])) + (", ..." if len(there) > 8 else "")
-            remedy = "; name the column with the label by --target" if name == target else ""
+            remedy = "; name the label column with --target" if name == target else ""
             if name in (other.strip() for other in there):
                 remedy = "; write its name in the header without blanks around it"
             # Unlikely names are not looked at.

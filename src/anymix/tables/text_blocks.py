@@ -14,7 +14,7 @@ from anymix.tables.table_format import TableFormat
 BLOCK_BYTES = 2**22
 # A row of 100 000 numbers has 2 MB; a file without line breaks may have any number.
 LINE_BYTES = 2**24
-SAVE = "save the table as UTF-8, or name its encoding by --encoding"
+SAVE = "save the table as UTF-8, or name its encoding with --encoding"
 
 
 class TextBlocks:
