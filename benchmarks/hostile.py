@@ -71,6 +71,8 @@ def main(n: int = 10_000, seed: int = 0) -> None:
         strangers = UntrustedFolders(folder)
         before = outside(folder)
         for i, case in enumerate(strangers.cases(n, seed)):
+            if i and i % 1000 == 0:
+                print(f"{i} cases in {time.perf_counter() - begun:.0f} s", flush=True)
             had = peak()
             answer, seconds = strike(case.arguments)
             seen[case.kind, answer if answer in ("passed", "refused") else "FAULT"] += 1
