@@ -41,13 +41,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace an existing app or job")
     own = parser.add_argument_group("for this machine, with --kit")
     own.add_argument("--rows", metavar="TABLE", help="table of the site's rows")
-    own.add_argument("--target", default="y", metavar="COL", help="column of the target (y)")
+    own.add_argument("--target", default="y", metavar="COL", help="column of the target")
     own.add_argument(
         "--min-rows",
         type=int,
         default=MIN_ROWS,
         metavar="N",
-        help=f"refuse to evaluate fewer rows ({MIN_ROWS})",
+        help="refuse to evaluate fewer rows than this",
     )
     own.add_argument("--model", type=folder, metavar="MODEL", help="at the server: model folder")
 
