@@ -1,7 +1,7 @@
 """docs/results.md, docs/evidence.md and their pictures from the records: `python tools/results.py`.
 
-The words on a study stand beside its records, in results/NAME.md.  What stands there in braces is
-replaced by what the records say, e.g. ``{duels DW; clean}``: see `experiments.claim_lines`.
+The text on a study is in results/NAME.md.  What is in braces there is replaced by what the records
+say, e.g. ``{duels DW; clean}``: see `experiments.claim_lines`.
 Words that compare methods on their own are refused: see `tools.words`.
 """
 
@@ -30,20 +30,17 @@ PICTURES = ROOT / "docs" / "images"
 
 HEAD = """# Results
 
-Every table and figure of the paper with our value beside it; this page is written from the records
-in `results/` by `make docs`, and a test fails when the two disagree.  Mean ± standard deviation
-over seeds.  A star marks a privileged method: it sees the target's rows or mixture, or all rows
-pooled.  It is counted among the rivals all the same.  Protocols: *as published* follows the paper;
-*clean* is the paper's method with no test row seen in training; *beyond* is our own.
+Every table and figure of the paper with our values, written by `make docs` from the records in `results/`; a test fails
+when page and records disagree. Numbers are mean ± standard deviation over seeds; those of the pictures are in the records.
+A star marks a privileged method, which uses the target's rows or mixture, or all rows pooled; it is compared like the others.
+Protocols: *as published* follows the paper; *clean* is the paper's method with no test row seen in training; *beyond* is our own.
 
-Every sentence that compares two methods is made from the records.  A gain is the mean over seeds of
-their paired difference, positive where the method named first is the better one, and ± is its
-standard error over seeds, s/√n.  A column is *won* or *lost*, a method *better* or *worse*, if the
-gain is beyond two standard errors; within them the two are *level*.  Splits share rows, so these
-errors are rather too small; chance alone leaves two of them in about one case of five with three
-seeds, in one of thirteen with ten.  A column that stands in two tables counts once; the column
-*mean* is no column of the count but *the mean*, and where a table has none, the mean is over all
-columns.
+Every sentence that compares two methods is made from the records. A gain is the mean over seeds of their paired
+difference, positive where the method named first is the better one, and ± is its standard error over seeds, s/√n. A column
+is *won* or *lost*, a method *better* or *worse*, if the gain is beyond two standard errors; within them the two are *level*.
+Splits share rows, so these errors are rather too small; by chance alone, two equal methods are told apart in about one case of
+five with three seeds and one of thirteen with ten. A column in two tables counts once. The column *mean* is not counted but
+reported as *the mean*; where a table has none, the mean is over all columns.
 """
 
 
@@ -66,9 +63,12 @@ def _section(head: dict[str, Any], results: list[Result]) -> str:
     made = f"`{head['command']}`, {_made(head)}, {len(results)} records.{_parts(head)}"
     prose = (RECORDS / f"{name}.md").read_text(encoding="utf-8")
     words.check(name, prose)
-    pictures = [f"![{table}](images/{picture(name, table)})\n" for table in curves(results)]
+    drawn = curves(results)
+    pictures = "\n".join(f"![{table}](images/{picture(name, table)})" for table in drawn)
+    shown = [pictures + "\n"] if drawn else []
     parts = [f"## {name.replace('_', ' ').capitalize()}\n", f"{made}\n", fill(prose, results)]
-    return "\n".join([*parts, *pictures, render(results, "markdown")])
+    tables = [record for record in results if record.table not in drawn]
+    return "\n".join([*parts, *shown, render(tables, "markdown")])
 
 
 def fill(prose: str, results: list[Result]) -> str:
