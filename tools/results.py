@@ -30,17 +30,21 @@ PICTURES = ROOT / "docs" / "images"
 
 HEAD = """# Results
 
-Every table and figure of the paper with our values, written by `make docs` from the records in `results/`; a test fails
-when page and records disagree. Numbers are mean ± standard deviation over seeds; those of the pictures are in the records.
-A star marks a privileged method, which uses the target's rows or mixture, or all rows pooled; it is compared like the others.
-Protocols: *as published* follows the paper; *clean* is the paper's method with no test row seen in training; *beyond* is our own.
+Every table and figure of the paper with our values, written by `make docs` from the records in
+`results/`; a test fails when page and records disagree. Numbers are mean ± standard deviation over
+seeds; those of the pictures are in the records. A star marks a privileged method, which uses the
+target's rows or mixture, or all rows pooled; it is compared like the others. Protocols: *as
+published* follows the paper; *clean* is the paper's method with no test row seen in training;
+*beyond* is our own.
 
-Every sentence that compares two methods is made from the records. A gain is the mean over seeds of their paired
-difference, positive where the method named first is the better one, and ± is its standard error over seeds, s/√n. A column
-is *won* or *lost*, a method *better* or *worse*, if the gain is beyond two standard errors; within them the two are *level*.
-Splits share rows, so these errors are rather too small; by chance alone, two equal methods are told apart in about one case of
-five with three seeds and one of thirteen with ten. A column in two tables counts once. The column *mean* is not counted but
-reported as *the mean*; where a table has none, the mean is over all columns.
+Every sentence that compares two methods is made from the records. A gain is the mean over seeds of
+their paired difference, positive where the method named first is the better one, and ± is its
+standard error over seeds, s/√n. A column is *won* or *lost*, a method *better* or *worse*, if the
+gain is beyond two standard errors; within them the two are *level*. Splits share rows, so these
+errors are rather too small; by chance alone, two equal methods are told apart in about one case of
+five with three seeds and one of thirteen with ten. A column in two tables counts once. The column
+*mean* is not counted but reported as *the mean*; where a table has none, the mean is over all
+columns.
 """
 
 
