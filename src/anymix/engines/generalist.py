@@ -51,6 +51,10 @@ ARRAYS = {
 AGREED = {"mean", "scale"}
 # Of one query: folds by strengths.  Coefficients of a model that fits are far below the largest.
 MOST_PROBLEMS, LARGEST = 40, 1e12
+# Largest standard deviation of log-odds at a site.  Steeper ones are 0 or 1 on either side of a
+# plane, and sums by two planes next to each other are of the one row in between.  Labels of 20 000
+# rows that a plane separates need 35.
+MOST_SPREAD = 50.0
 STRENGTH = 1.0
 # The bit of a node of `BoostedTrees` that is a leaf.
 LEAF = 1
@@ -112,6 +116,19 @@ def check_linear(query: Query, rows: LinearRows) -> None:
             raise InputError(where, f"has {name!r:.40} outside of {low:g} to {high:g}")
     if "scale" in agreed and not (agreed["scale"] > 0).all():
         raise InputError(where, "has scales that are not positive")
+    if rows.n_classes and isinstance(rows.columns, NumberColumns):
+        for name in {"theta", "at"} & set(arrays):
+            if _spread(rows, arrays[name], agreed) > MOST_SPREAD:
+                raise InputError(where, f"has {name!r} that is steeper than {MOST_SPREAD:g}")
+
+
+def _spread(rows: LinearRows, theta: FloatArray, agreed: Arrays) -> float:
+    """The largest standard deviation of log-odds at the rows of a site, by θ (b, c, D + 1)."""
+    X = rows.columns.matrix(rows.X, agreed, rows.min_rows)
+    scores = np.einsum("nd,bcd->nbc", X, theta[:, :, :-1])
+    if theta.shape[1] > 1:
+        scores -= scores.mean(axis=2, keepdims=True)
+    return float(scores.std(axis=0).max(initial=0.0))
 
 
 def expected_shapes(query: Query, columns: Columns, n_features: int, outputs: int) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib import resources
@@ -19,7 +18,7 @@ from anymix._version import __version__
 from anymix.engines.federation import AIMS, Settings
 from anymix.exceptions import InputError, quoted
 from anymix.exchange import ReceivedSource
-from anymix.storage import plain_json, replacing
+from anymix.storage import plain_json, replacing, write_folder
 
 # Where the server of each transport listens if nothing else is said.
 ADDRESSES = {"flower": "127.0.0.1:8000", "nvflare": "localhost:8002"}
@@ -122,15 +121,7 @@ def write_app(
         raise InputError(target, "exists already; choose another name, or replace it with --force")
     if there and (target.is_symlink() or not target.is_dir() or not _names_in(target) <= {*files}):
         raise InputError(target, "is not such an app; choose another name, or remove it first")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as temporary:
-        folder = Path(temporary) / "app"
-        for name, text in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, "utf-8")
-        if there:
-            os.rename(target, Path(temporary) / "old")
-        os.rename(folder, target)
+    write_folder(target, {name: text.encode() for name, text in files.items()}, replace=there)
 
 
 def _names_in(folder: Path) -> set[str]:

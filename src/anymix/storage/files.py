@@ -249,6 +249,7 @@ def write_folder(folder: str | Path, files: Mapping[str, bytes], replace: bool =
     temporary.mkdir()
     try:
         for name, content in files.items():
+            (temporary / name).parent.mkdir(parents=True, exist_ok=True)
             with open(temporary / name, "wb") as file:
                 file.write(content)
                 file.flush()
