@@ -15,8 +15,12 @@ poles     1000 z on the simplex, and a rational function through them (AAA), by 
 peaks     a calibration so sharp that L jumps when its offset passes log a_i: where L changes
           fastest, there is a row.  Sites refuse calibrations below a width (temperature by
           sharpness); here they are asked without that check
+planes    of labels, gradients of the generalist at steep coefficients: 0 or 1 on either side of a
+          plane, so that the difference of two of them is the row in between, with its features.
+          Seven directions, 140 steps; sites refuse a spread of log-odds above `MOST_SPREAD`
 
-A row counts as recovered if its log-odds are told within .05, by no more guesses than four a row.
+A row counts as recovered if its log-odds are told within .05, by no more guesses than four a row;
+by planes, if both features are told within .02 of their standard deviation.
 """
 
 from __future__ import annotations
@@ -32,9 +36,10 @@ from scipy.interpolate import AAA
 from scipy.signal import find_peaks
 from scipy.special import expit
 
+from anymix.engines.generalist import MOST_SPREAD
 from anymix.engines.site import own_sums, part_of_site
 from anymix.engines.site_queries import LEAST_WIDTH
-from anymix.sources import Block, Tables
+from anymix.sources import Block, LinearRows, NumberColumns, Tables
 
 WORDS = {"loss": "squared", "rule": "marginal"}
 FOLD = {"folds": np.array(1), "without": np.array(-1), "homes": np.ones(2)}
@@ -119,7 +124,36 @@ def attacks(sizes: tuple[int, ...], trials: int) -> None:
         print(f"| {name} | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |", flush=True)
 
 
+def planes(m: int, spread: float, seed: int) -> float:
+    """Share of rows whose two features a server finds that asks for sums beyond planes."""
+    rng = np.random.default_rng(seed)
+    X, known = rng.normal(size=(m, 2)), set()
+    rows = LinearRows(
+        NumberColumns(1.0, False), X, np.zeros(m, int), np.ones(m), np.zeros(m, np.intp), 2
+    )
+    offsets, b = np.linspace(-4, 4, 800), 40
+    for angle in rng.uniform(0, np.pi, 7):
+        u = spread * np.array([np.cos(angle), np.sin(angle)])
+        theta = np.column_stack([np.tile(u, (offsets.size, 1)), -spread * offsets])
+        asked = [{"theta": t[:, None], "without": np.full(b, -1)} for t in theta.reshape(-1, b, 3)]
+        sums = np.concatenate([rows.answer("step", {}, one)["gradient"][:, 0] for one in asked])
+        for width in (1, 2, 4, 8, 16, 32):
+            between = sums[:-width] - sums[width:]
+            single = between[np.abs(between[:, 2] - 1) < 0.03]
+            away = np.abs(X - (single[:, :2] / single[:, 2:])[:, None]).max(axis=2)
+            known |= set(away.argmin(axis=1)[away.min(axis=1) < 0.02].tolist())
+    return len(known) / m
+
+
+def steep(sizes: tuple[int, ...], trials: int) -> None:
+    for spread in (1e4, MOST_SPREAD, 10.0):
+        cells = [np.mean([planes(m, spread, seed) for seed in range(trials)]) for m in sizes]
+        shares = " | ".join(f"{cell:.2f}" for cell in cells)
+        print(f"| planes, log-odds of spread {spread:g} | {shares} |", flush=True)
+
+
 def main(quick: bool = False) -> None:
+    steep((4, 8) if quick else (4, 8, 20, 100), 2 if quick else 10)
     attacks((1, 4, 8) if quick else (1, 2, 4, 8, 20, 100), 2 if quick else 10)
 
 
