@@ -34,9 +34,11 @@ def test_every_option_is_described_and_tells_its_default(command):
         (["monitor", "m", "t.csv", "--level", "5"], "write 5 % as 0.05"),
         (["monitor", "m", "t.csv", "--seed", "-3"], "--seed: it must be a whole number of 0 or"),
         (["predict", "m", "t.csv", "--out", "p", "--chunk-rows", "0"], "whole number of 1 or more"),
-        (["fit", "a"], "required: --out; anymix fit --help shows"),
+        (["fit", "a"], "required: --out; anymix fit --help lists"),
+        (["predict", "m", "t.csv", "--ouput", "p"], "no option '--ouput'; did you mean '--out'?"),
         (["source"], "source is followed by pack or check or show"),
         (["source", "dance"], "source is followed by pack or check or show"),
+        (["source", "pak"], "such as anymix source pack; did you mean 'pack'?"),
         (["site"], "site is followed by evaluate"),
     ],
 )

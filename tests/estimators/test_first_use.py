@@ -110,6 +110,13 @@ def test_text_and_gaps_are_too_much_for_a_density_which_says_so(density):
         HardRouter(model.estimator, density).fit(frame, y, d)
 
 
+def test_missing_numbers_name_their_column():
+    X, y, d = classification()
+    frame = pd.DataFrame({"age": X[:, 0], "dose": np.where(np.arange(len(X)) % 9, X[:, 1], np.nan)})
+    with pytest.raises(ValueError, match="but column 'dose' has missing values"):
+        DistributionWeightedClassifier(density=DomainClassifier(), cv=2).fit(frame, y, d)
+
+
 def test_both_remedies_for_text_and_gaps_work():
     frame, y, d = patients()
     frame.loc[3, "v"] = np.nan

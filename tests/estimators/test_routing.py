@@ -13,6 +13,7 @@ from sklearn.model_selection import (
     ShuffleSplit,
     StratifiedKFold,
     cross_val_score,
+    cross_validate,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -59,6 +60,16 @@ def test_cross_validation_passes_the_source_on_when_routed():
     np.testing.assert_array_equal(
         cross_val_score(quick(), X, Y, cv=folds, params={"sample_domain": D}), scores
     )
+
+
+def test_groups_of_a_routed_splitter_reach_fit():
+    groups, site = np.arange(len(X)) // 3, {"sample_domain": D}
+    with sklearn.config_context(enable_metadata_routing=True):
+        params = {**site, "groups": groups}
+        found = cross_validate(
+            quick(), X, Y, cv=GroupKFold(2), params=params, return_estimator=True
+        )
+    assert all(model.tables_.groups is not None for model in found["estimator"])
 
 
 def test_folds_may_be_those_of_a_splitter():

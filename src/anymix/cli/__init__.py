@@ -13,7 +13,7 @@ import os
 import shlex
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -80,6 +80,17 @@ class _Formatter(argparse.HelpFormatter):
 
 class _Parser(argparse.ArgumentParser):
     """Report errors in one sentence, like the commands."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Name an unknown option first: argparse would speak of what is missing without it."""
+        for word in args or ():
+            option = word.partition("=")[0]
+            if option == "--":
+                break
+            if option.startswith("--") and option not in self._option_string_actions:
+                meant = _meant(option, self._option_string_actions)
+                raise UsageError(f"no option {option!r:.60}{meant} {self.prog} --help lists them.")
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; {self.prog} --help lists the options.")
@@ -155,7 +166,9 @@ def _run(words: list[str]) -> int:
     if verbs:
         return _list_verbs(command, verbs, words[1:])
     if command not in COMMANDS:
-        raise UsageError(f"no command {command!r:.60}{_meant(command)} anymix --help lists them.")
+        raise UsageError(
+            f"no command {command!r:.60}{_meant_command(command)} anymix --help lists them."
+        )
     from anymix.cli.console import Console
     from anymix.cli.remembered_options import FILE, read_remembered, remembered_words
     from anymix.tables import CategoryWarning, holding_input
@@ -191,17 +204,26 @@ def _with_marks(words: Sequence[str]) -> list[str]:
     return joined
 
 
-def _meant(word: str) -> str:
-    """Name the command that was probably meant: one that contains this word, or a similar one.
+def _meant(word: str, words: Iterable[str], names: Mapping[str, str] | None = None) -> str:
+    """Name the word that was probably meant, or what `names` calls it.
 
-    >>> _meant("pack"), _meant("fti"), _meant("xyz")
-    ("; did you mean 'source pack'?", "; did you mean 'fit'?", ';')
+    >>> _meant("fti", ["fit", "predict"]), _meant("xyz", ["fit", "predict"])
+    ("; did you mean 'fit'?", ';')
     """
     from anymix._parameters import nearest
 
+    near = nearest(word[:60], words)
+    return ";" if near is None else f"; did you mean {(names or {}).get(near, near)!r}?"
+
+
+def _meant_command(word: str) -> str:
+    """Name the command that was probably meant: one that contains this word, or a similar one.
+
+    >>> _meant_command("pack"), _meant_command("fti"), _meant_command("xyz")
+    ("; did you mean 'source pack'?", "; did you mean 'fit'?", ';')
+    """
     whole = {part: command for command in reversed(COMMANDS) for part in command.split()}
-    near = nearest(word[:60], whole)
-    return ";" if near is None else f"; did you mean {whole[near]!r}?"
+    return _meant(word, whole, whole)
 
 
 def _list_verbs(noun: str, verbs: list[str], rest: list[str]) -> int:
@@ -210,7 +232,8 @@ def _list_verbs(noun: str, verbs: list[str], rest: list[str]) -> int:
         lines = [f"  {noun} {verb:<10} {COMMANDS[f'{noun} {verb}']}" for verb in verbs]
         say("\n".join([f"usage: anymix {noun} COMMAND ...", "", *lines]) + "\n")
         return SUCCESS
+    meant = _meant(rest[0], verbs) if rest else ";"
     raise UsageError(
-        f"{noun} is followed by {' or '.join(verbs)}, such as anymix {noun} {verbs[0]}; "
+        f"{noun} is followed by {' or '.join(verbs)}, such as anymix {noun} {verbs[0]}{meant} "
         f"anymix {noun} --help lists them."
     )

@@ -118,8 +118,10 @@ def _finite(X: FloatArray, columns: Any) -> FloatArray:
     return X
 
 
-def not_numbers(X: Any) -> str | None:
+def not_numbers(X: Any, names: Sequence[str] = ()) -> str | None:
     """Say which column of a table holds text or missing values; None if all are complete numbers.
+
+    `names` are those of the columns of an array.
 
     >>> not_numbers(np.array([[1.0, 2.0], [3.0, np.nan]]))
     'column 1 has missing values (NaN)'
@@ -134,8 +136,8 @@ def not_numbers(X: Any) -> str | None:
             return None
     except (TypeError, ValueError):
         pass
-    names = list(X.columns) if frame else range(X.shape[1])
-    for name, column in zip(names, np.asarray(X, dtype=object).T, strict=True):
+    named = list(X.columns) if frame else list(names) or range(X.shape[1])
+    for name, column in zip(named, np.asarray(X, dtype=object).T, strict=True):
         for value in column.tolist():
             if value is None or str(value) in ("nan", "NaT", "<NA>"):
                 return f"column {name!r} has missing values (NaN)"

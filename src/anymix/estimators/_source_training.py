@@ -111,15 +111,18 @@ FOR_DENSITY = (
 )
 
 
-def fit_part(remedy: str, model: Any, X: Any, y: Any, weight: Any) -> Any:
+def fit_part(
+    remedy: str, model: Any, X: Any, y: Any, weight: Any, names: Sequence[str] = ()
+) -> Any:
     """Fit a clone of a learner or density; if X is more than numbers, say so and what helps.
 
-    A pipeline sees to its own columns, so its own error stands.
+    `names` are those of the columns, where X is an array of encoded ones.  A pipeline
+    sees to its own columns, so its own error stands.
     """
     try:
         return fit_with_weight(model, X, y, weight)
     except ValueError as error:
-        fault = not_numbers(X)
+        fault = not_numbers(X, names)
         if isinstance(model, Pipeline) or fault is None:
             raise
         name = "the density" if remedy is FOR_DENSITY else f"the estimator {type(model).__name__}"
@@ -251,12 +254,14 @@ class SourceTrainer:
             density = density.with_shared(rows.X, rows.domain, self.columns)
         elif hasattr(density, "with_shared"):
             density = density.with_shared(rows.X, rows.domain)
+        names = self.columns.names if self.columns is not None else ()
         # A classifier of sources sees all of them at once; a density sees one.
         if hasattr(density, "log_responsibilities"):
-            data = without_empty(rows.X), rows.domain, rows.weight
+            data = without_empty(rows.X), rows.domain, rows.weight, names
             return sources, fit_part(FOR_DENSITY, density, *data)
         bare = [k for k, source in enumerate(sources) if source.density is None]
-        jobs = ((FOR_DENSITY, density, own.X, None, own.weight) for own in map(rows.of, bare))
+        own = map(rows.of, bare)
+        jobs = ((FOR_DENSITY, density, each.X, None, each.weight, names) for each in own)
         found = list(sources)
         for k, fitted in zip(bare, side_by_side(fit_part, jobs, self.n_jobs), strict=True):
             found[k] = replace(sources[k], density=fitted)

@@ -42,6 +42,8 @@ from anymix.sources import (
 class DistributionWeighting(FittedEvidence, SourceEnsemble):
     """Weights z_k D_k(x) + (η/p) U(x), with z learned to keep the largest regret small."""
 
+    # Groups that a splitter takes are those of the rows of fit as well.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     uses_density: ClassVar[bool] = True
     rule: str = "marginal"
     density: Any

@@ -51,7 +51,7 @@ class TablePreview:
         >>> print(TablePreview(4, (age,)).text())
         4 rows, 1 column
         column  type    missing  values
-        age     number     25 %  7 to 41, such as 41, 7
+        age     number     25 %  7 to 41, such as 41; 7
         """
         n = len(self.columns)
         rows = [("column", "type", "missing", "values")]
@@ -75,14 +75,14 @@ def _percent(share: float) -> str:
 
 
 def _values(column: ColumnPreview) -> str:
-    shown = ", ".join(column.examples)
+    # Examples stand as they are written, so that a comma may be a decimal one.
+    shown = "; ".join(column.examples)
     if column.type == "number" and column.minimum is not None:
         return f"{column.minimum:.6g} to {column.maximum:.6g}, such as {shown}"
     if column.categories is not None:
         n = len(column.categories)
-        return f"{n} categor{'y' if n == 1 else 'ies'}: {', '.join(column.categories[:6])}" + (
-            ", ..." if n > 6 else ""
-        )
+        listed = (*column.categories[:6], *["..."] * (n > 6))
+        return f"{n} categor{'y' if n == 1 else 'ies'}{': ' * (n > 0)}{', '.join(listed)}"
     return shown
 
 
