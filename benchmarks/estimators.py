@@ -88,11 +88,14 @@ def overhead(n: int, repeats: int = 7) -> tuple[float, float]:
 
 
 def saving(skip_below: float) -> tuple[float, float]:
-    """Part of the evaluations that is spared with sources far apart, and the largest change."""
+    """Part of the evaluations that is spared with sources far apart, and the largest change.
+
+    Sources that consult need all predictions, so these do not.
+    """
     rng = np.random.default_rng(0)
     X, y, domain = draw(300, rng)
     X += 1.5 * CENTRES[domain]
-    model = DistributionWeightedClassifier(LogisticRegression(), random_state=0)
+    model = DistributionWeightedClassifier(LogisticRegression(), consult=False, random_state=0)
     model.fit(X, y, sample_domain=domain)
     full = evaluate(model.sources_, X, model.classes_)
     weights = model.source_weights(X).T

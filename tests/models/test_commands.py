@@ -25,14 +25,16 @@ def labels(**settings):
 
 
 def numbers(loss, y=NUMBERS[1]):
-    model = DistributionWeightedRegressor(density=KDE, loss=loss, cv=2, random_state=0)
+    model = DistributionWeightedRegressor(
+        density=KDE, loss=loss, cv=2, generalist=None, random_state=0
+    )
     return model.fit(NUMBERS[0], y, NUMBERS[2])
 
 
 FROM_SITES = {
-    "cross-entropy": ("labels", lambda: labels()),
-    "brier": ("labels", lambda: labels(loss="brier")),
-    "normalised": ("labels", lambda: labels(rule="normalised")),
+    "cross-entropy": ("labels", lambda: labels(generalist=None)),
+    "brier": ("labels", lambda: labels(loss="brier", generalist=None)),
+    "normalised": ("labels", lambda: labels(rule="normalised", generalist=None)),
     "squared": ("numbers", lambda: numbers("squared")),
     "absolute": ("numbers", lambda: numbers("absolute")),
     "huber": ("numbers", lambda: numbers("huber")),
@@ -69,6 +71,20 @@ def test_rows_at_hand_certify_as_in_python_and_what_sites_tell_too_or_is_refused
         np.testing.assert_allclose(found.source_losses, due, rtol=1e-6)
         losses = compare_sites(saved, given)[0].loss[-1, : len(sites)]
         np.testing.assert_allclose(losses, found.source_losses, rtol=1e-6)
+
+
+def test_site_files_of_a_model_with_a_generalist_are_refused(tmp_path):
+    """They hold what sources predict, and nothing of the generalist."""
+    anymix.save(labels(), tmp_path / "m")
+    saved = read_model(tmp_path / "m")
+    assert saved.generalist is not None
+    X, y, d = NEW["labels"]
+    sites = [
+        evaluate_site(saved.received, name, X[d == name], y[d == name], min_rows=2)
+        for name in np.unique(d).tolist()
+    ]
+    with pytest.raises(ValueError, match="evaluate the rows with the model"):
+        certify_sites(saved, sites)
 
 
 def adapted():

@@ -57,7 +57,7 @@ def remembered_words(
     Examples
     --------
     >>> parser = ArgumentParser()
-    >>> option = parser.add_argument("--target")
+    >>> option = parser.add_argument("--target", default="y")
     >>> remembered_words("fit", parser, ["a"], {"target": "ill", "text": "review"})
     ['--target', 'ill']
     >>> remembered_words("fit", parser, ["a", "--target=y"], {"target": "ill"})

@@ -377,7 +377,7 @@ def choose_candidates(gains: FloatArray, errors: FloatArray, n_rows: FloatArray)
     --------
     Three sources of few rows; what is good for two of them is good for the third:
 
-    >>> gains = np.array([[0.0, 0.3], [0.0, 0.2], [0.0, -0.1]])
+    >>> gains = np.array([[0.0, 0.3], [0.0, 0.2], [0.0, -0.02]])
     >>> choose_candidates(gains, np.array([[0.0, 0.1]] * 3), np.full(3, 10.0))
     array([1, 1, 1])
     """

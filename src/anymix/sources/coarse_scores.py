@@ -65,8 +65,8 @@ def histogram_of(values: FloatArray) -> FloatArray:
     of all.  The last count is 0.
 
     >>> histogram_of(np.arange(20.0) / 4)
-    array([[ 0. ,  1.5,  3. ,  5. ],
-           [ 6. ,  6. ,  8. ,  0. ]])
+    array([[0. , 1.5, 3. , 5. ],
+           [6. , 6. , 8. , 0. ]])
     """
     values = np.sort(np.clip(values, -FURTHEST, FURTHEST))
     first = np.floor(values[0] / STEP)
