@@ -1,12 +1,13 @@
 """Put the options of every command into docs/cli.md: `python tools/cli_docs.py`.
 
-Options that all commands share, and those of all tables, stand on the page once.
+Options that several commands share, and those of all tables, stand on the page once.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -19,8 +20,10 @@ BLOCK = re.compile(r"(<!-- help: (.*?) -->\n```text\n).*?(```\n)", re.DOTALL)
 WIDTH = 110
 # A bracketed option of a usage line, with one level of brackets inside.
 OPTIONAL = re.compile(r" \[-(?:[^\[\]]|\[[^\]]*\])*\]")
-SHARED = re.compile(r"  (?:-h, --help|--json|--quiet) .*\n")
+COMMON = re.compile(r"  (?:-h, --help|--json|--quiet) .*\n")
 FORMAT = re.compile(r"\nformat of tables.*?\n(?:  .*\n)*")
+OPTION = re.compile(r"  (--[a-z-]+).*\n(?:   .*\n)*")
+REPEATED = 3  # an option that so many commands have with the same help is not repeated
 
 
 def full_help(command: str) -> str:
@@ -30,11 +33,17 @@ def full_help(command: str) -> str:
     return parser.format_help()
 
 
-def shared_help() -> str:
-    """Return the options that are not repeated for each command."""
-    text = full_help("table show")
-    (tables,) = FORMAT.findall(text)
-    return "".join(["all commands:\n", *SHARED.findall(text), tables])
+def own_help(command: str) -> str:
+    """Return the arguments of a command, without the options of all commands and tables."""
+    _, _, text = full_help(command).partition("\n\n")
+    _, _, text = text.partition("\n\n")  # the description: the page has its own
+    return COMMON.sub("", FORMAT.sub("", text))
+
+
+def repeated_options() -> list[str]:
+    """Return the options that several commands have, each once."""
+    options = Counter(m[0] for command in COMMANDS for m in OPTION.finditer(own_help(command)))
+    return [option for option, n in options.items() if n >= REPEATED]
 
 
 def help_of(command: str) -> str:
@@ -42,14 +51,21 @@ def help_of(command: str) -> str:
     if command == "anymix":
         return overview() + "\n"
     if command == "options":
-        return shared_help()
-    usage, _, text = full_help(command).partition("\n\n")
-    required = OPTIONAL.sub("", " ".join(usage.split())).removeprefix(f"usage: anymix {command}")
-    tables = " [FORMAT]" if FORMAT.search(text) else ""
-    _, _, text = text.partition("\n\n")  # the description: the page has its own
-    text = SHARED.sub("", FORMAT.sub("", text)).removesuffix("options:\n").rstrip("\n")
+        text = full_help("table show")
+        several = ["\nseveral commands:\n", *repeated_options(), *FORMAT.findall(text)]
+        return "".join(["all commands:\n", *COMMON.findall(text), *several])
+    tables = " [FORMAT]" if FORMAT.search(full_help(command)) else ""
+    usage = " ".join(full_help(command).partition("\n\n")[0].split())
+    required = OPTIONAL.sub("", usage).removeprefix(f"usage: anymix {command}")
+    text, above = own_help(command), []
+    for option in repeated_options():
+        if option in text:
+            text = text.replace(option, "", 1)
+            above.append(option.split()[0])
+    text = text.removesuffix("options:\n").rstrip("\n")
+    more = f"  {', '.join(above)}: see above\n" if above else ""
     first = f"usage: anymix {command} [OPTIONS]{tables}{required}\n"
-    return first + (f"\n{text}\n" if text else "")
+    return first + (f"\n{text}\n{more}" if text else "")
 
 
 def render(page: str) -> str:
