@@ -112,7 +112,7 @@ def test_progress_tells_of_the_passes(numbers, run, tmp_path, monkeypatch):
     given = tables(tmp_path, 300, "csv", regression=True)
     command = ["fit", *numbers.sources, "--held-out", *given, "--engine", "chunks"]
     said = run(*command, "--out", tmp_path / "m")
-    assert "asking the sources: 33 %" in said.err
+    assert "evaluating the sources: 33 %" in said.err
     assert "learning z, pass 2 over the rows: 100 %, 0 s left" in said.err
     said = run(*command, "--out", tmp_path / "n", "--quiet")
     assert said.err == ""
@@ -126,4 +126,4 @@ def test_too_few_rows_and_missing_ones_are_refused_in_a_sentence(numbers, run, t
     assert "hold them in memory with --engine memory" in said.err
     said = run(*command, "--held-out", *given[:2])
     assert said.status == 3
-    assert "are needed, once each; got north, south" in said.err
+    assert "are needed, each once; got north, south" in said.err

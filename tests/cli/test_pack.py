@@ -48,10 +48,10 @@ def pack(run, tmp_path):
         ),
         (
             "a,b,ill\n0,1,yes\n",
-            "has no column 'y'; it has 'a', 'b', 'ill'; name the column with the",
+            "has no column 'y'; it has 'a', 'b', 'ill'; name the label column",
         ),
         ("y\nyes\nno\n", "has only the column 'y'; a source needs features"),
-        ("a,b,y\n0,1,yes\n1,2,yes\n", "column 'y' holds the label 'yes' alone"),
+        ("a,b,y\n0,1,yes\n1,2,yes\n", "column 'y' holds only the label 'yes'"),
     ],
 )
 def test_faults_of_the_table_name_the_table(pack, tmp_path, text, words):
@@ -146,9 +146,9 @@ def test_classes_go_with_onnx(pack, tmp_path):
     [
         ("sklearn.neighbors:KNeighborsClassifier", "KNeighborsClassifier cannot be packed as a"),
         ("sklearn.svm:SVC", "has no predict_proba, which classification needs"),
-        ("sklearn.linear_model:Ridge", "is not a classifier of scikit-learn's kind"),
-        ("sklearn.cluster:KMeans", "is not a classifier of scikit-learn's kind"),
-        ("collections:OrderedDict", "is not a classifier of scikit-learn's kind"),
+        ("sklearn.linear_model:Ridge", "is not a scikit-learn classifier"),
+        ("sklearn.cluster:KMeans", "is not a scikit-learn classifier"),
+        ("collections:OrderedDict", "is not a scikit-learn classifier"),
     ],
 )
 def test_estimators_that_cannot_be_packed(pack, estimator, words):
@@ -163,7 +163,7 @@ def test_estimators_that_cannot_be_packed(pack, estimator, words):
 def test_a_regression_needs_a_regressor(pack):
     text = "a,y\n" + "1,2\n2,3\n3,5\n" * 10
     estimator = ["--estimator", "sklearn.linear_model:LogisticRegression"]
-    assert "is not a regressor" in pack(text, *estimator, task="regression").err
+    assert "is not a scikit-learn regressor" in pack(text, *estimator, task="regression").err
 
 
 @pytest.mark.parametrize(

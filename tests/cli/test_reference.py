@@ -45,7 +45,7 @@ def test_what_leaves_the_site_is_said_in_numbers(clinics, run, tmp_path):
                tmp_path / "w.json")  # fmt: skip
     assert said.status == 0, said.err
     assert "note: column 'score' is empty in all rows." in said.out
-    assert "it tells: Of 260 rows of 'w'" in said.out
+    assert "Of 260 rows of 'w'" in said.out
     summary = read_part(tmp_path / "w.json", SUMMARY)
     assert summary.columns.names == ("age", "ward", "smokes", "score")
     assert [column.categories for column in summary.columns] == [None, ("day", "night"), None, None]
@@ -92,7 +92,9 @@ def test_every_command_takes_such_tables(clinics, run, tmp_path):
     assert not found["alarm"]["rings"]
     assert run("report", model, "--out", tmp_path / "r.html").status == 0
     assert run("source", "check", *clinics.sources).status == 0
-    assert "1 with words, missing values allowed" in run("source", "show", clinics.sources[0]).out
+    assert (
+        "1 with categories, missing values allowed" in run("source", "show", clinics.sources[0]).out
+    )
     site = ["--site", "east", "--rows", table, "--target", "ill", "--out", tmp_path / "e.site"]
     assert run("site", "evaluate", *clinics.sources, *site).status == 0
 
@@ -177,8 +179,11 @@ def test_a_new_word_and_empty_and_constant_columns_do_no_harm(pack, run, tmp_pat
     ("options", "words"),
     [
         ([], "has categories (column 'ward'), so it needs --reference FILE, the common"),
-        (["--density", "kernels"], "column 'ward' holds words, and --density kernels takes"),
-        (["--estimator", "sklearn.linear_model:LogisticRegression"], "holds words, and --estimat"),
+        (["--density", "kernels"], "column 'ward' holds categories, but --density kernels"),
+        (
+            ["--estimator", "sklearn.linear_model:LogisticRegression"],
+            "holds categories, but --estimat",
+        ),
         (["--reference", "nowhere.json"], "nowhere.json does not exist"),
     ],
 )
@@ -283,14 +288,14 @@ def _set(*path_and_value):
         (_set("kind", "anymix reference"), "but states that it is 'anymix reference'"),
         (_set("schema", 9), "has schema 9; this version reads 1"),
         (_set("schema", True), "has schema True"),
-        (_set("content", []), "is not sound: must have the parts"),
-        (_set("content", "n_rows", -1), "is not sound: must have a whole number of rows"),
-        (_set("content", "columns", "names", ["a"]), "is not sound"),
-        (_set("content", "columns", "categories", 1, ["a", "a"]), "is not sound"),
-        (_set("content", "columns", "categories", 1, ["x"] * 1000), "is not sound"),
-        (_set("content", "marginals", 0, {"gaps": 7}), "is not sound"),
-        (_set("content", "marginals", 0, None), "is not sound"),
-        (_set("content", "name", {}), "is not sound"),
+        (_set("content", []), "is invalid: must have the parts"),
+        (_set("content", "n_rows", -1), "is invalid: must have a whole number of rows"),
+        (_set("content", "columns", "names", ["a"]), "is invalid"),
+        (_set("content", "columns", "categories", 1, ["a", "a"]), "is invalid"),
+        (_set("content", "columns", "categories", 1, ["x"] * 1000), "is invalid"),
+        (_set("content", "marginals", 0, {"gaps": 7}), "is invalid"),
+        (_set("content", "marginals", 0, None), "is invalid"),
+        (_set("content", "name", {}), "is invalid"),
     ],
 )
 def test_summaries_of_strangers_are_refused_in_a_sentence(clinics, run, tmp_path, change, words):

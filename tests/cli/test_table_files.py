@@ -75,7 +75,7 @@ def test_decimal_commas_need_semicolons(tmp_path):
     path.write_text("a;b;y\n1.234,5;2;3\n")
     assert _rows(path, numbers)[0] == [[1234.5, 2.0]]
     path.write_text("a;b;y\n1.234,5;2;3\n1.234;2;3\n")
-    with pytest.raises(InputError, match=r"row 2: column 'a' holds '1\.234', which could be"):
+    with pytest.raises(InputError, match=r"row 2: column 'a' holds '1\.234', which is ambiguous"):
         read_rows(path, numbers)
     path.write_text('a,b,y\n"1,5",2,3\n')
     with pytest.raises(InputError, match="row 1: column 'a' holds '1,5', which is not a number"):

@@ -195,7 +195,7 @@ def test_older_files_with_the_label_alone_are_read_beside_new_ones(coloured, tmp
     assert old.outcomes.shape == (2, 600)
     assert join_sites([old, new], received).predictions.shape == (2, 1200, 1)
     few = replace(new, outcomes=new.outcomes[:, :, :3])
-    with pytest.raises(InputError, match="tells of other classes"):
+    with pytest.raises(InputError, match="has other classes"):
         join_sites([old, few], received)
 
 

@@ -260,5 +260,5 @@ def test_the_report_of_a_fitted_model(show):
     shown = numbers(window, "#certificate td.ours")
     np.testing.assert_allclose(shown, [*due, max(due)], atol=5.1e-3)
     heads = window.run("return [...document.querySelectorAll('h2')].map(e => e.textContent)")
-    assert len(heads) == 11
+    assert len(heads) == 12
     assert window.run("return document.querySelectorAll('.bars .name').length") == 6

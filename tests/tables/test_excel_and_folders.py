@@ -119,7 +119,7 @@ def test_faults_of_workbooks(tmp_path, excel):
     path = workbook(tmp_path / "t.xlsx", {"s": [["a"], [1]], "empty": []})
     with pytest.raises(InputError, match="has no sheet 'b'; it has 's', 'empty'"):
         read_rows(path, columns)
-    with pytest.raises(InputError, match="has nothing on its sheet 'empty'"):
+    with pytest.raises(InputError, match="has an empty sheet 'empty'"):
         read_rows(path, TableColumns(("a",), form=TableFormat(sheet="empty")))
     (tmp_path / "u.xlsx").write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="is not an Excel workbook"):

@@ -52,9 +52,9 @@ def test_numbers_as_people_write_them(tmp_path, text, form, due):
     ("text", "form", "says"),
     [
         ('a,b\n"1,234",1\n', {}, "row 1: column 'a' holds '1,234', which is not a number"),
-        ("a;b\n1.234,5;1\n1.234;1\n", {}, "row 2: column 'a' holds '1.234', which could be read"),
-        ("a;b\n1,234.5;1\n1,234;1\n", {}, "row 2: column 'a' holds '1,234', which could be read"),
-        ("a;b\n3.5;1\n", {"decimal": ","}, "row 1: column 'a' holds '3.5', which could be read"),
+        ("a;b\n1.234,5;1\n1.234;1\n", {}, "row 2: column 'a' holds '1.234', which is ambiguous"),
+        ("a;b\n1,234.5;1\n1,234;1\n", {}, "row 2: column 'a' holds '1,234', which is ambiguous"),
+        ("a;b\n3.5;1\n", {"decimal": ","}, "row 1: column 'a' holds '3.5', which is ambiguous"),
         ("a,b\n1 2345,1\n", {"decimal": "."}, "row 1: column 'a' holds '1 2345', which is not"),
     ],
 )
@@ -98,7 +98,7 @@ def test_encodings_are_taken_at_their_word(tmp_path):
         read = read_rows(path, TableColumns(("a",), "y", numeric_target=False, form=form))
         assert read[1].tolist() == ["é"]
     path.write_bytes("a,y\n1,é\n".encode("latin-1"))
-    with pytest.raises(InputError, match="not UTF-8 as it says"):
+    with pytest.raises(InputError, match="not UTF-8 as a whole"):
         read_rows(path, TableColumns(("a",), "y", form=form))
 
 
@@ -175,7 +175,7 @@ def test_codes_and_words_are_categories(tmp_path):
         ("{}.5%", "numbers with a unit, such as '1000.5%' in row 1, '1001.5%' in row 2"),
         ("€{}", "numbers with a unit, such as '€1000' in row 1"),
         ("{} $", "numbers with a unit"),
-        ("1,{}", "row 1: column 'c' holds '1,1000'|state the decimal separator with --decimal"),
+        ("1,{}", "row 1: column 'c' holds '1,1000'|say with --decimal"),
         ("12,{:03}", "numbers with commas or blanks, such as '12,1000'"),
     ],
 )

@@ -24,13 +24,13 @@ a target mistyped
     has no column 'il'; did you mean 'ill'? It has 'visit' | with --target
 no target named
     3 PACK --rows north_train.csv
-    no column 'y' | name the column | --target
+    no column 'y' | name the label column | --target
 a table mistyped
     3 PACK --rows nroth_train.csv AGE_DOSE
     nroth_train.csv does not exist | give a table that is there
 a workbook
     3 PACK --rows book.xlsx AGE_DOSE
-    book.xlsx is not a table that can be read | .csv | .parquet
+    book.xlsx is not an Excel workbook | save it anew
 an empty file
     3 PACK --rows empty.csv AGE_DOSE
     empty.csv has no header | must name the columns
@@ -66,7 +66,7 @@ dates
     column 'dose' holds dates | days since a day | --drop
 words and no reference
     3 PACK --rows north_train.csv --target ill --id visit
-    has words (column 'ward') | --reference FILE | --drop
+    has categories (column 'ward') | --reference FILE | --drop
 a summary for a reference
     4 PACK --rows north_train.csv AGE_DOSE --reference north.summary
     is not an anymix reference or anymix word reference | give an output of anymix reference join
@@ -168,7 +168,7 @@ a column with a capital
     has no column 'dose'; did you mean 'Dose'? | It has 'visit'
 the input for output
     3 predict model traffic.csv --out traffic.csv --force
-    traffic.csv is read by this command | choose another name
+    traffic.csv is read by this command | choose another output
 an interval of labels
     3 predict model traffic.csv --out new.csv --interval 0.9
     predicts labels, which have no interval | use --set
@@ -189,7 +189,7 @@ a graph for PyTorch
     new.pt would hold an ONNX file | name it .onnx
 one name for two forms
     2 export model new.onnx --mlflow new.onnx
-    new.onnx is named for two outputs | give each form its own name
+    new.onnx is named for two outputs | give each its own name
 a command without its noun
     2 pack north
     no command 'pack'; did you mean 'source pack'? | anymix --help lists them
@@ -294,5 +294,5 @@ def test_scales_that_differ_are_told_by_the_names_of_columns(clinics, run, tmp_p
     asked += ["--rows", tmp_path / "wide.csv", "--task", "classification", "--density", "kernels"]
     said = run(*asked)
     assert said.status == 0
-    assert "next to column 'pence'" in said.err
+    assert "column 'pence' has a much larger scale" in said.err
     assert "choose --density mixture" in said.err

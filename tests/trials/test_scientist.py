@@ -410,7 +410,7 @@ WARNED: dict[str, Case] = {
     "words-in-capitals": (
         lambda w: w.model.predict(NEW.X.assign(ward=NEW.X.ward.str.upper())),
         "column 'ward' has only categories never seen in fit",
-        "written as in fit: 'a', 'b'",
+        "write categories as in fit: 'a', 'b'",
     ),
     "compare-on-the-rows-of-fit": (
         lambda w: w.compare(TRAIN),
