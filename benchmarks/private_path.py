@@ -71,7 +71,7 @@ def by_command(train: EvidenceSet, test: EvidenceSet, folder: Path, all_rows: bo
         run("reference", "summary", folder / f"{name}.csv", "--name", name, *target, *texts,
             "--out", folder / f"{name}.json")  # fmt: skip
     run("reference", "join", *(folder / f"{name}.json" for name in names), "--out", folder / "ref")
-    rounds = [[]] if train.classification else [[], ["--others"]]
+    rounds = [[], ["--others"]]
     sources = {name: folder / name for name in names}
     for i, others in enumerate(rounds):
         made = {}

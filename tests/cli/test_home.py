@@ -2,6 +2,7 @@
 
 import json
 from argparse import Namespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -178,7 +179,7 @@ def test_the_file_is_what_was_written(tmp_path):
     fold = home_folds(X, y, classification=True)
     models = lambda rest: (even, GaussianKDE(1.0).fit(X[rest]))  # noqa: E731
     table = HomeTable.of(models, X, y, fold, ["no", "yes"])
-    table.write(tmp_path / "h", "a" * 64)
+    replace(table, fingerprint="a" * 64).write(tmp_path / "h")
     read = read_home(tmp_path / "h")
     assert (read.fingerprint, read.rows, read.classes) == ("a" * 64, table.rows, ["no", "yes"])
     np.testing.assert_array_equal(read.predictions, table.predictions)

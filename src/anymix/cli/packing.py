@@ -19,6 +19,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray, IntArray, content_of
+from anymix.cli.second_round import fit_labels
 from anymix.cli.streams import caution
 from anymix.cli.training_table import TrainingTable, training_request
 from anymix.core import SeenRows
@@ -44,8 +45,6 @@ from anymix.exchange import (
     ReceivedSource,
     home_folds,
     is_estimator,
-    read_sources,
-    second_round_graph,
 )
 from anymix.sources import SecondRound, pool_of_others
 from anymix.tables import FEWEST_ROWS
@@ -68,9 +67,14 @@ def make_estimator(args: Namespace, table: TrainingTable) -> tuple[Any, LearnerC
     wish, classifies = args.estimator, args.task == "classification"
     columns = table.columns if table.is_mixed or wish == "boosted" else None
     if table.text and wish in ("auto", "linear"):
-        words = default_estimator(table.X, classifies, args.seed)
-        # Rarer terms would reveal single documents; other tokens differ between tokenisers.
-        return words.set_params(**{f"tfidfvectorizer__{k}": v for k, v in TEXT_WORDS.items()}), None
+        found = candidate_estimators("text", table.X, None, classifies, args.seed)
+        for words in found.values():
+            # Rarer terms would reveal single documents; other tokens differ between tokenisers.
+            words.set_params(**{f"tfidfvectorizer__{k}": v for k, v in TEXT_WORDS.items()})
+        if wish == "linear":
+            return found["linear"], None
+        tried: dict[str, Any] = {"candidates": found, "random_state": args.seed}
+        return choose_estimator(table.X, table.y, classification=classifies, **tried)
     if table.text and wish in ("boosted", "forest"):
         raise UsageError(f"--estimator {wish} takes columns, not texts; leave --text out.")
     if wish == "auto":  # chosen as `fit` does in Python
@@ -299,89 +303,37 @@ def read_held_out(
     return X, y.astype(labels.dtype)
 
 
-def read_others(folders: Sequence[str], table: TrainingTable) -> list[ReceivedSource]:
-    """Read the other sources, which must be regressions on the columns of the table."""
-    received = read_sources(folders)
-    for one in received:
-        if one.manifest.task != "regression":
-            raise InputError(
-                one.folder,
-                "is for classification, but --others is only for regression; leave --others out, "
-                "as fit "
-                "pools predictions of labels",
-            )
-        theirs = [(f.name, getattr(f, "categories", None)) for f in one.manifest.features]
-        if theirs != [(column.name, column.categories) for column in table.columns]:
-            raise InputError(
-                one.folder,
-                "has other columns or categories than the table; pack all sources with one "
-                "reference",
-            )
-    return received
-
-
-def better_of(
-    estimator: Any, table: TrainingTable, others: Sequence[ReceivedSource], seed: int
-) -> tuple[Any, str, bool]:
-    """Train alone and on the residuals of the others' pool; return the better model.
-
-    Also returns the result in words, and whether residuals were used.  Both are compared by their
-    squared loss in cross-validation with five folds.
-    """
-    predictions = np.stack([one.source.predict(table.X) for one in others])
-    X, y = table.filled, np.asarray(table.y, dtype=float)
-    with few_threads(X):
-        own, second = _cross_fitted(estimator, X, y, predictions, seed)
-        choice = f"own model {own:.4g}, second round {second:.4g} (squared loss, {FOLDS} folds)"
-        if own <= second:
-            return clone(estimator).fit(X, y), f"{choice}; the own model was packed", False
-        weights, offset = pool_of_others(predictions, y)
-        rest = clone(estimator).fit(X, y - weights @ predictions - offset)
-    graphs = [one.source.predictor for one in others]
-    graph = second_round_graph(graphs, weights, offset, rest, X)
-    return graph, f"{choice}; the second round was packed", True
-
-
 def home_table(
     estimator: Any,
     density: Any,
     table: TrainingTable,
     others: Sequence[ReceivedSource] = (),
     seed: int = 0,
+    share: float = 1.0,
 ) -> HomeTable:
     """Evaluate all training rows with fold models trained like the packed model.
 
-    With `others` a fold model is trained on the residuals of their pool.
+    With `others` a fold model is one of a second round; of labels `share` is its penalty's.
     """
     y = np.asarray(table.y)
     labels = None if y.dtype.kind == "f" else np.unique(y).tolist()
     fold = home_folds(table.X, y, labels is not None, FOLDS, seed)
-    outer = np.stack([one.source.predict(table.X) for one in others]) if others else None
+    models = [one.source for one in others]
+    numbers = models if labels is None else []
+    outer = np.stack([one.predict(table.X) for one in numbers]) if numbers else None
 
     def train(rest: IntArray) -> tuple[Any, Any]:
         part = replace(table, X=_safe_indexing(table.X, rest), y=y[rest])
         with few_threads(part.X), warnings.catch_warnings():
             warnings.simplefilter("ignore", ScaleWarning)
             fitted = clone(density).fit(part.X).shareable()
+            if models and labels is not None:
+                return fit_labels(estimator, models, part.filled, part.y, share), fitted
             if outer is None:
                 return clone(estimator).fit(part.filled, part.y), fitted
             pool = pool_of_others(outer[:, rest], part.y)
             left = part.y - pool[0] @ outer[:, rest] - pool[1]
             model = clone(estimator).fit(part.filled, left)
-        return SecondRound([one.source for one in others], *pool, model), fitted
+        return SecondRound(models, *pool, model), fitted
 
     return HomeTable.of(train, table.X, y, fold, labels)
-
-
-def _cross_fitted(
-    estimator: Any, X: FloatArray, y: FloatArray, predictions: FloatArray, seed: int
-) -> tuple[float, float]:
-    """Return the cross-validated mean squared loss of the own model and of the second round."""
-    own, second = np.empty(len(y)), np.empty(len(y))
-    for train, test in KFold(min(FOLDS, len(y)), shuffle=True, random_state=seed).split(X):
-        own[test] = clone(estimator).fit(X[train], y[train]).predict(X[test])
-        weights, offset = pool_of_others(predictions[:, train], y[train])
-        left = y[train] - weights @ predictions[:, train] - offset
-        rest = clone(estimator).fit(X[train], left).predict(X[test])
-        second[test] = weights @ predictions[:, test] + offset + rest
-    return float(np.mean((own - y) ** 2)), float(np.mean((second - y) ** 2))

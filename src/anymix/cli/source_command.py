@@ -17,7 +17,6 @@ from anymix.cli.console import Console
 from anymix.cli.exit_codes import SUCCESS, code_of, sentence_of
 from anymix.cli.outputs import check_folder, output
 from anymix.cli.packing import (
-    better_of,
     check_labels,
     classes_of,
     few_threads,
@@ -26,9 +25,9 @@ from anymix.cli.packing import (
     make_density,
     make_estimator,
     read_held_out,
-    read_others,
 )
 from anymix.cli.reference_command import REFERENCE, WORD_REFERENCE, read_part
+from anymix.cli.second_round import better_of, read_others
 from anymix.cli.streams import complain, note
 from anymix.cli.training_table import TrainingTable, read_training_table
 from anymix.densities import Reference
@@ -42,6 +41,7 @@ from anymix.exchange import (
     ReceivedSource,
     check_name,
     pack_source,
+    read_home,
     read_sources,
 )
 from anymix.sandbox import missing_protection
@@ -115,8 +115,9 @@ def _add_parts(parser: ArgumentParser) -> None:
         "--others",
         nargs="+",
         metavar="FOLDER",
-        help="source folders of other sites, for regression: train on the residuals of their pool "
-        "if cross-validation prefers it, and pack all as one graph",
+        help="source folders of other sites, of their first round: train on what their models "
+        "leave if cross-validation prefers it, and pack all as one graph; for labels the own model "
+        "must be linear",
     )
     parser.add_argument(
         "--reference",
@@ -147,11 +148,15 @@ def run_pack(args: Namespace, console: Console) -> int:
                 targets=rows.y,
                 reveals_rows=args.reveals_rows,
                 replaces=replaces,
+                known_words=trained.known_words,
             )
         except NoSafeGraph as error:
             raise InputError(error.where, f"{error.cause} with --onnx") from error
         if home is not None and temporary is not None:
-            home.write(temporary, read_sources([args.out])[0].sha256)
+            home = home.packed(read_sources([args.out])[0], rows.X)
+            if args.others and Path(args.home).exists():
+                home = home.after(read_home(args.home))
+            home.write(temporary)
     lines = [
         f"wrote {args.out}: {len(rows.X)} rows; features {_features(manifest)}",
         *([f"wrote {args.home}; keep it at the site, as it reveals single rows"] * bool(args.home)),
@@ -167,14 +172,15 @@ class _Trained(NamedTuple):
     table: TrainingTable
     held: Any
     home: HomeTable | None
+    known_words: frozenset[str]
 
 
 def _check_options(args: Namespace) -> None:
     """Refuse options that exclude each other."""
-    if args.others and (args.onnx or args.text or args.task != "regression"):
+    if args.others and (args.onnx or (args.text and args.task == "regression")):
         raise UsageError(
-            "--others trains a regression on columns a second time; leave it out with --onnx and "
-            "--text, and with --task classification, where fit pools the predictions."
+            "--others trains a second time; leave it out with --onnx, and with --text and --task "
+            "regression."
         )
     if args.onnx and args.estimator != "auto":
         raise UsageError(
@@ -210,19 +216,24 @@ def _train(args: Namespace) -> _Trained:
         )
     estimator, choice = (args.onnx, None) if args.onnx else make_estimator(args, rows)
     fit_density(args, density, rows)
-    predictor, notes, others = (estimator if args.onnx else None), rows.notes, []
+    predictor, notes, others, share = (estimator if args.onnx else None), rows.notes, [], 1.0
+    words: frozenset[str] = frozenset()
     notes = notes if choice is None else (*notes, str(choice))
     if args.others:
-        others = read_others(args.others, rows)
-        predictor, found, second = better_of(estimator, rows, others, args.seed)
-        notes, others = (*notes, f"{found}."), others if second else []
+        others = read_others(args.others, rows, None if known is None else known.tolist())
+        better = better_of(estimator, rows, others, args.seed)
+        predictor, share, words = better.predictor, better.share, better.known_words
+        notes, others = (*notes, f"{better.choice}."), others if share else []
+        if others and known is not None:
+            classes = known.tolist()
     elif predictor is None:
         with few_threads(X):
             predictor = made_to_fit(estimator, rows.filled, y).fit(rows.filled, y)
     named: dict[str, Any] = {"feature_names": rows.names, "columns": rows.coding}
     source = Source(args.name, predictor, density, classes=classes, n_rows=len(X), **named)
-    home = home_table(estimator, density, rows, others, args.seed) if args.home else None
-    return _Trained(source, replace(rows, notes=notes), held, home)
+    given = estimator, density, rows, others, args.seed, share
+    home = home_table(*given) if args.home else None
+    return _Trained(source, replace(rows, notes=notes), held, home, words)
 
 
 def add_check_arguments(parser: ArgumentParser) -> None:

@@ -255,7 +255,7 @@ def choose_estimator(
     sample_domain: ArrayLike | None = None,
     *,
     classification: bool,
-    candidates: str | Sequence[Any] = "auto",
+    candidates: str | Sequence[Any] | Mapping[str, Any] = "auto",
     columns: Columns | None = None,
     loss: str | Loss | None = None,
     cv: int = 5,
@@ -273,7 +273,7 @@ def choose_estimator(
         Which source each row belongs to; None: all are of one.
     classification : bool
         Whether y holds labels.
-    candidates : "auto" or list of estimators
+    candidates : "auto", list of estimators, or dict of them by name
         What is compared; "auto" stands for linear models and boosted trees.
     columns : Columns, optional
         How a table became numbers, if X is encoded; a DataFrame that needs it is encoded here.
@@ -306,10 +306,11 @@ def choose_estimator(
     weight = None if sample_weight is None else check_weight(sample_weight, len(np.asarray(y)))
     names, domain = check_domains(sample_domain, len(np.asarray(y)), None)
     rows = Rows(rows_X, np.asarray(y), domain, weight, kind)
-    if groups is not None:
-        rows = replace(rows, groups=groups_of(rows, groups))
+    rows = replace(rows, groups=groups_of(rows, groups, stacklevel=3))
     if isinstance(candidates, str):
         learners = candidate_estimators(kind, X, columns, classification, random_state, weight)
+    elif isinstance(candidates, Mapping):
+        learners = dict(candidates)
     else:
         learners = named_estimators(candidates)
     first = learners.get("trees" if columns is not None else "", next(iter(learners.values())))

@@ -4,7 +4,13 @@ The format is described in docs/format.md.
 """
 
 from anymix.exceptions import AuditError
-from anymix.exchange.conversion import THAT_WORK, NoSafeGraph, as_one_graph, second_round_graph
+from anymix.exchange.conversion import (
+    THAT_WORK,
+    NoSafeGraph,
+    as_one_graph,
+    second_round_graph,
+    second_round_of_labels,
+)
 from anymix.exchange.export_forms import (
     FLOAT32_TOLERANCE,
     MLFLOW_FILES,
@@ -15,7 +21,7 @@ from anymix.exchange.export_forms import (
     mlflow_files,
 )
 from anymix.exchange.foreign_trees import is_estimator
-from anymix.exchange.home_table import HomeTable, home_folds, read_home
+from anymix.exchange.home_table import LEAST_LOGGED, HomeTable, home_folds, read_home
 from anymix.exchange.label_leaks import (
     TELLS,
     commonest,
@@ -75,6 +81,7 @@ from anymix.exchange.trees_of_source import received_trees
 
 __all__ = [
     "FLOAT32_TOLERANCE",
+    "LEAST_LOGGED",
     "LIMITS",
     "MIN_ROWS",
     "MLFLOW_FILES",
@@ -138,5 +145,6 @@ __all__ = [
     "received_trees",
     "round_outcomes",
     "second_round_graph",
+    "second_round_of_labels",
     "table_columns",
 ]

@@ -2,7 +2,8 @@
 
 A second round of training is one graph too, in which the graphs of all h_j are embedded:
 
-    h'(x) = Σ_j a_j h_j(x) + b + g(x)
+    h'(x) = Σ_j a_j h_j(x) + b + g(x)                     numbers
+    h'(x) = softmax(log g(x) + A mean_j log h_j(x))       labels
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from sklearn.base import is_classifier
 from anymix._arrays import FloatArray, some_rows
 from anymix.exceptions import AuditError, InputError
 from anymix.exchange.boosted_export import BOOSTED, CONVERTERS, register_converters
-from anymix.exchange.contents import all_parts, documents_of, words_in
+from anymix.exchange.contents import all_parts, documents_of, rare_entries, words_in
 from anymix.exchange.foreign_trees import foreign_kinds, is_estimator
+from anymix.exchange.home_table import LEAST_LOGGED, first_round_key
 from anymix.exchange.manifest import columns_taken
-from anymix.exchange.onnx_graph import Graph, embedded, finished
+from anymix.exchange.onnx_graph import Graph, answer_of, embedded, finished
 from anymix.exchange.own_graphs import Classes, one_output, read_own
 from anymix.exchange.predictor import OnnxPredictor, audit
+from anymix.exchange.read import ReceivedSource
 from anymix.sandbox import Refused
 from anymix.sources import (
     LeafClassifier,
@@ -280,14 +283,48 @@ def _differences(model: Any, graph: OnnxPredictor, rows: Any) -> tuple[FloatArra
 
 
 def second_round_graph(
-    others: Sequence[OnnxPredictor], weights: FloatArray, offset: float, rest: Any, rows: FloatArray
+    others: Sequence[ReceivedSource],
+    weights: FloatArray,
+    offset: float,
+    rest: Any,
+    rows: FloatArray,
 ) -> bytes:
     """Return the ONNX file of h', of received regressions h_j, a (p,), b and one's own regressor g.
 
     At some of the rows (n, d) the graph of g is compared with the estimator.
     """
-    own = _graph_of(rest, None, rows, (rows.shape[1], False))
-    return _pooled((*others, own), weights, offset, (rows.shape[1], False))
+    columns = rows.shape[1], False
+    parts = [*(one.source.predictor for one in others), _graph_of(rest, None, rows, columns)]
+    keys = [first_round_key(one.manifest.name, one.sha256) for one in others]
+    return _pooled(parts, weights, offset, columns, keys=keys)
+
+
+def second_round_of_labels(
+    others: Sequence[ReceivedSource], mixing: FloatArray, rest: Any, rows: Any
+) -> tuple[bytes, set[str]]:
+    """Return the ONNX file of h', of received classifiers h_j, A (c, c) and one's own classifier g.
+
+    All have the same labels.  At some of the rows the graph of g is compared with the estimator.
+    Also returns the words that reveal nothing of the rows: those of others, and frequent ones.
+    """
+    text = np.ndim(rows) == 1
+    columns, labels = (1 if text else int(np.shape(rows)[1]), text), np.asarray(rest.classes_)
+    graph, c = Graph(), len(labels)
+    terms = []
+    for k, one in enumerate(others):
+        said = graph.add("Log", answer_of(graph, k, one, labels))
+        part = graph.constant(mixing / len(others), first_round_key(one.manifest.name, one.sha256))
+        terms.append(graph.add("MatMul", said, part))
+    rest_graph = _graph_of(rest, None, rows, columns)
+    own = embedded(graph, len(others), rest_graph, "the rest", c)
+    least = graph.add("Max", own, graph.constant(np.array(LEAST_LOGGED)))
+    total = graph.total([graph.add("Log", least), *terms])
+    graph.add("Softmax", total, axis=1, out="probabilities")
+    outputs = [("probabilities", graph.onnx.TensorProto.DOUBLE, ["n", c])]
+    known = [one.source.predictor.content for one in others]
+    known += [rest_graph.content] if text and rare_entries(rest, rows) == 0 else []
+    words = set().union(*map(words_in, known)) if text else set()
+    return finished(graph, columns[0], outputs, text=text), words
 
 
 def as_one_graph(
@@ -324,12 +361,19 @@ def _pooled(
     offset: float,
     columns: tuple[int, bool],
     bounds: tuple[float, float] = (-np.inf, np.inf),
+    keys: Sequence[str] = (),
 ) -> bytes:
-    """Σ_j a_j h_j(x) + b + g(x) within its bounds, g being the last of the parts."""
+    """Σ_j a_j h_j(x) + b + g(x) within its bounds, g being the last of the parts.
+
+    The coefficients have the `keys` as names.
+    """
     graph, (n_features, text) = Graph(), columns
+    named = (*keys, *[""] * (len(parts) - len(keys)))
     terms = [
-        graph.add("Mul", embedded(graph, k, part, f"part {k + 1}"), graph.constant(np.array(a)))
-        for k, (part, a) in enumerate(zip(parts, (*weights, 1.0), strict=True))
+        graph.add(
+            "Mul", embedded(graph, k, part, f"part {k + 1}"), graph.constant(np.array(a), key)
+        )
+        for k, (part, a, key) in enumerate(zip(parts, (*weights, 1.0), named, strict=True))
     ]
     total = graph.total([graph.constant(np.array([[offset]])), *terms[:-1]])
     last = graph.add("Add", terms[-1], total)

@@ -2,32 +2,45 @@
 
 The source is trained on all rows; row i is evaluated by a fold model, which was trained without the
 fold that i is in, and so is its density.  All other sources have never seen the rows of this site.
+
+Where they have learned from this source's model of a first round, h, they are evaluated as if they
+had consulted the fold models h_-i instead:
+
+    numbers    h_j'(x) + a (h_-i(x) − h(x))
+    labels     ∝ h_j'(x) exp(A (log h_-i(x) − log h(x)))
+
+a and A stand in the graph of h_j'.  That these, and what h_j' adds of its own, were learned at
+other rows by answers of h, is left as it is.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from scipy.special import softmax
 from sklearn.utils import _safe_indexing
 
 from anymix._arrays import FloatArray, IntArray, content_of
 from anymix.core import TASK_LOSSES, losses_at
 from anymix.exceptions import AuditError, InputError, MissingError
-from anymix.exchange.manifest import OwnLoss, parse_json
+from anymix.exchange.manifest import PREDICTOR, OwnLoss, parse_json
 from anymix.exchange.read import ReceivedSource
 from anymix.exchange.tensors import dump_arrays, load_arrays
-from anymix.sources import Source, Tables, copies
-from anymix.storage import read_file, replacing
+from anymix.sources import PROBABILITY_FLOOR, Source, Tables, copies
+from anymix.storage import need, read_file, replacing
 
 LIMIT, HEADER_MARKS = 2**30, 10_000
 PARTS = {"home", "predictions", "log_density"}
+ANSWERS, FIRST = "answers", ("first_answers", "first_predictions")
+# Of a probability of one's own, before its logarithm is taken.
+LEAST_LOGGED = 1e-30
 GIVE = "give what anymix source pack wrote with --home"
 
 
@@ -46,6 +59,10 @@ class HomeTable:
     predictions : array (n,) or (n, c)
     log_density : array (n,)
         As the density of the source scores rows.
+    answers : array like predictions, or None
+        What the packed model, which has seen the rows, predicts for them.
+    first : HomeTable or None
+        That of the first round, where this is of a second.
 
     Examples
     --------
@@ -64,6 +81,8 @@ class HomeTable:
     classes: list[Any] | None
     predictions: FloatArray
     log_density: FloatArray
+    answers: FloatArray | None = None
+    first: HomeTable | None = None
 
     @classmethod
     def of(
@@ -98,39 +117,113 @@ class HomeTable:
         target = y if self.classes is None else np.searchsorted(np.asarray(self.classes), y)
         return OwnLoss(loss, float(np.mean(losses_at(self.predictions, target, loss))), len(y))
 
+    def packed(self, received: ReceivedSource, X: Any) -> HomeTable:
+        """Return the table for the source as it was packed."""
+        own = received.source
+        answers = own.predict(X) if self.classes is None else own.predict_proba(X, own.labels)
+        return replace(self, fingerprint=received.sha256, answers=answers)
+
+    def after(self, earlier: HomeTable) -> HomeTable:
+        """Return the table of a second round, after that of the first one with the same rows."""
+        same = earlier.rows == self.rows and earlier.classes == self.classes
+        return replace(self, first=earlier.first or earlier) if same else self
+
     def in_place_of(
-        self, received: ReceivedSource, tables: Tables, k: int, rows: tuple[Any, ArrayLike]
+        self,
+        received: Sequence[ReceivedSource],
+        tables: Tables,
+        k: int,
+        rows: tuple[Any, ArrayLike],
     ) -> Tables:
         """Return the tables of rows (X, y) with the numbers of fold models at source k."""
-        if received.sha256 != self.fingerprint:
+        own = received[k]
+        where = f"the home file of {own.manifest.name!r}"
+        if own.sha256 != self.fingerprint:
             raise InputError(
-                f"the home file of {received.manifest.name!r}",
+                where,
                 "was written for this source as it was packed another time; give the file that was "
                 "written with this folder",
             )
         if digest_of(*rows) != self.rows:
             raise InputError(
-                f"the home file of {received.manifest.name!r}",
+                where,
                 "is of other rows, or of rows in another order; give the training table as it was "
                 "packed, or held-out rows without a home file",
             )
         masses, predictions = tables.log_masses.copy(), tables.predictions.copy()
-        masses[k], predictions[k] = self.log_density, self.predictions
-        if self.classes is not None:
-            stored = Source("home", lambda _: self.predictions, classes=self.classes)
-            predictions[k] = stored.predict_proba(rows[0], np.asarray(tables.classes))
+        masses[k] = self.log_density
+        predictions[k] = self._aligned(self.predictions, tables)
+        models = {one.fingerprint: one for one in (self, self.first) if one is not None}
+        for j, other in enumerate(received):
+            key = first_round_key(own.manifest.name, "")
+            for name, part in parts_of_first_rounds(other).items() if j != k else ():
+                if not name.startswith(key):
+                    continue
+                model = models.get(name.removeprefix(key))
+                if model is None or model.answers is None:
+                    raise InputError(
+                        where,
+                        f"does not know the model from which {other.manifest.name!r} has learned; "
+                        "pack the second round with the --home file of the first, and --force",
+                    )
+                predictions[j] = model._with_folds(predictions[j], part, tables)
         return replace(tables, log_masses=masses, predictions=predictions)
 
-    def write(self, path: str | Path, fingerprint: str) -> None:
-        """Write the file for a source folder of this fingerprint."""
-        head = {"schema": 1, "fingerprint": fingerprint, "rows": self.rows, "classes": self.classes}
-        arrays: dict[str, NDArray[Any]] = {
-            "home": np.frombuffer(json.dumps(head).encode(), dtype=np.uint8),
-            "predictions": self.predictions,
-            "log_density": self.log_density,
-        }
+    def _aligned(self, predictions: FloatArray, tables: Tables) -> FloatArray:
+        """The same with the labels of the tables."""
+        if self.classes is None:
+            return predictions
+        stored = Source("home", lambda _: predictions, classes=self.classes)
+        return stored.predict_proba(np.zeros((len(predictions), 1)), np.asarray(tables.classes))
+
+    def _with_folds(self, said: FloatArray, part: FloatArray, tables: Tables) -> FloatArray:
+        """Predict for another source as if it had consulted the fold models."""
+        assert self.answers is not None
+        held_out, seen = (self._aligned(p, tables) for p in (self.predictions, self.answers))
+        if self.classes is None:
+            return np.asarray(said + float(part) * (held_out - seen))
+        if part.shape != (said.shape[1],) * 2:
+            raise InputError("a second round", "was learned with other labels; pack all anew")
+        moved = np.log(said) + (np.log(held_out) - np.log(seen)) @ part
+        floored = np.maximum(softmax(moved, axis=1), PROBABILITY_FLOOR)
+        return np.asarray(floored / floored.sum(axis=1, keepdims=True))
+
+    def write(self, path: str | Path) -> None:
+        """Write the file."""
+        head = {"schema": 1, "rows": self.rows, "classes": self.classes}
+        head |= {"fingerprint": self.fingerprint}
+        arrays: dict[str, Any] = {"predictions": self.predictions, "log_density": self.log_density}
+        arrays |= {} if self.answers is None else {ANSWERS: self.answers}
+        if self.first is not None and self.first.answers is not None:
+            head["first"] = self.first.fingerprint
+            arrays |= dict(zip(FIRST, (self.first.answers, self.first.predictions), strict=True))
+        arrays["home"] = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
         with replacing(path) as temporary:
             temporary.write_bytes(dump_arrays(arrays))
+
+
+def first_round_key(name: str, fingerprint: str) -> str:
+    """Name the coefficient of a source of the first round in the graph of a second one.
+
+    >>> first_round_key("north", "f00")
+    'first round of north f00'
+    """
+    return f"first round of {name} {fingerprint}"
+
+
+def parts_of_first_rounds(received: ReceivedSource) -> dict[str, FloatArray]:
+    """Return the coefficients of sources of the first round, by their keys; finite numbers."""
+    content = received.files.get(PREDICTOR, b"")
+    if first_round_key("", "").strip().encode() not in content:
+        return {}
+    onnx = need("onnx")
+    graph = onnx.load_model_from_string(content).graph
+    found = {
+        one.name: np.asarray(onnx.numpy_helper.to_array(one), dtype=np.float64)
+        for one in graph.initializer
+        if one.name.startswith(first_round_key("", "").strip())
+    }
+    return {name: part for name, part in found.items() if np.isfinite(part).all()}
 
 
 def home_folds(
@@ -177,18 +270,24 @@ def read_home(path: str | Path) -> HomeTable:
         arrays = load_arrays(read_file(path, LIMIT), str(path))
     except FileNotFoundError as error:
         raise MissingError(path, f"does not exist; {GIVE}") from error
-    if set(arrays) != PARTS or arrays["home"].dtype != np.uint8:
+    optional = {ANSWERS, *FIRST}
+    if not PARTS <= set(arrays) <= PARTS | optional or arrays["home"].dtype != np.uint8:
         raise AuditError(path, f"is not a home file; {GIVE}")
     head = parse_json(arrays["home"].tobytes(), str(path), HEADER_MARKS)
-    names = {"schema", "fingerprint", "rows", "classes"}
-    if not isinstance(head, dict) or set(head) != names or head["schema"] != 1:
+    names, later = {"schema", "fingerprint", "rows", "classes"}, {"first"} & {*(head or ())}
+    if not isinstance(head, dict) or set(head) != names | later or head["schema"] != 1:
         raise AuditError(path, f"has no sound header; {GIVE}")
-    classes, predictions, log_density = (
-        head["classes"],
-        arrays["predictions"],
-        arrays["log_density"],
-    )
+    if later != ({"first"} if set(FIRST) & set(arrays) else set()):
+        raise AuditError(path, f"has no sound header; {GIVE}")
+    classes, log_density = head["classes"], arrays["log_density"]
     shape = log_density.shape if classes is None else (*log_density.shape, len(classes))
-    if log_density.ndim != 1 or predictions.shape != shape:
+    tables = [arrays[name] for name in ("predictions", ANSWERS, *FIRST) if name in arrays]
+    if log_density.ndim != 1 or any(one.shape != shape for one in tables):
         raise AuditError(path, "has arrays of wrong shapes")
-    return HomeTable(head["fingerprint"], head["rows"], classes, predictions, log_density)
+    known = head["rows"], classes
+    first = None
+    if later:
+        answers, predictions = (arrays[name] for name in FIRST)
+        first = HomeTable(head["first"], *known, predictions, log_density, answers)
+    parts = arrays["predictions"], log_density
+    return HomeTable(head["fingerprint"], *known, *parts, arrays.get(ANSWERS), first)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -57,12 +57,16 @@ MOST_CELLS = 10**7  # of sparse rows that are written out for a predictor
 
 
 class Packed(NamedTuple):
-    """What is handed over: the predictor, the density and its arrays; are rows documents?"""
+    """What is handed over: the predictor, the density and its arrays; are rows documents?
+
+    Words that are known already reveal nothing.
+    """
 
     predictor: OnnxPredictor
     density: Any
     arrays: Tensors
     text: bool
+    known_words: Collection[str] = ()
 
 
 class Training(NamedTuple):
@@ -150,7 +154,7 @@ def _in_predictor(source: Source, training: Training, packed: Packed) -> Counter
     arrays = numbers_in(content)
     words = rare_entries(model, training.rows) if packed.text else 0
     if words is None:
-        words = rare_in_texts(training.rows, words_in(content))
+        words = rare_in_texts(training.rows, words_in(content).difference(packed.known_words))
     rows = training.rows
     rows = rows if hasattr(rows, "shape") else np.asarray(rows, dtype=float)
     if hasattr(model, "feature_names_in_") and not hasattr(rows, "columns"):

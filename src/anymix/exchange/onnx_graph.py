@@ -124,9 +124,9 @@ class Graph:
         """Compute in the type of the answers from here on."""
         self.now = self.answers
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: Any, name: str = "") -> str:
         """Store an array, and return its name; numbers of float64 have the type of now."""
-        array, name = np.asarray(value), f"{self.prefix}c{len(self.weights)}"
+        array, name = np.asarray(value), name or f"{self.prefix}c{len(self.weights)}"
         if array.dtype == np.float64 and self.now == self.onnx.TensorProto.FLOAT:
             array = array.astype(np.float32)
         self.weights.append(self.onnx.numpy_helper.from_array(array, name))
@@ -202,7 +202,7 @@ def export_onnx(
     graph.cast(mean, out="weights")
     models, needed = [*received, *([] if generalist is None else [generalist])], average.needed()
     answers = [
-        _answer(graph, k, one, classes) if k < needed.size and needed[k] else ""
+        answer_of(graph, k, one, classes) if k < needed.size and needed[k] else ""
         for k, one in enumerate(models)
     ]
     sums = [
@@ -265,7 +265,7 @@ def consulted(graph: Graph, answers: Sequence[str], consulting: Consulting) -> l
         pool = graph.add("Add", graph.add("Sum", *terms), graph.constant(consulting.offset[k]))
         base = models[int(consulting.centres[k])] if consulting.form != "labels" else ""
         if consulting.form == "labels":
-            out[k] = _floored(graph, graph.add("Softmax", pool, axis=1))
+            out[k] = floored(graph, graph.add("Softmax", pool, axis=1))
             continue
         ends = (graph.constant(np.array(s * consulting.reach[k])) for s in (-1.0, 1.0))
         moved = graph.add("Clip", graph.add("Sub", pool, base), *ends)
@@ -289,14 +289,14 @@ def _weights(graph: Graph, log_r: str, combination: Combination) -> str:
     return graph.add("Div", raw, graph.over("ReduceSum", raw, 1))
 
 
-def _answer(graph: Graph, k: int, one: ReceivedSource, classes: NDArray[Any] | None) -> str:
+def answer_of(graph: Graph, k: int, one: ReceivedSource, classes: NDArray[Any] | None) -> str:
     """h_k(x) as (n, 1), or (n, c) in the order of all classes."""
     columns = 1 if classes is None else len(one.manifest.classes or ())
     out = embedded(graph, k, one.source.predictor, one.manifest.name, columns)
     if classes is None:
         return out
     place = graph.constant((one.source.labels[:, None] == classes).astype(float))
-    return _floored(graph, graph.add("MatMul", out, place))
+    return floored(graph, graph.add("MatMul", out, place))
 
 
 def embedded(graph: Graph, k: int, predictor: Any, name: str, columns: int = 1) -> str:
@@ -327,7 +327,7 @@ def embedded(graph: Graph, k: int, predictor: Any, name: str, columns: int = 1) 
     return graph.add("Reshape", out, graph.constant(np.array([-1, columns])))
 
 
-def _floored(graph: Graph, proba: str) -> str:
+def floored(graph: Graph, proba: str) -> str:
     """None below the floor; rows of sum 1."""
     floored = graph.add("Max", proba, graph.constant(np.array(PROBABILITY_FLOOR)))
     return graph.add("Div", floored, graph.over("ReduceSum", floored, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,7 @@ def pack_source(
     reveals_rows: bool = False,
     measure: bool = True,
     replaces: bool = False,
+    known_words: Collection[str] = (),
 ) -> Manifest:
     """Write a source folder: manifest.json, predictor.onnx and density.safetensors.
 
@@ -101,6 +102,8 @@ def pack_source(
         Whether to compare the files with the rows at all; what is not compared is not refused.
     replaces : bool
         Whether a folder that is there is replaced, whatever it holds.
+    known_words : collection of str
+        Words that reveal nothing in an ONNX file: others have listed them, or many rows have them.
 
     Returns
     -------
@@ -134,7 +137,7 @@ was fitted on: none stands in the predictor as it is, none in the density.
     if isinstance(source.predictor, SecondRound):
         source = as_one_graph(source, density, rows, {})
     graph = _graph(source, density, rows, columns, dtype)
-    packed = Packed(graph, density, arrays, columns[1])
+    packed = Packed(graph, density, arrays, columns[1], known_words)
     reveals = check_leaks(
         source,
         packed,

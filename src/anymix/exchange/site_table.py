@@ -309,7 +309,7 @@ def evaluate_site(
     sources, k = [one.source for one in received], names.index(site)
     found = evaluate(sources, X, classes, reference=False)
     if home is not None:
-        found = home.in_place_of(received[k], found, k, (X, target))
+        found = home.in_place_of(received, found, k, (X, target))
     found = replace(found, log_masses=found.log_masses + log_reference(sources, X))
     outcomes = _outcomes(found, target, classes, rng)
     log_total = logsumexp(found.log_masses, axis=0)
