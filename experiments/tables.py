@@ -1,4 +1,4 @@
-"""Records as tables: mean ± standard deviation over seeds, the paper's row under our first."""
+"""Records as tables: mean ± standard deviation over seeds, with the paper's values."""
 
 from __future__ import annotations
 
@@ -100,14 +100,21 @@ def _paper(cell: list[Result]) -> str:
     return _spread(cell[0].paper, cell[0].paper_sd)
 
 
-def lines(table: Table) -> list[list[str]]:
-    """Lay a table out as lines of cells; the paper's row stands once, under a method's first."""
-    laid, told = [["method", "protocol", *table.columns]], set()
+def lines(table: Table, in_brackets: bool = False) -> list[list[str]]:
+    """Lay a table out as lines of cells, with the paper's values once for each method.
+
+    They are a row under the method's first, or in brackets next to our values.
+    """
+    laid, shown = [["method", "protocol", *table.columns]], set()
     for row in table.rows:
-        laid.append([row.method, row.protocol, *row.ours])
-        if any(row.paper) and row.method not in told:
+        ours, first = row.ours, any(row.paper) and row.method not in shown
+        shown.add(row.method)
+        if first and in_brackets:
+            pairs = zip(row.ours, row.paper, strict=True)
+            ours = [f"{our} ({paper})".strip() if paper else our for our, paper in pairs]
+        laid.append([row.method, row.protocol, *ours])
+        if first and not in_brackets:
             laid.append(["", "paper", *row.paper])
-            told.add(row.method)
     return laid
 
 
@@ -128,7 +135,7 @@ def _text(table: Table) -> str:
 
 
 def _markdown(table: Table) -> str:
-    head, *body = lines(table)
+    head, *body = lines(table, in_brackets=True)
     rule = ["---", "---", *["---:"] * len(table.columns)]
     rows = [f"| {' | '.join(line)} |" for line in (head, rule, *body)]
     return "\n".join([f"**{table.name}** ({table.metric})", "", *rows, ""])

@@ -32,10 +32,10 @@ HEAD = """# Results
 
 Every table and figure of the paper with our values, written by `make docs` from the records in
 `results/`; a test fails when page and records disagree. Numbers are mean ± standard deviation over
-seeds; those of the pictures are in the records. A star marks a privileged method, which uses the
-target's rows or mixture, or all rows pooled; it is compared like the others. Protocols: *as
-published* follows the paper; *clean* is the paper's method with no test row seen in training;
-*beyond* is our own.
+seeds, with the paper's in brackets; those of the pictures are in the records. A star marks a
+privileged method, which uses the target's rows or mixture, or all rows pooled; it is compared like
+the others. Protocols: *as published* follows the paper; *clean* is the paper's method with no test
+row seen in training; *beyond* is our own.
 
 Every sentence that compares two methods is made from the records. A gain is the mean over seeds of
 their paired difference, positive where the method named first is the better one, and ± is its
