@@ -180,7 +180,7 @@ def _bytes() -> Iterator[OddTable]:
     ):
         yield OddTable(name, ".csv", lambda path, c=content: path.write_bytes(c), rows=X)
     for name, content, says in (
-        ("UTF-16 cut in half", good.encode("utf-16")[:-1], "not UTF-16 as it says"),
+        ("UTF-16 cut in half", good.encode("utf-16")[:-1], "not UTF-16 as a whole"),
         ("two encodings", good.replace("yes", "é").encode() + b"1,2,\xe9\n", "not UTF-8"),
         ("UTF-16 without mark", good.encode("utf-16-le"), "NUL byte"),
         ("gzip", gzip.compress(good.encode()), "is compressed; name it .csv.gz"),
@@ -505,7 +505,8 @@ def fault_of(code: int, said: str, command: str) -> str:
         return ""
     if code not in (2, 3, 4):
         return f"code {code}: {said}"
-    lines = [line for line in said.splitlines() if not line.startswith("anymix: warning: ")]
+    more = "anymix: warning: ", "anymix: note: "
+    lines = [line for line in said.splitlines() if not line.startswith(more)]
     if len(lines) != 1 or not said.endswith(".\n") or not said.replace("\n", "").isprintable():
         return f"not one printable sentence: {said!r}"
     return ""

@@ -67,6 +67,16 @@ def test_numbers_have_errors_in_their_unit(numbers, run):
         assert f"({unit} in units of the target, smaller is better" in said
 
 
+def test_a_model_of_pooled_rows_is_compared_with(world, numbers, run):
+    for each in (world, numbers):
+        given = ["--held-out", *each.test, "--pooled"]
+        tables = [pair.partition("=")[2] for pair in each.held]
+        said = run("compare", each.model, *given, *tables).out
+        assert "pooled*" in said
+        assert "paired intervals" in said
+        assert "leave --save" in run("compare", each.model, *given, *tables, "--save").err
+
+
 @pytest.mark.parametrize("command", ["compare", "certify", "report"])
 def test_an_unknown_measure_is_refused_before_anything_is_read(run, command):
     said = refused(run, command, "nowhere", "--measure", "acuracy")

@@ -109,7 +109,7 @@ def test_nothing_that_loosens_protection_is_remembered():
     [
         ("target = ", "is not TOML"),
         ("exact = true", "has the unknown key 'exact'"),
-        ('taget = "ill"', "did you mean 'target'?"),
+        ('taget = "ill"', "did you mean 'target'."),
         ("[pack]\ntarget = 1", "has the unknown key 'pack'"),
         ("target = []", "must have a text, a number or a list of texts as 'target'"),
         ("target = [[1]]", "must have a text"),

@@ -81,11 +81,11 @@ def test_the_command_stops_or_leaves_the_row_empty(model, tmp_path, capsys):
     words = ["predict", str(model), str(tmp_path / "t.npz"), "--out", str(out)]
     assert main([*words, "--chunk-rows", "100"]) == 4
     assert "the predictor of north" in (said := capsys.readouterr().err)
-    assert "at row 3." in said
+    assert "at row 4." in said
     assert not out.exists()
     assert main([*words, "--chunk-rows", "100", "--on-error", "skip", "--weights"]) == 0
     said = capsys.readouterr()
-    assert "at row 377." in said.err
+    assert "at row 378." in said.err
     assert "2 of them left empty" in said.out
     with open(out) as file:
         answers = [row["prediction"] for row in csv.DictReader(file)]

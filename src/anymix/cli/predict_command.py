@@ -109,9 +109,9 @@ def run(args: Namespace, console: Console) -> int:
                 failed = columns_to_write.pop(FAILED, [])
                 skipped += len(failed)
                 if failed and (args.on_error == "stop" or skipped > MOST_SKIPPED):
-                    raise failed[0].moved(n)
-                for error in failed:
-                    caution(f"{error.moved(n)} Its prediction is left empty.")
+                    raise failed[0].moved(n + 1)
+                for error in failed:  # the first row after the header is row 1
+                    caution(f"{error.moved(n + 1)} Its prediction is left empty.")
                 out.write(columns_to_write)
                 # A warning of the first chunk would be repeated by all others.
                 warnings.filterwarnings("ignore", "with alpha=")
@@ -200,6 +200,13 @@ def _predicted(model: Any, chunk: Chunk, args: Namespace) -> tuple[dict[str, Any
     """Return the output columns of a chunk, its number of rows, and the finished share."""
     X, columns = chunk.X, {}
     domain = None if chunk.domain is None else chunk.domain.tolist()
+    strange = sorted(set(domain or ()) - {None, "", *map(str, model.source_names_)})
+    if strange:
+        known = ", ".join(map(str, model.source_names_))
+        cause = (
+            f"names {strange[0]!r:.60}, which is no source; write one of {known}, or leave it empty"
+        )
+        raise InputError(f"column {args.domain!r:.60}", cause)
     if not hasattr(model, "classes_"):
         columns["prediction"] = model.predict(X, sample_domain=domain)
     else:

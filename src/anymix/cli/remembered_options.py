@@ -38,11 +38,9 @@ def read_remembered(folder: Path) -> dict[str, Any]:
         raise InputError(path, f"is not TOML: {str(error).rstrip('.')}") from error
     for key, value in found.items():
         if key not in KEYS:
-            near = nearest(key[:60], dict.fromkeys(KEYS))
-            meant = "" if near is None else f"; did you mean {near!r}?"
-            raise InputError(
-                path, f"has the unknown key {key!r:.60} (known: {', '.join(KEYS)}){meant}"
-            )
+            near = nearest(key[:60], KEYS)
+            meant = f"write one of {', '.join(KEYS)}" if near is None else f"did you mean {near!r}"
+            raise InputError(path, f"has the unknown key {key!r:.60}; {meant}")
         each = value if isinstance(value, list) else [value]
         if not each or not all(isinstance(one, str | float | int) for one in each):
             raise InputError(path, f"must have a text, a number or a list of texts as {key!r}")

@@ -24,7 +24,11 @@ from anymix.estimators.distribution_weighted import (
     DistributionWeightedRegressor,
 )
 from anymix.estimators.model_summary import summarise, summarise_tables
-from anymix.estimators.pooled_comparison import PooledComparison, compare_with_pooled
+from anymix.estimators.pooled_comparison import (
+    PooledComparison,
+    compare_fitted_with_pooled,
+    compare_with_pooled,
+)
 from anymix.estimators.reweighting import GroupDRO, KernelMeanMatching
 from anymix.estimators.rival_verdicts import Rival as Rival
 from anymix.estimators.rival_verdicts import Verdict, verdicts
@@ -53,6 +57,7 @@ __all__ = [
     "check_domains",
     "choose_estimator",
     "compare",
+    "compare_fitted_with_pooled",
     "compare_tables",
     "compare_with_pooled",
     "default_estimator",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from anymix.estimators._rows import Rows, folds_of
 from anymix.estimators.baselines import Joint, SingleSource, Stacking, Uniform
 from anymix.estimators.comparison import Comparison, compare
 from anymix.exceptions import ParameterError
+from anymix.sources import Source
 
 OURS, POOLED, BEST = "anymix", "pooled", "best pooled"
 
@@ -120,6 +122,89 @@ def compare_with_pooled(
     given = _safe_indexing(X, train), target[train], names[domain[train]]
     methods = _methods(model, given, None if draws.groups is None else draws.groups[train])
     new = _safe_indexing(X, test), target[test], names[domain[test]]
+    return _judged(methods, new, measure, confidence)
+
+
+def compare_fitted_with_pooled(
+    model: Any,
+    train: tuple[Any, ArrayLike],
+    new: tuple[Any, ArrayLike, ArrayLike],
+    measure: str | Loss | None = None,
+    confidence: float = 0.95,
+    random_state: Any = 0,
+) -> PooledComparison:
+    """Compare a fitted model with one that is trained on rows of all sources in one place.
+
+    Parameters
+    ----------
+    model : a fitted DistributionWeightedRegressor or DistributionWeightedClassifier
+        Its rows are those of `train` and `new`: encoded, if it was loaded.
+    train : (X, y)
+        Training rows of all sources; cross-validation chooses the learner of the pooled model.
+    new : (X, y, sample_domain)
+        Rows that no model has seen.
+    measure, confidence : see `compare_with_pooled`
+    random_state : int or None
+        Of the pooled model.
+
+    Returns
+    -------
+    PooledComparison
+        Of the model, the pooled one, the plain average of the sources, and each source.
+
+    Examples
+    --------
+    >>> from anymix import Source, DistributionWeightedRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> d = np.repeat(["a", "b"], 100)
+    >>> X = rng.normal(size=(200, 1)) + 3.0 * (d == "b")[:, None]
+    >>> y = np.where(d == "a", 1.0, -1.0) * X[:, 0]
+    >>> model = DistributionWeightedRegressor(random_state=0).fit(X[::2], y[::2], d[::2])
+    >>> found = compare_fitted_with_pooled(model, (X[::2], y[::2]), (X[1::2], y[1::2], d[1::2]))
+    >>> found.methods
+    ('anymix', 'pooled', 'average', 'a', 'b')
+    """
+    X, y = train[0], np.asarray(train[1])
+    by = {"classification": bool(model._classification), "random_state": random_state}
+    best, _ = choose_estimator(X, y, columns=model.columns_, **by)
+    classes, sources = getattr(model, "classes_", None), model.sources_
+    mean = _Average if classes is None else _AverageOfLabels
+    methods = {
+        OURS: model,
+        POOLED: mean([Source(POOLED, clone(best).fit(X, y))], classes, privileged=True),
+        "average": mean(sources, classes),
+        **{_name(source): mean([source], classes) for source in sources},
+    }
+    new = new[0], np.asarray(new[1]), np.asarray(new[2])
+    usual = "squared" if classes is None else "cross_entropy"
+    return _judged(methods, new, measure or usual, confidence)
+
+
+class _Average:
+    """The plain average of sources that are trained; their rows may have missing values."""
+
+    def __init__(
+        self, sources: Sequence[Source], classes: NDArray[Any] | None, privileged: bool = False
+    ):
+        self.sources, self.classes_, self.privileged = sources, classes, privileged
+
+    def predict(self, X: Any) -> Any:
+        return np.mean([source.predict(X) for source in self.sources], axis=0)
+
+
+class _AverageOfLabels(_Average):
+    def predict_proba(self, X: Any) -> FloatArray:
+        said = [source.predict_proba(X, np.asarray(self.classes_)) for source in self.sources]
+        return np.asarray(np.mean(said, axis=0))
+
+    def predict(self, X: Any) -> Any:
+        return np.asarray(self.classes_)[self.predict_proba(X).argmax(axis=1)]
+
+
+def _judged(
+    methods: dict[str, Any], new: tuple[Any, Any, Any], measure: Any, confidence: float
+) -> PooledComparison:
+    """Judge methods on the same rows, and the model against each of them."""
     found = compare(methods, *new, measure=measure, confidence=confidence)
     differences = _differences(methods, found, *new, measure, 1.0 - confidence)
     known: dict[str, Any] = {name: getattr(found, name) for name in _FIELDS}
@@ -151,7 +236,7 @@ def _methods(model: Any, given: tuple[Any, Any, Any], groups: Any) -> dict[str, 
         warnings.simplefilter("ignore", UserWarning)
         average = Uniform(learner).fit(X, y, sample_domain=domain)
         alone = {
-            source.name: SingleSource.from_sources(average.sources_, source=source.name).fit(
+            _name(source): SingleSource.from_sources(average.sources_, source=source.name).fit(
                 X, y, sample_domain=_known(domain, average)
             )
             for source in average.sources_
@@ -161,12 +246,17 @@ def _methods(model: Any, given: tuple[Any, Any, Any], groups: Any) -> dict[str, 
             POOLED: Joint(learner).fit(X, y),
             BEST: Joint(best).fit(X, y),
             "average": average,
-            **{name if name not in _TAKEN else f"source {name}": m for name, m in alone.items()},
+            **alone,
             "stacking": Stacking(learner, random_state=seed).fit(X, y, sample_domain=domain),
         }
 
 
 _TAKEN = (OURS, POOLED, BEST, "average", "stacking")
+
+
+def _name(source: Source) -> str:
+    """Name a source alone as no other method is named."""
+    return source.name if source.name not in _TAKEN else f"source {source.name}"
 
 
 def _known(domain: NDArray[Any], average: Any) -> NDArray[Any]:

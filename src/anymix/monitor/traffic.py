@@ -64,6 +64,10 @@ class TrafficReport(Record):
     sentence: str
     expected_loss: ExpectedLoss | None = None
 
+    def __str__(self) -> str:
+        said = [] if self.expected_loss is None else [self.expected_loss.sentence]
+        return "\n".join([self.sentence, *said])
+
 
 class Monitor:
     """Compare traffic with held-out rows of known source.

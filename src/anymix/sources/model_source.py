@@ -12,6 +12,7 @@ from sklearn.linear_model import RidgeCV
 
 from anymix._arrays import FloatArray, n_rows
 from anymix.densities import ask
+from anymix.exceptions import PredictorError
 from anymix.sources.torch_predictor import torch_predictor
 from anymix.tables import Columns, as_rows
 
@@ -232,9 +233,12 @@ class Source:
             )
         bad = ~np.isfinite(out) & (out != allow)
         if bad.any():
+            row, cause = int(np.argwhere(bad)[0][0]), f"returned {out[bad][0]}"
+            if part == "its predictor":
+                raise PredictorError(f"source {self.name!r}: {part}", cause, row)
             raise ValueError(
-                f"source {self.name!r}: {part} returned {out[bad][0]} (row "
-                f"{int(np.argwhere(bad)[0][0])}); check that row, or repair the source."
+                f"source {self.name!r}: {part} {cause} (row {row}); check that row, or repair the "
+                "source."
             )
         return out
 

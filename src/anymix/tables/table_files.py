@@ -158,7 +158,8 @@ class _Recoded(io.RawIOBase):
                 part = self.lines.read(len(buffer))
                 self.left = self.decoder.decode(part, final=not part).encode()
         except UnicodeError as error:
-            cause = f"is not {self.encoding.upper()} as it says; save the table as UTF-8"
+            remedy = "name another --encoding, or save it as UTF-8"
+            cause = f"is not {self.encoding.upper()} as a whole; {remedy}"
             raise InputError(self.path, cause) from error
         found, self.left = self.left[: len(buffer)], self.left[len(buffer) :]
         buffer[: len(found)] = found
