@@ -34,10 +34,11 @@ def full_help(command: str) -> str:
 
 
 def own_help(command: str) -> str:
-    """Return the arguments of a command, without the options of all commands and tables."""
+    """Return the arguments of a command in one list, without those of all commands and tables."""
     _, _, text = full_help(command).partition("\n\n")
     _, _, text = text.partition("\n\n")  # the description: the page has its own
-    return COMMON.sub("", FORMAT.sub("", text))
+    text = text.removeprefix("positional arguments:\n").replace("\noptions:\n", "")
+    return COMMON.sub("", FORMAT.sub("", text)).removeprefix("options:\n")
 
 
 def repeated_options() -> list[str]:
@@ -62,7 +63,7 @@ def help_of(command: str) -> str:
         if option in text:
             text = text.replace(option, "", 1)
             above.append(option.split()[0])
-    text = text.removesuffix("options:\n").rstrip("\n")
+    text = text.rstrip("\n")
     more = f"  {', '.join(above)}: see above\n" if above else ""
     first = f"usage: anymix {command} [OPTIONS]{tables}{required}\n"
     return first + (f"\n{text}\n{more}" if text else "")
