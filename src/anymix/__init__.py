@@ -1,4 +1,4 @@
-"""anymix: one model from several sources, good on any mix of them, with a certificate.
+"""anymix: one model from several sources, good on any mixture of them, with a certificate.
 
 >>> import anymix
 >>> anymix.DistributionWeightedClassifier()

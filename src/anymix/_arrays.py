@@ -1,4 +1,4 @@
-"""What every package needs of numpy: array types, row counts, label positions, row hashes."""
+"""Array utilities that every package uses: types, row counts, label positions, row hashes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def n_rows(X: Any) -> int:
 
 
 def some_rows(X: Any, most: int) -> Any:
-    """Return at most so many rows of an array, a sparse matrix or a frame, evenly spread.
+    """Return at most `most` rows of an array, a sparse matrix or a frame, evenly spread.
 
     >>> some_rows(np.arange(9), 3)
     array([0, 4, 8])

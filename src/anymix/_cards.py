@@ -1,4 +1,4 @@
-"""Small pieces of HTML for notebooks: they load nothing, take the page's colours, escape all words.
+"""HTML cards for notebooks: they load nothing, use the page's colours and escape all text.
 
 A part of a card is made by `paragraph`, `block`, `grid`, `bars` or `folded`.
 """
@@ -27,7 +27,7 @@ MOST_NUMBERS, LONGEST_BAR = 12, 120
 
 
 def word(value: object) -> str:
-    """Write a name or a sentence so that nothing in it can act.
+    """Escape a name or a sentence.
 
     >>> word("<b>north</b> & co")
     '&lt;b&gt;north&lt;/b&gt; &amp; co'
@@ -41,7 +41,7 @@ def card(title: object, *parts: str) -> str:
 
 
 def paragraph(sentence: object) -> str:
-    """Return words that may be broken into lines."""
+    """Return text that may be broken into lines."""
     return f'<p style="margin:4px 0">{word(sentence)}</p>'
 
 
@@ -53,7 +53,7 @@ def block(text: object) -> str:
 
 
 def grid(head: Sequence[object], rows: Iterable[tuple[object, Sequence[str]]]) -> str:
-    """Return a table: a head for each column, rows of a name and cells that are HTML already."""
+    """Return a table: column heads, and rows of a name and cells that are already HTML."""
     top = "".join(f'<th style="{CELL}">{word(name)}</th>' for name in head)
     top = f'<tr style="border-bottom:{LINE}"><th></th>{top}</tr>' if head else ""
     body = "".join(
@@ -84,7 +84,7 @@ def folded(label: str, *parts: str) -> str:
 
 
 def record_card(record: Any) -> str:
-    """Show a record: what it says of itself, and its numbers.
+    """Show a record: its sentence and its numbers.
 
     >>> @dataclasses.dataclass
     ... class Found:

@@ -1,7 +1,7 @@
-"""What a parameter may be, said before anything is read or trained.
+"""Rules for parameters, checked before anything is read or trained.
 
-A class states a rule for each parameter in `_takes`; `check_parameters` asks all of them.  A rule
-returns nothing, or says in half a sentence what the value must be, and what to write instead.
+A class states a rule for each parameter in `_takes`; `check_parameters` checks all of them.  A
+rule returns nothing, or the rest of a sentence: what the value must be, and what to write instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Rule = Callable[[Any], str | None]
 
 
 def did_you_mean(word: object, words: Iterable[str]) -> str:
-    """Name the word that was probably meant, as the end of a sentence; else nothing.
+    """Suggest the name that was probably meant, as the end of a sentence, or return nothing.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
-    """Return the one that differs in case or spaces, begins so, or looks alike; None if none does.
+    """Return the closest known name (case, spaces, prefix or spelling), or None.
 
     >>> nearest("acc", ["auc", "accuracy"]), nearest("age", ["wage", " Age"]), nearest("f1", ["r2"])
     ('accuracy', ' Age', None)
@@ -111,7 +111,7 @@ class Number:
 
 
 def share_rule(value: Any) -> str | None:
-    """A share strictly between 0 and 1, as of confidence.
+    """Check a share strictly between 0 and 1, such as a confidence.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def share_rule(value: Any) -> str | None:
 
 
 def flag_rule(value: Any) -> str | None:
-    """True or False, and nothing that is merely taken for one.
+    """Check that a value is True or False, and nothing merely truthy.
 
     >>> flag_rule("no")
     "must be True or False, not 'no'"
@@ -137,7 +137,7 @@ def flag_rule(value: Any) -> str | None:
 
 
 class Either:
-    """What one of several rules takes; words of all are named together.
+    """Accept what any of several rules accepts; their options are listed together.
 
     >>> Either(Words("auto"), Number(0))("atuo")
     "must be 'auto', or a number of 0 or more, not 'atuo'; did you mean 'auto'?"
@@ -172,7 +172,7 @@ def seed_rule(value: Any) -> str | None:
 
 
 def check(value: Any, name: str, rule: Rule) -> None:
-    """Refuse a value that a rule does not take, in a sentence.
+    """Raise an error for a value that breaks its rule.
 
     Examples
     --------
@@ -196,5 +196,5 @@ def check_parameters(thing: Any) -> None:
 
 
 def is_automatic(estimator: Any) -> bool:
-    """Whether the learner is left to anymix."""
+    """Whether the learner is chosen automatically."""
     return estimator is None or (isinstance(estimator, str) and estimator == "auto")

@@ -1,4 +1,4 @@
-"""Errors that know where and why: a sentence is for people, and no code takes it apart again."""
+"""Errors with place and cause as attributes, so that no code has to parse their sentences."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def visible(text: object) -> str:
-    r"""Write every character that cannot be seen as its escape, so that a name stays a name.
+    r"""Escape all invisible characters.
 
     Control characters, line breaks, marks that turn the direction of text and halves of
-    characters could else forge a line of their own, or set a terminal to work.
+    characters could otherwise forge output lines or control a terminal.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def visible(text: object) -> str:
 
 
 def quoted(value: object) -> str:
-    """Quote an untrusted value, but not all of it.
+    """Quote an untrusted value, shortened.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def quoted(value: object) -> str:
 
 
 def one_line(text: object) -> str:
-    r"""Join the lines of a message, and write what cannot be seen as its escape.
+    r"""Join the lines of a message, and escape invisible characters.
 
     Examples
     --------
@@ -61,11 +61,11 @@ def not_installed(library: str, extra: str) -> ImportError:
 
 
 class UsageError(ValueError):
-    """A command line that cannot be understood, whatever stands in the files that it names."""
+    """An invalid command line, whatever the content of the files."""
 
 
 class ParameterError(ValueError):
-    """A parameter or an argument that nothing can be done with, whatever the rows are."""
+    """An invalid parameter or argument, whatever the rows."""
 
 
 class _Located(ValueError):
@@ -94,7 +94,7 @@ class AuditError(_Located):
 
 
 class PredictorError(AuditError):
-    """A predictor of another maker that fails at a row; `row` counts from 0, None if not known.
+    """A predictor from elsewhere that fails at a row; `row` counts from 0, None if not known.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class PredictorError(AuditError):
         self.row = row
 
     def moved(self, start: int) -> PredictorError:
-        """Return the same error of rows that begin at another one."""
+        """Return the same error with shifted row numbers."""
         row = None if self.row is None else self.row + start
         return PredictorError(self.where, self.cause, row)
 
@@ -117,7 +117,7 @@ class PredictorError(AuditError):
 
 
 class MissingError(AuditError):
-    """A file or folder that is not there: most likely a name mistyped, and no danger.
+    """A file or folder that does not exist, most likely because of a mistyped name.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class MissingError(AuditError):
 
 
 class InputError(_Located):
-    """Rows, labels or options that cannot be used, and where they stand.
+    """Unusable rows, labels or options, and their place.
 
     Examples
     --------

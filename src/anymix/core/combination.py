@@ -1,4 +1,4 @@
-"""h_z, in the one place where it is computed: the four rules of the paper are one function.
+"""Compute h_z: the four rules of the paper in one function.
 
     weight_k ∝ z_k D_k + (η/p) U         h_z = Σ_k weight_k h_k
 
@@ -8,8 +8,9 @@ marginal      D_k(x)           h_k(x, y)        the marginal rule h̃: normalise
 joint         D_k(x, y)        h_k(x, y)        eq. (2): not normalised over y
 normalised    D_k(x, y)        h_k(x, y)        Thm 3: eq. (2) divided by its sum over y
 
-`combine` takes log-densities of any magnitude; a `Combination` is what was learned, calibration
-included; `mass_ratio` is the same sum at the fixed points of a problem, for many z.
+`combine` accepts log-densities of any magnitude; a `Combination` holds everything learned,
+including the calibration; `mass_ratio` is the same sum at the fixed points of a problem, for many
+z.
 
 A `CrossFittedCombination` is the average h = (1/K) Σ_t h_t of combinations that were each learned
 without one fold.  The loss is convex, so that L(D, h) ≤ (1/K) Σ_t L(D, h_t) on every distribution,
@@ -42,7 +43,7 @@ Ask = Callable[[int, IntArray | None], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Combination(Record):
-    """All that turns the sources' log-densities and predictions at a point into h_z there.
+    """Everything needed to compute h_z from the sources' log-densities and predictions.
 
     Attributes
     ----------
@@ -122,7 +123,7 @@ class Combination(Record):
         """h_z = Σ_k weight_k h'_k, (n,) or (n, c), h'_k being the pooled predictions.
 
         predictions are a table (p, n[, c]), or (p + 1, n[, c]) with the generalist in the last
-        place; or a function that evaluates a source at some points; then that is done only where
+        place; or a function that evaluates a source at some points, which is called only where
         its weight can be seen (see `mix`).
 
         Paper: Eq. 1, Eq. 2, Thm 3.
@@ -149,7 +150,7 @@ def mix(weights: FloatArray, predictions: FloatArray | Ask, skip_below: float = 
 
     A weight below skip_below/p is dropped, and the others make up for it: a probability moves by
     less than skip_below, a number by less than that times the spread of the sources' predictions.
-    Where predictions are a function, a source is not asked about points that dropped it.
+    If predictions are a function, a source is not evaluated at points that dropped it.
     """
     p, n = weights.shape
     if not 0 <= skip_below < 1:
@@ -297,7 +298,7 @@ def _log_table(values: ArrayLike, name: str) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class CrossFittedCombination(Record):
-    """Combinations of the same sources, of which the average predicts.
+    """The average of several combinations of the same sources.
 
     Attributes
     ----------
@@ -308,7 +309,7 @@ class CrossFittedCombination(Record):
     parts: tuple[Combination, ...]
 
     def check(self) -> None:
-        """Raise a ValueError, in one sentence, for parts that do not go together."""
+        """Raise a ValueError for parts that are inconsistent."""
         if not 0 < len(self.parts) <= MOST_PARTS:
             raise ValueError(f"an average has 1 to {MOST_PARTS} parts; got {len(self.parts)}.")
         for part in self.parts:
@@ -318,7 +319,7 @@ class CrossFittedCombination(Record):
 
     @classmethod
     def of(cls, combination: Combination | CrossFittedCombination) -> CrossFittedCombination:
-        """Return an average as it is, and one combination as an average of itself."""
+        """Return an average unchanged, and a single combination as an average of one."""
         if isinstance(combination, Combination):
             return CrossFittedCombination((combination,))
         return combination
@@ -345,7 +346,7 @@ class CrossFittedCombination(Record):
 
     @property
     def pool_weights(self) -> FloatArray:
-        """a_kj, how source k takes model j, (p, p) or (p, p + 1), on average; see `Consulting`."""
+        """a_kj, the mean weight of model j in the pool of source k: (p, p) or (p, p + 1)."""
         pools = [part.consulting for part in self.parts]
         n_models = max((pool.weights.shape[1] for pool in pools if pool is not None), default=0)
         own = np.eye(self.z.size, max(n_models, self.z.size))
@@ -366,11 +367,11 @@ class CrossFittedCombination(Record):
         return np.asarray(np.mean(each, axis=0)) if len(each) > 1 else each[0]
 
     def consulted(self, ask: Ask) -> FloatArray:
-        """The same, of models that are evaluated where they are needed; see `heard`."""
+        """Like `heard`, evaluating models only where they are needed."""
         return self.heard(_evaluated(ask, self.needed()))
 
     def with_z(self, z: FloatArray) -> CrossFittedCombination:
-        """Put one z in the place of all."""
+        """Replace the z of every part by one z."""
         return CrossFittedCombination(tuple(replace(part, z=z) for part in self.parts))
 
     def log_responsibilities(self, log_masses: FloatArray) -> FloatArray:

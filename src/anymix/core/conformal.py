@@ -11,7 +11,7 @@ so is a new point x when it is compared with row i:
 y is in the set when max_k p_k(x, y) > α.  A row of source k is missed only if p_k ≤ α, which has a
 probability of at most α where the scores of k's rows and of the new one are exchangeable; and what
 holds on each source holds on each mixture.  σ and the tilt a are learned without the row: they
-decide how large the sets are.  A tilt above 0 asks at x mostly the sources that x may come from.
+determine the size of the sets.  With a tilt above 0 mostly the likely sources of x count at x.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ ROUNDING = 1e-9
 
 
 def fewest(alpha: float) -> int:
-    """How many rows a source needs, n ≥ 1/α − 1, so that its p-value can be α or less."""
+    """The number of rows that a source needs, n ≥ 1/α − 1, for a p-value of α or less."""
     return int(np.ceil(1 / (alpha + ROUNDING / 2) - 1 - ROUNDING))
 
 
 def least_count(n: int, alpha: float) -> int:
-    """How many of n rows must be as strange as y, so that p > α: 1 + c > α (n + 1)."""
+    """The number of n rows with a score at least that of y that gives p > α: 1 + c > α (n + 1)."""
     return int(np.floor(alpha * (n + 1) + ROUNDING))
 
 
@@ -55,7 +55,7 @@ def errors_at(h: FloatArray, y: FloatArray | IntArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ErrorScale(Record):
-    """What errors are measured by: σ(x) = Σ_k r_k(x) σ_k, and the tilt a.
+    """The scale of errors: σ(x) = Σ_k r_k(x) σ_k, and the tilt a.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class ErrorScale(Record):
         return np.asarray(self.spread @ np.exp(log_r))
 
     def pull(self, log_r: FloatArray) -> FloatArray:
-        """a log r_k(x), (p, n) or (n,): what a source's limit at x is lowered by."""
+        """a log r_k(x), (p, n) or (n,), by which a source's limit at x is lowered."""
         return np.asarray(self.tilt * np.maximum(log_r, LEAST_LOG))
 
     def scores(self, errors: FloatArray, log_r: FloatArray, domain: IntArray) -> FloatArray:
@@ -115,18 +115,18 @@ def learn_error_scale(
 
 
 def nth_largest(values: FloatArray, n: int) -> float:
-    """Return infinity where there are fewer than n values."""
+    """Return the n-th largest value, infinity where there are fewer."""
     return float(np.partition(values, -n)[-n]) if values.size >= n else np.inf
 
 
 def check_alpha(alpha: float) -> float:
-    """Refuse what is no share of rows that may be missed."""
+    """Check the share of rows that may be missed."""
     check(alpha, "alpha, the share of rows that sets may miss,", share_rule)
     return float(alpha)
 
 
 def crossed_bound(n: FloatArray | IntArray, n_parts: int, alpha: float) -> FloatArray:
-    """The most that cross-fitted sets can miss, 2α + 2(1 − α)(K − 1)/(n + K); see docs/sets.md."""
+    """Largest miss rate of cross-fitted sets, 2α + 2(1 − α)(K − 1)/(n + K); see docs/sets.md."""
     n = np.asarray(n, dtype=float)
     if n_parts == 1:
         return np.full(n.shape, alpha)
@@ -136,7 +136,7 @@ def crossed_bound(n: FloatArray | IntArray, n_parts: int, alpha: float) -> Float
 
 @dataclass(frozen=True, eq=False)
 class Conformal:
-    """The scores of rows, by part and source, and what they say of new points.
+    """Conformity scores of held-out rows by part and source, and the sets that they give.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Conformal:
 
     @property
     def n(self) -> IntArray:
-        """Rows of each source, (p,)."""
+        """The number of rows of each source, (p,)."""
         sizes = [[own.size for own in part] for part in self.scores]
         return np.asarray(np.sum(sizes, axis=0, dtype=np.intp))
 
@@ -280,7 +280,7 @@ def limits_without(scores: FloatArray, domain: IntArray, p: int, alpha: float) -
 
 @dataclass(frozen=True, eq=False)
 class Coverage(Record):
-    """What sets or intervals promise on each source, what that rests on, and what they measure.
+    """The coverage of sets or intervals on each source: guarantee, ground, measured values.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Check what the user hands in: one clear sentence for each thing that can be wrong."""
+"""Check the user's inputs, with one clear sentence for each possible error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def positive(value: float, name: str) -> float:
 
 
 def vector(z: ArrayLike, p: int) -> FloatArray:
-    """Return z (p,); no more is asked, since solvers look beyond the simplex, and often."""
+    """Return z as a vector (p,), which need not be on the simplex."""
     z = np.asarray(z, dtype=float)
     if z.shape != (p,):
         raise ValueError(f"z has shape {z.shape}; it must be ({p},).")
@@ -46,7 +46,7 @@ def vector(z: ArrayLike, p: int) -> FloatArray:
 
 
 def mass_table(masses: ArrayLike, name: str, part: bool = False) -> FloatArray:
-    """Return a (p, m) table of masses ≥ 0; unless it is a part, every source has some of it."""
+    """Return a (p, m) table of masses ≥ 0; every source needs some mass, unless it is a part."""
     D = finite(masses, name)
     if D.ndim != 2 or 0 in D.shape:
         raise ValueError(f"{name} must have shape (sources, points), none zero; got {D.shape}.")
@@ -125,7 +125,7 @@ LEAST_SHARE = 1e-100
 
 
 def responsibilities(log_densities: ArrayLike, floor: bool = False) -> FloatArray:
-    """r_k = D_k / Σ_j D_j at each point, of logarithms; −inf is allowed, but not in all sources.
+    """r_k = D_k / Σ_j D_j at each point, from logarithms; −inf is allowed, but not in all sources.
 
     A source that has no share at any point, as the density of another is far above its own, keeps
     `LEAST_SHARE` with `floor`: it is a source all the same, with rows and a loss.

@@ -1,4 +1,4 @@
-"""A linear model of rows that stay in their parts: every step is one round of sums.
+"""Linear models of rows that stay in their parts; every step is one round of sums.
 
 D columns, c outputs (1 for numbers and for two labels), w_i the weight of a row.  There is a
 problem for each fold t that is left out and each strength μ, and one round serves all of them:
@@ -70,7 +70,7 @@ class LinearPart:
 
     @property
     def hot(self) -> FloatArray:
-        """Targets as they stand in the slope: (n, c)."""
+        """Targets, one-hot for labels: (n, c)."""
         if self.n_classes < 3:
             return np.asarray(self.y, dtype=float)[:, None]
         return np.asarray(np.eye(self.n_classes)[self.y])
@@ -166,7 +166,7 @@ def _sigmoid(s: FloatArray) -> FloatArray:
 
 
 def signs(n_columns: int) -> FloatArray:
-    """Columns that all parts make alike: so many of 1 and −1, or the unit matrix if it is as small.
+    """Random columns of 1 and −1, the same in all parts, or the unit matrix if it is as small.
 
     >>> signs(3).shape, signs(1000).shape
     ((3, 3), (1000, 200))
@@ -321,7 +321,7 @@ class LinearProblem:
 def run_together(
     problems: Sequence[LinearProblem], ask: Callable[[Arrays], Arrays], rounds: int
 ) -> int:
-    """Let all problems take their steps, one round of `ask` for each; return the rounds that took.
+    """Run the steps of all problems in shared rounds of `ask`; return the number of rounds.
 
     `ask` is given "theta" and "without" of those that need slopes, "at", "along" and "of" of those
     that need products, and returns the sums over all parts: "value", "gradient", "product".

@@ -1,4 +1,4 @@
-"""Sets of mixtures: between what bounds the share of each source is known to lie."""
+"""Sets of mixtures, given by bounds on the share of each source."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROUNDING = 1e-9
 def share_ranges(
     mixtures: Mapping[str, ArrayLike] | None, names: Sequence[str]
 ) -> tuple[ShareRange, ...]:
-    """Check what is stated of shares: {source: (least, most)}, or {source: share}.
+    """Check stated shares: {source: (least, most)}, or {source: share}.
 
     >>> share_ranges({"north": (0.4, 0.7)}, ["north", "south"])
     (ShareRange(name='north', lower=0.4, upper=0.7),)

@@ -1,4 +1,4 @@
-"""The normalised rule: what is predicted is h_z(x, y) / Σ_y' h_z(x, y'), and that is judged."""
+"""The normalised rule: the prediction h_z(x, y) / Σ_y' h_z(x, y') and its losses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anymix.core.problem import EvaluatedPoints
 class NormalisedRule(EvaluatedPoints):
     """The joint rule at the labels that occurred, divided by its sum over all labels.
 
-    z is learned from the joint rule's `Problem`; this judges what is then predicted.
+    z is learned from the joint rule's `Problem`; this evaluates the normalised predictions.
 
     Paper: Thm 3.
     """

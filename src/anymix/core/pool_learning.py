@@ -224,7 +224,7 @@ class Pool(NamedTuple):
 
 @dataclass(frozen=True)
 class PoolCandidates:
-    """What one source may consult: θ of its pools, and what each candidate gains by folds.
+    """The candidates of one source: θ of its pools, and the cross-fitted gain of each.
 
     Attributes
     ----------
@@ -276,11 +276,11 @@ class PoolRows:
 
     @property
     def share(self) -> FloatArray:
-        """Weights of sum 1, (n,)."""
+        """Row weights that sum to 1, (n,)."""
         return np.asarray(self.weight / self.weight.sum())
 
     def fold(self) -> IntArray:
-        """Every fold has its share of all targets, and of rows that are easy or hard: (n,)."""
+        """Folds (n,) that are stratified by target and by the size of the error."""
         losses = np.stack([losses_at(h, self.y, self.loss) for h in self.predictions])
         keys = *np.delete(losses, self.k, axis=0)[::-1], losses[self.k], self.y
         order, numbers = np.lexsort(keys), np.arange(len(self.y))
@@ -305,7 +305,7 @@ class PoolRows:
         return [self.k, len(self.predictions) - 1][: 1 + self.generalist]
 
     def candidates(self) -> PoolCandidates | None:
-        """Learn the pools of all strengths at all centres; None if no other model is there."""
+        """Learn the pools of all strengths at all centres; None if there is no other model."""
         (n_models, n, *c), fold = self.predictions.shape, self.fold()
         if n_models < 2:
             return None
@@ -360,7 +360,7 @@ class PoolRows:
 
 
 def choose_candidates(gains: FloatArray, errors: FloatArray, n_rows: FloatArray) -> IntArray:
-    """Choose for each source by its own rows and by those of all; see above.
+    """Choose a candidate for each source, by its own rows and those of all; see above.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class Consulting(Record):
 
     @property
     def consults(self) -> FloatArray:
-        """Which sources consult other models at all, (p,) of bool."""
+        """Which sources consult other models, (p,) of bool."""
         p, n_models = self.weights.shape
         own = (self.weights == np.eye(p, n_models)).all(axis=1)
         return np.asarray(~own | self.offset.reshape(p, -1).any(axis=1))
@@ -76,7 +76,7 @@ class Consulting(Record):
 
     @property
     def centres(self) -> IntArray:
-        """The model that each pool is centred at, (p,): the own one, or the generalist."""
+        """The model that each pool is centred at, (p,): the own model or the generalist."""
         p = len(self.weights)
         return np.where(self.choices >= GENERALIST, p, np.arange(p))
 
@@ -87,7 +87,7 @@ class Consulting(Record):
         return np.zeros(p, dtype=np.intp) if self.choice is None else np.array(self.choice)
 
     def check(self, p: int | None = None) -> None:
-        """Raise a ValueError, in one sentence, for numbers that nobody can have learned."""
+        """Raise a ValueError for impossible numbers."""
         p = len(self.weights) if p is None else p
         parts = self.weights, self.offset, self.reach
         if self.form not in FORMS:
@@ -108,7 +108,7 @@ class Consulting(Record):
 
     @property
     def takes_errors(self) -> bool:
-        """Whether errors are pooled as numbers are, and classes in whatever order they stand."""
+        """Whether pools apply to errors h − y as to numbers, and to classes in any order."""
         if self.form == "labels":
             return not self.offset.any()
         return bool(np.abs(self.weights.sum(axis=1) - 1).max() < 1e-9)

@@ -37,7 +37,7 @@ def add_sums(parts: Iterable[Sums]) -> Sums:
 
 
 class EvaluatedPoints:
-    """The points, and what is measured there for one z; see `Problem` for the parameters.
+    """Points at which h_z is evaluated and its losses measured; see `Problem` for the parameters.
 
     A subclass may predict in another way than by J_z/K_z (`ratio`).
     """
@@ -164,7 +164,7 @@ class EvaluatedPoints:
         return out
 
     def content(self) -> FloatArray:
-        """What tells the points apart, whatever the rule and η: targets and predictions, (m, q)."""
+        """Targets and predictions, which identify the points whatever the rule and η: (m, q)."""
         y = self.targets.reshape(self.n_points, -1)
         predictions = np.moveaxis(self.predictions, 1, 0).reshape(self.n_points, -1)
         return np.concatenate([y, predictions], axis=1)
@@ -183,7 +183,7 @@ class EvaluatedPoints:
 
     @cached_property
     def own_losses(self) -> FloatArray:
-        """ε_k = L(D_k, h_k): each source's own predictor at home, shape (p,)."""
+        """ε_k = L(D_k, h_k): loss of each source's own predictor on its points, shape (p,)."""
         homes = map(self.measure.take, range(self.n_sources))
         pairs = zip(self.predictions, homes, strict=True)
         return np.array([w @ self.loss.value(h[i], self.targets[i]) for h, (i, w) in pairs])
@@ -212,7 +212,7 @@ class EvaluatedPoints:
         return float(self.source_losses(z).max())
 
     def regret(self, z: ArrayLike) -> float:
-        """max_k (L_k(z) − ε_k): the most that h_z loses to a source's own predictor at home."""
+        """max_k (L_k(z) − ε_k): the largest excess over a source's own predictor."""
         return float((self.source_losses(z) - self.own_losses).max())
 
 
@@ -333,9 +333,9 @@ class Problem(EvaluatedPoints):
         return view
 
     def paired_moments(self, z: ArrayLike) -> FloatArray:
-        """Σw, Σwd, Σw², Σw²d, Σw²d² of d = ℓ(h_z, y) − ℓ(h_k, y) at home, w = P_k: (5, p).
+        """Σw, Σwd, Σw², Σw²d, Σw²d² of d = ℓ(h_z, y) − ℓ(h_k, y) on own points, w = P_k: (5, p).
 
-        They tell the standard error of what a source loses, and add up over parts of the points.
+        They give the standard error of a source's excess loss, and add up over parts of the points.
         """
         z = inputs.vector(z, self.n_sources)
         moments = np.zeros((5, self.n_sources))

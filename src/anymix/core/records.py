@@ -1,4 +1,4 @@
-"""What a solver and a certificate answer: frozen records, written as JSON and read back."""
+"""Frozen records of solvers and certificates, written as JSON and read back."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MOST_DIGESTS = 4096
 
 
 class SolverWarning(UserWarning):
-    """The answer is usable but not as good as was asked for."""
+    """The result is usable, but does not reach the requested tolerance."""
 
 
 class Step(NamedTuple):
-    """One evaluation on the way: passes over the data so far, γ and max_k (L_k − b_k)."""
+    """One evaluation of a solver: passes over the data so far, γ and max_k (L_k − b_k)."""
 
     n_evaluations: float
     gamma: float
@@ -33,7 +33,7 @@ class Step(NamedTuple):
 
 
 def plain(value: Any, exact: bool = False) -> Any:
-    """Turn records and arrays into what JSON knows; NaN and infinity become None or their names."""
+    """Convert records and arrays to JSON types; NaN and infinity become None or their names."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name), exact) for f in dataclasses.fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
@@ -50,7 +50,7 @@ def plain(value: Any, exact: bool = False) -> Any:
 
 
 def restored(kind: Any, value: Any) -> Any:
-    """Turn what JSON knows back into a value of the annotated kind; the inverse of `plain`."""
+    """Convert JSON types back to the annotated type; the inverse of `plain`."""
     origin, inner = get_origin(kind), get_args(kind)
     if hasattr(origin, "__value__"):  # an alias, as which newer numpy declares `NDArray`
         origin = get_origin(origin.__value__)
@@ -123,7 +123,7 @@ CLAIMED = "claimed by the folder, not verified"
 # Equality of arrays is not one truth value: without eq=False, == and hash() would raise.
 @dataclass(frozen=True, eq=False)
 class Record:
-    """A frozen answer that can be written down."""
+    """A frozen record that can be written as JSON."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain numbers, strings, lists and dictionaries."""
@@ -192,7 +192,7 @@ class SeenRows(Record):
         return sketch.seen_rows()
 
     def have_seen(self, rows: NDArray[Any], group: int | None = None) -> bool:
-        """Whether more of the rows, all of one group if it is given, are known than by chance."""
+        """Whether more rows (of one group, if given) were seen before than chance explains."""
         looked = self._looked(rows)
         return self.beyond_chance(self.knows(rows)[looked], group, self.blur)
 
@@ -202,11 +202,11 @@ class SeenRows(Record):
 
     @property
     def blur(self) -> float:
-        """The share of all possible rows that seem known."""
+        """The false positive rate: the share of all possible rows that seem known."""
         return len(self.digests) / 2.0**self.bits
 
     def knows(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which rows (n, q) have a digest that is here."""
+        """Which rows (n, q) have a known digest."""
         known, looked = {*self.digests}, self._looked(rows)
         for i in np.flatnonzero(looked):
             looked[i] = _cut(digest(rows[i], self.salt), self.bits) in known
@@ -296,14 +296,14 @@ class SeenRowsSketch:
         self._counts = total[: self.most]
 
     def join(self, other: SeenRowsSketch) -> None:
-        """Remember what another sketch with the same salt remembers."""
+        """Add the rows of another sketch with the same salt."""
         if other._rows is not None:
             self._keep(other._numbers, other._rows, other._counts)
             self.n_rows += other.n_rows
             self._grouped |= other._grouped
 
     def seen_rows(self) -> SeenRows:
-        """Return what is known of all rows so far."""
+        """Return the digests of all rows so far."""
         if self._numbers is None:
             raise ValueError("there are no rows to remember.")
         n_different = self._numbers.size

@@ -1,4 +1,4 @@
-"""Responsibilities r_k = D_k / Σ_j D_j in logarithms, and how sure they may be."""
+"""Log-responsibilities r_k = D_k / Σ_j D_j and their calibration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARPEST, LARGEST = 1e3, 1e200
 
 @dataclass(frozen=True, eq=False)
 class Calibration(Record):
-    """How sure a density may be: log q_k = s · (max(log r_k, floor) / T_k + b_k), normalised.
+    """Calibrated responsibilities: log q_k = s · (max(log r_k, floor) / T_k + b_k), normalised.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Calibration(Record):
     sharpness: float = 1.0
 
     def check(self, p: int | None = None) -> None:
-        """Raise a ValueError, in one sentence, for numbers that calibrate nothing."""
+        """Raise a ValueError for numbers that are no calibration."""
         p = self.temperature.size if p is None else p
         parts = (self.temperature, self.offset, np.array([self.floor, self.sharpness]))
         if self.temperature.shape != (p,) or self.offset.shape != (p,):
@@ -57,7 +57,7 @@ def log_responsibilities(
 ) -> FloatArray:
     """log r_k = log D_k − logsumexp_j log D_j or, calibrated, log q_k: (p, n), see `Calibration`.
 
-    A point that every source calls impossible says nothing: all sources alike.
+    At a point with density 0 under every source, all sources have equal responsibility.
     """
     log_masses = np.where(np.isneginf(log_masses).all(axis=0), 0.0, log_masses)
     log_r = shares(log_masses)[0]

@@ -1,11 +1,11 @@
-"""A problem of means of the losses: without the rows of some sources, or of some mixtures.
+"""Problems with means in place of some losses: without some sources' rows, or for mixtures.
 
-In the place of L_j of such a source, and of its baseline ε_j, stands the mean over the others:
+For such a source, L_j and its baseline ε_j are replaced by the mean over the others:
 
     L_j ← mean_{k kept} L_k        ε_j ← mean_{k kept} ε_k
 
 A mean is never above the largest, so that max_k L_k and max_k (L_k − ε_k) are those of the others,
-whatever rows the source has handed in; its predictor and density are combined as before.
+whatever rows the source has sent; its predictor and density are combined as before.
 
 With rows λ of a matrix in the place of these means, max_λ Σ_k λ_k L_k(z) is minimised: `solve`
 does so where the shares of sources are known to lie between bounds.
@@ -24,7 +24,7 @@ from anymix.core.problem import Problem, Sums
 
 
 class SetAside:
-    """The face of a problem that solvers see, without the claims of some sources.
+    """A problem as solvers see it, without the losses of some sources.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class SetAside:
         return SetAside(self.problem.smoothed(width), self.sites, self.means)
 
     def paired_moments(self, z: ArrayLike) -> FloatArray:
-        """Return those of the sources that count, and sums in the place of the others'."""
+        """Return the moments, with means in place of those of the sources set aside."""
         return np.asarray(self.problem.paired_moments(z) @ self.means.T)
 
     def thin(self, n: int, rng: np.random.Generator) -> SetAside:

@@ -1,4 +1,4 @@
-"""The simplex Δ = {z ≥ 0, Σ_k z_k = 1}: where z, and every mixture λ, lives."""
+"""The simplex Δ = {z ≥ 0, Σ_k z_k = 1} of z and every mixture λ."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def clean(z: FloatArray) -> FloatArray:
 
 
 def apart(points: Sequence[FloatArray], distance: float, most: int) -> FloatArray:
-    """Return the first of some z, as many as asked for, that are so far from each other, (s, p)."""
+    """Return the first few of some z that are at least a given distance apart, (s, p)."""
     kept: list[FloatArray] = []
     for z in points:
         if len(kept) < most and all(np.abs(z - other).sum() > distance for other in kept):

@@ -1,4 +1,4 @@
-"""The answer: theorems as numbers, bounds with confidence, divergences, the certificate."""
+"""Theorems as numbers, confidence bounds, divergences, and the certificate."""
 
 from anymix.core.guarantees.bounds import (
     best_hoelder,

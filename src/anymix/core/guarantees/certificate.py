@@ -48,7 +48,7 @@ FOLD_MODELS = "the fold models"
 
 
 class ReferenceLoss(NamedTuple):
-    """What another way loses on its worst source, on the same rows; `clipped` as the bound is."""
+    """The loss of a baseline on its worst source, on the same rows; `clipped` like the bound."""
 
     name: str
     loss: float
@@ -165,7 +165,7 @@ class Certificate(Record):
 
     @property
     def vacuous(self) -> bool:
-        """Whether chance, or a constant, is certain to do as well."""
+        """Whether chance, or a constant, is guaranteed to do as well."""
         bound = self.loss_upper
         worst = self.robust_loss if bound is None else bound
         blind = [reference for reference in self.beside if reference.name in BLIND]
@@ -175,7 +175,7 @@ class Certificate(Record):
 
     @property
     def subpopulation_ground(self) -> str:
-        """What the bound on subpopulations stands on: all bounds of a certificate have one."""
+        """The ground of the bound on subpopulations: all bounds of a certificate share one."""
         grounds = self.loss_ground, self.regret_ground
         return next((ground for ground in grounds if ground != "measured"), "measured")
 
@@ -198,7 +198,7 @@ MOST_SOURCES = 150
 
 
 def check_n_sources(p: int) -> None:
-    """Refuse more sources than a z can be certified for on the points that it is fitted on."""
+    """Check the number of sources of a z that is certified on the points it was fitted on."""
     if p > MOST_SOURCES:
         raise ValueError(
             f"{p} sources are too many: z can be certified on the points it is learned from for "
@@ -208,7 +208,7 @@ def check_n_sources(p: int) -> None:
 
 
 def n_rounded(p: int) -> float:
-    """Return how many rounded z there are at most, p·52^(p−1).
+    """Return an upper bound on the number of rounded z, p·52^(p−1).
 
     p choices of the largest entry, and 51 levels or zero for each of the others.
     """
@@ -320,10 +320,10 @@ def certify_rows(
     loss: str,
     assumptions: Assumptions | None = None,
 ) -> Certificate:
-    """State what rows guarantee for what is judged there, be it one h_z or an average of several.
+    """Certify one h_z, or an average of several, on evaluation rows.
 
     Without options the tables count as the distributions themselves.  `confidence` is that of the
-    options, or None if nothing was earned; the theorems are left to callers who have a problem.
+    options, or None if none can be claimed; callers with a `Problem` add the theorems.
 
     Paper: Cor. 2, Lemma 4.
     """
@@ -376,7 +376,7 @@ def _is_held_out(problem: EvaluatedPoints, z: ArrayLike | Solution, held_out: bo
 
 
 def check_stated(assumptions: Assumptions, largest: float) -> None:
-    """Refuse a bound M on the loss that the largest loss of these rows refutes."""
+    """Check a stated bound M on the loss against the largest loss of these rows."""
     if assumptions.loss_bound is not None and largest > assumptions.loss_bound * (1 + 1e-9):
         raise ValueError(
             f"loss_bound is {assumptions.loss_bound:g}, but these rows have a loss of {largest:g}; "

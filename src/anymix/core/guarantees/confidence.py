@@ -27,7 +27,7 @@ from anymix.core import inputs
 
 
 class Moments(NamedTuple):
-    """Of values x with weights w: Σw, Σw², and moments about the mean x̄ = Σwx/Σw.
+    """Moments of values x with weights w: Σw, Σw², and moments about x̄ = Σwx/Σw.
 
     second and third are Σw(x − x̄)² and Σw(x − x̄)³, noise is Σw²(x − x̄)² and lean Σw²(x − x̄).
     """
@@ -42,7 +42,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, x: FloatArray, w: FloatArray) -> Self:
-        """Gather them; of no rows all are 0."""
+        """Compute the moments; all are 0 without rows."""
         total = float(w.sum())
         if not total > 0:
             return cls(*np.zeros(7).tolist())
@@ -52,7 +52,7 @@ class Moments(NamedTuple):
         return cls(total, float(ww.sum()), mean, *map(float, spreads))
 
     def about(self, mean: float) -> Self:
-        """Move the point that they are taken about from x̄ to another one."""
+        """Take the moments about another point than x̄."""
         s = self.mean - mean
         return self._replace(
             mean=mean,
@@ -63,7 +63,7 @@ class Moments(NamedTuple):
         )
 
     def plus(self, other: Moments) -> Moments:
-        """Those of both parts together."""
+        """Return the moments of both parts together."""
         if not (self.weight > 0 and other.weight > 0):
             return self if self.weight > 0 else other
         total = self.weight + other.weight
@@ -73,7 +73,7 @@ class Moments(NamedTuple):
 
     @property
     def n_rows(self) -> float:
-        """(Σ w)²/Σ w²: as many rows of equal weight would tell as much."""
+        """The effective sample size (Σ w)²/Σ w²."""
         return self.weight**2 / self.squares
 
     @property
@@ -88,7 +88,8 @@ class Moments(NamedTuple):
             student   x̄ + t_{1−δ} s/√n + (s/√n) g (2t² + 1)/(6√n): the next term of Edgeworth's
                       expansion (Hall 1992), for a skewness g > 0
             unseen    x̄ + c ln(1/δ)/n: c at rows so rare that none of these is one
-            rare      x̄ + (u − x̄)(q_j − j)/n, u the mean of the j values above c/2, and q_j the mean
+            rare      x̄ + (u − x̄)(q_j − j)/n, u the mean of the j values above c/2, and q_j the
+            mean
                       of a Poisson variable that is at most j with probability δ
 
         The first fails where few rows do all the harm.  tail is Σw and Σwx over values above c/2.

@@ -24,7 +24,7 @@ ENOUGH = 300
 
 
 class RenyiRatio(NamedTuple):
-    """d_α(P ‖ D_λ), its standard error, how many draws it rests on, and λ (of one Q, it is 1).
+    """d_α(P ‖ D_λ), its standard error, effective number of draws, and λ (1 for one Q).
 
     effective is (Σ w)²/Σ w² for an average of weights w: few large ones count like few draws.
     Infinite: it rests on no draws, or is a bound at every number of them.
@@ -37,15 +37,12 @@ class RenyiRatio(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Whether it holds whatever the draws are; else it is an estimate, which may be too low."""
+        """Whether the value is exact or a bound; an estimate may be too low."""
         return bool(self.effective == np.inf)
 
     @property
     def trusted(self) -> bool:
-        """Whether value ± 1.96 standard errors covers as it should, from what the draws show.
-
-        What they have missed, no number computed from them can show.
-        """
+        """Whether value ± 1.96 standard errors covers the truth, as far as draws show."""
         return bool(self.effective >= ENOUGH)
 
 

@@ -1,4 +1,4 @@
-"""What upper bounds ask of rows: losses of each source's rows, their quantiles, moments and bounds.
+"""Summaries of losses for upper bounds: quantiles, moments and bounds for each source.
 
     loss      min(ℓ(h, y), c)
     regret    min(ℓ(h, y), c) − min(ℓ(h_k, y), c)
@@ -29,7 +29,7 @@ THRESHOLDS = (np.arange(64) / 64) ** 2
 
 
 def largest_value(kind: BoundKind, c: float, t: float = 0.0) -> float:
-    """What a value of a kind is at most: see `SourceSample.values`."""
+    """The largest possible value of a kind: see `SourceSample.values`."""
     return {"loss": c, "regret": c, "above": 1.0, "excess": c - t}[kind]
 
 
@@ -49,7 +49,7 @@ class SourceSample(NamedTuple):
     part: FloatArray | None = None
 
     def quantile(self, share: float = 1.0) -> float:
-        """Of losses and own losses, which about ten rows exceed."""
+        """The quantile of losses and own losses that about ten rows exceed."""
         w = self.weights
         q = clip_shares(np.array([w.sum() ** 2 / (w @ w)]), share)[0]
         return float(max(np.quantile(self.losses, q), np.quantile(self.own, q)))
@@ -63,7 +63,7 @@ class SourceSample(NamedTuple):
         fold: IntArray,
         groups: IntArray | None = None,
     ) -> Self:
-        """Gather rows, all in columns; those of one of the groups count as one draw.
+        """Gather rows; the rows of a group count as one draw.
 
         >>> rows = np.array([1.0, 3.0, 5.0]), np.zeros(3), np.ones(3), np.zeros(3, dtype=np.intp)
         >>> found = SourceSample.of(*rows, np.array([7, 7, 9]))
@@ -100,7 +100,7 @@ class SourceSample(NamedTuple):
         n_folds: int,
         t: float = 0.0,
     ) -> FloatArray:
-        """Bounds (K,) on the mean of each fold, each at δ; without rows what it is at most."""
+        """Bounds (K,) on the mean of each fold at δ; without rows the largest value."""
         values, rng = self.values(kind, c, t), np.random.default_rng(0)
         if self.group is not None and method == "binomial":
             method = "betting"  # a group's share is not 0 or 1
@@ -119,9 +119,9 @@ class SourceSample(NamedTuple):
 
 
 class LossSummary:
-    """What bounds ask of rows: numbers of all sources, and three questions.
+    """Summaries of the losses of all sources, from which bounds are computed.
 
-    Of rows at hand; `sources.certification` asks the same of rows in blocks.
+    For rows in memory; `sources.certification` has the same for rows in blocks.
 
     Parameters
     ----------
@@ -160,12 +160,12 @@ class LossSummary:
 
     @property
     def n_rows(self) -> float:
-        """Of the source that has the fewest."""
+        """The number of rows of the smallest source."""
         return float(self.rows.min())
 
     @classmethod
     def at(cls, problem: EvaluatedPoints, z: FloatArray) -> Self:
-        """Return what the points of a problem say of h_z; all of them are one part."""
+        """Return the summary of h_z at the points of a problem, as a single part."""
         h, samples = problem.ratio(z)[0], []
         for k in range(problem.n_sources):
             points, w = problem.measure.take(k)
@@ -204,7 +204,7 @@ class LossSummary:
         return cls(samples, int(parts.max()) + 1)
 
     def quantiles(self, share: float = 1.0) -> FloatArray:
-        """Of each source's losses and own losses, which about ten of its rows exceed: (p,)."""
+        """Quantiles of each source's losses that about ten of its rows exceed: (p,)."""
         return np.array([sample.quantile(share) for sample in self.samples])
 
     def threshold(self, share: float, c: float) -> float:
@@ -233,9 +233,9 @@ class LossSummary:
 
 
 def clip_shares(rows: FloatArray, share: float = 1.0) -> FloatArray:
-    """At which quantile of a source's losses a clip is: 1 − 10/n, at least .95.
+    """The quantile of a source's losses at which losses are clipped: 1 − 10/n, at least .95.
 
-    For subpopulations of a share β at least 1 − β/20: of these, too, one row in twenty is above.
+    For subpopulations of a share β it is at least 1 − β/20: one in twenty of their rows is above.
     """
     return np.maximum(1.0 - (1.0 - LOWEST_QUANTILE) * share, 1.0 - ROWS_ABOVE_CLIP / rows)
 
@@ -245,6 +245,6 @@ def clip_of(
 ) -> float:
     """c: the largest quantile that about ten rows of a source exceed, within bounds.
 
-    Of labels it is at least the loss of chance: that of a right answer would be no clip.
+    For labels it is at least the loss of chance.
     """
     return float(min(max(summary.quantiles(share).max(), least or -np.inf), most))

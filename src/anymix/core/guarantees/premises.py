@@ -1,4 +1,4 @@
-"""What a bound is, what the user states for it, and what is measured that it starts from."""
+"""Bounds, the assumptions that users state for them, and the measured facts they start from."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Bound(Record):
 
 @dataclass(frozen=True)
 class Assumptions(Record):
-    """What the tables cannot show and the user states; each number opens further bounds.
+    """What the user states because the tables cannot show it; each number enables further bounds.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Assumptions(Record):
 
 
 class Facts(NamedTuple):
-    """What the theorems start from.
+    """The numbers that the theorems start from.
 
     slack is ηM and cross_slack what may stand in its place where it is known,
     η [(1/p) Σ_k L(U, h_k) − L(U, h_z)]; loss_bound bounds the loss of the rule that is judged;
@@ -141,7 +141,7 @@ class Facts(NamedTuple):
 
 
 class TheoremSums(NamedTuple):
-    """What the points of a problem show of h_z: sums over points, and extremes.
+    """Sums and extremes over the points of a problem that the theorems need.
 
     losses and own (p,) are L_k and ε_k; largest is the largest loss of a source, lowest the least
     of h_z, both over all points.  away is (1/p) Σ_k L(U, h_k) and spared L(U, h_z), None where U is
@@ -166,7 +166,7 @@ class TheoremSums(NamedTuple):
 
     @classmethod
     def of(cls, problem: EvaluatedPoints, z: FloatArray, asked: bool = False) -> Self:
-        """Measure them; floor and disagreement only where they are asked for."""
+        """Measure the sums; floor and disagreement only on request."""
         here = problem.loss.value(problem.ratio(z)[0], problem.targets)
         L = problem.source_losses(z)
         away, spared = _reference_losses(problem, here, L)
@@ -220,7 +220,7 @@ def _reference_losses(
 
 
 def gather(problem: EvaluatedPoints, z: FloatArray, given: Assumptions, **known: Any) -> Facts:
-    """Measure what `paper_bounds` needs; see `facts_of` for what else may be known."""
+    """Measure what `paper_bounds` needs; `facts_of` adds what else is known."""
     # Thm 3 alone asks for a floor and one conditional.
     points = TheoremSums.of(problem, z, asked=given.mass_floor is not None)
     return facts_of(points, z, given, **known)
@@ -247,7 +247,7 @@ def facts_of(
     lower: tuple[float, float] | None = None,
     confidence: float | None = None,
 ) -> Facts:
-    """Turn what was measured into what `paper_bounds` needs.
+    """Turn measurements into the facts that `paper_bounds` needs.
 
     upper is an upper confidence bound on max_k L_k, lower what max_k L_k and max_k (L_k − ε_k)
     exceed with the stated confidence, where they are known.
@@ -301,7 +301,7 @@ THM_3 = "the sources do not share one conditional, or D_k ≥ μU fails somewher
 
 
 def mark_contradicted(bounds: Iterable[Bound], facts: Facts) -> tuple[Bound, ...]:
-    """Return the bounds, those that what was measured refutes with a sentence that says so.
+    """Mark the bounds that the measurements contradict.
 
     Of the rule that was measured, normalised or not: a bound below what is exceeded with confidence
     is refuted, one between that and what was measured only in doubt.  A bound on a target that was
@@ -345,7 +345,7 @@ def _derived(bound: Bound, marked: list[Bound]) -> Bound:
 
 
 def refuted_assumption(facts: Facts, assumptions: Assumptions) -> str:
-    """Say how the tables show that D_k ≥ μU or one conditional is false; empty if they do not."""
+    """Name the assumption (D_k ≥ μU or one conditional) that the tables refute, if any."""
     mu, floor, apart = assumptions.mass_floor, facts.floor, facts.disagreement
     if mu is not None and floor is not None and mu > floor * (1 + ROUNDING):
         return (

@@ -91,7 +91,7 @@ def _how(claim: Certificate, ground: str) -> str:
 
 
 def rounded_up(value: float) -> str:
-    """Write an upper bound in three significant digits, never below its value.
+    """Write an upper bound with three significant digits, rounded up.
 
     >>> rounded_up(0.08211), rounded_up(-0.08219), rounded_up(0.41)
     ('0.0822', '-0.0821', '0.41')
@@ -103,7 +103,7 @@ def rounded_up(value: float) -> str:
 
 
 def clipping(clip: float | None, share: float | None, said: str | None = None) -> str:
-    """Say how losses are clipped, and how many rows may lose more; c may be said otherwise.
+    """Describe the clipping of losses, and how many rows may lose more.
 
     >>> clipping(1.2, 0.0312)
     "clipped at 1.2; at most 3.1 % of any source's rows lose more"

@@ -6,9 +6,9 @@
     excess    t + max_k E (min(ℓ(h, y), c) − t)₊ / β, where it is asked for: the mean of min(ℓ, c)
               over any subpopulation of at least a share β of any mixture
 
-Where the mixtures are stated max_λ Σ_k λ_k of source k's bound stands in the place of max_k.
-δ is shared equally by them.  Where M ≥ ℓ serves, c = M, and the third is not needed.  Whether it
-does is decided by numbers that are known before any loss.  Grounds:
+If mixtures are stated, max_λ Σ_k λ_k of source k's bound replaces max_k.  They share δ equally.
+If a known bound M ≥ ℓ is low enough, c = M, and the third is not needed; this is decided by numbers
+that are known before any loss.  Grounds:
 
     exact         holds at every number of rows
     asymptotic    holds as rows become many; claimed where each source has at least `MANY` of them
@@ -50,7 +50,7 @@ TRIVIAL, MOST_ABOVE = 0.9, 0.25
 
 
 class BoundOptions(NamedTuple):
-    """How bounds are found.
+    """Options for computing bounds.
 
     delta is what all together may fail with; loss_bound a bound M on the loss that the user states,
     known_bound one that the loss itself has, chance what it is of all classes alike; clip is c,
@@ -80,12 +80,12 @@ class BoundOptions(NamedTuple):
         return worst_value(values, self.mixtures, self.names)
 
     def statements(self, clipped: bool) -> int:
-        """How many statements share δ."""
+        """The number of statements that share δ."""
         return 2 + clipped + (self.share is not None)
 
     @classmethod
     def at(cls, confidence: float, ways: float = 1, **known: Any) -> Self:
-        """Return options that may fail with 1 − confidence, shared by so many ways to choose."""
+        """Return options whose error 1 − confidence is shared by several choices."""
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}.")
         return cls((1.0 - confidence) / ways, **known)
@@ -254,7 +254,7 @@ def _too_few(summary: LossSummary, options: BoundOptions) -> str:
 
 
 def lower_ends(summary: LossSummary, delta: float) -> tuple[float, float]:
-    """What the worst loss and the regret exceed with confidence 1 − δ each, as rows become many."""
+    """Asymptotic lower confidence bounds of the worst loss and the regret, each at 1 − δ."""
 
     def worst(paired: float) -> float:
         return max(

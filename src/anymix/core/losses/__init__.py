@@ -1,4 +1,4 @@
-"""Convex losses ℓ(h, y), each a small class that declares what it takes; by name, or the user's."""
+"""Convex losses ℓ(h, y), small classes that can be selected by name or written by the user."""
 
 from anymix.core.losses.base import DCTerms, Loss, MetricUnit
 from anymix.core.losses.checking import check_loss

@@ -49,7 +49,7 @@ class MetricUnit(NamedTuple):
 
     @property
     def direction(self) -> str:
-        """Say which values are better."""
+        """Return which values are better, as text."""
         return "higher is better" if self.higher else "smaller is better"
 
 
@@ -60,7 +60,7 @@ class Loss:
         What h is: a number, (m,); the probability of the label that occurred, (m,), and y is not
         looked at; or a vector, (m, c), with a one-hot y.  `value` has shape (m,).
     of_error : bool
-        Whether a loss of numbers depends on h − y alone, which is all that some sites tell.
+        Whether a loss of numbers depends on h − y alone, which is all that some sites send.
     positive : bool
         Whether numbers h must be positive, so that they are pooled by their logarithms.
     kink : float

@@ -1,4 +1,4 @@
-"""Is a loss of one's own right?  Its slope, curvature, convexity and bound against its values."""
+"""Check a user's loss: slope, curvature, convexity and bound against its values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_loss(
     targets: ArrayLike | None = None,
     rng: np.random.Generator | int = 0,
 ) -> None:
-    """Raise a ValueError that names the slip, if a loss is not what it says it is.
+    """Check slope, curvature, convexity and bound of a loss; a ValueError names a mistake.
 
     With e small, at predictions h between the sources':
 

@@ -1,4 +1,4 @@
-"""Losses and metrics by name: how a name is read, what it is measured in, and how it is saved."""
+"""Look up, describe and save losses and metrics by name."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def loss_name(loss: Loss) -> str:
 
 
 def canonical_name(name: str) -> str:
-    """Return the key of `LOSSES` or `METRICS` that a name stands for; an unknown one as it is."""
+    """Return the key of `LOSSES` or `METRICS` for a name; an unknown name is returned unchanged."""
     for key, unit in METRICS.items():
         if name == unit.name:
             return key
@@ -84,7 +84,7 @@ def losses_at(h: FloatArray, y: NDArray[Any], loss: str | Loss) -> FloatArray:
 
 
 def loss_to_dict(loss: str | Loss) -> dict[str, Any]:
-    """Write a loss of the library by its name and parameters; the user's own has no name here."""
+    """Write a loss of the library as its name and parameters; a user's loss is refused."""
     known_loss = get_loss(loss)
     for name, kind in LOSSES.items():
         if type(known_loss) is kind:

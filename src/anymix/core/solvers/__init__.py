@@ -1,4 +1,4 @@
-"""The method: from a problem to z.  Solvers see a problem through `Oracle` alone."""
+"""Solvers: from a problem to z.  They use a problem only through `Oracle`."""
 
 from anymix.core.solvers.methods import solve
 from anymix.core.solvers.oracle import Budget, Oracle, Solvable, SumOverPoints

@@ -59,7 +59,7 @@ def solve_mixtures(
 
 
 def restated(found: Solution, problem: Solvable) -> Solution:
-    """Return a solution that was found on means of the losses, with the losses themselves."""
+    """Return a solution for means of the losses, with the losses themselves."""
     z, own = found.z, problem.own_losses
     L = problem.source_losses(z)
     return replace(

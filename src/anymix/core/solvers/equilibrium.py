@@ -71,7 +71,7 @@ def brouwer_map(z: FloatArray, losses: FloatArray, eta_prime: float = 0.0) -> Fl
 def find_equilibrium(
     oracle: Oracle, z: FloatArray | None = None, tol: float = TOL, budget: float = np.inf
 ) -> SolverResult:
-    """Find z with γ(z) ≤ tol · max_k |f_k|, trying ever more patient ways within the budget.
+    """Find z with γ(z) ≤ tol · max_k |f_k|, with ever smaller steps within the budget.
 
     Paper: Lemma 4, Eq. 4.
     """

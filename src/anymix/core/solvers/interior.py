@@ -61,7 +61,7 @@ class InnerPoint(NamedTuple):
         return cls(z, t, t - f, np.full_like(f, 1.0 / p), spread / (p * p * z), np.zeros_like(t))
 
     def moved(self, d: InnerPoint, primal: FloatArray, dual: FloatArray) -> InnerPoint:
-        """Go so far along a direction."""
+        """Return the point after a step along a direction."""
         steps = (primal, primal, primal, dual, dual, dual)
         return InnerPoint(*(own + a * da for own, da, a in zip(self, d, steps, strict=True)))
 
@@ -108,7 +108,7 @@ def interior_step(
     slack: FloatArray,
     shares: FloatArray | float,
 ) -> InnerPoint:
-    """Predict with μ = 0, see how far that gets, aim for the μ it earned, correct, step.
+    """One step of Mehrotra's predictor-corrector method.
 
     G (s, p, p) is the Jacobian and H (s, p, p) the Hessian of Σ_k λ_k f_k; dual and slack are what
     is left of the first and the fifth condition, and z must have the sum of `shares`.

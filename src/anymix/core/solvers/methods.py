@@ -1,14 +1,15 @@
-"""solve(problem): the default path to z, with a status, a count and a trace; no silent failure.
+"""solve(problem): find z, with a status, a count of evaluations and a trace.
 
     gamma             Lemma 4's fixed point (`equilibrium`), from further starts while γ > tol
     robust, regret    descents (`minimax`) from the prior and from near corners, in lockstep; and
                       from the equilibrium where the best is above what that is known to reach
 
-With many points all of that happens on some of them first, and the answer is polished on all.
+With many points the search runs on a sample of them first, and the result is refined on all.
 A new method is a function from `Request` to `SolverResult` and its line in `METHODS`.
 
-A z that minimises an average over n_k points chases their noise.  ρ KL(u ‖ z) holds it back, with
-ρ three times the largest standard error of what is being minimised, measured at z = u.
+A z that minimises an average over n_k points overfits their noise.  The penalty ρ KL(u ‖ z)
+prevents this, with ρ three times the largest standard error of what is minimised, measured at z =
+u.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def paired_standard_errors(problem: Solvable, z: FloatArray) -> FloatArray:
 
 
 def automatic_shrinkage(problem: Solvable, prior: FloatArray, without: Sequence[int] = ()) -> float:
-    """ρ = 3 max_k se_k at z = prior, over all sources or all but some."""
+    """ρ = 3 max_k se_k at z = prior, over the sources that are not set aside."""
     errors = np.delete(paired_standard_errors(problem, prior), list(without))
     return STANDARD_ERRORS * float(errors.max())
 

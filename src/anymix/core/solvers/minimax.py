@@ -82,7 +82,7 @@ Trials = tuple[FloatArray, FloatArray, Rows, FloatArray, FloatArray, FloatArray]
 
 
 class DescentBatch:
-    """Descents side by side: where each is, its τ and B, its sets, and what its trial missed.
+    """A batch of descents: the position of each, its τ and B, its active sets, and its last error.
 
     z (s, p) with f (s, p), G and H (s, p, p), penalty included, and the λ that H was asked with.
     """
@@ -119,7 +119,7 @@ class DescentBatch:
         return f, G, H
 
     def advance(self, tol: float) -> bool:
-        """Go one round further; tell whether any descent does."""
+        """Advance by one round; return whether any descent is still running."""
         trials = self._trials(tol) if self.active.size else None
         if trials is None or not trials[0].size:
             return False
@@ -260,7 +260,7 @@ def descend(
     """Descend from each start (s, p) to a stationary point of max_k f_k + penalty, best first.
 
     A descent is not dropped while it is within `slack` of the best.  To `polish`, the best takes a
-    step more: near the end it squares what is left, so that z depends on its way no longer.
+    further step: near the end it squares the error, so that z no longer depends on the path.
     """
     batch = DescentBatch(oracle, penalty, starts, slack)
     for _ in range(MAX_ROUNDS):
@@ -292,7 +292,7 @@ def descend_kinks(
     tol: float = TOL,
     widths: tuple[float, ...] = WIDTHS,
 ) -> list[SolverResult]:
-    """Descend around rounded kinks, and put the ends in order by the loss itself."""
+    """Descend with smoothed kinks, and sort the results by the loss itself."""
     exact = oracle.problem
     worst = float(np.abs(oracle.losses(starts[0]) + oracle.baseline).max())
     unit = 2.0 * worst / exact.loss.kink
@@ -332,7 +332,7 @@ N_KEPT, APART, NOISE = 6, 1e-3, 0.1
 
 
 def find_worst(request: Request) -> SolverResult:
-    """Descend from several starts, on few points first if there are many; keep the best."""
+    """Multistart descent, first on a sample if there are many points; keep the best."""
     problem, n_starts, rng = request.problem, request.n_starts, request.rng
     p = problem.n_sources
     # How many points are looked at first, and then, while all are several times as many.

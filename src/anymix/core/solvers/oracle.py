@@ -1,4 +1,4 @@
-"""All that a solver sees of a problem: losses less a baseline, their derivatives, and the bill."""
+"""The interface of solvers to a problem: losses minus a baseline, derivatives, and a budget."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NONE = np.empty(0)
 
 
 class SolverResult(NamedTuple):
-    """A solver's z, what it minimised there, and how it ended.
+    """The result of a solver: z, the minimised value, and the status.
 
     `value` is γ, or the largest of the functions and the penalty; `optimality` is what is left of
     it, relative to the losses.  Multipliers are those of the functions, where a method has them.
@@ -45,7 +45,7 @@ class SolverResult(NamedTuple):
 
     @property
     def converged(self) -> bool:
-        """Whether it is as good as was asked for."""
+        """Whether the tolerance is reached."""
         return self.status == "converged"
 
 
@@ -58,7 +58,7 @@ def with_status(
 
 
 class Budget(NamedTuple):
-    """The most that `solve` may spend: evaluations, in passes over all points, and seconds.
+    """The budget of `solve`: evaluations, in passes over all points, and seconds.
 
     Far more than honest problems need: 300 sources take some thousand passes and a minute.
 
@@ -73,11 +73,11 @@ class Budget(NamedTuple):
 
 
 class SpentError(Exception):
-    """The budget is used up; `solve` answers with the best z so far."""
+    """The budget is used up; `solve` returns the best z so far."""
 
 
 class Meter:
-    """Counts what all parts of a search spend, and keeps the best z that was evaluated.
+    """Count the evaluations of a search, and keep the best z.
 
     `value` says how good z is, from f = L(z) − b and z; what was evaluated on all points, and not
     on a part of them, comes first.
@@ -94,7 +94,7 @@ class Meter:
         self._rank = (np.inf, np.inf)
 
     def pay(self, share: float = 1.0) -> None:
-        """Spend a pass, or a share of one; the first is always granted, so that there is a best."""
+        """Spend a pass, or a share of one; the first is always allowed."""
         if self.spent and (self.spent >= self.budget.evaluations or monotonic() >= self.end):
             raise SpentError
         self.spent += share
@@ -133,7 +133,7 @@ class Penalty(NamedTuple):
 
 
 class SumOverPoints(Protocol):
-    """What an `Oracle` asks of a problem: sums over points, wherever these are kept."""
+    """What an `Oracle` needs of a problem: sums over points, wherever these are kept."""
 
     @property
     def n_sources(self) -> int:
@@ -150,11 +150,11 @@ class SumOverPoints(Protocol):
         """ℓ; kinks are rounded first."""
 
     def smoothed(self, width: float) -> SumOverPoints:
-        """Return the problem with kinks rounded; only asked for where the loss has one."""
+        """Return the problem with kinks rounded; only used where the loss has one."""
 
 
 class Solvable(SumOverPoints, Protocol):
-    """What `solve` asks of a problem besides; the DCA needs a `Problem`."""
+    """What `solve` needs of a problem in addition; the DCA needs a `Problem`."""
 
     @property
     def n_points(self) -> int:
@@ -165,10 +165,10 @@ class Solvable(SumOverPoints, Protocol):
         """ε_k, the baseline of "regret", shape (p,)."""
 
     def thin(self, n: int, rng: np.random.Generator) -> Solvable:
-        """Return the problem on about n of the points; only asked for where there are many."""
+        """Return the problem on about n of the points; only used where there are many."""
 
     def paired_moments(self, z: FloatArray) -> FloatArray:
-        """Σw, Σwd, Σw², Σw²d, Σw²d² (5, p); only asked for by shrinkage="auto"."""
+        """Σw, Σwd, Σw², Σw²d, Σw²d² (5, p); only used by shrinkage="auto"."""
 
 
 class Oracle:
@@ -217,7 +217,7 @@ class Oracle:
         return Sums(f, found.jacobians, found.hessians)
 
     def billed(self, result: SolverResult) -> SolverResult:
-        """Clean z, and add what it cost here and at the helpers, which see part of the points."""
+        """Clean z, and add the cost of this oracle and of those on samples."""
         bills = [
             (oracle.n_evaluations, oracle.n_hessians, oracle.n_rounds)
             for oracle in (self, *self.helpers)
@@ -232,7 +232,7 @@ ROUGH_TOL = 1e-6
 
 
 class Request(NamedTuple):
-    """What `solve` was asked for, checked."""
+    """The checked arguments of `solve`."""
 
     problem: Solvable
     objective: str
@@ -245,12 +245,12 @@ class Request(NamedTuple):
 
     @property
     def first(self) -> FloatArray:
-        """Where a method of one start begins."""
+        """The start of a method with a single start."""
         return self.penalty.prior if self.start is None else self.start
 
 
 def oracles(request: Request, sizes: Sequence[int]) -> list[Oracle]:
-    """The losses at about so many points, rising, and at all: a smaller set is drawn from the next.
+    """Return oracles on growing, nested samples of the points and on all points.
 
     The last, of all points, pays for all.
     """

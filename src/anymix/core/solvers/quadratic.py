@@ -4,10 +4,10 @@ With multipliers λ of the functions and ν of the bounds, at the minimum
 
     Bd + Gᵀλ + y = ν ≥ 0    d ≥ −room    λ ≥ 0    s = t − f − Gd ≥ 0    λ's = ν'(d + room) = 0.
 
-Which functions are `on` (s = 0) and which d are `free` (ν = 0) decides all; given a guess of both,
-the rest is one linear system.  Whatever then has the wrong sign is swapped, and few rounds of that
-lead to the minimum; where they do not, an interior method, which needs no guess, takes over.
-Every system is solved for all of the stack in one call.
+The active functions `on` (s = 0) and the free d (ν = 0) determine the minimum: given a guess of
+both, the rest is one linear system.  Entries with the wrong sign are swapped, usually a few times;
+if that fails, an interior-point method, which needs no guess, takes over.  Every system is solved
+for the whole stack in one call.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Minima = tuple[FloatArray, FloatArray, BoolArray, BoolArray]
 
 
 def minimise(stack: Quadratics, free: BoolArray, on: BoolArray) -> Minima:
-    """Minimise each of the stack: by swaps from a guess of both sets, else inside."""
+    """Minimise each of the stack: by an active-set method, else by an interior-point method."""
     minima, done = swap(stack, free, on)
     if not done.all():
         inner = _inside(Quadratics(*(part[~done] for part in stack)))
@@ -74,7 +74,7 @@ def minimise(stack: Quadratics, free: BoolArray, on: BoolArray) -> Minima:
 def swap(
     stack: Quadratics, free: BoolArray, on: BoolArray, most: int = MAX_SWAPS
 ) -> tuple[Minima, BoolArray]:
-    """Swap what has the wrong sign, at most so often; also tell which of the stack are solved."""
+    """Swap entries of the wrong sign a limited number of times; also return which are solved."""
     s, p = stack.f.shape
     K, rhs = _system(stack)
     at_bound = np.concatenate([-stack.room, np.zeros((s, p + 2))], axis=1)
