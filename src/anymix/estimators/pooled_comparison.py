@@ -168,7 +168,7 @@ def compare_fitted_with_pooled(
     by = {"classification": bool(model._classification), "random_state": random_state}
     best, _ = choose_estimator(X, y, columns=model.columns_, **by)
     classes, sources = getattr(model, "classes_", None), model.sources_
-    mean = _Average if classes is None else _AverageOfLabels
+    mean = _SourceAverage if classes is None else _LabelAverage
     methods = {
         OURS: model,
         POOLED: mean([Source(POOLED, clone(best).fit(X, y))], classes, privileged=True),
@@ -180,7 +180,7 @@ def compare_fitted_with_pooled(
     return _judged(methods, new, measure or usual, confidence)
 
 
-class _Average:
+class _SourceAverage:
     """The plain average of sources that are trained; their rows may have missing values."""
 
     def __init__(
@@ -192,7 +192,7 @@ class _Average:
         return np.mean([source.predict(X) for source in self.sources], axis=0)
 
 
-class _AverageOfLabels(_Average):
+class _LabelAverage(_SourceAverage):
     def predict_proba(self, X: Any) -> FloatArray:
         said = [source.predict_proba(X, np.asarray(self.classes_)) for source in self.sources]
         return np.asarray(np.mean(said, axis=0))
