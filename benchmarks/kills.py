@@ -20,6 +20,7 @@ import signal
 import sys
 import tempfile
 import time
+import tomllib
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -33,6 +34,9 @@ import numpy as np
 TOUCHES = ("open", "link", "replace", "rename", "unlink", "chmod", "mkdir", "rmdir", "fsync")
 # The exchange of two folders goes past os: it is struck after the calls before and behind it.
 NOBODY = 65534
+INPUTS = "*.csv", "*.json", "north/*", "south/*"
+OUTPUTS = ("model/*.json", "out/*", *(f"out/{name}/*" for name in ("mlflow", "kept", "app")))
+OUTPUTS += ("out/shared/*.json",)
 SMALL = 600  # bytes that a file may have on the full disk
 
 Commands = dict[str, list[str]]
@@ -128,9 +132,11 @@ def commands(work: Path) -> Commands:
     held = ["--held-out", *(f"{name}={work / name}.csv" for name in names)]
     model, sources = str(work / "model"), [str(work / name) for name in names]
     rows, out = str(work / "rows.csv"), str(work / "out")
+    summaries = [str(work / f"{name}.json") for name in names]
     here, west = str(work / "north.csv"), ["--name", "west", "--task", "regression"]
+    given = ["--onnx", str(work / "north" / "predictor.onnx"), "--density", "mixture"]
     made: Commands = {
-        "pack": ["source", "pack", out + "/packed", *west, "--rows", here, "--density", "mixture"],
+        "pack": ["source", "pack", out + "/packed", *west, "--rows", here, *given],
         "fit": ["fit", *sources, *held, "--out", model, "--objective", "robust", "--force"],
         "certify": ["certify", model, *held, "--save"],
         "compare": ["compare", model, *held, "--save"],
@@ -139,6 +145,15 @@ def commands(work: Path) -> Commands:
         "mlflow": ["export", model, "--mlflow", out + "/mlflow", "--force"],
         "card": ["export", model, "--card", out + "/card.md", "--force"],
         "report": ["report", model, "--out", out + "/page.html", "--force"],
+    }
+    kept = ["source", "pack", out + "/kept", "--home", out + "/kept.home", *west, "--rows", here]
+    summary = ["--name", "north", "--target", "y", "--out", out + "/north.json", "--force"]
+    made |= {
+        "repack": [*kept, "--density", "mixture", "--force"],
+        "shareable": ["export", model, "--shareable", out + "/shared", "--force"],
+        "app": ["federate", *sources, "--out", out + "/app", "--force"],
+        "summary": ["reference", "summary", here, *summary],
+        "join": ["reference", "join", *summaries, "--out", out + "/reference.json", "--force"],
     }
     site = ["--site", "north", "--rows", here, "--out", out + "/north.site", "--force"]
     made["site"] = ["site", "evaluate", *sources, *site]
@@ -163,6 +178,8 @@ def prepare(work: Path, n_rows: int) -> None:
         source = Source(name, predictor, GaussianKDE(0.5).fit(X), feature_names=["a", "b"])
         pack_source(source, work / name)
         write_csv(work / f"{name}.csv", rng.normal(centre, size=(60, 2)), rng.normal(size=60))
+        rows = ["--name", name, "--target", "y", "--out", str(work / f"{name}.json"), "--quiet"]
+        assert main(["reference", "summary", str(work / f"{name}.csv"), *rows]) == 0
     write_csv(work / "rows.csv", rng.normal(size=(n_rows, 2)), np.zeros(n_rows))
     (work / "out").mkdir()
     made = commands(work)
@@ -183,8 +200,8 @@ class Scene:
         self.work.mkdir(parents=True)
         prepare(self.work, n_rows)
         self.commands = {name: [*words, "--quiet"] for name, words in commands(self.work).items()}
-        self.inputs = self._digests("*.csv", "north/*", "south/*")
-        self.old = self._digests("model/*.json", "out/*", "out/mlflow/*")
+        self.inputs = self._digests(*INPUTS)
+        self.old = self._digests(*OUTPUTS)
         shutil.copytree(self.work, self.good)
 
     def _digests(self, *patterns: str) -> dict[str, str]:
@@ -205,11 +222,11 @@ class Scene:
 
     def check(self) -> str:
         """Return which outputs are new; raise if one is lost, half of one, or an input changed."""
-        from anymix.exchange import read_site
+        from anymix.exchange import read_home, read_site
         from anymix.models import summarise_folder
 
-        assert self._digests("*.csv", "north/*", "south/*") == self.inputs, "an input was changed"
-        out, now = self.work / "out", self._digests("model/*.json", "out/*", "out/mlflow/*")
+        assert self._digests(*INPUTS) == self.inputs, "an input was changed"
+        out, now = self.work / "out", self._digests(*OUTPUTS)
         objective = check_model(self.work / "model")
         assert objective in ("regret", "robust")
         # A new model takes the records of the old one with it; nothing else may be missing.
@@ -226,6 +243,12 @@ class Scene:
         assert (out / "mlflow" / "MLmodel").read_text("utf-8").endswith("\n")
         assert (out / "card.md").read_text("utf-8").startswith("---")
         assert (out / "page.html").read_text("utf-8").rstrip().endswith("</html>")
+        check_source(out / "kept")
+        read_home(out / "kept.home")
+        check_model(out / "shared")
+        for name, kind in (("reference", "anymix reference"), ("north", "anymix summary")):
+            assert json.loads((out / f"{name}.json").read_text("utf-8"))["kind"] == kind
+        assert tomllib.loads((out / "app" / "pyproject.toml").read_text("utf-8"))
         if (out / "packed").exists():
             check_source(out / "packed")
         new = {name for name, digest in now.items() if self.old.get(name) != digest}
@@ -315,7 +338,8 @@ def plights(scene: Scene, name: str) -> Counter[str]:
         for place in places:
             place.chmod(0o755)
         assert code == 3, (name, plight, code, run.said)
-        lines = [line for line in run.said.splitlines() if " left" not in line]
+        shown = run.said.splitlines()
+        lines = [line for line in shown if " left" not in line and " so far" not in line]
         assert len(lines) == 1, run.said
         assert lines[0].startswith("anymix: "), run.said
         assert not scene.left_over(), scene.left_over()

@@ -204,3 +204,17 @@ def content_of(X: Any) -> NDArray[np.uint64]:
 def _digests(rows: list[Any]) -> NDArray[np.uint64]:
     found = [hashlib.blake2b(repr(row).encode(), digest_size=16).digest() for row in rows]
     return np.frombuffer(b"".join(found), dtype=np.uint64).reshape(-1, 2)
+
+
+def winsorised_means(windows: FloatArray) -> FloatArray:
+    """Return the means of sorted rows (w, k), none of which a single value decides.
+
+    Values count as no further from the median than twice the median distance to it.
+
+    >>> winsorised_means(np.array([[60.0, 61.0, 62.0, 63.0, 64.0], [60.0, 61.0, 62.0, 63.0, 9e6]]))
+    array([62., 62.])
+    """
+    middle = windows[:, windows.shape[1] // 2, None]
+    away = windows - middle
+    most = 2.0 * np.median(np.abs(away), axis=1, keepdims=True)
+    return np.asarray((middle + np.clip(away, -most, most)).mean(axis=1))

@@ -108,7 +108,9 @@ def test_no_number_is_a_single_rows(values, min_count):
     rest = np.sort(column[~np.isnan(column) & ~np.isin(column, part.values)])
     if part.body:
         assert len(part.quantiles) <= max(2, min(LEVELS, len(rest) // least))
-        assert part.quantiles[0] == pytest.approx(rest[:least].mean(), rel=1e-9, abs=1e-9)
+        # A mean of the first rows, in which one far value counts as a nearer one.
+        slack = 1e-9 * (1 + np.abs(rest).max())
+        assert rest[0] - slack <= part.quantiles[0] <= rest[least - 1] + slack
         assert np.all(np.diff(part.quantiles) > 0)
     assert np.isfinite(pooled_log_density([part], ONE, column)).all()
     assert Marginal.from_dict(part.to_dict(), None) == part

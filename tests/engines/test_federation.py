@@ -261,6 +261,13 @@ def test_a_response_of_other_arrays_is_named(numbers, tmp_path, verb):
         learn(numbers, tmp_path / "model", grid, calibrate=False, consult=False)
 
 
+def test_numbers_that_no_rows_give_end_in_a_sentence(numbers, tmp_path):
+    lie = changed("baseline", lambda s: {})
+    with pytest.raises(SiteError, match="responses of the sites cannot be of real rows"):
+        learn(numbers, tmp_path / "model", lying(numbers, lie, after=0), **QUICK)
+    assert not (tmp_path / "model").exists()
+
+
 def test_a_loss_above_the_largest_one_is_named(labels, tmp_path):
     lie = changed("evaluate", lambda s: s | {"losses": s["losses"] + 40})
     grid = lying(labels, lie)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from anymix._arrays import FloatArray, IntArray
+from anymix._arrays import FloatArray, IntArray, winsorised_means
 from anymix.densities.density import LARGEST, ROUNDED, refuse_unless
 
 LEVELS = 65
@@ -61,9 +61,12 @@ class Marginal:
             return cls._counted(n_gaps, atoms, least)
         m = max(2, min(LEVELS, n // least))
         starts = np.linspace(0, n - least, m).astype(np.intp)
-        # Halved first, so that the largest numbers do not overflow.
-        windows = rest[starts[:, None] + np.arange(least)]
-        q = np.sort(2 * np.mean(windows / 2, axis=1))
+        # Quartered first, so that the largest numbers do not overflow.
+        windows = rest[starts[:, None] + np.arange(least)] / 4
+        q = 4 * np.mean(windows, axis=1)
+        # Beyond either end may be one far value, which a mean would tell.
+        q[[0, -1]] = 4 * winsorised_means(windows[[0, -1]])
+        q.sort()
         # Equal quantiles are pulled apart a little.
         step = STEP * max((q[-1] - q[0]) / (m - 1), 1e-6 * float(np.abs(q).max()), 1e-9)
         if np.diff(q).min() < step:

@@ -380,6 +380,13 @@ def federate(
         except SiteError as error:
             journal.note({"z": sites.last_z, "why": str(error)})
             raise
+        except (ArithmeticError, LookupError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            # Numbers that pass every check, and that no rows give, end in one of these.
+            cause = one_line(f"cannot be of real rows ({type(error).__name__}: {error})")
+            journal.note({"z": sites.last_z, "why": cause})
+            raise SiteError("the responses of the sites", cause) from error
         say(what_left(sites))
         told = {
             "rounds": sites.n_rounds,

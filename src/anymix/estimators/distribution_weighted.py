@@ -52,7 +52,8 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
     skip_below : float
         Sources whose weights at a row sum to less are not asked about it: probabilities move by
         less than this, numbers by less than this times the spread of the sources' answers.  As
-        every source keeps a weight of about η/p, only a value above 2η saves much.
+        every source keeps a weight of about η/p, only a value above 2η saves much.  Without effect
+        where sources consult, which takes all predictions.
     random_state : int or None
         For the folds.
     set_aside : list of str, "worst" or None

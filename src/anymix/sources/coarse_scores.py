@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import logsumexp
 
-from anymix._arrays import FloatArray, IntArray
+from anymix._arrays import FloatArray, IntArray, winsorised_means
 
 # Calibration needs to see how far log-densities lie apart, and in many dimensions that is far.
 BOUNDS_R = 2.0**-5, 2.0**12
@@ -47,7 +47,11 @@ def coarse_quantiles(values: FloatArray) -> FloatArray:
     if finite.size < LEAST:
         return np.empty(0)
     ordered = np.sort(np.where(np.isfinite(values), values, finite.min()))
-    found = ordered[_starts(ordered.size)[:, None] + np.arange(LEAST)].mean(axis=1)
+    windows = ordered[_starts(ordered.size)[:, None] + np.arange(LEAST)]
+    found = windows.mean(axis=1)
+    # A mean would tell one far value.
+    found[[0, -1]] = winsorised_means(windows[[0, -1]])
+    found.sort()
     spread = max(float(np.ptp(found)), 1e-9 * float(np.abs(found).max()), 1e-300)
     step = float(power_of_two(np.array(spread / STEPS)))
     return np.asarray(np.round(found / step) * step)
@@ -61,12 +65,12 @@ def _starts(n: int) -> IntArray:
 def histogram_of(values: FloatArray) -> FloatArray:
     """Count log-densities between edges at multiples of half a nat: [edges, counts], (2, e).
 
-    All values lie between the outer edges; between two neighbours are five or more, and a 64th part
-    of all.  The last count is 0.
+    All values lie between the outer edges, which are a power of two away from their neighbours;
+    between two neighbours are five or more, and a 64th part of all.  The last count is 0.
 
     >>> histogram_of(np.arange(20.0) / 4)
-    array([[0. , 1.5, 3. , 5. ],
-           [6. , 6. , 8. , 0. ]])
+    array([[-0.5,  1.5,  3. ,  5. ],
+           [ 6. ,  6. ,  8. ,  0. ]])
     """
     values = np.sort(np.clip(values, -FURTHEST, FURTHEST))
     first = np.floor(values[0] / STEP)
@@ -81,7 +85,16 @@ def histogram_of(values: FloatArray) -> FloatArray:
         edges.pop()
         found[-2:] = [found[-2] + found[-1]]
     edges.append(float(cells[-1]) + 1.0)
+    # How far the outermost value lies out is told to a factor of two.
+    inner = edges[1:-1] or [float(np.floor(np.median(values) / STEP))]
+    low, high = inner[0] - edges[0], edges[-1] - inner[-1]
+    edges[0] = max(inner[0] - _power_above(low), -FURTHEST / STEP)
+    edges[-1] = min(inner[-1] + _power_above(high), FURTHEST / STEP + 1)
     return np.stack([np.array(edges) * STEP, np.array([*found, 0.0])])
+
+
+def _power_above(cells: float) -> float:
+    return float(2.0 ** np.ceil(np.log2(max(cells, 1.0))))
 
 
 def is_histogram(both: FloatArray, n_rows: int) -> bool:
