@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from anymix import Source
-from anymix.cli.second_round import fit_labels
+from anymix.cli.second_round import fit_labels, mean_logarithm
 from anymix.densities import GaussianKDE
 from anymix.exceptions import InputError
 from anymix.exchange import (
@@ -68,9 +68,9 @@ def test_one_graph_of_labels(tmp_path, labels):
     y = np.digitize(y, [0.5, 1.5][: labels - 1])
     other = DecisionTreeClassifier(max_depth=3, min_samples_leaf=9).fit(X[:150], y[:150])
     part = _packed(tmp_path, "o", other, X)
-    model = fit_labels(LogisticRegression(), [part.source], X, y, 0.5)
+    logs = mean_logarithm([part.source], X, np.unique(y))
+    model = fit_labels(LogisticRegression(), [part.source], (X, y, logs), 0.5)
     graph, _ = second_round_of_labels([part], model.mixing, model.rest, X)
-    logs = np.log(part.source.predict_proba(X, np.unique(y)))
     due = LogisticRegression(C=0.5).fit(np.hstack([X, logs]), y)
     found = OnnxPredictor(graph, "float64", in_process=True)(X)
     np.testing.assert_allclose(found, due.predict_proba(np.hstack([X, logs])), atol=1e-5)
@@ -87,7 +87,8 @@ def test_others_are_evaluated_as_if_they_had_consulted_fold_models(tmp_path, lab
     first = _packed(tmp_path, "north", learner.fit(X, y), X)
     there = _rows(150, 1)
     if labels:
-        second = fit_labels(LogisticRegression(), [first.source], X[::-1], 1 - y[::-1], 1.0)
+        logs = mean_logarithm([first.source], X, np.array([0, 1]))
+        second = fit_labels(LogisticRegression(), [first.source], (X, 1 - y, logs), 1.0)
         content, _ = second_round_of_labels([first], second.mixing, second.rest, X)
     else:
         content = second_round_graph([first], np.array([0.7]), 0.2, Ridge().fit(*there), X)

@@ -19,7 +19,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from threadpoolctl import threadpool_limits
 
 from anymix._arrays import FloatArray, IntArray, content_of
-from anymix.cli.second_round import fit_labels
+from anymix.cli.second_round import fit_labels, mean_logarithm
 from anymix.cli.streams import caution
 from anymix.cli.training_table import TrainingTable, training_request
 from anymix.core import SeenRows
@@ -321,14 +321,16 @@ def home_table(
     models = [one.source for one in others]
     numbers = models if labels is None else []
     outer = np.stack([one.predict(table.X) for one in numbers]) if numbers else None
+    logs = mean_logarithm(models, table.filled, labels) if models and labels is not None else None
 
     def train(rest: IntArray) -> tuple[Any, Any]:
         part = replace(table, X=_safe_indexing(table.X, rest), y=y[rest])
         with few_threads(part.X), warnings.catch_warnings():
             warnings.simplefilter("ignore", ScaleWarning)
             fitted = clone(density).fit(part.X).shareable()
-            if models and labels is not None:
-                return fit_labels(estimator, models, part.filled, part.y, share), fitted
+            if logs is not None:
+                known = part.filled, part.y, logs[rest]
+                return fit_labels(estimator, models, known, share), fitted
             if outer is None:
                 return clone(estimator).fit(part.filled, part.y), fitted
             pool = pool_of_others(outer[:, rest], part.y)

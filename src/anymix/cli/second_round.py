@@ -32,7 +32,7 @@ from anymix.exchange import (
     second_round_graph,
     second_round_of_labels,
 )
-from anymix.sources import Source, pool_of_others
+from anymix.sources import PROBABILITY_FLOOR, Source, pool_of_others
 
 FOLDS = 5
 # Of the inverse penalty of the first round: less is left to learn.
@@ -75,16 +75,17 @@ class SecondRoundClassifier:
         self.others, self.mixing, self.rest = tuple(others), mixing, rest
         self.classes_ = rest.classes_
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """h'(x), (n, c)."""
+    def predict_proba(self, X: Any, pool: FloatArray | None = None) -> FloatArray:
+        """h'(x), (n, c); `pool` is the mean of the others if that is known."""
         own = np.log(np.maximum(self.rest.predict_proba(X), LEAST_LOGGED))
-        pool = mean_logarithm(self.others, X, self.classes_)
+        if pool is None:
+            pool = mean_logarithm(self.others, X, self.classes_)
         return np.asarray(softmax(own + pool @ self.mixing, axis=1))
 
 
 def mean_logarithm(others: Sequence[Source], X: Any, labels: Any) -> FloatArray:
     """mean_j log h_j(x), (n, c)."""
-    return np.mean([np.log(one.predict_proba(X, labels)) for one in others], axis=0)
+    return np.mean([np.log(one.predict_proba(X, np.asarray(labels))) for one in others], axis=0)
 
 
 def can_follow(estimator: Any) -> bool:
@@ -97,14 +98,20 @@ def _last(estimator: Any) -> Any:
 
 
 def fit_labels(
-    estimator: Any, others: Sequence[Source], X: Any, y: Any, share: float
+    estimator: Any,
+    others: Sequence[Source],
+    rows: tuple[Any, Any, FloatArray],
+    share: float,
 ) -> SecondRoundClassifier:
-    """Train the second round of labels; the inverse penalty is a share of the estimator's."""
+    """Train the second round of labels; the inverse penalty is a share of the estimator's.
+
+    `rows` are X, y and the mean of the others.
+    """
+    X, y, pool = rows
     last, rest = clone(_last(estimator)), clone(estimator)
     last.set_params(C=share * last.C)
     before = rest[:-1] if isinstance(rest, Pipeline) else None
     own = X if before is None else before.fit_transform(X)
-    pool = mean_logarithm(others, X, np.unique(y))
     stack = sparse.hstack if sparse.issparse(own) else np.hstack
     last.fit(stack([own, pool]), y)
     # Of two labels the regression has one row, which is that of the second label.
@@ -163,20 +170,24 @@ def _better_of_labels(
             alone, "A label has too few rows for a second round; the own model was packed"
         )
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    for train, test in folds.split(np.zeros(len(y)), y):
-        rows, held = (_safe_indexing(X, part) for part in (train, test))
+    pool, every = mean_logarithm(models, X, labels), np.zeros(len(y))
+    for train, test in folds.split(every, y):
+        some, held = (_safe_indexing(X, part) for part in (train, test))
         for share in tried:
-            model = clone(estimator).fit(rows, y[train])
             if share:
-                model = fit_labels(estimator, models, rows, y[train], share)
-            proba = Source("tried", model).predict_proba(held, labels)
+                known = some, y[train], pool[train]
+                model = fit_labels(estimator, models, known, share)
+                proba = model.predict_proba(held, pool[test])
+            else:
+                proba = clone(estimator).fit(some, y[train]).predict_proba(held)
+            proba = np.maximum(proba, PROBABILITY_FLOOR)
             tried[share] += losses_at(proba, positions(y[test], labels), "cross_entropy").sum()
     share = min(SHARES, key=lambda share: tried[share])
     own, second = tried[0.0] / len(y), tried[share] / len(y)
     choice = f"own model {own:.4g}, second round {second:.4g} (cross-entropy, {n_folds} folds)"
     if own <= second:
         return Better(alone, f"{choice}; the own model was packed")
-    found = fit_labels(estimator, models, X, y, share)
+    found = fit_labels(estimator, models, (X, y, pool), share)
     graph, words = second_round_of_labels(others, found.mixing, found.rest, X)
     return Better(graph, f"{choice}; the second round was packed", share, frozenset(words))
 
