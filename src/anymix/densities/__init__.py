@@ -1,4 +1,4 @@
-"""How likely is this point under each source?  `fit`, `score_samples` in natural logs, `sample`.
+"""Densities per source: `fit`, `score_samples` in natural logarithms, `sample`.
 
 A density per source (`GaussianKDE`, `GaussianMixtureDensity`, `ContrastiveDensity`, `TextDensity`,
 `BigramModel`, `KnownDensity`) and a classifier of sources (`DomainClassifier`) are interchangeable:

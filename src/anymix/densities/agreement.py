@@ -1,4 +1,4 @@
-"""The columns of all sites side by side, and where they seem to mean different things."""
+"""Compare the columns of all sites, and find those that seem to differ in meaning."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def site_columns(summaries: Sequence[Summary]) -> list[SiteColumn]:
 
 
 def likely_mistakes(summaries: Sequence[Summary]) -> list[str]:
-    """Name columns that sites seem to write in different ways, each in one sentence.
+    """Describe columns that sites seem to write in different ways, each in one sentence.
 
     Examples
     --------

@@ -100,7 +100,7 @@ def spreads(rows: FloatArray, weights: FloatArray | None = None) -> FloatArray:
 
 
 def checked_scale(scale: Scale, rows: FloatArray, weights: FloatArray) -> FloatArray | None:
-    """Return what columns are divided by, (d,); None to take them as they are."""
+    """Return the divisors of the columns, (d,); None without scaling."""
     if scale is None:
         return None
     if isinstance(scale, str):
@@ -136,7 +136,7 @@ def narrow_share(variances: FloatArray) -> float:
 
 
 class ScaleWarning(UserWarning):
-    """One bandwidth cannot serve all columns: `column` is the place of the widest."""
+    """One bandwidth does not suit all columns: `column` is the index of the widest."""
 
     def __init__(self, message: str, column: int):
         super().__init__(message)
@@ -146,7 +146,7 @@ class ScaleWarning(UserWarning):
 def warn_of_scales(
     rows: FloatArray, weights: FloatArray, names: ArrayLike | None, stacklevel: int
 ) -> None:
-    """Warn if one bandwidth cannot serve all columns, in words that are the same in all folds."""
+    """Warn if one bandwidth does not suit all columns, with the same message in all folds."""
     variances = column_variances(rows, weights)
     if narrow_share(variances) >= LEAST_SHARE:
         return

@@ -1,4 +1,4 @@
-"""Bigram language models: how likely is a document under each source?"""
+"""Bigram language models as densities of documents."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -205,7 +205,7 @@ class BigramModel(Travels, BaseEstimator):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, n_features: int = 1) -> Self:
-        """Build the model of these words and probabilities, or say what is not sound."""
+        """Build the model from arrays, or raise a ValueError that says what is invalid."""
         return cls._of(*from_arrays(arrays))
 
     def reveals(self) -> str:
@@ -218,11 +218,11 @@ class BigramModel(Travels, BaseEstimator):
         return f"{sentence}each pair met {self.min_count} time(s) or more in training."
 
     def shareable(self) -> Self:
-        """Leave out words and pairs of words that stand in fewer than five documents.
+        """Leave out words and pairs of words that occur in fewer than five documents.
 
         A rare word is dropped, or counts as unknown if unknown words are mapped. A vocabulary that
-        was given stays whole, so that sources can be compared: a rare word of it counts as one
-        that was never met.
+        was given stays complete, so that sources can be compared: its rare words count as
+        unseen.
         """
         check_is_fitted(self)
         if self._pairs is None or self._is_common:

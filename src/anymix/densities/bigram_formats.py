@@ -194,7 +194,7 @@ def to_arrays(words: list[str], unknown: str, table: BigramTable) -> dict[str, N
 
 
 def from_arrays(arrays: Arrays) -> tuple[list[str], str, BigramTable]:
-    """Return words, what to do with unknown ones, and the table; or say what is not sound."""
+    """Return words, treatment of unknown ones, and the table; a ValueError says what is invalid."""
     # A context whose words are all listed has no back-off: log 0 is right there.
     check_arrays(arrays, {*LOGS, "keys", "words"}, logs=LOGS)
     text = arrays["words"].dtype == np.uint8 and arrays["words"].ndim == 1

@@ -1,4 +1,4 @@
-"""A smoothed bigram model as numbers: probabilities of pairs of ids, and documents drawn from them.
+"""A smoothed bigram model as a table: probabilities of pairs of ids, and sampling.
 
 Words have the ids 0 .. V-1. The boundary V stands for both ends of a document: a corpus is one
 sequence of ids, V w w w V w w V, and each of its steps is one transition.
@@ -95,7 +95,7 @@ class BigramTable:
         return listed + backed_off
 
     def sample(self, n_documents: int, rng: np.random.RandomState) -> tuple[IntArray, IntArray]:
-        """Draw documents: the words of all, one after the other, and how many each has."""
+        """Draw documents: all words in one array, and the length of each document."""
         draw, end = _Inverse(self), self.size - 1
         alive, context = np.arange(n_documents), np.full(n_documents, end)
         owners, words = [alive[:0]], [context[:0]]
@@ -175,7 +175,7 @@ UNSEEN_COUNT = 0.5
 def smooth_counts(
     keys: IntArray, counts: IntArray, size: int, smoothing: str, listed: NDArray[np.bool_]
 ) -> BigramTable:
-    """Return the smoothed model of pairs (h, w), given as h size + w, and how often they were met.
+    """Return the smoothed model of pairs (h, w), given as h size + w, and their counts.
 
     Pairs that are not to be `listed` give their probability to the back-off, which makes sums 1:
 

@@ -1,4 +1,4 @@
-"""Rows as the leaves that they fall into, in all trees of several models.
+"""Encode rows by the leaves that they fall into, in all trees of several models.
 
     x_j(row) = 1/√T where the row falls into leaf j of one of the T trees, else 0
 
@@ -8,7 +8,7 @@ there: the node is a cell of all its rows, which share its leaves alike,
 
     x_j(row) = 1/(L √T),    L leaves below the node.
 
-So what the part says of a column is about no rows, or about so many at least.
+So the sums of a part over a column are over no rows, or over at least that many.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Whole = NDArray[np.int64]
 
 
 def leaf_columns(models: Sequence[BoostedTrees], X: Any, min_rows: int = 1) -> Any:
-    """Return the leaves of rows as what multiplies: a matrix, or a product of two; (n, D).
+    """Return the leaf indicators of rows as a matrix, or a product of two; (n, D).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Boosted trees as plain arrays: made of scikit-learn's, stored, read from untrusted files, asked.
+"""Boosted trees as plain arrays: converted from scikit-learn, stored, read and evaluated.
 
     raw(x)_j = baseline_j + Σ_t value of the leaf of tree t that x falls into,  t of the class j
 
@@ -55,9 +55,9 @@ def tree_arrays(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, Any], dic
 
 @dataclass(frozen=True, eq=False)
 class SplitTree:
-    """One tree of any library, the root first: what goes left is at most the threshold.
+    """One tree of any library, the root first; values up to the threshold go left.
 
-    Children are numbered within the tree; nodes that no way leads to are left out.
+    Children are numbered within the tree; unreachable nodes are left out.
     """
 
     feature: NDArray[np.int64]
@@ -86,7 +86,7 @@ SIDES = ("left", "right")
 
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
-    """The trees of a HistGradientBoostingClassifier or -Regressor, without the rest of it.
+    """The trees of a HistGradientBoostingClassifier or -Regressor.
 
     Attributes
     ----------
@@ -218,7 +218,7 @@ class BoostedTrees:
         return np.stack(list(self._walks(X, same._predictors)), axis=1).astype(np.int64)
 
     def first(self, rounds: int) -> BoostedTrees:
-        """The trees of the first rounds alone."""
+        """Keep only the trees of the first rounds."""
         n_trees = min(rounds * self.n_scores, self.n_trees)
         end, parts = int(self.sizes[:n_trees].sum()), {}
         for name in ("kinds", "values", "features", "left", "right", "set_of"):
@@ -247,7 +247,7 @@ class BoostedTrees:
         return np.packbits(bits, axis=1, bitorder="little")
 
     def asked_sets(self, nodes: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return the categories that missing values do not follow, at splits of categories."""
+        """Return, at categorical splits, the categories that missing values do not follow."""
         bits, sets = self.known[self.features[nodes]], self.sets[self.set_of[nodes]]
         gaps_left = (self.kinds[nodes] & GAPS_LEFT)[:, None] != 0
         return bits & np.where(gaps_left, ~sets, sets)
@@ -274,7 +274,7 @@ class BoostedTrees:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> BoostedTrees:
-        """Build it from arrays of any origin; a ValueError says what is not sound in them."""
+        """Build it from untrusted arrays; a ValueError says what is invalid."""
         refuse_unless(set(arrays) == set(TYPES), f"must hold the arrays {sorted(TYPES)}")
         for name, kind in TYPES.items():
             array = arrays[name]

@@ -1,4 +1,4 @@
-"""A sample described by k-means centres in place of its rows, each with a spherical Gaussian.
+"""Kernel densities on k-means centres in place of rows, each with a spherical Gaussian.
 
 f(x) = Σ_j w_j N(x; c_j, (h^2 + s_j^2) I),    s_j^2 the variance within the cluster
 """
@@ -61,7 +61,7 @@ class Kernels(NamedTuple):
         return logs
 
     def reveals(self, least: int | None) -> str:
-        """Say what centres tell, of which each stands for `least` distinct rows or more."""
+        """Describe what centres reveal; each stands for at least `least` distinct rows."""
         n = len(self.weights)
         if not self.variances.any():
             return f"{n} training rows, exactly as they are."
@@ -113,7 +113,7 @@ def cluster(
 
 
 def sound_kernels(arrays: Arrays, n_features: int) -> tuple[Kernels, float]:
-    """Return kernels and bandwidth from untrusted arrays, or refuse them."""
+    """Return kernels and bandwidth from untrusted arrays, after checking them."""
     check_arrays(arrays, {"centres", "weights", "variances", "bandwidth"})
     n, variances = len(weights := check_weights(arrays["weights"])), arrays["variances"]
     check_shapes(arrays, centres=(n, n_features), variances=(n,), bandwidth=(1,))
@@ -138,7 +138,7 @@ def kernels_to_dict(kernels: Kernels) -> dict[str, Any]:
 
 
 def kernels_from_dict(data: Any, d: int) -> Kernels:
-    """Return what `kernels_to_dict` wrote for d columns, or say in a ValueError what is wrong."""
+    """Read the output of `kernels_to_dict` for d columns; a ValueError says what is invalid."""
     sound = isinstance(data, Mapping) and set(data) == set(KERNEL_FIELDS)
     refuse_unless(sound, f"must have centres with {sorted(KERNEL_FIELDS)}")
     k = len(data["weights"]) if isinstance(data["weights"], list) else 0
@@ -156,7 +156,7 @@ def kernels_from_dict(data: Any, d: int) -> Kernels:
 
 
 class PooledKernels:
-    """The kernels of all sites; grids[c] are the values of a column that has few, or None."""
+    """The kernels of all sites; grids[c] are the values of a column with few values, or None."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Densities relative to a public reference, by telling rows from its draws."""
+"""Densities relative to a public reference, learned by separating rows from its draws."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ CHUNK = 200_000  # draws of U scored at a time
 
 
 class ContrastiveDensity(Travels, Density):
-    """The log-ratio of a source to a public reference, learned by telling the two apart.
+    """The log-ratio of a source to a public reference, learned by a classifier of the two.
 
     A classifier of n rows against m draws of the reference U learns P(row | x), and by Bayes' rule
 
         log P(x) / (1 - P(x)) + log(m / n) = log D(x) / U(x).
 
-    Sources that share U can be compared by that alone: in D_k / D_j the reference falls out.  Trees
-    need no scaling and take categories and missing values, so tables may be given as they are.
+    Sources that share U can be compared by it: in D_k / D_j the reference cancels.  Trees need no
+    scaling and accept categories and missing values, so tables need no preparation.
 
     Parameters
     ----------
@@ -158,8 +158,8 @@ class ContrastiveDensity(Travels, Density):
     ) -> Self:
         """Return an unfitted copy whose reference is made of these rows, those of all sources.
 
-        A reference that was given stays as it is.  `columns` say what the columns of rows are that
-        were encoded before.
+        A reference that was passed is kept.  `columns` describes the columns of rows that are
+        already encoded.
         """
         copy = clone(self)
         if self.reference is None or isinstance(self.reference, str):
@@ -170,7 +170,7 @@ class ContrastiveDensity(Travels, Density):
         return copy
 
     def fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Draw from the reference and learn to tell the rows from the draws.
+        """Draw from the reference and learn to separate the rows from the draws.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class ContrastiveDensity(Travels, Density):
         return np.asarray(self.score_samples(rows) + log_u(rows))
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> FloatArray:
-        """Draw encoded rows, (n_samples, d): of many draws of U, by their ratio D(x)/U(x)."""
+        """Draw encoded rows, (n_samples, d): draws of U, resampled by the ratio D(x)/U(x)."""
         check_is_fitted(self)
         rng = check_random_state(random_state)
         most = CHUNK // PER_DRAW
@@ -263,7 +263,7 @@ class ContrastiveDensity(Travels, Density):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
-        """Build it from arrays of any origin; a ValueError says what is not sound in them."""
+        """Build it from untrusted arrays; a ValueError says what is invalid."""
         trees, others = tree_arrays(arrays)
         named = set(others) == {"offset", "reference"}
         refuse_unless(named, "must hold the arrays offset, reference and those of trees")
@@ -282,7 +282,7 @@ class ContrastiveDensity(Travels, Density):
         return density
 
     def reveals(self) -> str:
-        """Say that the arrays hold trees and the reference."""
+        """Describe what the trees and the reference reveal."""
         n = 0 if self.trees_ is None else self.trees_.n_trees
         return (
             f"{n} trees that tell rows from draws of a public reference: thresholds between values "

@@ -1,8 +1,8 @@
-"""Documents whose words were counted once, for all models that cut texts into the same words.
+"""Documents whose words were counted once, for all models with the same tokens.
 
 A model of texts is a scikit-learn pipeline that starts with a `TfidfVectorizer`.  Trained on these
-documents, or evaluated on them, it takes the words it needs from the common counts; what comes out
-is the ordinary pipeline, and what it predicts is what it predicts for the texts.
+documents, or evaluated on them, it uses the common counts; the result is the ordinary pipeline,
+with the same predictions as for the texts.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class CountedTexts(Sequence[str]):
 
     @classmethod
     def of(cls, texts: Sequence[str], vectorizer: TfidfVectorizer, min_df: int = 1) -> Self:
-        """Count the words of texts as this vectoriser cuts them; of `min_df` texts or more."""
+        """Count the tokens of texts with this vectoriser; of at least `min_df` texts."""
         settings = {name: getattr(vectorizer, name) for name in CUTTING}
         counter = CountVectorizer(**settings, min_df=min_df, dtype=np.float64)
         listed = list(texts)
@@ -115,12 +115,12 @@ def taken(X: Any, rows: IntArray) -> Any:
 
 
 def cutting_of(vectorizer: Any) -> tuple[Any, ...]:
-    """How a vectoriser cuts texts."""
+    """Return the tokenisation settings of a vectoriser."""
     return tuple(getattr(vectorizer, name) for name in CUTTING)
 
 
 def vectorizer_of(model: Any) -> TfidfVectorizer | None:
-    """The vectoriser that a pipeline starts with, if its words can be taken from common counts."""
+    """The vectoriser that a pipeline starts with, if common counts serve it."""
     if not isinstance(model, Pipeline) or len(model.steps) < 2:
         return None
     first = model.steps[0][1]
@@ -130,10 +130,10 @@ def vectorizer_of(model: Any) -> TfidfVectorizer | None:
 
 
 def counted(texts: Any, models: Sequence[Any], training: bool = False) -> Any:
-    """Count the words of texts once, as the first of the models cuts them that can use the counts.
+    """Count the words of texts once, for all models that can use the counts.
 
-    Of texts that all models are trained on, words of fewer texts than the model asks for are left
-    out.  Whatever else there is is returned as it is.
+    Words of fewer training texts than the models' `min_df` are left out.  Other rows are returned
+    unchanged.
 
     >>> counted(["a text"], [object()])
     ['a text']

@@ -1,4 +1,4 @@
-"""What densities share: a score, and how those with a `kind` pack themselves as named arrays."""
+"""The interface of densities: a score, and packing as named arrays for those with a `kind`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Density(DensityMixin, BaseEstimator):
 
 
 class Travels:
-    """What can be handed over, by its `kind`, and read again; `takes` says what a row is.
+    """A density that can be packed, by its `kind`, and read again; `takes` is the type of rows.
 
     A density of numbers may also have `log_density_graph(graph)`, for an ONNX graph.
     """
@@ -51,15 +51,15 @@ class Travels:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
-        """Build it from arrays of any origin; a ValueError says what is not sound in them."""
+        """Build it from untrusted arrays; a ValueError says what is invalid."""
         raise NotImplementedError
 
     def reveals(self) -> str:
-        """Say in one sentence what the arrays tell about the training rows."""
+        """Describe in one sentence what the arrays reveal about the training rows."""
         raise NotImplementedError
 
     def shareable(self) -> Self:
-        """Return a form that may be handed over: here, itself."""
+        """Return a form that may be shared: here, the density itself."""
         return self
 
 
@@ -68,13 +68,13 @@ GraphBuilder = Any
 
 
 def refuse_unless(condition: Any, cause: str) -> None:
-    """Raise a ValueError with this cause, words that can follow the name of a file."""
+    """Raise a ValueError with this cause, worded to follow the name of a file."""
     if not condition:
         raise ValueError(cause)
 
 
 def check_cost(operations: int, what: str) -> None:
-    """Refuse a density, before it is built, that would take too long for each row."""
+    """Refuse a density that would take too long for each row, before it is built."""
     refuse_unless(
         operations <= MOST_OPERATIONS,
         f"has {what}, some {operations:.0e} operations for each row, where {MOST_OPERATIONS:.0e} "
@@ -83,7 +83,7 @@ def check_cost(operations: int, what: str) -> None:
 
 
 def check_arrays(arrays: Arrays, names: Collection[str], logs: Collection[str] = ()) -> None:
-    """Refuse arrays of other names, and floats that are not finite; log 0 is right among `logs`."""
+    """Refuse arrays of other names, and non-finite floats; −inf is allowed among `logs`."""
     refuse_unless(set(arrays) == set(names), f"must hold the arrays {sorted(names)}")
     for name, array in arrays.items():
         refuse_unless(array.dtype in TYPES, f"has {name} of type {array.dtype}")
@@ -113,7 +113,7 @@ def check_weights(weights: NDArray[Any]) -> FloatArray:
 
 
 def domain_codes(sample_domain: Any, n: int) -> IntArray:
-    """Return the domain of each of n rows as 0, 1, ...; one for all where none is given."""
+    """Return the domain of each of n rows as 0, 1, ...; all 0 if none is given."""
     if sample_domain is None:
         return np.zeros(n, dtype=np.intp)
     names = np.asarray(sample_domain)

@@ -1,4 +1,4 @@
-"""Which source does a point come from?  Responsibilities without a density."""
+"""Classifiers of the source of a point: responsibilities without a density."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class DomainClassifier(Travels, BaseEstimator):
     """A classifier of the source of a point, corrected for source sizes.
 
     The classifier learns P(k | x) for sources of sizes n_k, so by Bayes' rule P(k | x) is
-    proportional to n_k D_k(x).  Dividing the sizes out leaves what the combination needs,
+    proportional to n_k D_k(x).  Dividing by the sizes gives what the combination needs,
 
         log r_k(x) = log P(k | x) - log(n_k / n) - logsumexp_j [log P(j | x) - log(n_j / n)],
 
@@ -126,7 +126,7 @@ class DomainClassifier(Travels, BaseEstimator):
 
     @classmethod
     def boosted(cls, random_state: RandomState = None) -> Self:
-        """Return one with boosted trees, set for mixed tables with missing values."""
+        """Return a classifier with boosted trees, for mixed tables with missing values."""
         # Chosen on held-out rows of tables of 4 to 9 sources, 600 to 14 000 rows.
         return cls(
             HistGradientBoostingClassifier(
@@ -242,7 +242,7 @@ class DomainClassifier(Travels, BaseEstimator):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
-        """Build the classifier of the domains 0 .. p-1, or say what is not sound."""
+        """Build the classifier of the domains 0 .. p-1; a ValueError says what is invalid."""
         for name, kind in (("log_prior", np.float64), ("n_features", np.int64)):
             sound = name in arrays and arrays[name].dtype == kind and arrays[name].ndim == 1
             refuse_unless(sound, f"must hold {name}")
@@ -271,7 +271,7 @@ class DomainClassifier(Travels, BaseEstimator):
         return graph.add("Sub", write(graph, self.model_), graph.constant(self.log_prior_))
 
     def reveals(self) -> str:
-        """Say that the arrays tell sources apart, and hold no row."""
+        """Describe what the arrays reveal: differences of sources, and no row."""
         split = "" if self.estimator is None else ", by values and words of single columns"
         return f"how likely rows are of each of {len(self.log_prior_)} sources{split}; no row."
 

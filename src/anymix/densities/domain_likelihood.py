@@ -24,8 +24,8 @@ def floored_responsibilities(
 ) -> tuple[FloatArray, float]:
     """Return log r_k = log D_k - logsumexp_j log D_j, never below a floor, and the floor.
 
-    It is the lowest finite value, but not above LOG_TINY.  A point that every source calls
-    impossible has equal responsibilities.
+    It is the lowest finite value, but not above LOG_TINY.  A point with density 0 under every
+    source has equal responsibilities.
     """
     table = np.where(np.isneginf(table).all(axis=0), 0.0, table)
     log_r = shares(table)[0]
@@ -172,7 +172,7 @@ class DomainRows:
         self._known: dict[bytes, tuple[float, FloatArray, FloatArray]] = {}
 
     def likelihood(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Value, gradient and Hessian of `likelihood` at all points; kept by theta."""
+        """Value, gradient and Hessian of `likelihood` at all points; cached by theta."""
         key = theta.tobytes()
         if key not in self._known:
             size = max(LEAST_BLOCK, BLOCK_NUMBERS // self.n_sources)

@@ -1,4 +1,4 @@
-"""The classifiers behind a `DomainClassifier`: fitted, asked for log P(k | x), packed, read."""
+"""The classifiers behind a `DomainClassifier`: fitting, log P(k | x), packing, reading."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def linear_to_arrays(model: Pipeline | None, d: int) -> dict[str, NDArray[Any]]:
 
 
 def linear_from_arrays(arrays: Arrays, p: int, d: int) -> Pipeline | None:
-    """Return the fitted steps that these arrays describe, None for one source; or refuse them."""
+    """Return the fitted steps that these arrays describe, None for one source, after checks."""
     scaler = {"mean", "scale"} & set(arrays)
     names = {"log_prior", "n_features", "coefficients", "intercepts", "single"}
     check_arrays(arrays, names | ({"mean", "scale"} if scaler else set()))
@@ -182,7 +182,7 @@ def linear_from_arrays(arrays: Arrays, p: int, d: int) -> Pipeline | None:
 
 
 def trees_to_arrays(model: Any, columns: Columns | None) -> dict[str, NDArray[Any]]:
-    """Return the arrays of the trees and, as JSON, the columns if some hold words."""
+    """Return the arrays of the trees and, as JSON, the columns if some are categorical."""
     arrays = {TREES + name: array for name, array in _trees_of(model).to_arrays().items()}
     if columns is not None:
         content = json.dumps(columns.to_dict()).encode()
@@ -204,7 +204,7 @@ def _trees_of(model: Any) -> BoostedTrees:
 
 
 def trees_from_arrays(arrays: Arrays, p: int, d: int) -> tuple[BoostedTrees, Columns | None]:
-    """Return trees of p domains and the columns they are asked with, or refuse them."""
+    """Return the trees of p domains and their columns, after checks."""
     listed, others = tree_arrays(arrays)
     named = set(others) - {"columns"} == {"log_prior", "n_features"}
     refuse_unless(named, "must hold log_prior, n_features and trees")
@@ -229,7 +229,7 @@ def _columns(content: NDArray[Any], d: int) -> Columns:
 
 
 def is_documents(X: Any) -> bool:
-    """Texts, or lists of tokens: anything of one dimension that holds words."""
+    """Whether rows are texts or lists of tokens: one-dimensional, with strings."""
     if hasattr(X, "columns") or sparse.issparse(X) or not hasattr(X, "__len__") or not len(X):
         return False
     if isinstance(X, np.ndarray) and X.ndim != 1:

@@ -45,12 +45,12 @@ BLOCK = 256  # rows of a covariance compared at a time
 
 
 class GaussianMixtureDensity(Travels, Density):
-    """Gaussian mixture with the number of components that has the least BIC.
+    """Gaussian mixture whose number of components minimises the BIC.
 
         f(x) = n / (n + b) Σ_j w_j N(x; m_j, S_j) + b / (n + b) N(x; m, (10 s)^2)
         BIC = -2 log-likelihood of the first part + n_parameters log n
 
-    A few means and covariances in place of the rows: small to hand over, and quick to score.
+    It keeps a few means and covariances in place of the rows: small files, and fast scoring.
 
     Tables repeat values: a component of equal ones is as narrow as the regularisation allows.  So
     the last part, ten deviations s of the features wide about their mean m, stands for b rows that
@@ -206,7 +206,7 @@ class GaussianMixtureDensity(Travels, Density):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
-        """Build the mixture of these weights, means and covariances, or say what is not sound."""
+        """Build the mixture from arrays; a ValueError says what is invalid."""
         check_arrays(arrays, {"weights", "means", "covariances"})
         weights, covariances = check_weights(arrays["weights"]), arrays["covariances"]
         n = weights.size
@@ -241,7 +241,7 @@ class GaussianMixtureDensity(Travels, Density):
         return density
 
     def reveals(self) -> str:
-        """Say of how many groups of rows means and covariances are revealed."""
+        """Describe what is revealed: means and covariances of groups of rows."""
         n = len(self._means)
         return f"means and covariances of {n} group{'s' * (n > 1)} of rows."
 

@@ -1,4 +1,4 @@
-"""Gaussian kernel density estimates, and how they come to their bandwidth."""
+"""Gaussian kernel density estimates and the choice of their bandwidth."""
 
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -105,7 +105,7 @@ def _search(
 
 
 def checked_bandwidths(bandwidths: ArrayLike) -> FloatArray:
-    """Return bandwidths as an array, or say that they are not positive."""
+    """Return bandwidths as an array, after checking that they are positive."""
     checked = np.ravel(np.asarray(bandwidths, dtype=np.float64))
     if not checked.size or not np.all((checked > 0) & (checked < np.inf)):
         raise ValueError(f"Bandwidths must be positive and finite; got {bandwidths!r}.")
@@ -117,14 +117,14 @@ class GaussianKDE(Travels, Density):
 
         f(x) = Σ_j w_j (2 pi h^2)^(-d/2) exp(-|x - x_j|^2 / 2h^2),    Σ_j w_j = 1
 
-    One bandwidth h serves all features, so bring them to one scale first, or give `scale`: `fit`
+    All features share one bandwidth h, so scale them first, or pass `scale`: `fit`
     warns where half of them have less than 1e-4 of the variance. Log-densities are right to 1e-4
     nats plus 1e-6 of their value in any dimension.
 
     With `centres` the estimate keeps k-means centres in place of the rows, each with its weight and
     the variance s_j^2 within its cluster, and h^2 + s_j^2 takes the place of h^2. Every centre is
     the mean of at least five distinct rows (of all rows, if there are fewer). That is no formal
-    guarantee: anyone who knows the other rows of a cluster can work out the last one.
+    guarantee: anyone who knows all but one row of a cluster can compute the last one.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class GaussianKDE(Travels, Density):
         """Return a copy, not fitted, that all sources can use: "shared" becomes one scale.
 
         It is the standard deviation of each feature over X, the rows of all sources together, and 1
-        where that is 0; whose row it is does not matter.  Another `scale` stays as it is.
+        where that is 0.  Any other `scale` is kept.
         """
         shared = clone(self)
         if isinstance(self.scale, str):
@@ -279,7 +279,7 @@ class GaussianKDE(Travels, Density):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, n_features: int) -> Self:
-        """Build the estimate of these kernels, or say what is not sound."""
+        """Build the estimate from arrays; a ValueError says what is invalid."""
         if "scale" not in arrays:
             return cls._of(*sound_kernels(arrays, n_features))
         scaled = dict(arrays)
@@ -314,7 +314,7 @@ class GaussianKDE(Travels, Density):
         return density
 
     def reveals(self) -> str:
-        """Say whether the arrays hold the rows or means of them."""
+        """Describe whether the arrays hold the rows or means of them."""
         return Kernels(self.centres_, self.weights_, self.variances_).reveals(self._least_distinct)
 
     def shareable(self, n_centres: int | None = None, seed: int = 0) -> Self:

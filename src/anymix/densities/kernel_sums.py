@@ -58,7 +58,7 @@ class Frame:
         return np.concatenate(parts)
 
     def settled(self, points: FloatArray) -> FloatArray:
-        """Return the points with the shift for coordinates that no kernel tells from it."""
+        """Return the points with coordinates that differ too little from the shift set to it."""
         least = NOT_APART * self.scale
         apart = (points[block] - self.shift for block in blocks(len(points)))
         near = np.concatenate([(np.abs(part) < least) & (part != 0) for part in apart])
@@ -111,7 +111,7 @@ def held_out_log_densities(
 ) -> FloatArray:
     """Log-density of each row under the rows of the other folds, (n_bandwidths, n_rows).
 
-    Without folds each row is left out alone. With `for_means` the promise is kept for the weighted
+    Without folds each row is left out alone. With `for_means` the accuracy holds for the weighted
     means only, in which the rounding of single rows averages out.
     """
     frame = Frame(rows, bandwidths)

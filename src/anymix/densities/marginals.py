@@ -170,7 +170,7 @@ class Marginal:
 
     @classmethod
     def from_dict(cls, data: Any, n_categories: int | None) -> Marginal:
-        """Return what `to_dict` wrote, or say in a ValueError what is wrong."""
+        """Read the output of `to_dict`; a ValueError says what is invalid."""
         allowed = ({"gaps"}, {"values", "shares"}, {"body", "quantiles", "tail"})
         refuse_unless(isinstance(data, Mapping), "has a column that is not an object")
         parts = [names for names in allowed if names & set(data)]
@@ -215,7 +215,7 @@ LEAST_SHARE = 1e-9
 
 
 def pooled_log_density(parts: Sequence[Marginal], weights: FloatArray, x: FloatArray) -> FloatArray:
-    """Logarithm of Σ_s w_s M_s(x), (n,), of what no part has ever seen of the share 1e-9."""
+    """Logarithm of Σ_s w_s M_s(x), (n,); unseen values have the share 1e-9."""
     missing = np.isnan(x)
     at = np.where(missing, 0.0, x)
     values, shares = atoms_of(parts, weights)
@@ -233,7 +233,7 @@ def pooled_log_density(parts: Sequence[Marginal], weights: FloatArray, x: FloatA
 
 
 def atoms_of(parts: Sequence[Marginal], weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Values that are atoms of any part, sorted, and their shares in all, both (a,)."""
+    """Values that are atoms of any part, sorted, and their total shares, both (a,)."""
     values = np.concatenate([np.array(part.values) for part in parts])
     shares = np.concatenate([w * np.array(m.shares) for w, m in zip(weights, parts, strict=True)])
     distinct, place = np.unique(values, return_inverse=True)

@@ -1,6 +1,6 @@
-"""A public distribution U that all sources share, so that each can say how it differs from it.
+"""A public distribution U, relative to which all sources describe their densities.
 
-In the ratios that weigh the sources U falls out.  It is made of summaries; no row is in it.
+U cancels in the ratios that weight the sources.  It is made from summaries and contains no row.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ MOST_SITES = 500
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Reference:
-    """The distribution U of rows that is made of the summaries of all sites.
+    """A distribution U of rows, made from the summaries of all sites.
 
-    "marginals" draws each column on its own, from the mixture of what the sites say about it:
+    "marginals" draws each column independently, from the mixture of the sites' marginals:
 
         U(x) = Π_c Σ_s w_s M_sc(x_c),    w_s the share of the rows that site s has.
 
@@ -95,7 +95,7 @@ class Reference:
         random_state: RandomState = None,
         columns: Columns | None = None,
     ) -> Reference:
-        """Make it of rows that are in one place; each domain counts by its rows.
+        """Make a reference from rows in one place; each domain counts by its number of rows.
 
         Parameters
         ----------
@@ -125,10 +125,10 @@ class Reference:
 
     @classmethod
     def from_summaries(cls, summaries: Sequence[Summary], kind: str | None = None) -> Reference:
-        """Make it of what sites published; by default of both kinds where all have centres.
+        """Make a reference from summaries; by default of both kinds if all have centres.
 
-        The sites must agree in the names and the kinds of their columns; the order is that of the
-        first site.  Categories are those of any site.
+        The sites must have the same column names and types; the order is that of the first site.
+        Categories are those of any site.
         """
         if not summaries:
             raise ValueError("A reference needs the summary of at least one site; got none.")
@@ -148,7 +148,7 @@ class Reference:
 
     @property
     def columns(self) -> Columns:
-        """Names, kinds and words of the columns; `columns.encode` makes numbers of a table."""
+        """Names, types and categories of the columns; `columns.encode` encodes a table."""
         return self.summaries[0].columns
 
     @cached_property
@@ -186,7 +186,7 @@ class Reference:
     def log_density(self, encoded: Any) -> FloatArray:
         """log U(x) of encoded rows, (n,): a density in the columns that vary without steps.
 
-        A number, category or missing value that no site has met counts with a share of 1e-9.
+        A number, category or missing value that no site has seen counts with a share of 1e-9.
         """
         rows, words = self.columns.encode(encoded), self.columns.categorical
         if self.kind == "marginals":
@@ -236,7 +236,7 @@ class Reference:
         return PooledKernels(joined, deviation, weight / weight.sum(), grids)
 
     def reveals(self) -> str:
-        """Say what it tells about the rows of each site."""
+        """Describe what it reveals about the rows of each site."""
         return all_told(self.summaries)
 
     def to_dict(self) -> dict[str, Any]:
@@ -245,7 +245,7 @@ class Reference:
 
     @classmethod
     def from_dict(cls, data: Any) -> Reference:
-        """Return what `to_dict` wrote, or say in a ValueError what is wrong."""
+        """Read the output of `to_dict`; a ValueError says what is invalid."""
         sound = isinstance(data, Mapping) and set(data) == {"kind", "summaries"}
         refuse_unless(sound, "must have the parts ['kind', 'summaries']")
         refuse_unless(data["kind"] in KINDS, f"must be of one of the kinds {KINDS}")

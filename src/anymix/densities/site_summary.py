@@ -1,4 +1,4 @@
-"""What a site tells about its columns so that all can agree on one reference; no rows."""
+"""Summaries of a site's columns, from which a common reference is made; no rows."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ MOST_CENTRES = 100  # of a domain
 class Summary:
     """The columns of one site: quantiles, shares of frequent values and of missing ones.
 
-    No value and no word that fewer than `min_count` rows have is in it, and every other number is
-    the mean of `min_count` values or more (of all values, if there are fewer rows).
+    It has no value or category of fewer than `min_count` rows, and every other number is the mean
+    of at least `min_count` values (of all values, if there are fewer rows).
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Summary:
         return summary.with_centres([encoded], check_random_state(random_state))
 
     def with_centres(self, groups: Sequence[FloatArray], rng: np.random.RandomState) -> Summary:
-        """Return the summary with centres of encoded rows, found for each group on its own."""
+        """Return the summary with centres of encoded rows, computed separately for each group."""
         medians, scales = standard([self], np.ones(1))
         numbers = ~self.columns.categorical
         total, parts = sum(len(rows) for rows in groups), []
@@ -159,11 +159,11 @@ class Summary:
         return replace(self, centres=Kernels(*map(np.concatenate, zip(*parts, strict=True))))
 
     def reveals(self) -> str:
-        """Say in one sentence what it tells about the rows."""
+        """Describe in one sentence what it reveals about the rows."""
         return all_told([self])
 
     def in_order(self, names: Sequence[str]) -> Summary:
-        """Return the summary with its columns in the order of these names, which are its own."""
+        """Return the summary with its columns in this order."""
         if self.columns.names == tuple(names):
             return self
         places = [self.columns.names.index(name) for name in names]
@@ -209,7 +209,7 @@ class Summary:
 
     @classmethod
     def from_dict(cls, data: Any) -> Summary:
-        """Return what `to_dict` wrote, or say in a ValueError what is wrong."""
+        """Read the output of `to_dict`; a ValueError says what is invalid."""
         sound = isinstance(data, Mapping) and set(data) == PARTS
         refuse_unless(sound, f"must have the parts {sorted(PARTS)}")
         name = data["name"]
@@ -235,7 +235,7 @@ class Summary:
 
 
 def check_kind(kind: Any) -> None:
-    """Refuse a word that names no kind of reference."""
+    """Check the kind of a reference."""
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} is not known; use {', '.join(map(repr, KINDS))}.")
 
@@ -256,7 +256,7 @@ def _columns(data: Any) -> Columns:
 
 
 def standard(summaries: Sequence[Summary], weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Median and scale of each column of weighted sites, (d,) twice; 0 and 1 for words."""
+    """Median and scale of each column of weighted sites, (d,) twice; 0 and 1 for categories."""
     parts = [
         (0.0, 1.0) if word else centre_and_scale([s.marginals[j] for s in summaries], weights)
         for j, word in enumerate(summaries[0].columns.categorical)
@@ -266,7 +266,7 @@ def standard(summaries: Sequence[Summary], weights: FloatArray) -> tuple[FloatAr
 
 
 def all_told(summaries: Sequence[Summary]) -> str:
-    """Say what summaries tell of the rows of each site; what several tell alike is said once."""
+    """Describe what summaries reveal about the rows of each site, without repetition."""
     contents: dict[str, list[str]] = {}
     for summary in summaries:
         words = sum(len(c.categories or ()) for c in summary.columns)
@@ -285,7 +285,7 @@ def all_told(summaries: Sequence[Summary]) -> str:
 
 
 def agreed_columns(summaries: Sequence[Summary]) -> Columns:
-    """Return the columns of all sites with the words of any; one that is empty fits every kind."""
+    """Return the common columns with the categories of all sites; empty columns fit any type."""
     first, found = summaries[0], []
     for other in summaries[1:]:
         ours, theirs = first.columns.names, other.columns.names

@@ -1,7 +1,7 @@
-"""Calibration: densities say which source is likelier, held-out points say how sure that is.
+"""Temperature scaling: calibrate responsibilities on held-out points.
 
 Log-densities in many dimensions differ by hundreds of nats, so raw responsibilities are almost 0
-or 1 even where the likeliest source is wrong.  A temperature and an offset for each source mend it.
+or 1 even where the likeliest source is wrong.  A temperature and an offset per source correct this.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class TemperatureScaling(BaseEstimator):
         return self.fit_sums(DomainRows(table, domain, weight, self.doubt))
 
     def fit_sums(self, points: Any) -> Self:
-        """Fit by sums over points that may be anywhere, such as `DomainRows`."""
+        """Fit by sums over points, such as those of `DomainRows`."""
         return self.solve_sums(points).report_sums(points)
 
     def solve_sums(self, points: Any) -> Self:
@@ -160,7 +160,7 @@ class TemperatureScaling(BaseEstimator):
         return self
 
     def report_sums(self, points: Any) -> Self:
-        """Report by sums how sure responsibilities are, and how right."""
+        """Report confidence and accuracy of responsibilities, from sums."""
         tally = points.tally(self.temperature_, self.offset_)
         (loss, *gaps), (loss_after, *gaps_after) = np.split(tally[1:] / tally[0], 2)
         errors = float(np.abs(gaps).sum()), float(np.abs(gaps_after).sum())

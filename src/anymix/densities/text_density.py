@@ -1,4 +1,4 @@
-"""From documents to the words that domains share, as counts or as lists of tokens."""
+"""Densities of texts, and vocabularies that domains share."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,15 +29,15 @@ from anymix.densities.tokens import (
 
 
 class SharedVocabulary(TransformerMixin, BaseEstimator):
-    """Turn documents into counts or lists of the words that all domains are described with.
+    """Turn documents into counts or token lists over a vocabulary that all domains share.
 
     Densities of several sources can be compared only if they score the same words. The paper's
     vocabulary is the words that occur at least `min_count` times in every domain; it leaves out
-    the very words that tell domains apart. With `words="any"` the vocabulary is the union: the
+    words that separate domains. With `words="any"` the vocabulary is the union: the
     words that occur so often in all domains together.
 
-    Sites that may not share documents call `word_counts` on their own ones and hand over what it
-    returns; `fit_counts` then makes the vocabulary. Both are plain JSON.
+    Sites that may not share documents call `word_counts` on their own and send the
+    result; `fit_counts` then makes the vocabulary. Both are plain JSON.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
         return self
 
     def word_counts(self, X: Iterable[str], min_documents: int = MIN_DOCUMENTS) -> dict[str, int]:
-        """Count the words of a site's own documents, without those of few documents.
+        """Count the words of a site's documents; words of few documents are left out.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class SharedVocabulary(TransformerMixin, BaseEstimator):
         return {word: counts[word] for word in sorted(met) if met[word] >= min_documents}
 
     def fit_counts(self, counts: Sequence[Mapping[str, int]]) -> Self:
-        """Find the words that occur often enough in what each site has counted.
+        """Make the vocabulary from the word counts of all sites.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ def shared_words(counts: Sequence[Mapping[str, int]], min_count: int, words: str
 class TextDensity(BigramModel):
     """A language model of raw documents, on the words that occur in any source.
 
-    It is a `BigramModel` that cuts texts into words by itself. To compare the scores of several
+    It is a `BigramModel` with a tokenizer. To compare the scores of several
     sources, all of them need one vocabulary: `with_shared` takes it from documents of all sources,
     and `SharedVocabulary.fit_counts` makes it for sites that do not share documents.
 
@@ -331,13 +331,13 @@ class TextDensity(BigramModel):
         return [" ".join(tokens) for tokens in drawn] if self._of_texts else drawn
 
     def shareable(self) -> Self:
-        """Leave out words that stand in fewer than five documents; see `BigramModel`."""
+        """Leave out words that occur in fewer than five documents; see `BigramModel`."""
         shared = super().shareable()
         shared._of_texts = self._of_texts
         return shared
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of a `BigramModel`, unless texts are cut in another way than usual."""
+        """Return the arrays of a `BigramModel`; only the default tokenisation is allowed."""
         if self.token_pattern != WORD:
             raise ValueError(
                 f"a density with token_pattern={self.token_pattern!r} cannot be packed: whoever "

@@ -1,4 +1,4 @@
-"""Texts cut into tokens, lists of lists as one list, and tokens as ids: no loop over tokens."""
+"""Tokenise texts, flatten token lists, and map tokens to ids, without a loop over tokens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def documents_in(X: Any) -> list[Any]:
 
 
 def pattern_of(token_pattern: str) -> re.Pattern[str]:
-    """Return the compiled pattern, or say what is wrong with it."""
+    """Return the compiled pattern; a ValueError says what is wrong with it."""
     pattern = re.compile(token_pattern)
     if pattern.groups > 1:
         raise ValueError("token_pattern has several groups; write the others as (?:...)")
@@ -48,7 +48,7 @@ def cut(texts: Sequence[str], token_pattern: str = WORD, lowercase: bool = True)
 
 
 def blocks_of(lists: Iterable[Sequence[str]], most: int = TOKENS) -> Iterator[list[Sequence[str]]]:
-    """Cut a sequence of lists into blocks of at most so many items; a longer list stands alone."""
+    """Split a sequence of lists into blocks of limited size; a longer list is its own block."""
     block: list[Sequence[str]] = []
     n = 0
     for one in lists:
@@ -89,7 +89,7 @@ MIN_DOCUMENTS = 5
 
 
 class PairCounts(NamedTuple):
-    """Pairs (h, w) as h size + w, how often each was met, and in how many documents.
+    """Pairs (h, w) as h size + w, their counts, and their numbers of documents.
 
     `word_documents` (size,) counts the documents of each word; its last entry is the boundary.
     """
@@ -105,7 +105,7 @@ class PairCounts(NamedTuple):
         return len(self.word_documents)
 
     def without(self, rare: NDArray[np.bool_], instead: int | None) -> PairCounts:
-        """Let another word stand for the rare ones, or leave out pairs with them."""
+        """Replace rare words by another one, or leave out pairs with them."""
         contexts, nexts = np.divmod(self.keys, self.size)
         if instead is None:
             kept = ~(rare[contexts] | rare[nexts])

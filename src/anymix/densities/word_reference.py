@@ -1,4 +1,4 @@
-"""The words that sites agree on, from counts that each publishes; no documents."""
+"""A common vocabulary of sites, from published word counts; no documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_SITES = 500
 class WordSummary:
     """How often each word occurs at one site.
 
-    Words that stand in fewer documents than `min_count` are left out.
+    Words that occur in fewer documents than `min_count` are left out.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class WordSummary:
         return cls(str(name), len(documents), min_count, counts)
 
     def reveals(self) -> str:
-        """Say in one sentence what it tells about the documents."""
+        """Describe in one sentence what it reveals about the documents."""
         return (
             f"Of {self.n_rows} documents of {visible(self.name)!r}: the counts of "
             f"{len(self.counts)} words that stand in {self.min_count} documents or more each."
@@ -91,7 +91,7 @@ class WordSummary:
 
 @dataclass(frozen=True)
 class WordReference:
-    """The words of all sites, by which each describes how likely a text is.
+    """The common vocabulary of all sites.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class WordReference:
 
     @classmethod
     def from_summaries(cls, summaries: Sequence[WordSummary]) -> WordReference:
-        """Make it of what sites published; a word of any site is a word of all."""
+        """Make a reference from summaries; the vocabulary is the union of all sites' words."""
         if not 0 < len(summaries) <= MOST_SITES:
             raise ValueError(f"A reference needs the counts of 1 to {MOST_SITES} sites.")
         names = [summary.name for summary in summaries]
@@ -125,7 +125,7 @@ class WordReference:
         return _words([summary.counts for summary in self.summaries])
 
     def reveals(self) -> str:
-        """Say what it tells about the documents of each site."""
+        """Describe what it reveals about the documents of each site."""
         return " ".join(summary.reveals() for summary in self.summaries)
 
     def to_dict(self) -> dict[str, Any]:
