@@ -53,6 +53,8 @@ FEW_ROWS = 10_000
 FOLDS = 5
 TEXT_WORDS: dict[str, Any] = {"min_df": FEWEST_ROWS, "token_pattern": "[a-zA-Z]+"}
 DENSITIES: dict[str, Any] = {"kernels": GaussianKDE, "mixture": GaussianMixtureDensity}
+# Columns of a mixture: of twice as many it is refused when it is read, and takes gigabytes before.
+MOST_MIXED = 1000
 KINDS = {
     "classification": (is_classifier, "classifier"),
     "regression": (is_regressor, "regressor"),
@@ -197,6 +199,8 @@ def likelier_density(X: FloatArray, seed: int) -> str:
     if len(X) < FOLDS:  # refused later
         return "kernels"
     for name, kind in DENSITIES.items():
+        if name == "mixture" and X.shape[1] > MOST_MIXED:
+            continue
         logs = []
         with warnings.catch_warnings(), suppress(ValueError):
             warnings.simplefilter("ignore", ScaleWarning)
