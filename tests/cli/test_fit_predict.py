@@ -317,3 +317,12 @@ def test_pack_by_command(run, tmp_path):
 
 def _labelled(drawn):
     return drawn[0], label(drawn[1])
+
+
+def test_held_out_rows_of_one_label_are_warned_of(world, run, tmp_path):
+    name, _, path = world.test[0].partition("=")
+    header, *rows = Path(path).read_text().splitlines()
+    one = tmp_path / "one.csv"
+    one.write_text("\n".join([header, *(row for row in rows if row.endswith(rows[0][-1]))]) + "\n")
+    said = run("certify", world.model, "--held-out", f"{name}={one}", *world.test[1:])
+    assert "one.csv: all rows have the label" in said.err

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -115,6 +115,13 @@ def test_missing_numbers_name_their_column():
     frame = pd.DataFrame({"age": X[:, 0], "dose": np.where(np.arange(len(X)) % 9, X[:, 1], np.nan)})
     with pytest.raises(ValueError, match="but column 'dose' has missing values"):
         DistributionWeightedClassifier(density=DomainClassifier(), cv=2).fit(frame, y, d)
+
+
+def test_a_learner_that_takes_missing_values_is_told_of_words():
+    frame, y, d = patients()
+    frame.loc[::9, "u"] = np.nan
+    with pytest.raises(ValueError, match="but column 'smoker' holds"):
+        Uniform(HistGradientBoostingClassifier()).fit(frame, y, sample_domain=d)
 
 
 def test_both_remedies_for_text_and_gaps_work():

@@ -110,6 +110,11 @@ def held_out_sites(
 def _with_groups(path: str, columns: TableColumns, named: str | None) -> tuple[Any, ...]:
     """Read rows, labels and groups; without groups, copies of a row form one."""
     X, y = read_rows(path, columns)
+    if y is not None and np.asarray(y).dtype.kind != "f" and np.unique(y).size == 1:
+        caution(
+            f"{path}: all rows have the label {str(y[0])!r:.60}; what is learned or certified on "
+            "them says nothing about rows of other labels."
+        )
     draws = None if y is None else copies(X, np.asarray(y), np.zeros(len(y), dtype=np.intp))
     if draws is not None and not named:
         caution(

@@ -118,10 +118,10 @@ def _finite(X: FloatArray, columns: Any) -> FloatArray:
     return X
 
 
-def not_numbers(X: Any, names: Sequence[str] = ()) -> str | None:
+def not_numbers(X: Any, names: Sequence[str] = (), missing: bool = True) -> str | None:
     """Say which column of a table holds text or missing values; None if all are complete numbers.
 
-    `names` are those of the columns of an array.
+    `names` are those of the columns of an array; without `missing`, missing values are no fault.
 
     >>> not_numbers(np.array([[1.0, 2.0], [3.0, np.nan]]))
     'column 1 has missing values (NaN)'
@@ -140,6 +140,8 @@ def not_numbers(X: Any, names: Sequence[str] = ()) -> str | None:
     for name, column in zip(named, np.asarray(X, dtype=object).T, strict=True):
         for value in column.tolist():
             if value is None or str(value) in ("nan", "NaT", "<NA>"):
+                if not missing:
+                    continue
                 return f"column {name!r} has missing values (NaN)"
             if isinstance(value, str) and not _is_number(value):
                 return f"column {name!r} holds {value!r}"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from anymix._arrays import FloatArray, n_rows, positions
@@ -122,11 +123,22 @@ def fit_part(
     try:
         return fit_with_weight(model, X, y, weight)
     except ValueError as error:
-        fault = not_numbers(X, names)
+        # What takes missing values cannot have failed by them.
+        fault = not_numbers(X, names, missing=not takes_missing(model))
         if isinstance(model, Pipeline) or fault is None:
             raise
         name = "the density" if remedy is FOR_DENSITY else f"the estimator {type(model).__name__}"
         raise ValueError(f"{name} needs complete numbers, but {fault}: {remedy}.") from error
+
+
+def takes_missing(model: Any) -> bool:
+    """Whether an estimator says that it takes missing values.
+
+    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> takes_missing(HistGradientBoostingRegressor()), takes_missing(object())
+    (True, False)
+    """
+    return hasattr(model, "__sklearn_tags__") and bool(get_tags(model).input_tags.allow_nan)
 
 
 def train_source(estimator: Any, rows: Rows, name: str) -> Source:
