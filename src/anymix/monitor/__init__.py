@@ -1,4 +1,4 @@
-"""Which mixture is today's traffic, is it one at all, what does it cost, and which z follows."""
+"""Monitor traffic without labels: its mixture, an alarm, the expected loss, and adaptation."""
 
 from anymix.monitor.adaptation import adapt_labelled, adapt_z
 from anymix.monitor.alarm import Alarm, Scores, mixture_alarm

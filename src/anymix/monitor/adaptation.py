@@ -1,4 +1,4 @@
-"""From what the traffic is to a z for it: by λ̂ when it is reliable, or by a few target labels."""
+"""Adapt z to the traffic: by λ̂ where it is reliable, or by a few target labels."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def adapt_z(
     t = 0 if the alarm rings or was not tested.
 
     On traffic of mixture λ, z = λ loses at most Σ_k λ_k ε_k + ηM, which may be more than the robust
-    z loses there: where labelled held-out rows are at hand, `Monitor.adapt` does better.  A wrong λ̂
-    has no such bound, and an interval from 0 to 1 says nothing, so z moves further the narrower the
-    interval is.
+    z loses there: where labelled held-out rows are at hand, `Monitor.adapt` does better.  A wrong
+    λ̂ has no such bound, and an interval from 0 to 1 says nothing, so z moves further the narrower
+    the interval is.
 
     Parameters
     ----------
@@ -190,10 +190,10 @@ def _descend(
 
 
 def label_noise(problem: Problem, z: FloatArray) -> float:
-    """How uncertain is the mean of d_k = ℓ(h_z, y) − ℓ(h_k, y) over n rows, at worst over sources?
+    """The largest error over sources of the mean of d_k = ℓ(h_z, y) − ℓ(h_k, y) over n rows.
 
     max_k max(standard error of mean d_k, max_i |d_ki| / n): the second is the part of one row,
-    without which one or two labels, which agree by chance, would pass for certain.
+    without which one or two labels that agree by chance would seem certain.
     """
     y, n = problem.targets, problem.n_points
     combined = problem.loss.value(problem.ratio(z)[0], y)

@@ -6,10 +6,10 @@ own scores.  So fit λ̂ and compare, for the novelty and each responsibility, t
     T_s = mean over thresholds t of (F(t) − Σ_k λ̂_k F_k(t))² / (F̄(t) (1 − F̄(t)))
 
 (Anderson and Darling's weights: tails count), and take the largest T_s in units of its own mean
-under the null, or their sum in units of its own.  The null is drawn from held-out rows: traffic of
-n rows from their mixture λ̂, sources resampled, λ̂ fitted again.  It knows how few the rows are on
-both sides, but not what lies beyond them all.  So the rows of traffic that are more unusual than
-(nearly) every held-out row are counted, too: `outlier_p_value`.
+under the null, or their sum in units of its own.  The null is simulated from held-out rows: traffic
+of n rows from their mixture λ̂, sources resampled, λ̂ fitted again.  It accounts for few rows on
+both sides, but not for values beyond all held-out rows.  So the rows of traffic that are more
+unusual than (nearly) every held-out row are counted, too: `outlier_p_value`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TAIL = 0.1
 
 
 class Scores(NamedTuple):
-    """What monitoring sees of some rows: log r_k (p, n), and novelty (n,), higher is rarer."""
+    """Scores of rows for monitoring: log r_k (p, n), and novelty (n,), higher is rarer."""
 
     log_r: ArrayLike
     novelty: ArrayLike
@@ -53,7 +53,7 @@ class Scores(NamedTuple):
 
 @dataclass(frozen=True)
 class Alarm(Record):
-    """The answer of the test.
+    """The result of the test.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ def mixture_alarm(
 
 
 def tail_p_value(value: float, null: FloatArray) -> float:
-    """How often draws from the null are as large, by counting them or, beyond all, by their tail.
+    """The p-value by counting draws from the null or, beyond all of them, by a tail model.
 
     Beyond all draws p = TAIL exp(−(value − u) / e), u their upper quantile and e the mean by which
     draws above it exceed it, raised by two standard errors: T is quadratic in Gaussian gaps, and
@@ -190,7 +190,7 @@ def outlier_p_value(
     mixture: FloatArray,
     share: float,
 ) -> float:
-    """How often would a mixture have as many rows above a novelty that few held-out rows exceed?
+    """The probability that a mixture has as many rows above a high novelty threshold.
 
     Of the n_k held-out rows of source k, a_k exceed it, so that with w_k = λ_k/n_k a row of traffic
     does with the chance Σ_k w_k a_k, if they showed it exactly.  Fay and Feuer (1997) take for it
@@ -215,7 +215,7 @@ def outlier_p_value(
 
 
 def check_level(level: float, n_bootstrap: int, look: int | None = None) -> None:
-    """Refuse a rate of false alarms that so many resamples cannot tell, and a look before 1."""
+    """Check that the level can be resolved by the resamples, and that looks count from 1."""
     if not 0.0 < level < 1.0 or (n_bootstrap + 1) * level < 1.0:
         raise ParameterError(
             f"level must lie between 1/(n_bootstrap + 1) and 1, or too few resamples show the "

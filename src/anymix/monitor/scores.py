@@ -1,4 +1,4 @@
-"""How far is a point from all sources?  A score in [0, 1] that no unit of density can move."""
+"""Novelty: how unlike all sources a point is, in [0, 1], independent of density units."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def novelty_scores(
 
     p_k(x) is the share of source k's own held-out rows whose density under k is no higher than
     that of x.  A row drawn from any source, hence from any mixture of them, has
-    P(novelty > 1 − α) ≤ α for α ≥ 1/(n_k + 1), whatever the densities are worth.  Only the order
+    P(novelty > 1 − α) ≤ α for α ≥ 1/(n_k + 1), whatever the densities.  Only the order
     of each source's own log-densities counts (and, beyond the lowest, their ratios of distances):
     a factor in a density, as from other units, or a temperature changes nothing.
 

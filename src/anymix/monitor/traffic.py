@@ -1,4 +1,4 @@
-"""Watch the traffic of a fitted model: its mixture, its strangeness, and one sentence."""
+"""Monitor the traffic of a fitted model: its mixture, novelty, expected loss, one sentence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from anymix.sources import FoldScores, Tables, common_edges, levels_of, levels_o
 
 
 class Watched(Protocol):
-    """What monitoring asks of a fitted model."""
+    """The interface that monitoring needs of a fitted model."""
 
     source_names_: Sequence[Any]
 
@@ -42,7 +42,7 @@ class Watched(Protocol):
 
 @dataclass(frozen=True)
 class TrafficReport(Record):
-    """What today's traffic is.
+    """The mixture, alarm and expected loss of some traffic.
 
     Attributes
     ----------
@@ -212,7 +212,7 @@ class Monitor:
         return monitor
 
     def scores(self, X: Any) -> Scores:
-        """Return what monitoring sees of some rows."""
+        """Return the scores of rows that monitoring uses."""
         if self.edges is not None:
             model: Any = self.model
             log_r, total = model.site_scores(X)
@@ -233,7 +233,7 @@ class Monitor:
 
     @cached_property
     def reference_losses(self) -> Losses | None:
-        """The model's losses at the held-out rows and their name, if they can be known."""
+        """The model's losses at the held-out rows and their name, if available."""
         if self.losses is not None:
             return checked_losses(self.losses, len(self.domain)), "", True
         if self.y_reference is None:
@@ -355,7 +355,7 @@ def _untrusted(alarm: Alarm) -> str:
 
 
 def describe_traffic(estimate: MixtureEstimate, alarm: Alarm, names: Sequence[str]) -> str:
-    """Say in one sentence what the traffic is.
+    """Describe the traffic in one sentence.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The mean of any function of held-out rows on traffic of unknown mixture, and how sure it is.
+"""Estimate the mean of a function on traffic of unknown mixture, with an interval.
 
 A function f has the mean F_k on source k, and θ = Σ_k λ_k F_k on traffic of mixture λ.  The means
 of the shares s posterior to λ̂ tell λ: q = C λ, with q over the traffic and C[:, k] over held-out
@@ -178,7 +178,7 @@ def skewed_interval(found: Spread, confidence: float) -> Ends:
 
 
 def joint_confidence(covariance: FloatArray, confidence: float, rng: np.random.Generator) -> float:
-    """Which confidence must each interval have for all of them to hold at once?
+    """The confidence of each interval at which all of them hold simultaneously.
 
     That of the quantile of max_k |Z_k| for Gaussian Z with the correlations of λ̃: less is lost
     than by dividing the risk among p intervals, as the shares sum to 1.
@@ -194,7 +194,7 @@ def joint_confidence(covariance: FloatArray, confidence: float, rng: np.random.G
 
 
 def worth(r: FloatArray, C: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
-    """How much of a row that names its source a row of traffic is worth for each share, in [0, 1].
+    """The information of a row of traffic on each share, relative to a known source, in [0, 1].
 
     With C[:, k] the mean of r over rows of source k, λ̂ = C⁻¹ mean r has at the even mixture the
     variance [C⁻¹ Cov(r) C⁻ᵀ]_kk per row; it would be (1/p)(1 − 1/p) if rows named their sources.

@@ -1,4 +1,4 @@
-"""What does the deployed model lose on today's traffic?  Without labels, as far as it is a mixture.
+"""The expected loss of the deployed model on traffic that is a mixture, without labels.
 
 Σ_k λ̂_k L_k,   L_k the mean of the model's losses over held-out rows of source k
 """
@@ -75,7 +75,7 @@ def expected_loss(
     loss: str = "",
     trusted: bool = True,
 ) -> ExpectedLoss:
-    """Estimate what a model loses on unlabelled traffic.
+    """Estimate the loss of a model on unlabelled traffic.
 
     The value is Σ_k λ̂_k L_k.  The interval is for Σ_k λ_k L_k with the true λ and L_k: rows are
     finite at both ends, and a held-out row enters C and L_k at once, so that both errors are
@@ -171,7 +171,7 @@ def checked_losses(losses: ArrayLike, m: int) -> FloatArray:
 
 
 def with_sentence(found: ExpectedLoss) -> ExpectedLoss:
-    """Say in one sentence what the model loses on the traffic, or that it cannot be estimated.
+    """Describe the expected loss in one sentence, or say that it cannot be estimated.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Records to one HTML page, or a model card, for people who decide whether to deploy the model."""
+"""Render records as one HTML page or a model card, for the decision on deployment."""
 
 from anymix.report.card import CARD_BEGIN as CARD_BEGIN
 from anymix.report.card import CardFacts, render_card

@@ -28,7 +28,7 @@ CARD_BEGIN = "---\n# Written by anymix export --card from the model's records.\n
 
 
 class CardFacts(TypedDict):
-    """What a card says beyond the report's record; lists have one entry for each source.
+    """Facts of a model card beyond the report's record; lists have one entry per source.
 
     Attributes
     ----------

@@ -62,7 +62,7 @@ def axes(x: Span, y: Span, ticks: tuple[Ticks, Ticks], labels: tuple[str, str]) 
 
 
 def frame(content: str, label: str) -> str:
-    """Return the drawing with its description for those who do not see it."""
+    """Return the drawing with its text description."""
     return (
         f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{esc(label)}">{content}</svg>'
@@ -73,7 +73,7 @@ SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def distances(trace: Sequence[dict[str, Any]], objective: str) -> Points:
-    """How far each evaluation was from the answer: γ itself, or max_k (L_k − b_k) from its end."""
+    """The distance of each evaluation from the solution: γ, or max_k (L_k − b_k) from its end."""
     field = "gamma" if objective == "gamma" else "worst"
     end = 0.0 if field == "gamma" else trace[-1]["worst"]
     steps = [(float(step["n_evaluations"]), abs(step[field] - end)) for step in trace]
@@ -107,7 +107,7 @@ def convergence(trace: Sequence[dict[str, Any]], objective: str) -> str:
 
 
 def reliability(curves: dict[str, Sequence[dict[str, float]]]) -> str:
-    """Draw how often the likeliest source is right against how sure it was, before and after."""
+    """Draw a reliability diagram of the likeliest source, before and after calibration."""
     unit = (0.0, 1.0)
     ticks = {t: f"{100 * t:.0f} %" for t in (0.0, 0.25, 0.5, 0.75, 1.0)}
     parts = [axes(unit, unit, (ticks, ticks), ("how sure", "how often right"))]

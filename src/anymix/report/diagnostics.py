@@ -1,4 +1,4 @@
-"""What the guarantees rest on: cross losses, weights, calibration, solver, traffic, sets."""
+"""Diagnostics: cross losses, weights, calibration, solver, traffic, sets."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def cross_table(record: Data) -> str:
 
 
 def weights(record: Data) -> str:
-    """Show where the weights go."""
+    """Show the mean weights of the sources on each domain."""
     data = record["weights"]
     lead = (
         "Mean weight of each source’s model (rows) on the held-out rows of each domain (columns); "
@@ -73,7 +73,7 @@ def heat_table(
 ) -> str:
     """Lay out values [k][j] of each source on each domain, shaded, with notes below them.
 
-    A row more is that of the generalist.
+    An additional row is that of the generalist.
     """
     names = record["sources"]
     digits = decimals(flat(values)) if digits is None else digits
@@ -88,7 +88,7 @@ def heat_table(
 
 
 def calibration(record: Data) -> str:
-    """Show whether the responsibilities can be believed."""
+    """Show the calibration of the responsibilities."""
     data = record["calibration"]
     body, report = "", data.get("report")
     if data.get("after"):
@@ -122,7 +122,7 @@ def calibration(record: Data) -> str:
 
 
 def convergence(record: Data) -> str:
-    """Show how the solver came to its answer."""
+    """Show the convergence of the solver."""
     data = record["solution"]
     aim = f" Objective: {record['objective']}." if "objective" in record else ""
     sentence = f"The solver ended “{data['status']}” after {data['n_evaluations']:.0f} evaluations"
@@ -137,7 +137,7 @@ def convergence(record: Data) -> str:
 
 
 def traffic(record: Data) -> str:
-    """Tell which mixture the traffic is, and whether it is one."""
+    """Show the mixture of the traffic, and whether it is one."""
     data = record["traffic"]
     estimate, alarm = data["estimate"], data["alarm"]
     css = "alarm" if alarm["rings"] else "calm"
@@ -165,7 +165,7 @@ def traffic(record: Data) -> str:
 
 
 def consulting(record: Data) -> str:
-    """Show how each source takes what each model says, and what that has brought at home."""
+    """Show the weight of each model in each source's pool, and the gain on its own rows."""
     data = record["consulting"]
     lead = (
         "Before it predicts, each source (columns) consults the models of all (rows), and takes "
@@ -184,7 +184,7 @@ def consulting(record: Data) -> str:
 
 
 def coverage(record: Data) -> str:
-    """Show what sets or intervals promise, and what they cover on each source."""
+    """Show the guaranteed and the measured coverage of sets or intervals on each source."""
     data = record["sets"]
     labels = data.get("of", "labels") == "labels"
     what = "a set of labels" if labels else "an interval"
@@ -206,7 +206,7 @@ def coverage(record: Data) -> str:
 
 
 def influence(record: Data) -> str:
-    """Show what the loss of each source owes to each other one, and say what stands out."""
+    """Show the influence of each source on the loss of each other one."""
     data = record["influence"]
     sentences = data.get("sentences") or []
     words = " ".join(sentences) or "No site and no source moves the loss of another by much."

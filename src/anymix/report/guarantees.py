@@ -1,4 +1,4 @@
-"""What is guaranteed: parts of the page, each HTML from the whole record; see `page.PARTS`."""
+"""The parts of the page on guarantees, each HTML from the whole record; see `page.PARTS`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_NAMED = 8
 
 
 def facts(record: Data) -> str:
-    """Say in one line what the page is about."""
+    """Describe the model in one line."""
     names = record["sources"]
     named = f": {', '.join(names)}" if len(names) <= MOST_NAMED else ""
     parts = [f"{len(names)} sources{named}"]
@@ -159,7 +159,7 @@ OF_MIXTURES = "The worst domain is the worst of all mixtures for a model that is
 
 
 def comparison(record: Data) -> str:
-    """Lay out every method on every mixture, the lowest loss of each marked."""
+    """Tabulate every method on every mixture, with the lowest loss marked."""
     data = record["comparison"]
     unit = unit_of(data.get("measure"))
     digits = unit.digits(flat(data["loss"]))
@@ -237,12 +237,12 @@ MEASURED = {"regret": "regret", "loss": "robust_loss"}
 
 
 def certified_unit(record: Data) -> Unit:
-    """Return what the certificate is measured in: its own measure, or the model's loss."""
+    """Return the unit of the certificate: its own measure, or the model's loss."""
     return unit_of(record["certificate"].get("loss") or record.get("loss"))
 
 
 def figures(record: Data) -> list[str]:
-    """Set what was measured above what is guaranteed, and say what that stands on."""
+    """Show the measured values above the guaranteed ones, with their ground."""
     data, unit, parts = record["certificate"], certified_unit(record), []
     confidence, clip = data.get("confidence"), data.get("clip")
     for title, half, sign in FIGURES:
@@ -274,7 +274,7 @@ def _written(value: float | None, unit: Unit, sign: bool = False) -> str:
 
 
 def clipped_note(record: Data) -> str:
-    """Say why what was measured may stand above what is guaranteed: it counts every row whole."""
+    """Explain why a measured loss may exceed a guaranteed clipped one."""
     data, unit = record["certificate"], certified_unit(record)
     clip = data.get("clip")
     both = [(data.get(MEASURED[half]), data.get(f"{half}_upper")) for half in MEASURED]
@@ -289,7 +289,7 @@ def clipped_note(record: Data) -> str:
 
 
 def beside(record: Data) -> str:
-    """Lay out what chance, the plain average and each source alone lose where they are worst."""
+    """Tabulate the worst losses of chance, the plain average and each source alone."""
     data = record["certificate"]
     others = data.get("beside") or []
     if not others:

@@ -1,4 +1,4 @@
-"""Put the parts together: one file that needs nothing else, and asks nothing of any network."""
+"""Assemble the page: one file without external resources."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FOLDED: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
 
 
 def embedded_json(value: Any) -> str:
-    r"""Write JSON that cannot end its script element, whatever the strings in it say."""
+    r"""Write JSON that cannot end its script element, whatever its strings contain."""
     text = json.dumps(value, allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

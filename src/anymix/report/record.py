@@ -1,4 +1,4 @@
-"""What a report is made of: one plain dictionary, checked before anything is drawn."""
+"""The record of a report: one plain dictionary, checked before anything is drawn."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class ReportRecord(TypedDict, total=False):
 
 
 def checked(record: ReportRecord | dict[str, Any]) -> dict[str, Any]:
-    """Return the record as JSON can carry it, or say in a sentence what is wrong with it."""
+    """Return the record as JSON types; an error says what is invalid."""
     if not isinstance(record, Mapping):
         raise TypeError(
             "a page is made of the record that anymix.estimators.summarise(model) returns; got "
@@ -203,7 +203,7 @@ def _check_shape(where: str, value: Any, shape: tuple[int, ...]) -> None:
 
 
 def recorded(record: dict[str, Any], part: str) -> str:
-    """Say that a part stands as the folder has it, where no table shows it anew."""
+    """Mark a part that was not recomputed, because its rows are not in the folder."""
     day = record.get("recorded", {}).get(part)
     if not day:
         return ""
@@ -211,7 +211,7 @@ def recorded(record: dict[str, Any], part: str) -> str:
 
 
 def claimed(record: dict[str, Any], part: str) -> str:
-    """Say that a part was not recomputed, where a number of it stands out."""
+    """Mark a part that was not recomputed, next to its main number."""
     known = not record.get("stated") and part not in record.get("recorded", {})
     return "" if known else f" {CLAIMED.capitalize()}."
 
@@ -219,7 +219,7 @@ def claimed(record: dict[str, Any], part: str) -> str:
 def corner_losses(record: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the methods whose loss on a mixture λ is Σ_k λ_k L_k, each with its L (p,).
 
-    A privileged method may change with λ: its corners do not tell the rest.
+    A privileged method may change with λ, so its corners do not determine the rest.
     """
     columns, losses = _corners(record), []
     if columns:
@@ -236,7 +236,7 @@ def corner_losses(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def corner_measure(record: dict[str, Any]) -> str | None:
-    """Return what `corner_losses` are measured by."""
+    """Return the measure of `corner_losses`."""
     measured = record["comparison"].get("measure") if _corners(record) else record.get("loss")
     return str(measured) if measured is not None else None
 

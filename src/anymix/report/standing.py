@@ -20,21 +20,21 @@ def standing(lower: float | None, upper: float | None) -> str:
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """Join names as one says them; of many, the first."""
+    """Join names in a sentence; shorten a long list."""
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} others"]
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 class Stand(NamedTuple):
-    """A verdict with the names of its sources: how it stands with each rival, and where."""
+    """A verdict with source names: the comparison with each baseline, and where."""
 
     found: Data
     sources: list[str]
 
     @property
     def unit(self) -> Unit:
-        """What it is measured in."""
+        """The unit of the verdict."""
         return unit_of(self.found["measure"])
 
     @property
@@ -43,25 +43,25 @@ class Stand(NamedTuple):
         return self.unit.digits(self.found["loss"])
 
     def rival(self, *names: str) -> Data | None:
-        """Return the rival of one of these names, if it was judged."""
+        """Return the baseline of one of these names, if it was compared."""
         return next((rival for rival in self.found["rivals"] if rival["name"] in names), None)
 
     @property
     def guess(self) -> str:
-        """Say what guessing is."""
+        """Describe the guessing baseline."""
         if self.rival("chance") is not None:
             return "all labels alike, as these rows do not tell how often each occurs"
         return "the best answer that is the same for every row"
 
     def words(self, *names: str) -> list[str]:
-        """Say how it stands with a rival at each source, and then with all in equal parts."""
+        """Describe the comparison with a baseline on each source, and on all in equal parts."""
         rival = self.rival(*names)
         if rival is None:
             return []
         return [standing(a, b) for a, b in zip(rival["lower"], rival["upper"], strict=True)]
 
     def where(self, word: str, *names: str) -> list[str]:
-        """Name the sources at which it stands so."""
+        """Name the sources with this result."""
         verdicts = self.words(*names)[:-1]
         return [
             name for name, verdict in zip(self.sources, verdicts, strict=False) if verdict == word
@@ -69,7 +69,7 @@ class Stand(NamedTuple):
 
     @property
     def average(self) -> str:
-        """How it stands with the plain average, on all in equal parts."""
+        """The comparison with the plain average, on all sources in equal parts."""
         return (self.words("average") or ["level"])[-1]
 
     @property
@@ -78,7 +78,7 @@ class Stand(NamedTuple):
         return self.where("level", *GUESSES) + self.where("worse", *GUESSES)
 
     def phrases(self) -> list[str]:
-        """Say how it stands with the average, with own models, with guessing."""
+        """Describe the comparison with the average, with own models, with guessing."""
         with_average = "level with" if self.average == "level" else f"{self.average} than"
         sentences = [f"{with_average} the plain average of the models"]
         worse, better, level = (self.where(word, "own") for word in ("worse", "better", "level"))
@@ -100,7 +100,7 @@ class Stand(NamedTuple):
         return sentences
 
     def decision(self) -> tuple[str, str]:
-        """Say what it comes to, and how good that is: "good", "mixed" or "bad"."""
+        """Return the verdict's title and its level: "good", "mixed" or "bad"."""
         worse = self.where("worse", "own")
         if not self.found["fresh"]:
             return "mixed", "judge it on new rows first"
@@ -121,7 +121,7 @@ class Stand(NamedTuple):
         return "mixed", "on these rows it is level with what there is already"
 
     def advice(self) -> str:
-        """Say whose rows would help most; four times the rows halve an interval, not a loss."""
+        """Say which source's rows would help most; four times the rows halve an interval."""
         p = len(self.sources)
         L, U = (self.found[name][:p] for name in ("loss", "upper"))
         j = max(range(p), key=lambda k: (U[k] is None, U[k] if U[k] is not None else 0.0))

@@ -1,4 +1,4 @@
-"""The verdict: is the model better than what one would do without it, in words and one picture."""
+"""The verdict: is the model better than the alternatives, in words and one picture."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALARM = ("bad", "do not rely on it for today’s traffic, which is no mixture of
 
 
 def verdict(record: Data) -> str:
-    """Say whether to deploy it, by how much it is better, and what would help most."""
+    """State whether to deploy the model, by how much it is better, and what would help most."""
     stands = [Stand(data, record["sources"]) for data in record["verdict"]]
     if not stands:
         return ""
@@ -232,7 +232,7 @@ MARKS = {
 
 
 def picture(stand: Stand) -> str:
-    """Draw what the model, the own models, the average and a guess lose at each source."""
+    """Draw the losses of the model, the own models, the average and guessing on each source."""
     data, p = stand.found, len(stand.sources)
     named = {"own": ("own",), "average": ("average",), "guess": GUESSES}
     rivals = {css: stand.rival(*names) for css, names in named.items()}

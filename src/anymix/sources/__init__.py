@@ -1,4 +1,4 @@
-"""Sources, the tables they make of a set of points, and the learner over blocks of tables."""
+"""Sources, the tables of their predictions, and the learner over blocks of tables."""
 
 from anymix.sources.block import Block
 from anymix.sources.block_queries import QUERIES

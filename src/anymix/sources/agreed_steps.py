@@ -1,4 +1,4 @@
-"""Preprocessing that all sources can agree on, from what each has fitted on its own rows.
+"""Common preprocessing steps, made from those that each source has fitted on its own rows.
 
 Fitted steps travel with the sources' models, so that no further message is needed.
 
@@ -26,7 +26,7 @@ SAME: dict[type, str] = {OneHotEncoder: "categories_", RBFSampler: "random_weigh
 
 
 def agreed_step(fitted: Sequence[Any]) -> Any | None:
-    """Return one fitted step for the steps of all sources; None if there is none.
+    """Merge the fitted steps of all sources into one; None if that is impossible.
 
     Examples
     --------

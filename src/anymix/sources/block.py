@@ -112,7 +112,7 @@ class Block:
         )
 
     def candidates(self, options: Options, arrays: Mapping[str, Any]) -> dict[int, PoolCandidates]:
-        """What the sources whose rows are all here may consult."""
+        """The pool candidates of the sources whose rows are all in this block."""
         loss, homes = get_loss(options["loss"]), np.asarray(arrays["homes"])
         key = ("candidates", int(arrays["without"]), int(arrays["folds"]), loss, homes.tobytes())
         others = np.flatnonzero(homes == 0).tolist()
@@ -121,14 +121,14 @@ class Block:
     def pools(
         self, options: Options, arrays: Mapping[str, Any], choice: NDArray[Any]
     ) -> dict[int, Pool]:
-        """What they have chosen."""
+        """The pools that were chosen."""
         known = get_loss(options["loss"]), self.candidates(options, arrays), choice
         return learn_pools(self.training_rows(arrays), *known)
 
     def pooled(
         self, options: Options, arrays: Mapping[str, Any], consulting: Consulting | None
     ) -> Tables:
-        """The training rows after consulting, each at home by pools that never saw it."""
+        """The training rows after consulting, each by pools learned without it."""
         tables = self.training_rows(arrays)
         if consulting is None or not tables.n_points:
             return tables
@@ -149,7 +149,7 @@ class Block:
         return pooled.weighed(part.calibration).problem(*given, totals=arrays.get("totals"))
 
     def problem(self, options: Options, arrays: Mapping[str, Any]) -> Problem | None:
-        """The same, kept for the next query, and seen through its steps."""
+        """The problem of z after some steps, cached for the next query."""
 
         def made() -> Problem | None:
             problem = self.make_problem(options, arrays)
@@ -163,7 +163,7 @@ class Block:
         return problem
 
     def held_out(self, options: Options, arrays: Arrays) -> HeldOut:
-        """What is judged: each row by the fold that never saw it, by pools alone, or by all of it.
+        """The evaluated predictions: by the fold that never saw the row, by pools, or by all parts.
 
         Option "judged" says which: "folds", "alone" or "new".
         """
@@ -179,7 +179,7 @@ class Block:
         return HeldOut(predictions_after(tables, part, pooled), fold, crossed=False)
 
     def judge(self, options: Options) -> Measure:
-        """The loss, or another measure, that rows are judged by."""
+        """The loss, or another measure, that is evaluated."""
         return measure_of(options.get("measure"), options["loss"], self.tables.n_classes)
 
     def samples(self, options: Options, arrays: Arrays) -> dict[int, SourceSample]:

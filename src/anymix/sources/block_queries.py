@@ -1,9 +1,9 @@
 """The queries to a block: options and arrays go in, a dict of arrays comes out.
 
-In brackets stands of how many numbers, for p sources, c classes, K folds and s stacked z.  All are
-sums, counts, extremes, quantiles and fitted numbers, but "sample" brings n rows: it is asked only
-where the rows of a source lie in several blocks and sources are to consult, and a block that does
-not share rows refuses.
+Brackets give the size of the response, for p sources, c classes, K folds and s stacked z.  All are
+sums, counts, extremes, quantiles and fitted numbers, but "sample" returns n rows: it is used only
+where the rows of a source lie in several blocks and sources consult, and a block that does not
+share rows refuses it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 def check(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Refuse a loss that these rows cannot be judged by."""
+    """Check that the loss can be evaluated on these rows."""
     block.tables.check_loss(options["loss"], options["rule"])
     return {}
 
 
 def count(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Rows, rows with weight and weights by source and fold, and their kind [3Kp + 3p + 5]."""
+    """Numbers of rows and weights by source and fold, and the type of tables [3Kp + 3p + 5]."""
     tables, n_folds = block.tables, int(arrays["folds"])
     p, weight = tables.n_sources, tables.weights
     cell = block.fold(arrays) * p + tables.domain
@@ -98,20 +98,20 @@ def calibrate(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def tally(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """How sure responsibilities are, and how right, before and after calibration [33]."""
+    """Confidence and accuracy of responsibilities, before and after calibration [33]."""
     rows = _domain_rows(block, arrays)
     known = arrays["temperature"], arrays["offset"]
     return {"tally": np.zeros(33) if rows is None else rows.tally(*known)}
 
 
 def gains(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Gains of what the sources whose rows are all here may consult, zeros of others [37p]."""
+    """Gains of the pool candidates of sources whose rows are all here, else zeros [37p]."""
     found = gains_of(block.candidates(options, arrays), block.training_rows(arrays))
     return dict(zip(("gains", "errors", "n_rows"), found, strict=True))
 
 
 def pools(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """What they chose of it, and zeros of others [3p + p(p + 1) + pc]."""
+    """The chosen pools of these sources, else zeros [3p + p(p + 1) + pc]."""
     found, tables = block.pools(options, arrays, arrays["choice"]), block.training_rows(arrays)
     consulting = consulting_of(tables, found, get_loss(options["loss"]))
     learned = np.isin(np.arange(tables.n_sources), list(found)).astype(float)
@@ -121,7 +121,7 @@ def pools(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def sample(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """About a share of the rows of some sources, by chance [n((p + 1)c + 3)]."""
+    """A random share of the rows of some sources [n((p + 1)c + 3)]."""
     if not block.shares_rows:
         raise InputError(
             "a part that keeps its rows",
@@ -145,7 +145,7 @@ def sample(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def baseline(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """How many rows there are, and what the own models lose [1 + p]."""
+    """The number of rows and the own models' losses [1 + p]."""
     problem = block.problem(options, arrays)
     if problem is None:
         return {"n_points": 0, "own_losses": np.zeros(arrays["totals"].size)}
@@ -165,7 +165,7 @@ def evaluate(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def paired(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Moments of what h_z loses to the own model at home [5p]."""
+    """Moments of the excess loss of h_z over the own model [5p]."""
     problem = block.problem(options, arrays)
     none = np.zeros((5, arrays["totals"].size))
     return {"moments": none if problem is None else problem.paired_moments(arrays["z"])}
@@ -192,7 +192,7 @@ def quantiles(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def below(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """How many losses, and how many own losses, of each source are at most each threshold [4pg].
+    """Counts of losses and own losses of each source up to each threshold [4pg].
 
     thresholds are (p, 2, 2, g): of losses and own losses, two sequences each.
     """
@@ -224,7 +224,7 @@ def moments(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def theorems(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """What the theorems start from, for each part of the average: see `TheoremSums` [K(2p + 6)]."""
+    """The sums that theorems need, for each part: see `TheoremSums` [K(2p + 6)]."""
     used, tables = read_average(options, arrays), block.tables
     fold = block.fold(arrays) if options["judged"] == "folds" else None
     none = {
@@ -262,13 +262,13 @@ def cross(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
 
 
 def advice(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Moments of the own models' losses at home, and of the consulting gains there [14p]."""
+    """Moments of the own models' losses on own rows, and of the consulting gains [14p]."""
     used, tables = read_average(options, arrays), block.tables
     return {"moments": gain_moments(tables, used, block.fold(arrays), options["loss"])}
 
 
 def novelty(block: Block, options: Options, arrays: Arrays) -> dict[str, Any]:
-    """Quantiles of the log-densities at home, from the least to the largest [p(q + 1)]."""
+    """Quantiles of the log-densities of own rows, from the least to the largest [p(q + 1)]."""
     tables, q = block.tables, int(arrays["quantiles"])
     found, rows = np.zeros((tables.n_sources, q)), np.zeros(tables.n_sources)
     for k, row in enumerate(tables.log_masses):

@@ -1,4 +1,4 @@
-"""What bounds ask of rows, from queries to blocks."""
+"""Loss summaries for bounds, from queries to blocks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def joined_responses(responses: Sequence[Arrays]) -> Arrays:
 
 
 class BlockLossSummary(LossSummary):
-    """What bounds ask of rows, from queries to blocks."""
+    """Loss summaries for bounds, from queries to blocks."""
 
     def __init__(self, average: Any):
         self.blocks, self.n_folds = average.blocks, average.n_folds

@@ -1,4 +1,4 @@
-"""Labelled rows in blocks, wherever they are: what learning asks of them is answered by queries.
+"""Labelled rows in blocks, wherever they are; learning uses them through queries.
 
 Every query goes to all blocks at once, and responses are small; `Block` lists the queries.  Tables
 in memory are one block, whose rows are used directly.  Where each source's rows lie in one block (a
@@ -151,7 +151,7 @@ class Blocks:
         return {key: reduce(add, (one[key] for one in responses)) for key in responses[0]}
 
     def at_once(self, *tasks: Callable[[], Any]) -> list[Any]:
-        """Run tasks that do not need each other; their queries can share rounds."""
+        """Run independent tasks; their queries can share rounds."""
         return list(self.together(lambda task: task(), tasks))
 
     @once
@@ -161,13 +161,13 @@ class Blocks:
         return {name: counts[name] for name in ("weighed", "weights")}
 
     def homes(self, set_aside: Sequence[int]) -> Flags:
-        """Which sources learn their pools in the block that has all their rows, (p,)."""
+        """Which sources have all their rows in one block, where their pools are learned, (p,)."""
         homes = self.whole.copy()
         homes[list(set_aside)] = False
         return homes
 
     def novelty(self) -> Novelty | None:
-        """What is usual at home, where there are densities: all of it, or quantiles."""
+        """The log-densities of own rows, all or as quantiles, where there are densities."""
         if not self.has_densities:
             return None
         if self.in_memory is not None:
@@ -212,7 +212,7 @@ def joined_moments(arrays: Sequence[FloatArray]) -> FloatArray:
 
 
 def in_threads(function: Callable[[Any], Any], given: Iterable[Any], /) -> list[Any]:
-    """Apply a function to each in a thread of its own, and return the results in order.
+    """Apply a function to each item in a separate thread; return the results in order.
 
     >>> in_threads(lambda x: 2 * x, [1, 2, 3])
     [2, 4, 6]
@@ -238,7 +238,7 @@ class TrainingFold:
         return np.asarray(by_fold.sum(axis=0) - left_out)
 
     def domain_sums(self, set_aside: Sequence[int]) -> DomainRows | BlockDomainSums:
-        """What calibrations ask of the rows of all sources but some."""
+        """The sums that calibration needs, over the rows of the sources that are not set aside."""
         if self.blocks.in_memory is None:
             return BlockDomainSums(self, set_aside)
         rows = self.blocks.in_memory.training_rows(self.arrays).without(set_aside)
@@ -247,7 +247,7 @@ class TrainingFold:
         return DomainRows(*given, TemperatureScaling().doubt)
 
     def consult(self, loss: str | Loss, set_aside: Sequence[int]) -> Consulting | None:
-        """Let each source learn pools at home, or by a sample of its rows, and choose together."""
+        """Learn the pools of each source from its rows or a sample of them, and choose jointly."""
         known, spread = get_loss(loss), ~self.blocks.whole
         spread[list(set_aside)] = False
         homes = {"homes": self.blocks.homes(set_aside)} | self.arrays
@@ -306,7 +306,7 @@ class TrainingFold:
 
 
 class BlockDomainSums:
-    """What a calibration asks of points, from sums over blocks; each is asked for once."""
+    """The sums over blocks that calibration needs; each is computed once."""
 
     def __init__(self, fold: TrainingFold, set_aside: Sequence[int]):
         p = fold.blocks.n_sources
@@ -337,7 +337,7 @@ class BlockDomainSums:
         return self._known[key]
 
     def tally(self, temperature: FloatArray, offset: FloatArray) -> FloatArray:
-        """What a report is made of."""
+        """The numbers of a calibration report."""
         given = self._given() | {"temperature": temperature, "offset": offset}
         tally: FloatArray = self.fold.blocks.total("tally", {}, given)["tally"]
         return tally
@@ -377,13 +377,13 @@ class BlocksProblem(PartitionedProblem):
         return list(found)
 
     def first_losses(self, z: FloatArray) -> FloatArray:
-        """L(z), with all else that a search from z asks first where that is to be asked ahead."""
+        """L(z), together with the next queries of a search from z if these are prefetched."""
         tasks: list[Callable[[], Any]] = [lambda: self.source_losses(z)]
         tasks += [lambda: self._paired(z)] if self.blocks.ahead else []
         return np.asarray(self.blocks.at_once(*tasks)[0])
 
     def viewed(self, step: str, *given: Any) -> Self:
-        """Return the same rows seen through one step more."""
+        """Return the same rows after one more step."""
         seen = dict(self.arrays)
         if step == "smoothed":
             seen["width"] = np.array(given[0])

@@ -1,4 +1,4 @@
-"""A generalist learned by sums: one linear model of columns that all parts can make, of all rows.
+"""A generalist learned by sums over all rows: a linear model of columns that all parts can compute.
 
     columns      made of                                       agreed on before, by sums
     leaves       the boosted trees of all sources              -
@@ -7,9 +7,9 @@
     words        tf-idf of the words of all sources' models    in how many texts each word is
     others       the steps before linear models                -
 
-`LinearRows` is the part: it keeps its rows, and answers by sums over them; see `core.linear_sums`
-for what each query brings.  The answer is a predictor of a usual form: boosted trees with other
-values in the leaves, or a linear model behind the usual steps.
+`LinearRows` is a part: it keeps its rows, and responds with sums over them; see `core.linear_sums`
+for the queries.  The result is an ordinary predictor: boosted trees with other values in the
+leaves, or a linear model after the usual steps.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def _linear(
 
 
 def shared_columns(predictors: Sequence[Any]) -> Columns | None:
-    """Return the columns that models of all sources have in common; None where there are none.
+    """Return the columns that the models of all sources have in common, or None.
 
     Examples
     --------
@@ -293,7 +293,7 @@ def _strength(last: Any) -> float:
 
 @dataclass
 class LinearRows:
-    """Rows of one part, which answer by sums.
+    """Rows of one part, which respond with sums.
 
     y are numbers, or places among `n_classes` labels; `fold` is that of each row.
 
@@ -362,7 +362,7 @@ def joined_scales(found: Sequence[Arrays]) -> Arrays:
 
 @dataclass(frozen=True)
 class SumsFit:
-    """Predictors by fold and strength, a list for each fold, θ, and what it took.
+    """Predictors by fold and strength, a list for each fold, θ, and the cost.
 
     `n_numbers` is how many numbers left all parts together, and `residual` the largest remaining
     gradient, relative to the first one.

@@ -1,4 +1,4 @@
-"""Certify by rows in blocks: a fit, by the rows that each part never saw; or new rows."""
+"""Certify with rows in blocks: a fit, by the rows that each part never saw; or new rows."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from anymix.sources.tables import Tables
 
 
 class Grounds(NamedTuple):
-    """What a certificate of a fit stands on.
+    """What a certificate of a fit rests on.
 
-    Without `fresh` the sources, or what weighs them, were trained on folds of the rows that judge;
-    what is judged are those fold models.  Where all rows together have chosen one of several ways
+    Without `fresh` the sources, or their densities, were trained on folds of the evaluation rows;
+    the fold models are certified.  Where all rows together have chosen one of several ways
     to learn, the error is shared by these.  names are those of the sources; clip is c, where it was
     chosen by other rows, and threshold t for subpopulations of a share β, if they are asked about.
     `mixtures` are those that the certificate is for, if not all.
@@ -67,7 +67,7 @@ class Grounds(NamedTuple):
 
 
 class JudgedAverage:
-    """An average of combinations, and the rows in blocks that judge it.
+    """An average of combinations, and the rows in blocks that evaluate it.
 
     judged says by what each row is judged: "folds" by the part of the average that never saw it,
     "new" by all of it, "alone" by the one part that there is.
@@ -94,13 +94,13 @@ class JudgedAverage:
 
     @once
     def held_out(self) -> HeldOut | None:
-        """The predictions that are judged, where the rows are in memory."""
+        """The evaluated predictions, if the rows are in memory."""
         block = self.blocks.in_memory
         return None if block is None else block.held_out(self.options, self.arrays)
 
     @once
     def summary(self) -> LossSummary:
-        """What a certificate asks of the rows."""
+        """The loss summary that a certificate needs."""
         if self.blocks.in_memory is None or self.held_out is None:
             return BlockLossSummary(self)
         tables = self.blocks.in_memory.tables
@@ -110,12 +110,12 @@ class JudgedAverage:
 
     @property
     def chance(self) -> float | None:
-        """What is lost where all classes are taken alike; of numbers None."""
+        """The loss of equal class probabilities; None for numbers."""
         c = self.blocks.n_classes
         return None if c is None else chance_loss(self.judge, c, 1 if self.blocks.at_label else c)
 
     def price(self) -> float:
-        """What normalising may add to a loss: the sum over labels is at most min(p, |Y|)."""
+        """The largest loss due to normalising: the sum over labels is at most min(p, |Y|)."""
         if self.used.rule != "normalised" or self.blocks.n_classes is None:
             return 0.0
         return float(np.log(min(self.used.z.size, self.blocks.n_classes)))
@@ -123,7 +123,7 @@ class JudgedAverage:
     def theorems(self, given: Assumptions) -> tuple[Bound, ...]:
         """The theorems for each part on the rows that it was learned without, averaged (Jensen).
 
-        A bound that is refuted for a part is refuted.
+        A bound that is contradicted for a part is contradicted.
         """
         totals = self.blocks.total("count", {}, self.folds)["weights"]
         totals = np.broadcast_to(totals, (len(self.used.parts), totals.shape[1]))
@@ -161,7 +161,7 @@ def references(
     names: Sequence[str] = (),
     worst: Callable[[FloatArray], float] = np.max,
 ) -> tuple[ReferenceLoss, ...]:
-    """What chance or a constant, the plain average and each source alone lose where they are worst.
+    """Worst losses of chance or a constant, the plain average and each source alone.
 
     Where a bound is on clipped losses they are given clipped likewise, too.
     """
@@ -202,7 +202,7 @@ def _certify(
 def certify_average(
     average: JudgedAverage, grounds: Grounds, assumptions: Assumptions | None
 ) -> Certificate:
-    """State what the rows of a fit guarantee for the average it has learned.
+    """Certify the average that a fit has learned, by the rows of the fit.
 
     Each part is judged by the rows that it was learned without, so that everything is covered that
     was learned from tables: calibration, sharpness, consulting and z.
@@ -229,7 +229,7 @@ def certify_learned(
     grounds: Grounds | None = None,
     theorems: bool = True,
 ) -> Certificate:
-    """State again what the rows of a fit guarantee, by the predictions that were held out then.
+    """Recompute the certificate of a fit from its held-out predictions.
 
     Without `theorems` the predictions are of other models, each made without its row, and of the
     combination only z and η are named.
@@ -251,7 +251,7 @@ def certify_tables(
     measure: str | Loss | None = None,
     assumptions: Assumptions | None = None,
 ) -> Certificate:
-    """State what new rows guarantee for a combination, from what the sources say of them.
+    """Certify a combination on new rows, from the sources' predictions for them.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def usual_clip(
     measure: str | Loss | None = None,
     new: Tables | None = None,
 ) -> float:
-    """c for new rows, by the rows of a fit as `fit` itself clips, but as low as few rows need."""
+    """Return the clip c for new rows: that of the rows of a fit, or lower for few new rows."""
     return float(usual_cut(tables, held_out, loss, measure, new)["clip"])
 
 
@@ -329,7 +329,7 @@ def usual_cut(
 
 
 def without_confidence(certificate: Certificate, seen: Sequence[str]) -> Certificate:
-    """Take every claim back: the model was trained on the rows of some sources."""
+    """Withdraw all claims of confidence: the model was trained on the rows of some sources."""
     if not seen:
         return certificate
     return replace(

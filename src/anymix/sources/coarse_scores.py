@@ -1,4 +1,4 @@
-"""How likely rows are, in numbers so coarse that a site may hand them over.
+"""Coarse log-densities and responsibilities, which a site may share.
 
 Log-responsibilities lie on a grid.  The log-density of a source at its own rows is given by
 quantiles, each the mean of five rows, and log Σ_k D_k(x) by a histogram of five rows or more a
@@ -21,7 +21,7 @@ STEP, FURTHEST = 0.5, 2.0**20  # nats between edges of a histogram; no value lie
 
 
 def on_grid(a: FloatArray, least: FloatArray | float, largest: FloatArray | float) -> FloatArray:
-    """Round to powers of two within bounds that are such powers; what is far below them to zero."""
+    """Round to powers of two within bounds; numbers far below them become zero."""
     near = np.clip(a, least, largest)
     return np.where(a < np.asarray(least) / np.sqrt(2.0), 0.0, power_of_two(near))
 
@@ -38,7 +38,7 @@ def round_responsibilities(log_r: FloatArray) -> FloatArray:
 
 
 def coarse_quantiles(values: FloatArray) -> FloatArray:
-    """Return at most 65 rising numbers in the place of log-densities: rounded means of five.
+    """Return at most 65 increasing quantiles of log-densities: rounded means of five.
 
     >>> coarse_quantiles(np.arange(100.0))[[0, 1, -1]].round(2).tolist()
     [2.0, 7.0, 97.0]
@@ -98,7 +98,7 @@ def _power_above(cells: float) -> float:
 
 
 def is_histogram(both: FloatArray, n_rows: int) -> bool:
-    """Whether this is what `histogram_of` returns for so many rows.
+    """Whether this is a valid output of `histogram_of` for `n` rows.
 
     >>> is_histogram(histogram_of(np.arange(20.0)), 20), is_histogram(np.zeros((2, 3)), 20)
     (True, False)
@@ -112,14 +112,14 @@ def is_histogram(both: FloatArray, n_rows: int) -> bool:
 
 
 def common_edges(histograms: Sequence[FloatArray]) -> FloatArray:
-    """Return the edges at which it is known of every histogram how many values lie below."""
+    """Return the edges that are common to all histograms."""
     edges = np.unique(np.concatenate([edges for edges, _ in histograms]))
     known = [np.isin(edges, e) | (edges <= e[0]) | (edges >= e[-1]) for e, _ in histograms]
     return np.asarray(edges[np.all(known, axis=0)])
 
 
 def levels_of(values: FloatArray, edges: FloatArray) -> FloatArray:
-    """Return how many of the edges each value reaches, (n,)."""
+    """Return the number of edges up to each value, (n,)."""
     clipped = np.clip(values, -FURTHEST, FURTHEST)
     return np.searchsorted(edges, clipped, side="right").astype(np.float64)
 

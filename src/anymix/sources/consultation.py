@@ -1,4 +1,4 @@
-"""Consult on tables: each source learns, on its own rows, how to pool what all models say."""
+"""Consult on tables: each source learns, on its own rows, to pool the predictions of all models."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from anymix.sources.tables import Tables
 
 @dataclass(frozen=True, eq=False)
 class ConsultingGain(Record):
-    """What consulting has brought to each source, by folds of its own rows.
+    """The gain of consulting for each source, cross-fitted on its own rows.
 
     own_losses, gains and errors are (p,): the loss of the own model, how much less a pool of all
     loses, and the standard error of that; 0 where the own model was kept.
@@ -42,13 +42,13 @@ class ConsultingGain(Record):
 
     @classmethod
     def of(cls, moments: FloatArray) -> Self:
-        """Gather it from moments (2, p, 7) of the own losses at home, and of the gains there."""
+        """Compute it from moments (2, p, 7) of the own losses and of the gains on own rows."""
         own, gains = ([Moments(*row) for row in rows] for rows in moments.tolist())
         told = [(a.mean, b.mean, b.standard_error) for a, b in zip(own, gains, strict=True)]
         return cls(*np.array(told).T)
 
     def sentences(self, names: Sequence[str]) -> list[str]:
-        """Say who consults other models, and what for.
+        """Describe which sources consult other models, and the gains.
 
         Examples
         --------
@@ -65,7 +65,7 @@ class ConsultingGain(Record):
 
 @dataclass(frozen=True)
 class Consulted:
-    """The consulting; the tables after it, each row by pools learned without it; what it brought.
+    """The consulting, the tables after it (cross-fitted), and the gains.
 
     `consulting` is None where no source consults another, and the tables are then as they were.
     """
@@ -78,8 +78,8 @@ class Consulted:
 def consult(tables: Tables, loss: str | Loss, set_aside: Sequence[int] = ()) -> Consulted:
     """Let each source learn a_k and b_k from its own rows, by all models; see `Consulting`.
 
-    What source k says at its own rows comes from pools that were learned without them; the pools
-    of other sources have not seen rows of k at all.  A source that is set aside keeps to its own
+    Source k's predictions for its own rows come from pools that were learned without them; the
+    pools of other sources have not seen rows of k.  A source that is set aside keeps to its own
     model.  The folds do not depend on the order of the rows: the same tables give the same.
 
     Examples
@@ -110,7 +110,7 @@ def consult(tables: Tables, loss: str | Loss, set_aside: Sequence[int] = ()) -> 
 def learn_candidates(
     tables: Tables, loss: Loss, set_aside: Sequence[int] = ()
 ) -> dict[int, PoolCandidates]:
-    """Learn what each source that has rows here, and is not set aside, may consult.
+    """Learn the pool candidates of each source that has rows here and is not set aside.
 
     Labels need all probabilities, and errors a loss of errors.
     """
@@ -142,7 +142,7 @@ def rows_at_home(tables: Tables, k: int, loss: Loss) -> PoolRows:
 def gains_of(
     candidates: dict[int, PoolCandidates], tables: Tables
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Gains to choose by (p, C), their errors, and rows (p,); zeros of sources without any."""
+    """Gains of the candidates (p, C), their errors, and numbers of rows (p,)."""
     p = tables.n_sources
     shape = p, N_CANDIDATES if tables.generalist is not None else GENERALIST
     gains, errors, n_rows = np.zeros(shape), np.zeros(shape), np.zeros(p)
@@ -154,7 +154,7 @@ def gains_of(
 def learn_pools(
     tables: Tables, loss: Loss, candidates: dict[int, PoolCandidates], chosen: IntArray
 ) -> dict[int, Pool]:
-    """Return the pool that was chosen for each source which does not keep its own model."""
+    """Return the chosen pool of each source that does not keep its own model."""
     return {
         k: rows_at_home(tables, k, loss).pool(found, int(chosen[k]))
         for k, found in candidates.items()
@@ -163,7 +163,7 @@ def learn_pools(
 
 
 def crossed(tables: Tables, consulting: Consulting, pools: dict[int, Pool]) -> Tables:
-    """Let sources consult, each at its own rows by pools that were learned without them."""
+    """Apply the pools, for each source's own rows those that were learned without them."""
     found, domain = tables.heard(consulting), tables.domain
     predictions = found.predictions.copy()
     for k, pool in pools.items():
@@ -172,7 +172,7 @@ def crossed(tables: Tables, consulting: Consulting, pools: dict[int, Pool]) -> T
 
 
 def consulting_of(tables: Tables, pools: dict[int, Pool], loss: Loss) -> Consulting:
-    """Put the pools together, and bound how far numbers are moved by how far they are at home."""
+    """Combine the pools, and limit how far they move numbers to the range on own rows."""
     form, p, models = form_of(loss), tables.n_sources, tables.all_predictions
     offset = np.zeros((p, models.shape[-1]) if form == "labels" else p)
     choice = tuple(pools[k].choice if k in pools else OWN for k in range(p))

@@ -1,4 +1,4 @@
-"""Cross-fitting: what is learned without a fold is judged by it, and the average is deployed."""
+"""Cross-fitting: learn parts without a fold, evaluate them on it, and deploy their average.
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def assign_folds(tables: Tables, n_folds: int = N_FOLDS) -> IntArray:
 
 
 def n_draws(tables: Tables) -> IntArray:
-    """How many draws each source has: rows, or groups of rows; (p,)."""
+    """The number of draws of each source: rows, or groups of rows; (p,)."""
     domain, p = tables.domain, tables.n_sources
     if tables.groups is not None:
         domain = np.unique(tables.groups * p + domain) % p
@@ -79,11 +79,11 @@ def n_draws(tables: Tables) -> IntArray:
 
 
 def draw_folds(tables: Tables, n_folds: int = N_FOLDS) -> IntArray:
-    """Draw the folds of each source's rows, however few there are; see `assign_folds`.
+    """Draw the folds of each source's rows, for any number of rows; see `assign_folds`.
 
     Rows are sorted by numbers that sites send, too, so that sites and memory draw the same folds.
-    A random permutation of the sorted rows is dealt out; its seed is a hash of these numbers, so
-    that no place in the order, be it that of the largest error, goes with a fold.
+    A random permutation of the sorted rows is assigned; its seed is a hash of these numbers, so
+    that no rank, such as that of the largest error, determines a fold.
     """
     fold, groups = np.zeros(tables.n_points, dtype=np.intp), tables.groups
     known = None if groups is None else np.full(int(groups.max(initial=-1)) + 1, -1)
@@ -107,7 +107,7 @@ def draw_folds(tables: Tables, n_folds: int = N_FOLDS) -> IntArray:
 
 
 def deal_groups(group: IntArray, n_folds: int, known: IntArray) -> None:
-    """Deal the groups of shuffled rows out to folds, in `known` (groups,), which has −1 elsewhere.
+    """Assign groups of shuffled rows to folds, in `known` (groups,), which has −1 elsewhere.
 
     The largest come first, each to the fold of the fewest rows; those that have a fold keep it.
 
@@ -128,7 +128,7 @@ def deal_groups(group: IntArray, n_folds: int, known: IntArray) -> None:
 
 
 def combined_predictions(tables: Tables, combination: CrossFittedCombination) -> FloatArray:
-    """What an average of combinations predicts at new points, (m,) or (m, c)."""
+    """The predictions of an average of combinations at new points, (m,) or (m, c)."""
     predicted = [predictions_after(tables, part) for part in combination.parts]
     return np.asarray(np.mean(predicted, axis=0)) if len(predicted) > 1 else predicted[0]
 
@@ -136,7 +136,7 @@ def combined_predictions(tables: Tables, combination: CrossFittedCombination) ->
 def predictions_after(
     tables: Tables, part: Combination, pooled: FloatArray | None = None
 ) -> FloatArray:
-    """What a combination predicts after consulting; `pooled` has what it consulted, if known."""
+    """The predictions of a combination; `pooled` has the pooled predictions, if known."""
     if pooled is None:
         pooled = tables.heard(part.consulting).predictions
     return replace(part, consulting=None).predict(tables.log_masses, pooled)
@@ -145,7 +145,7 @@ def predictions_after(
 def held_out_predictions(
     tables: Tables, combination: CrossFittedCombination, fold: IntArray
 ) -> FloatArray:
-    """What each part predicts for the rows that it was learned without, (m,) or (m, c)."""
+    """The predictions of each part for the rows that it was learned without, (m,) or (m, c)."""
     found: FloatArray | None = None
     for t, part in enumerate(combination.parts):
         rows = np.flatnonzero(fold == t)
@@ -157,7 +157,7 @@ def held_out_predictions(
 
 
 def own_losses(tables: Tables, loss: str | Loss) -> FloatArray:
-    """ℓ(h_k(x_i), y_i) of the own model k of each row, before it consults anybody: (m,)."""
+    """ℓ(h_k(x_i), y_i) of the own model k of each row, before consulting: (m,)."""
     return losses_at(tables.own_predictions(), np.asarray(tables.targets), loss)
 
 
@@ -175,7 +175,7 @@ def gain_moments(
 def consulting_gain(
     tables: Tables, combination: CrossFittedCombination, fold: IntArray, loss: str | Loss
 ) -> ConsultingGain | None:
-    """What consulting has brought to each source at home, by rows that it was learned without."""
+    """The cross-fitted gain of consulting for each source on its own rows."""
     if not combination.consults:
         return None
     return ConsultingGain.of(gain_moments(tables, combination, fold, loss))
@@ -205,7 +205,7 @@ def joined_solution(
     certificate: Certificate,
     judged: str,
 ) -> Solution:
-    """One solution for all folds: losses as judged without the rows, and what was spent."""
+    """One solution for all folds: cross-fitted losses, and the total cost."""
     if judged == "alone":
         return solutions[0]
     losses, own = certificate.source_losses, certificate.own_losses

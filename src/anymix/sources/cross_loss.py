@@ -1,4 +1,4 @@
-"""Each source's model on each domain: who is good where, with intervals."""
+"""Losses of each source's model on each domain, with intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row's answer is judged by: the loss that was learned with, or another measure of it."""
+"""Measures of predictions: the training loss or another metric."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ ERROR_RATE = unit_of("error_rate").name
 
 
 class Measure(NamedTuple):
-    """What is measured: its name in words, its value at each row, a bound on it if it has one.
+    """A measure: its name in words, its value at each row, and a bound on it, if there is one.
 
-    Of a binary one every value is 0 or 1.  key is the name that it is asked for by.  Most are a
+    The values of a binary one are 0 or 1.  key is its name in arguments.  Most are a
     mean over rows, and so of a mixture the mean over its sources; the root of one, and the area
     under a curve, are not: these are compared, and not certified.  Probabilities below `floor` are
     lifted to it before they are judged.
@@ -54,7 +54,7 @@ class Measure(NamedTuple):
 
     @property
     def unit(self) -> MetricUnit:
-        """What its values are in."""
+        """The unit of its values."""
         return unit_of(self.key or self.name)
 
 
@@ -68,7 +68,7 @@ NOT_CERTIFIED = {
 
 
 def measure_of(measure: str | Loss | None, loss: str | Loss, n_classes: int | None) -> Measure:
-    """Return the measure of that name, or the loss where none is named: a mean loss over rows.
+    """Return the measure of that name, or the loss if no name is given; a mean over rows.
 
     A bound on the error rate is one on the accuracy, 1 − error rate, so "accuracy" stands for it.
 
@@ -87,7 +87,7 @@ def measure_of(measure: str | Loss | None, loss: str | Loss, n_classes: int | No
 
 
 def judge_of(measure: str | Loss | None, loss: str | Loss, n_classes: int | None) -> Measure:
-    """Return the measure of that name, be it a mean over rows or not.
+    """Return the measure of that name, whether or not it is a mean over rows.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def judge_of(measure: str | Loss | None, loss: str | Loss, n_classes: int | None
 
 
 def check_measure(measure: str) -> str:
-    """Return the loss or measure that a name stands for; an unknown one is refused.
+    """Return the loss or measure of a name; refuse an unknown name.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def check_measure(measure: str) -> str:
 
 
 def check_learnable(loss: str | Loss, labels: bool) -> None:
-    """Refuse what nothing can be learned with: a measure that is no loss, or a loss of other kind.
+    """Refuse a measure that is no loss, and a loss for the other task.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def check_learnable(loss: str | Loss, labels: bool) -> None:
 
 
 def is_of_labels(measure: str | Loss) -> bool:
-    """Whether a measure judges labels, and not numbers.
+    """Whether a measure is for labels, not numbers.
 
     >>> is_of_labels("auc"), is_of_labels("rmse")
     (True, False)
@@ -218,7 +218,7 @@ def own_values(tables: Tables, judge: Measure) -> FloatArray:
 
 
 def chance_loss(judge: Measure, n_classes: int, n_told: int) -> float:
-    """What it loses where all classes are alike, at most; n_told of their probabilities count."""
+    """The largest loss where all classes are alike; n_told of their probabilities count."""
     if judge.binary:
         return 1.0 - 1.0 / n_classes
     h = np.full((n_told, n_told), 1.0 / n_classes)
@@ -232,7 +232,7 @@ def reference_table(
     names: Sequence[str],
     worst: Callable[[FloatArray], float] = np.max,
 ) -> tuple[ReferenceLoss, ...]:
-    """Name the references of `reference_point_losses`, with what they lose where they are worst."""
+    """Return the baselines of `reference_point_losses` with their worst losses."""
     sources = range(len(plain) - len(blind) - 1)
     alone = [f"{names[k] if names else f'source {k + 1}'} alone" for k in sources]
     told = zip([*blind, "the plain average", *alone], plain, clipped, strict=True)
@@ -246,8 +246,8 @@ def reference_point_losses(
 ) -> list[FloatArray]:
     """Losses (m,) of chance or a constant, of the plain average, and of each source alone.
 
-    Chance takes all classes alike.  The constant is the mean of all targets, unless these are but a
-    part of them and it is given.
+    Chance predicts equal class probabilities.  The constant is the mean of all targets, unless it
+    is passed.
     """
     y, c = np.asarray(tables.targets), tables.n_classes
     losses = [judge.value(h, y) for h in (tables.predictions.mean(axis=0), *tables.predictions)]

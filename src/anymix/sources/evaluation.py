@@ -1,4 +1,4 @@
-"""Ask sources about rows: each once, chunk by chunk; what they say is a `Tables`."""
+"""Evaluate sources on rows, each once and chunk by chunk; the result is a `Tables`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def evaluate(
     reference: bool = True,
     generalist: Source | None = None,
 ) -> Tables:
-    """Ask every source once about every row of X, chunk by chunk.
+    """Evaluate every source once on every row of X, chunk by chunk.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def evaluate(
 
 
 def models_of(sources: Sequence[Source], responsibilities: Any) -> list[Any]:
-    """What is evaluated: predictors, the own part of those of a second round, the router's."""
+    """The models to evaluate: predictors, the own part of second rounds, the router."""
     predictors = [source.predictor for source in sources]
     return [getattr(p, "rest", p) for p in predictors] + [getattr(responsibilities, "model_", None)]
 
@@ -140,7 +140,7 @@ def masses_of(sources: Sequence[Source], X: Any, responsibilities: Any = None) -
 def log_reference(sources: Sequence[Source], X: Any) -> FloatArray:
     """log U(x) where the scores of all densities are log D_k/U, and else 0: (n,) or a number.
 
-    Weights need no U, as it is the same for all; how strange a row is does.
+    Weights do not need U, as it is the same for all; novelty does.
     """
     reference: Any = getattr(sources[0].density, "reference_", None)
     if not hasattr(reference, "log_density"):

@@ -21,7 +21,7 @@ from anymix.sources.tables import Novelty, Tables
 
 @dataclass(frozen=True)
 class GeneralistRecord(Record):
-    """How the generalist was learned, and what left the sites for it.
+    """How the generalist was learned, and how many numbers left the sites for it.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class GeneralistRecord(Record):
         return f"{said}: {self.n_rounds} rounds, in which {self.n_numbers} numbers left them."
 
     def check(self) -> None:
-        """Raise a ValueError for what no fit can have found."""
+        """Raise a ValueError for an impossible result."""
         known = self.learned_from in ("pooled rows", "sums over sites", "given")
         if not known or min(self.n_rounds, self.n_numbers) < 0 or not (self.strength or 1.0) > 0:
             raise ValueError("the record of the generalist is not sound.")
@@ -60,7 +60,7 @@ class GeneralistRecord(Record):
 
 @dataclass(frozen=True, eq=False)
 class FitEvidence:
-    """What held-out rows say about a combination of several sources.
+    """The evidence of held-out rows for a combination of several sources.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class FitEvidence:
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """What a fit has learned: `combination` predicts, `evidence` says how well.
+    """The result of a fit: `combination` predicts, `evidence` says how well.
 
     evidence is None for a single source.  With refit=False there is no single combination:
     `members` are the models learned without each fold, whose average predicts.

@@ -26,7 +26,7 @@ ENOUGH_ROWS, ENOUGH_OF_SOURCE = 500, 200
 
 
 class FoldDensities(NamedTuple):
-    """What was learned without one fold: a density for each source or none, maybe a classifier."""
+    """The densities of the sources and the classifier, if any, learned without one fold."""
 
     densities: tuple[Any, ...]
     router: Any = None
@@ -39,7 +39,7 @@ class FoldDensities(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FoldScores:
-    """Some held-out rows and the densities that scored them.
+    """Some held-out rows and the densities of the folds that scored them.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class FoldScores:
     def masses(
         self, sources: Sequence[Source], X: Any, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray | None]:
-        """Return what weighs the sources at new rows, and log-densities, if any: (p, n) each."""
+        """Return log-responsibilities at new rows, and log-densities, if any: (p, n) each."""
         n, p = n_rows(X), len(sources)
         shares = np.bincount(self.fold, minlength=len(self.learned)) / self.fold.size
         fold = rng.choice(len(self.learned), n, p=shares)

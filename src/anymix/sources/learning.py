@@ -49,7 +49,7 @@ TOL = 1e-7
 
 @dataclass(frozen=True)
 class LearningSettings:
-    """What z is to achieve, and how it is learned; the parameters are those of the estimators.
+    """Settings of the learner; the parameters are those of the estimators.
 
     set_aside are the sources, by number, whose rows choose neither z nor a calibration; `ways` is
     from how many such choices the rows themselves have chosen, which the certificate pays for.
@@ -74,7 +74,7 @@ class LearningSettings:
 
     @property
     def grounds(self) -> Grounds:
-        """What a certificate of these settings stands on."""
+        """The grounds of a certificate with these settings."""
         known = self.confidence, self.fresh, self.ways, self.names
         return Grounds(*known, mixtures=self.mixtures)
 
@@ -84,7 +84,7 @@ class LearningSettings:
         return share_bounds(self.mixtures, self.names) if self.mixtures else None
 
     def value(self, losses: FloatArray) -> float:
-        """Return what a calibration is judged by: the mean loss over sources, or the worst loss.
+        """Return the criterion of a calibration: the mean loss over sources, or the worst loss.
 
         For a given z the mean of the regrets is the mean loss up to a constant, and the mean is far
         less noisy than the largest, which picked a worse calibration on held-out real rows.
@@ -98,17 +98,17 @@ FoldResult = tuple[Combination, Solution, CalibrationReport | None]
 
 
 class TrainingRows(Protocol):
-    """Training rows alone, wherever they are: an engine's."""
+    """Training rows without evaluation rows, as an engine has them."""
 
     @property
     def n_points(self) -> int:
-        """How many there are."""
+        """The number of rows."""
 
     def learned(self, settings: LearningSettings) -> FoldResult:
         """Learn one combination from all of them."""
 
     def seen(self) -> Seen:
-        """Remember which rows they are."""
+        """Return digests of the rows."""
 
 
 def learn(
@@ -176,7 +176,7 @@ def _consulting_gain(average: JudgedAverage) -> ConsultingGain | None:
 
 
 def learn_fold(rows: Tables | TrainingFold, settings: LearningSettings) -> FoldResult:
-    """Consult, find z for every calibration, and keep what serves best on these rows."""
+    """Consult, find z for every calibration, and keep the best on these rows."""
     fold = TrainingFold(Blocks.of(rows)) if isinstance(rows, Tables) else rows
     loss, aside, together = settings.loss, settings.set_aside, fold.blocks.together
     blocks, points = fold.blocks, fold.domain_sums(aside)
@@ -229,14 +229,14 @@ def find_z(problem: Problem, settings: LearningSettings, **options: Any) -> Solu
 
 
 def temperature_scalings(points: Any) -> list[TemperatureScaling]:
-    """Fit own temperatures, and one that all share, by rows or sums over them."""
+    """Fit one temperature per source, and a common one, by rows or sums over them."""
     return [TemperatureScaling(kind).solve_sums(points) for kind in TemperatureScaling.KINDS]
 
 
 def calibrations(
     scalings: Sequence[TemperatureScaling], set_aside: Sequence[int] = ()
 ) -> list[Calibration | None]:
-    """What is tried: each of the scalings at several sharpnesses, or none where there are none."""
+    """The candidate calibrations: each scaling at several sharpnesses, or none."""
     if not scalings:
         return [None]
     # A source that is set aside has no rows here: it has what all share, and no offset.
@@ -251,7 +251,7 @@ def calibrations(
 
 
 def calibrations_of(tables: Tables, settings: LearningSettings) -> list[Calibration | None]:
-    """What is tried on all of these rows."""
+    """The candidate calibrations on all of these rows."""
     if not settings.calibrate:
         return [None]
     points = TrainingFold(Blocks.of(tables)).domain_sums(settings.set_aside)

@@ -1,4 +1,4 @@
-"""A source: a predictor that was trained somewhere, a density of the points it was trained on."""
+"""A source: a trained predictor and a density of its training rows."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ class Source:
         shape: tuple[int, ...] | None = None,
         **more: Any,
     ) -> Self:
-        """Make a source of a trained network of PyTorch.
+        """Make a source from a trained PyTorch network.
 
-        It is asked in evaluation mode, without gradients, in batches, on the device where it is,
-        and left in the mode that it had.
+        It is evaluated in evaluation mode, without gradients, in batches, on its device; its
+        training mode is restored.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class Source:
         return found
 
     def predict(self, X: Any, heard: Heard | None = None) -> FloatArray:
-        """Numbers of a regressor, shape (n,); `heard` is what models said of these rows before."""
+        """Numbers of a regressor, shape (n,); `heard` has known predictions for these rows."""
         X = self._encoded(X)
         heard = {} if heard is None else heard
         if isinstance(self.predictor, SecondRound):
@@ -173,8 +173,8 @@ class Source:
     def predict_proba(self, X: Any, classes: NDArray[Any]) -> FloatArray:
         """Probabilities for the given classes, shape (n, c), each row of sum 1.
 
-        Columns are matched by label.  A class that the source never saw gets the probability
-        1e-6, as does any that it gives less; the rest is scaled to make up for it.
+        Columns are matched by label.  Classes that the source does not know, and probabilities
+        below 1e-6, get the probability 1e-6; the rest is rescaled.
         """
         X = self._encoded(X)
         labels = self.labels
@@ -297,7 +297,7 @@ class SecondRound:
 def pool_of_others(
     said: FloatArray, y: FloatArray, weight: FloatArray | None = None
 ) -> tuple[FloatArray, float]:
-    """a and b of the ridge regression of y (n,) on what the others say (p − 1, n).
+    """a and b of the ridge regression of y (n,) on the others' predictions (p − 1, n).
 
     >>> said = np.random.default_rng(0).normal(size=(2, 300))
     >>> a, b = pool_of_others(said, said.sum(axis=0) + 1)

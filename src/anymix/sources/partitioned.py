@@ -1,4 +1,4 @@
-"""A problem in parts: every number that a solver asks for is a sum over them."""
+"""A problem in parts: every number that a solver needs is a sum over them."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ class PartitionedProblem:
             raise ValueError("a problem in parts needs one part at least; got none.")
 
     def answers(self, question: str, *given: Any) -> Iterator[Any]:
-        """Ask every part for an attribute or a method of a `Problem`, in the order of the parts."""
+        """Evaluate an attribute or a method of a `Problem` on every part, in order."""
         respond = partial(_respond, steps=self.steps, question=question, given=given)
         return iter(self.map(respond, self.parts))
 
     def viewed(self, step: str, *given: Any) -> Self:
-        """Return the same parts seen through one step more; nothing is computed or moved."""
+        """Return the same parts after one more step; nothing is computed or moved."""
         return type(self)(self.parts, self.map, steps=(*self.steps, (step, given)))
 
     @once
@@ -97,11 +97,11 @@ class PartitionedProblem:
         return found
 
     def evaluate_many(self, Z: ArrayLike, multipliers: FloatArray | None = None) -> Sums:
-        """Return L, G and Hessians for a stack of z (s, p), in one question to every part."""
+        """Return L, G and Hessians for a stack of z (s, p), in one query to every part."""
         return add_sums(self.answers("evaluate_many", np.asarray(Z, dtype=float), multipliers))
 
     def paired_moments(self, z: ArrayLike) -> FloatArray:
-        """Σw, Σwd, Σw², Σw²d, Σw²d² of ℓ(h_z, y) − ℓ(h_k, y) at home, (5, p)."""
+        """Σw, Σwd, Σw², Σw²d, Σw²d² of ℓ(h_z, y) − ℓ(h_k, y) on own points, (5, p)."""
         found = self.answers("paired_moments", np.asarray(z, dtype=float))
         return np.asarray(reduce(add, found))
 

@@ -1,4 +1,4 @@
-"""Learners of other libraries, which take plain names of columns, or no labels but 0, 1, ..."""
+"""Wrappers for learners that accept only plain column names, or labels 0, 1, ..."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PlainRegressor(RegressorMixin, _PlainColumns):
 
 
 class CodedLabels(ClassifierMixin, _PlainColumns):
-    """Train a classifier on the places of labels among the sorted ones.
+    """Train a classifier on the positions of labels among the sorted ones.
 
     Parameters
     ----------
@@ -100,5 +100,5 @@ def made_to_fit(model: Any, X: Any, y: Any) -> Any:
 
 
 def unwrapped(model: Any) -> Any:
-    """Return the trained estimator that does the work."""
+    """Return the wrapped, trained estimator."""
     return model.estimator_ if isinstance(model, _PlainColumns) else model

@@ -1,4 +1,4 @@
-"""Queries to blocks: a name, a few options and small arrays go in, small arrays come out.
+"""Queries to blocks: from a name, options and small arrays to small arrays.
 
 A query can be pickled, or sent as it is: options are strings (the loss may also be a `Loss`),
 arrays are numbers.  The same query goes to every block, and no response depends on an earlier one,
@@ -32,7 +32,7 @@ NOT_OF_AVERAGE = ("part", "c", "t", "delta", "thresholds", "totals", "asked")
 
 @dataclass(frozen=True)
 class Query:
-    """What every block is asked."""
+    """A query to every block."""
 
     name: str
     options: Options = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Query:
 
 
 class Memory:
-    """Keeps the last `size` things that were made, each by a key."""
+    """A cache of the last `size` results, by key."""
 
     def __init__(self, size: int):
         self.size = size
@@ -70,7 +70,7 @@ class Memory:
 def key_of(
     options: Options, arrays: Mapping[str, Any], besides: tuple[str, ...] = NOT_OF_PROBLEM
 ) -> Any:
-    """What tells queries about different tables apart."""
+    """A key that differs for different tables."""
     told = {n: np.asarray(a).tobytes() for n, a in arrays.items() if n not in besides}
     return tuple(sorted(options.items(), key=str)), tuple(sorted(told.items()))
 
@@ -104,7 +104,7 @@ def numbers_in(arrays: Mapping[str, Any]) -> int:
 
 
 def form_of(loss: str | Loss) -> str:
-    """Return which form pools have, by the loss.
+    """Return the form of pools for a loss.
 
     >>> form_of("squared"), form_of("brier")
     ('numbers', 'labels')

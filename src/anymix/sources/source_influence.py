@@ -1,10 +1,10 @@
-"""Who moves whom: what the rows of a site, and a source as a whole, do to the losses of others.
+"""The influence of a site's rows, and of a source as a whole, on the losses of others.
 
     rows[j, k]      L_k(z) − L_k(z without the rows of site j)       k ≠ j
     sources[j, k]   L_k(z) − L_k(z without source j and its rows)
 
-Positive is harm that k suffers by j.  Each z comes with a calibration of its own, found in the same
-way, since rows move both.
+Positive numbers are harm to k by j.  Calibration is learned again with each z, since rows influence
+both.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FEWEST_SITES = 2
 
 @dataclass(frozen=True, eq=False)
 class Influence(Record):
-    """What each site and source does to the losses of the others.
+    """The influence of each site and source on the losses of the others.
 
     Attributes
     ----------
@@ -82,10 +82,10 @@ class Influence(Record):
     sources_error: FloatArray
 
     def moved(self) -> list[tuple[int, int, bool]]:
-        """Name who harms whom by much, and by more than chance: (j, k, whether by j's rows).
+        """Return large and significant harm: (j, k, whether by j's rows).
 
-        Two sites that stand against each other are both named, and which of them is right no
-        table can tell; those come first whose rows their own source knows least.  Of a source as
+        Two sites that contradict each other are both named, as no table shows which is right; the
+        one whose rows its own density recognises least comes first.  Of a source as
         a whole it is said only where its rows alone do no such harm.
         """
         found: dict[tuple[int, int], bool] = {}
@@ -106,16 +106,16 @@ class Influence(Record):
         return (self.rows, self.rows_error) if by_rows else (self.sources, self.sources_error)
 
     def worst(self) -> int | None:
-        """Of the sites whose rows harm others the one that its own source knows least, if any."""
+        """The harmful site whose rows its own density recognises least, if any."""
         return next((j for j, _, by_rows in self.moved() if by_rows), None)
 
     def least_known(self) -> int | None:
-        """Of all sites named, on either side, the one whose rows its own source knows least."""
+        """Of all sites named, the one whose rows its own density recognises least."""
         named = [k for one in self.moved() for k in one[:2]]
         return min(named, key=lambda k: float(self.recognised[k])) if named else None
 
     def sentences(self) -> list[str]:
-        """Say who harms whom."""
+        """Describe which site harms which."""
         found = []
         for j, k, by_rows in self.moved():
             loss, name = float(self.losses[k]), self.names[j]
@@ -128,12 +128,12 @@ class Influence(Record):
 
 
 def find_influence(tables: Tables, goal: LearningSettings, names: Sequence[str]) -> Influence:
-    """Find z anew without the rows of each site, and without each source; compare the losses."""
+    """Learn z again without the rows of each site, and without each source; compare the losses."""
     p = tables.n_sources
     if p > MOST_SOURCES:
         raise InputError(
             f"the influence of {p} sources on each other",
-            f"would take long to find; it is looked for among {MOST_SOURCES} at most",
+            f"would take too long to compute; it is computed for {MOST_SOURCES} at most",
         )
     few = _thinned(tables)
     # Pools are learned by each source from its own rows: those of another site do not move them.

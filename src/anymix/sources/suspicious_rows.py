@@ -1,8 +1,8 @@
-"""Are rows that are called held-out those that a source's own model was trained on?
+"""Detect held-out rows that a source's own model was trained on, copies, and seen rows.
 
-No digest of training rows travels with a source, as it would tell who was among them.  But its
-owner may have stated what its model loses on rows that it was not trained on.  Where it loses far
-less on these, they are not of that kind.
+No digest of training rows is sent with a source, as it would reveal membership.  But its owner may
+have stated the model's loss on rows that it was not trained on.  If the loss here is far lower,
+these are training rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MIXED_UP, EXCHANGED = 0.9, 0.5
 
 
 def far_below(losses: FloatArray, stated: float, n_stated: int | None = None) -> bool:
-    """Whether the mean of losses (n,) is below a stated mean of n_stated others beyond chance.
+    """Whether the mean of losses (n,) is significantly below a stated mean of n_stated others.
 
     If both are of one kind, spreads grow as means do: that of these is scaled to the mean of all.
     Where the number of rows of a stated loss is unknown, they are taken to be as many as these.
@@ -55,7 +55,7 @@ def far_below(losses: FloatArray, stated: float, n_stated: int | None = None) ->
 
 
 def training_rows(tables: Tables, sources: Sequence[Source]) -> list[str]:
-    """Say of which sources the rows look like training rows: a sentence for each.
+    """Return a sentence for each source whose rows look like training rows.
 
     Own losses are stated in the cross-entropy of labels, and in the squared error of numbers.
     """
@@ -77,7 +77,7 @@ def training_rows(tables: Tables, sources: Sequence[Source]) -> list[str]:
 
 
 def rows_of_others(tables: Tables, sources: Sequence[Source]) -> list[str]:
-    """Say of which sources nearly all rows look like those of another, whose model does better.
+    """Name sources whose rows nearly all look like those of another, whose model does better.
 
     Either alone happens to honest rows: densities are not calibrated here, and models differ.  Of
     two sources of which this is true both ways, half of the rows are enough.
@@ -110,7 +110,7 @@ FAR_ABOVE = 230.0
 
 
 def densities_far_above(tables: Tables, sources: Sequence[Source]) -> list[str]:
-    """Name the sources whose density leaves others no weight at all, at no row."""
+    """Name the sources whose density leaves the others no weight at any row."""
     masses = tables.log_masses
     outshone = np.flatnonzero((masses.max(axis=0) - masses > FAR_ABOVE).all(axis=1))
     if not outshone.size:
@@ -202,7 +202,7 @@ def _spread(numbers: FloatArray) -> FloatArray:
 
 
 def as_numbers(X: Any) -> FloatArray | None:
-    """The rows as numbers (n, d) if that is what they are; NaN where some are missing."""
+    """The rows as numbers (n, d), NaN where missing; None if they are not numbers."""
     if hasattr(X, "tocsr") or not (hasattr(X, "columns") or isinstance(X, np.ndarray)):
         return None
     try:
@@ -323,7 +323,7 @@ KNOWN_BY_CHANCE = 0.125
 
 @dataclass(frozen=True, eq=False)
 class Seen(Record):
-    """Digests of the rows, where they were at hand, and of what the sources said of them.
+    """Digests of the rows, if available, and of the sources' predictions for them.
 
     Models that are trained on folds of the rows answer otherwise once they are trained on all, so
     that rows are known by themselves; where only tables travel, by what was said.  Rows of numbers
@@ -345,7 +345,7 @@ class Seen(Record):
 
     @classmethod
     def of(cls, tables: Tables, X: Any = None) -> Self:
-        """Remember rows by what sources say of them and, where they are given, by themselves."""
+        """Digest rows by the sources' predictions and, if available, by their values."""
         domain = tables.domain
         steps: FloatArray | None = None
         rows = None if X is None else SeenRows.of(content_of(X), domain)
@@ -358,7 +358,7 @@ class Seen(Record):
         return cls(rows, SeenRows.of(_said(tables), domain), grids, steps)
 
     def faint(self) -> Self:
-        """Return what may stand in a folder: who lists the possible rows cannot single any out.
+        """Return truncated digests for a folder, from which no row can be identified.
 
         About every eighth possible row seems known, though not one of all was there.  Rows of
         numbers are known on both grids alone, which together leave as many.
@@ -371,7 +371,7 @@ class Seen(Record):
 
     @property
     def knows_rows(self) -> bool:
-        """Whether rows are known by themselves, and not by what was said of them alone."""
+        """Whether rows are recognised by their values, not only by predictions."""
         return self.rows is not None or bool(self.grids)
 
     def sources(self, tables: Tables, X: Any = None) -> list[int]:
@@ -387,7 +387,7 @@ class Seen(Record):
         ]
 
     def have_seen(self, X: Any, source: int | None = None) -> bool:
-        """Whether rows, all of one source if it is given, have been seen by themselves."""
+        """Whether rows (of one source, if given) were seen before, by their values."""
         return _any_seen(self._contents(X), source)
 
     def _contents(self, X: Any) -> list[tuple[SeenRows, NDArray[Any]]]:
@@ -420,7 +420,7 @@ def _on_grids(numbers: FloatArray | None, steps: FloatArray | None) -> list[Floa
 
 
 def add_to_sketch(sketch: SeenRowsSketch, tables: Tables) -> None:
-    """Remember rows that come in chunks by what the sources say of them.
+    """Add rows that come in chunks, by the sources' predictions for them.
 
     Examples
     --------

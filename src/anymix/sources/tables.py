@@ -1,4 +1,4 @@
-"""Tables: what p sources say at m points.  Each source is asked once, and never again."""
+"""Tables: the predictions and densities of p sources at m points, evaluated once."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Tables:
 
     @property
     def n_classes(self) -> int | None:
-        """How many classes there are, or None for numbers."""
+        """The number of classes, or None for numbers."""
         return None if self.classes is None else len(self.classes)
 
     @property
@@ -99,7 +99,7 @@ class Tables:
         return np.concatenate([self.predictions, self.generalist[None]])
 
     def own_predictions(self) -> FloatArray:
-        """What the own model of each point's source predicts there, (m,) or (m, c)."""
+        """The prediction of each point's own model, (m,) or (m, c)."""
         return np.asarray(self.predictions[self.domain, np.arange(self.n_points)])
 
     def rows_of(self, k: int) -> NDArray[np.intp]:
@@ -118,7 +118,7 @@ class Tables:
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Tables:
-        """Add what is known of the points: targets or labels, the source of each, weights, groups.
+        """Add targets or labels, the source of each point, weights and groups.
 
         sample_domain is 0..p−1 for each point, or one number for all of them.
         """
@@ -322,7 +322,7 @@ def _joined_groups(parts: Sequence[Tables]) -> NDArray[np.intp] | None:
 
 
 def tail_probabilities(scores: FloatArray, own: FloatArray) -> FloatArray:
-    """How often would a source's own row score as low?  `own` (n_k,) are scores of held-out rows.
+    """The probability that a source's own row scores as low; `own` (n_k,) are held-out scores.
 
     p(s) = (1 + #{own ≤ s}) / (n_k + 1), and below the lowest own score the exponential tail
     p(s) = exp((s − min own) / b) / (n_k + 1), with b the mean distance of the lower half from the
@@ -347,9 +347,9 @@ def tail_probabilities(scores: FloatArray, own: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Novelty:
-    """What is usual at home: log-densities of each source at its own held-out points, sorted.
+    """The log-densities of each source at its own held-out points, sorted.
 
-    Where sites hand over rounded numbers, `own` are quantiles of these, and `totals` are histograms
+    Where sites send rounded numbers, `own` are quantiles of these, and `totals` are histograms
     (2, e) of log Σ_k D_k(x) at the rows of each site.
     """
 

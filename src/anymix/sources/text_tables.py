@@ -1,4 +1,4 @@
-"""Numbers as text, in columns as wide as they need to be."""
+"""Format numbers as text in aligned columns."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A network of PyTorch as the predictor of a source.
+"""A PyTorch network as the predictor of a source.
 
     logits          softmax over the classes; of one column and two classes the sigmoid
     probabilities   as they are; one column is that of the second class
     number          as it is
 
-PyTorch is loaded when it is needed, and never before.
+PyTorch is imported only when needed.
 """
 
 from __future__ import annotations
