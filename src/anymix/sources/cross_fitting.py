@@ -1,4 +1,4 @@
-"""Cross-fitting: learn parts without a fold, evaluate them on it, and deploy their average.
+"""Cross-fitting: learn parts without a fold, evaluate them on it, and deploy their average."""
 
 from __future__ import annotations
 
