@@ -1,4 +1,4 @@
-"""The scikit-learn skin and the baselines."""
+"""scikit-learn estimators, baselines and comparisons."""
 
 from anymix.estimators._automatic import DensityChoice as DensityChoice
 from anymix.estimators._inspection import certification_cut

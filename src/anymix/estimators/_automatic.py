@@ -1,4 +1,4 @@
-"""What is chosen where nobody says: densities, and sources to set aside."""
+"""Automatic choices: densities, and sources to set aside."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from anymix.tables import Columns
 def candidates(
     rows: Rows, columns: Columns | None = None, random_state: Any = None, share_rows: bool = True
 ) -> dict[str, Any]:
-    """Name the densities, and classifiers of sources, that rows of this kind may be weighed by.
+    """Return the candidate densities and classifiers of sources for rows of this kind.
 
     `columns` are those that the rows were encoded by.  Without `share_rows` classifiers are linear
     ones of numbers: sums over sites give the same; see `anymix.engines.fit_domain_classifier`.
@@ -84,10 +84,10 @@ ENOUGH_ROWS, N_PARTS = 500, 3
 
 @dataclass(frozen=True)
 class DensityChoice(Record):
-    """What the sources are weighed by, and the held-out losses that it was chosen by.
+    """The chosen density or classifier, and the held-out losses that it was chosen by.
 
-    names and losses are those of all that was tried, from the best to the worst; `novelty` names
-    the density that says how strange a row is, where a classifier of sources was chosen.
+    names and losses are those of all candidates, from the best to the worst; `novelty` names the
+    density for novelty, where a classifier of sources was chosen.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def choose_density(
     goal: LearningSettings,
     candidates: dict[str, Any],
 ) -> tuple[DensityChoice, FloatArray, FloatArray | None, dict[int, FoldDensities]]:
-    """Choose the candidate of the smallest held-out loss, all sources weighing alike.
+    """Choose the candidate with the smallest held-out loss at equal z.
 
     A candidate that these rows cannot train is left out, unless it is the last.  Returns the
     choice, the held-out log-masses (p, m) of what was chosen and, with a classifier of sources,
@@ -227,7 +227,7 @@ def with_set_aside(
     goal: LearningSettings,
     names: Sequence[str],
 ) -> LearningSettings:
-    """Return the goal with the numbers of the sources that are set aside.
+    """Return the settings with the numbers of the sources that are set aside.
 
     Where the rows themselves have chosen whom, the certificate is spread over all they could.
     """
@@ -239,7 +239,7 @@ def with_set_aside(
 
 
 def check_set_aside(asked: str | Sequence[str], names: Sequence[str]) -> set[str]:
-    """Return the sources that are named; refuse unknown names, and too many of them."""
+    """Return the named sources; refuse unknown names, and too many of them."""
     if isinstance(asked, str) and asked != "worst":
         raise InputError("set_aside", f"takes a list of names, or 'worst'; got {asked!r}")
     chosen = set() if asked == "worst" else {str(name) for name in asked}

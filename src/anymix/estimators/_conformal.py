@@ -50,7 +50,7 @@ Said = tuple[list[FloatArray], list[FloatArray]]
 
 @dataclass(frozen=True)
 class Judges:
-    """What predicts at a new point, the error scale of each part, and the rows to compare with.
+    """The predicting parts, the error scale of each, and the calibration rows.
 
     The rows are labelled: h and log_r come from the part that was learned without fold's rows.
     """
@@ -87,7 +87,7 @@ class Judges:
 def cross_fitted(
     tables: Tables, used: CrossFittedCombination, alpha: float, held_out: HeldOut | None = None
 ) -> Judges:
-    """Let each part of the model judge the rows that it was learned without.
+    """Score each row by the part of the model that was learned without it.
 
     Its error scale is learned from the other rows, its training rows.  A sole part has seen all
     rows; `held_out` has what it predicts for each by pools that were learned without it, if known.
@@ -111,20 +111,20 @@ def cross_fitted(
 
 
 def split(fresh: Tables, used: CrossFittedCombination, scales: tuple[ErrorScale, ...]) -> Judges:
-    """Let the deployed average be judged by new rows; the error scale has not seen them either."""
+    """Score new rows by the deployed average; the error scale has not seen them either."""
     y, domain = np.asarray(fresh.targets), fresh.domain
     h, log_r = combined_predictions(fresh, used), used.log_responsibilities(fresh.log_masses)
     return Judges((used,), scales, h, log_r, y, domain, np.zeros(y.size, dtype=np.intp))
 
 
 def error_scale_of(judges: Judges, alpha: float) -> ErrorScale:
-    """Learn what errors are measured by from these rows."""
+    """Learn the error scale from these rows."""
     errors, labels = errors_at(judges.h, judges.y), None if judges.h.ndim == 1 else 1.0 - judges.h
     return learn_error_scale(errors, judges.log_r, judges.domain, alpha, labels)
 
 
 def plain_judges(h: FloatArray, tables: Tables, fold: IntArray) -> Judges:
-    """Take errors as they are, where it is unknown which source a row is like."""
+    """Use plain errors, where responsibilities are unknown."""
     p, m = tables.log_masses.shape
     scales = (ErrorScale(np.ones(p)),) * (int(fold.max()) + 1)
     alike = np.full((p, m), -np.log(p))
@@ -132,7 +132,7 @@ def plain_judges(h: FloatArray, tables: Tables, fold: IntArray) -> Judges:
 
 
 def coverage(model: Any, alpha: float, calibration: Any) -> Coverage:
-    """Return what sets or intervals of a model promise, on what ground, and what rows show."""
+    """Return the guaranteed and the measured coverage of sets or intervals."""
     judges = judges_of(model, alpha, calibration, warn=False)
     domain, p = judges.domain, len(model.source_names_)
     limits = limits_without(judges.scores, domain, p, alpha)
@@ -174,7 +174,7 @@ def _ground(model: Any, alpha: float, calibration: Any, n: IntArray) -> tuple[st
 
 
 def judges_of(model: Any, alpha: float, calibration: Any, warn: bool = True) -> Judges:
-    """Return the scores that new rows are compared with, or say why there are none."""
+    """Return the scores of calibration rows, or raise an error if there are none."""
     # A model that is read for its records alone has no sources.
     check_is_fitted(model, "source_names_")
     check_alpha(alpha)
@@ -289,7 +289,7 @@ def predict_interval(model: Any, X: Any, alpha: float, calibration: Any) -> Floa
 def predict_set(
     model: Any, X: Any, alpha: float, calibration: Any, by_label: bool
 ) -> NDArray[np.bool_]:
-    """Return which labels are in the set of each row (n, c); see the classifier."""
+    """Return the labels in the set of each row (n, c); see the classifier."""
     judges, n_classes = judges_of(model, alpha, calibration), len(model.classes_)
     known = [judges.conformal()]
     if by_label:

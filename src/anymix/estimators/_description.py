@@ -1,4 +1,4 @@
-"""What is said of a fitted model: what was learned, and what to look at."""
+"""Describe a fitted model: what was learned, and what to check."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHARED = (
 
 
 def describe(model: Any) -> str:
-    """Say what was learned; see `DistributionWeightedRegressor.describe`."""
+    """Describe what was learned; see `DistributionWeightedRegressor.describe`."""
     certificate, known = model.certificate_, hasattr(model, "tables_")
     named = zip(model.source_names_, model.combination_.z, strict=True)
     evidence = model.result_.evidence
@@ -50,7 +50,7 @@ def describe(model: Any) -> str:
 
 
 def advice(model: Any, comparison: Comparison) -> str:
-    """Say when the average is better on the worst mixture, where, and what may help; else nothing.
+    """Return advice if the average is better on the worst mixture, else nothing.
 
     comparison is `model.comparison_`.  The source to look at is the one whose part in the loss
     there is largest: its mean weight on these rows times its own loss on them.
@@ -74,7 +74,7 @@ def advice(model: Any, comparison: Comparison) -> str:
 
 
 def said_of_choices(model: Any) -> list[str]:
-    """Say what the sources are weighted by, and which of them consult other models."""
+    """Describe the density, the learner and the consulting."""
     told, choice = model.advice_, getattr(model, "density_choice_", None)
     learner = getattr(model, "learner_choice_", None)
     names = [str(name) for name in model.source_names_]
@@ -104,7 +104,7 @@ def claims_all(tables: Tables) -> int | None:
 
 
 def suspicion(model: Any) -> str:
-    """Say which site or source raises the loss of another, and what can be done; else nothing."""
+    """Describe a site or source that raises the loss of another, and a remedy; else nothing."""
     p = len(model.source_names_)
     if p > MOST_SOURCES:
         return (

@@ -1,4 +1,4 @@
-"""What all combinations of sources share: train or take sources, weigh them, combine them."""
+"""The base of all combinations: train or accept sources, weight them, combine them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def store_parameters(model: Any, given: Mapping[str, Any]) -> None:
 
 
 class SourceEnsemble(ModelViews, BaseEstimator):
-    """Sources and a weight for each at every row; subclasses say which weight.
+    """Sources with a weight for each at every row; subclasses define the weights.
 
     A baseline defines `_learn(rows, trainer)`, which runs after the sources are there, and
     `_weights(X)`, shape (p, n); and states with `uses_density` whether it needs one.
@@ -58,7 +58,7 @@ class SourceEnsemble(ModelViews, BaseEstimator):
 
     @classmethod
     def from_sources(cls, sources: Sequence[Source], **parameters: Any) -> Self:
-        """Combine sources that were trained elsewhere: `fit` then learns the weights alone."""
+        """Combine sources that were trained elsewhere: `fit` then learns only the weights."""
         return cls(sources=list(sources), **parameters)
 
     @property
@@ -79,7 +79,7 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         sample_domain: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Train a source for each domain, unless sources were given, and learn their weights.
+        """Train a source for each domain, unless sources were passed, and learn their weights.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class SourceEnsemble(ModelViews, BaseEstimator):
         return masses_of(self.sources_, X, self.router_)
 
     def source_weights(self, X: Any, *, frame: bool = False) -> Any:
-        """Which source counts how much at each row: shape (n, p), rows of sum 1.
+        """Return the weight of each source at each row: shape (n, p), rows sum to 1.
 
         With frame=True a frame with a column for each source: of polars or pyarrow if X is, else
         of pandas with the index of X.

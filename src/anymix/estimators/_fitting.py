@@ -103,7 +103,7 @@ def fit(
 
 
 def kept_of(given: tuple[Any, ...], rows: Rows) -> tuple[Any, ...]:
-    """Return those rows of what `fit` was given that were not left out."""
+    """Return the rows passed to `fit` that were not left out."""
     if rows.kept is None:
         return given
     return tuple(v if v is None else _safe_indexing(v, rows.kept) for v in given)
@@ -112,7 +112,7 @@ def kept_of(given: tuple[Any, ...], rows: Rows) -> tuple[Any, ...]:
 def check_fit(
     model: Any, X: Any, y: Any, sample_domain: Any, sample_weight: Any, groups: Any = None
 ) -> Rows:
-    """Check all that `fit` was given, before anything is trained; X is inspected once, here."""
+    """Check all arguments of `fit` before anything is trained; X is inspected only here."""
     if sample_domain is None and not model.sources:
         warnings.warn(
             f"{type(model).__name__} was fitted without sample_domain, so all rows are one "
@@ -133,6 +133,9 @@ def check_fit(
         kind = kind_of(X)
         model.columns_ = Columns.of(X, least=FEW) if kind == "mixed" else None
     rows = check_rows(model, X, y, sample_domain, sample_weight, kind, groups)
+    # A learner of its own that takes missing values gets them; a saved model says so.
+    frame = model.columns_ is None and not model.sources and hasattr(rows.X, "isna")
+    model.rows_had_missing_ = frame and bool(rows.X.isna().to_numpy().any())
     names = [str(name) for name in model.source_names_]
     check_n_sources(len(names))
     if len(names) > 1:
@@ -152,7 +155,7 @@ def check_fit(
 
 
 def learners_of(model: Any, rows: Rows) -> dict[str, Any]:
-    """Return the learners that a model's sources may be trained by, by name."""
+    """Return the candidate learners of a model's sources, by name."""
     if not is_automatic(model.estimator):
         given = model.estimator
         return named_estimators(given) if isinstance(given, list | tuple) else {"": given}
@@ -348,7 +351,7 @@ def _weigh(
 def log_references(
     sources: list[Source], rows: Rows, learned: dict[int, FoldDensities], fold: IntArray
 ) -> FloatArray:
-    """log U(x) at each row, of the reference that was made without it: (m,)."""
+    """log U(x) at each row, by the reference that was made without it: (m,)."""
     found = np.zeros(rows.y.size) + log_reference(sources, rows.X)
     for t, densities in learned.items():
         held = np.flatnonzero(fold == t)

@@ -1,8 +1,8 @@
 """The generalist: one more predictor, learned from the rows of all sources, that each may consult.
 
 rows in one place    the learner of the sources, or another estimator, trained on all rows
-rows at their sites  a linear model of columns that all sites can make, by sums over sites
-trained elsewhere    a `Source` that was given
+rows at their sites  a linear model of columns that all sites can compute, by sums over sites
+trained elsewhere    a `Source` that was passed
 
 It is cross-fitted by the folds of the sources' own models.  A model by sums is learned for several
 strengths of its ridge, of which the folds choose one.
@@ -40,7 +40,7 @@ NAME = "generalist"
 
 
 def check_generalist(model: Any) -> None:
-    """Refuse what is neither "auto", None, an estimator nor a source, and what cannot be had."""
+    """Check the parameter `generalist`: "auto", None, an estimator or a source."""
     given, density = model.generalist, model.density
     if not model.share_rows and getattr(density, "estimator", None) is not None:
         raise ParameterError(
@@ -60,7 +60,7 @@ def check_generalist(model: Any) -> None:
 
 @dataclass
 class GeneralistTrainer:
-    """How the generalist comes about.
+    """Trains the generalist.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class GeneralistTrainer:
     def learned(
         self, sources: Sequence[Source], rows: Rows, tables: Tables, loss: str | Loss
     ) -> tuple[Source, FloatArray, GeneralistRecord]:
-        """Learn it from all rows; return its held-out predictions, and what it took, too."""
+        """Learn it from all rows; also return its held-out predictions and its record."""
         assert self.held_out is not None
         y, best = np.asarray(tables.targets), 0
         if len(self.held_out) > 1:
@@ -107,7 +107,7 @@ class GeneralistTrainer:
         return model, self.held_out[best], self.record(best)
 
     def record(self, best: int) -> GeneralistRecord:
-        """Say how it was learned, and what left the sites for it."""
+        """Return how it was learned, and how many numbers left the sites for it."""
         if isinstance(self.estimator, Source):
             return GeneralistRecord("given")
         if self.estimator is not None:

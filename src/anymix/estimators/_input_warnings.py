@@ -1,4 +1,4 @@
-"""What looks like a slip in rows, though nothing forbids it: a warning for each."""
+"""Warnings about likely mistakes in the rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS_A_VALUE = 4
 
 
 def warn_of_slips(X: Any, y: NDArray[Any], domain: NDArray[Any]) -> None:
-    """Warn of one source, of names alike, of columns that tell the answer or name rows."""
+    """Warn of a single source, similar names, leaking columns and row ids."""
     names, said = np.unique(domain).tolist(), []
     if len(names) == 1:
         said.append(
@@ -89,7 +89,7 @@ def _same(one: list[str | None], other: list[str | None]) -> bool:
 
 
 def warn_of_strange_words(columns: Columns, X: Any, encoded: FloatArray) -> None:
-    """Warn of a column without a category that was seen in fit: all count as missing."""
+    """Warn of a column with only unseen categories, all of which count as missing."""
     if len(encoded) < FEWEST:
         return
     for column, codes in zip(columns, encoded.T, strict=True):

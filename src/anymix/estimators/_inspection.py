@@ -1,4 +1,4 @@
-"""What a fitted model knows of itself: attributes, certificates, sentences."""
+"""Inspection of fitted models: attributes, certificates, descriptions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ INSTEAD = {
 class FromResult:
     """A fitted attribute that reads a field of `result_`, or of its evidence.
 
-    Where the fit has no such thing, the AttributeError says why, and what would give it one.
+    If the fit has none, the AttributeError says why, and how to get one.
     """
 
     def __init__(self, field: str, optional: bool = True):
@@ -119,7 +119,7 @@ def raise_missing(model: Any, name: str) -> NoReturn:
 
 
 class FittedEvidence:
-    """The fitted attributes of a distribution-weighted model, and what is said of it."""
+    """The fitted attributes of a distribution-weighted model, and its description."""
 
     confidence: float
     eta: float
@@ -172,9 +172,9 @@ class FittedEvidence:
 
     @cached_property
     def influence_(self) -> Influence:
-        """What the rows of each site, and each source as a whole, do to the losses of the others.
+        """The influence of each site's rows, and of each source, on the losses of the others.
 
-        Computed when it is first read: z is learned anew without each of them, on some thousand of
+        Computed when it is first read: z is learned again without each of them, on some thousand of
         the held-out rows.
         """
         names = [str(name) for name in self.source_names_]
@@ -186,7 +186,7 @@ class FittedEvidence:
     def comparison_(self) -> Comparison:
         """Each source alone, their average, the likeliest source and this model, on held-out rows.
 
-        Each row is judged by the part of the model that was learned without it.
+        Each row is predicted by the part of the model that was learned without it.
         """
         return self.compared()
 
@@ -198,16 +198,16 @@ class FittedEvidence:
         return compare_tables(tables, methods, names, self.loss, confidence=sure, measure=measure)
 
     def describe(self) -> str:
-        """Say what was learned: the certificate, z, the comparison with rivals, and warnings.
+        """Describe what was learned: the certificate, z, the comparison with baselines, warnings.
 
-        They are there if the plain average of the sources is better on held-out rows, and if a
-        site or source moves the loss of another.
+        Warnings appear if the plain average of the sources is better on held-out rows, or if a
+        site or source raises the loss of another.
         """
         check_is_fitted(self, "combination_")
         return describe(self)
 
     def evaluate(self, X: Any, y: Any = None, sample_domain: Any = None) -> Tables:
-        """Evaluate all sources at rows, once: the tables that every verb on tables takes.
+        """Evaluate all sources at rows, once; return the tables that other methods accept.
 
         y and sample_domain, the label and the source of each row, are added where they are known.
         """
@@ -245,9 +245,9 @@ class FittedEvidence:
         measure: str | Loss | None = None,
         subpopulation: float | None = None,
     ) -> Certificate:
-        """State what new rows guarantee: rows that neither sources nor z have seen.
+        """Certify the model on new rows, which neither sources nor z have seen.
 
-        Without rows it is stated again what those of `fit` guarantee.
+        Without rows the certificate of `fit` is recomputed.
 
         Parameters
         ----------
@@ -307,7 +307,7 @@ class FittedEvidence:
         return without_confidence(certificate, self.seen_among(tables, X))
 
     def seen_among(self, tables: Tables, X: Any = None) -> list[str]:
-        """Name the sources whose rows here were among those of `fit`, by their predictions."""
+        """Return the sources whose rows here were among those of `fit`, by their predictions."""
         seen = getattr(self, "seen_", None)
         if seen is None:
             return []
@@ -315,7 +315,7 @@ class FittedEvidence:
         return [str(self.source_names_[k]) for k in seen.sources(tables, rows)]
 
     def seen_domains(self, X: Any, sample_domain: ArrayLike) -> list[str]:
-        """Name the domains whose rows here were among those of `fit`, by the rows themselves.
+        """Return the domains whose rows here were among those of `fit`, by their values.
 
         They need not be the sources that it was fitted to.  A model that was fitted to tables has
         seen no rows: see `seen_among`.

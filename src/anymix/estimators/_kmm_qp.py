@@ -1,9 +1,9 @@
-"""Kernel mean matching as a quadratic program, and a solver that works where the answer lives.
+"""Kernel mean matching as a quadratic program, and an active-set solver.
 
     minimise 1/2 b'Kb - kappa'b   subject to   0 <= b_i <= B,   |Σ_i b_i - n| <= n eps
 
-Most weights are 0 at the answer, so accelerated projected gradient runs on the kernel of a small
-working set, and the whole kernel is touched only to renew that set.
+Most weights are 0 at the solution, so accelerated projected gradient runs on the kernel of a small
+working set, and the whole kernel is used only to update that set.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class MeanMatching:
 def mean_matching_weights(
     X: Any, X_target: Any, kernel: Kernel, gamma: float | None, bounds: BoxAndBand, tol: float
 ) -> OptimizeResult:
-    """Weigh the rows of X so that their kernel mean meets that of X_target (Huang et al. 2006).
+    """Weight the rows of X to match the kernel mean of X_target (Huang et al. 2006).
 
     K_ij = k(x_i, x_j) and kappa_i = n mean_j k(x_i, t_j).  The result has `weights`, `objective`,
     `residual` (relative) and `n_iter`.
@@ -192,7 +192,7 @@ def solve_qp(problem: MeanMatching, tol: float, max_rounds: int = 30) -> Optimiz
 
 
 def accelerate(problem: MeanMatching, b: Array, tol: float, budget: int) -> tuple[Array, int]:
-    """Take Nesterov's projected gradient steps, forgetting the momentum where it points uphill.
+    """Take Nesterov's projected gradient steps, with restarts of the momentum.
 
     Ends at a residual below tol or after `budget` steps; returns the point and the steps taken.
     """

@@ -39,7 +39,7 @@ CLEARLY, ENOUGH_ROWS = 1.5, 500
 
 @dataclass(frozen=True)
 class LearnerChoice(Record):
-    """Which learner the sources were trained by, and the held-out losses that it was chosen by.
+    """The learner of the sources, and the held-out losses that it was chosen by.
 
     A loss is the mean over sources of the loss of each source's own model on its own held-out rows.
     Of those that are not clearly worse than the best the generalist decides, too.
@@ -93,7 +93,7 @@ class _Race:
 
     @cached_property
     def judges(self) -> list[int]:
-        """Sources that every candidate learns from: rows of one class favour whoever names it."""
+        """Return the sources whose rows compare candidates: those with two classes or more."""
         every = list(range(self.n_sources))
         y, domain = self.rows.y, self.rows.domain
         few = few_rows(np.bincount(domain, minlength=self.n_sources).tolist())
@@ -121,15 +121,15 @@ class _Race:
         return float(np.mean(means)), max(within, between), n
 
     def difference(self, name: str, other: str) -> tuple[float, float, int]:
-        """How much more a candidate loses than another, on rows of both."""
+        """The mean excess loss of a candidate over another, on rows that both were evaluated on."""
         return self.mean(self.losses[name] - self.losses[other])
 
     def best(self, names: Sequence[str]) -> str:
-        """Return the candidate of the least loss; the names were tried on the same rows."""
+        """Return the candidate with the smallest loss on the same rows."""
         return min(names, key=lambda name: self.mean(self.losses[name])[0])
 
     def generalist(self, chosen: str) -> str:
-        """Return the candidate whose generalist loses least, compared with that of the chosen."""
+        """Return the candidate whose generalist has the smallest loss."""
         ahead = {
             name: self.mean(self.common[name] - self.common[chosen])[0] for name in self.common
         }
@@ -166,7 +166,7 @@ def choose_learner(
     classes: NDArray[Any] | None,
     general: bool = True,
 ) -> ChosenLearner:
-    """Choose the learner whose models lose least at home, as a mean over sources.
+    """Choose the learner with the smallest mean loss of the sources' own models.
 
     All candidates are trained without the first fold; those that are worse by more than `CLEARLY`
     standard errors are dropped, and the others go on until `ENOUGH_ROWS` rows have judged them.

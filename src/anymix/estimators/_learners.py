@@ -1,4 +1,4 @@
-"""Learners for rows of every kind: the default one, and the candidates of `estimator="auto"`."""
+"""Default learners for each kind of rows, and the candidates of `estimator="auto"`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def default_estimator(
     sample_weight: Any = None,
     columns: Columns | None = None,
 ) -> Any:
-    """Return a learner for rows of this kind, not yet trained, without comparing any.
+    """Return an untrained default learner for rows of this kind, without a comparison.
 
     Mixed tables get boosted trees, which take the table as `Columns.encode` writes it; tables of
     numbers a linear model of standardised columns, vectors a linear model; text a linear model of
@@ -189,7 +189,7 @@ def _plain_numbers(columns: Columns) -> ColumnTransformer | None:
 
 
 def words_of(texts: Any) -> dict[str, Any]:
-    """Say how to cut texts: by plain letters, or by those of any language where they need it."""
+    """Return the tokenisation of texts: ASCII letters, or letters of any language if needed."""
     return WORDS | ({"token_pattern": ANY_LETTERS} if is_foreign(texts) else {})
 
 

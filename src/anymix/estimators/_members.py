@@ -1,4 +1,4 @@
-"""Deploy the models of folds: a member without each fold, judged by that fold (refit=False)."""
+"""Deploy fold models: a member without each fold, evaluated on that fold (refit=False)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def fit_members(model: Any, given: tuple[Any, ...], rows: Rows) -> FitResult:
     """Learn a member without each fold, and certify their average by the folds (refit=False).
 
     Everything is learned without the fold: models, densities, their choice, second rounds,
-    consulting, calibration and z.  Each member is judged by the fold that it has not seen, and the
-    average of all members predicts: by Jensen its loss is at most the mean of theirs.
+    consulting, calibration and z.  Each member is evaluated on the fold that it has not seen, and
+    the average of all members predicts: by Jensen its loss is at most the mean of theirs.
 
     given are X, y, sample_domain and sample_weight as they were handed to `fit`.
     """
@@ -90,7 +90,7 @@ def _tables_of(model: Any, rows: Rows, predictions: FloatArray) -> Tables:
 
 
 def aligned(model: Any, member: Any, predictions: FloatArray) -> FloatArray:
-    """Put the classes of a member, which may lack a rare one, in the order of all."""
+    """Align the classes of a member, which may lack a rare one, with all classes."""
     if not model._classification or len(member.classes_) == len(model.classes_):
         return predictions
     padded = np.full((len(predictions), len(model.classes_)), PROBABILITY_FLOOR)

@@ -1,4 +1,4 @@
-"""Mixtures of test domains, and what methods come to on them, with intervals."""
+"""Losses of methods on mixtures of test domains, with intervals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def losses_on_mixtures(
     confidence: float,
     weights: FloatArray,
 ) -> tuple[Interval, FloatArray]:
-    """Judge what each version of each method says: its losses (m,), or probabilities (m, c).
+    """Evaluate each version of each method, from its losses (m,) or probabilities (m, c).
 
     A method has one version, or one for each domain alone and each mixture.  Returns what each
     comes to on the mixtures (a, t), and on each domain alone (a, p).
@@ -231,7 +231,7 @@ def areas(versions: list[FloatArray], y: NDArray[Any], weights: FloatArray, z: f
 
 
 def is_privileged(model: Any) -> bool:
-    """Whether a model, or one that it is made of, uses privileged information.
+    """Whether a model, or a part of it, uses privileged information.
 
     A model that states `privileged` is taken at its word; of a search the best counts, of any other
     estimator the estimators among its parameters.
@@ -301,7 +301,7 @@ def judge_for(models: Mapping[str, Any], measure: str | Loss | None) -> Measure:
 def said_of(
     model: Any, X: Any, y: NDArray[Any], judge: Measure, classes: NDArray[Any]
 ) -> FloatArray:
-    """Ask a fitted model about rows: its loss at each, or the probabilities of all classes."""
+    """Evaluate a fitted model on rows: its losses, or the probabilities of all classes."""
     if judge.binary:
         wrong = np.asarray(model.predict(X) != y, dtype=float)
         return 1.0 - wrong if judge.unit.higher else wrong

@@ -1,4 +1,4 @@
-"""How rows with labels and domains are checked."""
+"""Checks of rows, labels and domains."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FEWEST_COPIES = 0.01
 
 
 def is_text(X: Any) -> bool:
-    """Tell documents, or lists of tokens, from tables of numbers: they are passed on untouched."""
+    """Whether X holds documents or lists of tokens, which are passed on unchanged."""
     if isinstance(X, Mapping) and not hasattr(X, "toarray"):
         raise InputError("X", "is a dictionary; give a DataFrame, an array or a list of texts")
     if hasattr(X, "columns") or hasattr(X, "toarray") or not hasattr(X, "__len__"):
@@ -119,7 +119,7 @@ def _finite(X: FloatArray, columns: Any) -> FloatArray:
 
 
 def not_numbers(X: Any, names: Sequence[str] = (), missing: bool = True) -> str | None:
-    """Say which column of a table holds text or missing values; None if all are complete numbers.
+    """Describe a column that holds text or missing values; None if all are complete numbers.
 
     `names` are those of the columns of an array; without `missing`, missing values are no fault.
 
@@ -194,7 +194,7 @@ def check_domains(
 
 
 def take_columns(X: Any, **named: Any) -> tuple[Any, list[Any], tuple[str, ...]]:
-    """Take what is named as a column out of the rows, and return the names of such columns.
+    """Extract arguments that name a column of the rows; return the names of these columns.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def known_sources(
 
 
 def check_sources(sources: Sequence[Source]) -> None:
-    """Sources are given, are sources, and can be told apart."""
+    """Check that sources are `Source` objects with different names."""
     if not len(sources):
         raise ValueError("sources is empty; give one Source or more, or leave it out to train.")
     for source in sources:
@@ -259,7 +259,7 @@ def check_sources(sources: Sequence[Source]) -> None:
 
 
 def check_every_source(tables: Tables, names: NDArray[Any], purpose: str) -> None:
-    """Every source has a held-out row, so that it has a loss at home."""
+    """Check that every source has a held-out row."""
     missing = np.setdiff1d(np.arange(len(names)), tables.domain)
     if missing.size:
         raise ValueError(f"there are no rows of the source {str(names[missing[0]])!r}; {purpose}.")
@@ -292,7 +292,7 @@ def check_groups(groups: ArrayLike, n: int) -> NDArray[np.intp]:
 
 
 def check_tables(tables: Tables, sources: Sequence[Source] | None) -> None:
-    """Refuse what is no table of these sources at labelled rows."""
+    """Check that tables are of these sources, at labelled rows."""
     if not sources:
         raise ValueError("fit_tables needs sources: use from_sources([...]).fit_tables(tables).")
     if not isinstance(tables, Tables):
@@ -371,7 +371,7 @@ def check_order(X: Any, **others: Any) -> None:
 
 
 def groups_of(rows: Rows, groups: Any, stacklevel: int = 6) -> NDArray[np.intp] | None:
-    """Number the draws that the rows are of: the groups that were given, and copies; None: rows."""
+    """Number the draws of the rows: groups and copies; None if each row is a draw."""
     given = None if groups is None else check_groups(groups, rows.y.size)
     draws = copies(rows.X, rows.y, rows.domain)
     if draws is not None:
@@ -394,7 +394,7 @@ def check_rows(
     kind: str = "",
     groups: Any = None,
 ) -> Rows:
-    """Check what `fit` was given, before anything is trained; keep the names and the classes."""
+    """Check the arguments of `fit` before training; keep the names and the classes."""
     if y is None:
         raise ValueError(
             f"This {type(model).__name__} estimator requires y to be passed, but the target y "

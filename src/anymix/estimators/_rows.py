@@ -1,4 +1,4 @@
-"""Rows with labels and domains: how they are cut, dealt to folds, and which are too few."""
+"""Rows with labels and domains: subsets, folds, and small domains."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Rows:
         )
 
     def shares(self, p: int) -> FloatArray:
-        """What each row counts for among those of its domain: (p, n), rows of sum 1."""
+        """The normalised weight of each row within its domain: (p, n), rows sum to 1."""
         weight = np.ones(self.domain.size) if self.weight is None else self.weight
         own = np.where(self.domain == np.arange(p)[:, None], weight, 0.0)
         return np.asarray(own / own.sum(axis=1, keepdims=True))
@@ -71,7 +71,7 @@ class Rows:
 
 
 def folds_of(rows: Rows, n_folds: int, classification: bool, seed: Any) -> NDArray[np.intp]:
-    """Deal the rows of each domain out to the folds, class by class, in random order.
+    """Assign the rows of each domain to folds, stratified by class, at random.
 
     Each class of two rows or more is then in the training rows of every fold.  Groups stay whole.
     A splitter of scikit-learn deals the rows its own way, but for groups that it would part.
@@ -168,7 +168,7 @@ def without_small(model: Any, rows: Rows) -> Rows:
 
 
 def set_aside_of(model: Any) -> Any:
-    """Return who is set aside: whom the user named, or else small sources, if others are left."""
+    """Return the sources set aside: those that the user named, else small sources."""
     small = vars(model).get("too_small_to_choose_", ())
     if model.set_aside is not None or len(model.source_names_) - len(small) < FEWEST_SITES:
         return model.set_aside
@@ -176,7 +176,7 @@ def set_aside_of(model: Any) -> Any:
 
 
 def few_rows(sizes: Sequence[int]) -> int:
-    """Return how many rows a source needs to choose for all: 10, or a quarter of the median.
+    """Return the number of rows below which a source is small: 10, or a quarter of the median.
 
     >>> few_rows([5, 100, 200]), few_rows([14] * 40)
     (10, 4)
@@ -187,7 +187,7 @@ def few_rows(sizes: Sequence[int]) -> int:
 def warn_of_small(
     pooled: list[Any], aside: list[Any], small: list[Any], few: int, least: int
 ) -> None:
-    """Say which domains share a model, and which are no source."""
+    """Warn of domains that share a model, and of those that are no source."""
     said = []
     if pooled:
         has = "have" if len(pooled) > 1 else "has"
@@ -217,7 +217,7 @@ def _listed(names: list[Any]) -> str:
 
 
 def check_weights_of(rows: Rows, names: list[Any]) -> None:
-    """Refuse weights that are zero in all rows of some domains, and name these."""
+    """Refuse weights that are zero in all rows of a domain."""
     if rows.weight is None:
         return
     totals = np.bincount(rows.domain, rows.weight, minlength=len(names))

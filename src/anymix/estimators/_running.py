@@ -1,4 +1,4 @@
-"""How work is run: side by side, in how many threads, with each warning once."""
+"""Run work in parallel, with limited threads, and each warning once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _elsewhere(
 
 
 def step(model: Any, message: str) -> AbstractContextManager[None]:
-    """Say, once a block of work is done, how long it took, if the model is verbose."""
+    """Print the time of a block of work, if the model is verbose."""
     said = message if model.verbose else None
     found: AbstractContextManager[None] = _print_elapsed_time(type(model).__name__, said)
     return found
@@ -59,7 +59,7 @@ def step(model: Any, message: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def warnings_once() -> Iterator[None]:
-    """Hold the warnings of a block back, then give each sentence once, to the caller's caller."""
+    """Collect the warnings of a block, then issue each once, at the caller's caller."""
     held: list[warnings.WarningMessage] = []
     try:
         with warnings.catch_warnings(record=True) as held:
@@ -72,7 +72,7 @@ def warnings_once() -> Iterator[None]:
 
 @contextmanager
 def names_checked(model: Any) -> Iterator[None]:
-    """Let no model inside repeat what the outer one has said of rows without feature names."""
+    """Suppress repeated warnings of inner models about feature names."""
     with warnings.catch_warnings():
         if "feature_names_in_" in vars(model):
             warnings.filterwarnings("ignore", "X does not have valid feature names")
@@ -86,7 +86,7 @@ FEW_ROWS = 50_000
 
 @contextmanager
 def one_thread(rows: Rows) -> Iterator[None]:
-    """Let trees grow in one thread if there are few rows."""
+    """Train trees in one thread if there are few rows."""
     limits = 1 if rows.y.size < FEW_ROWS else None
     with threadpool_limits(limits=limits, user_api="openmp"):
         yield

@@ -1,4 +1,4 @@
-"""Train a source for each domain, and what weighs them."""
+"""Train a source for each domain, and the densities or classifier that weight them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _fit_clone(model: Any, X: Any, y: Any, weight: Any) -> Any:
 
 
 def check_part(part: Any, name: str, methods: tuple[str, ...], example: str) -> None:
-    """Say what an estimator or a density must be, before scikit-learn trips over its insides."""
+    """Check an estimator or a density, with a clearer error than scikit-learn's."""
     # A stack has its methods once its parts are fitted.
     kinds = part, type(part)
     able = hasattr(part, "fit") and any(hasattr(it, m) for m in methods for it in kinds)
@@ -115,7 +115,7 @@ FOR_DENSITY = (
 def fit_part(
     remedy: str, model: Any, X: Any, y: Any, weight: Any, names: Sequence[str] = ()
 ) -> Any:
-    """Fit a clone of a learner or density; if X is more than numbers, say so and what helps.
+    """Fit a clone of a learner or density; an error about unsuitable X names a remedy.
 
     `names` are those of the columns, where X is an array of encoded ones.  A pipeline
     sees to its own columns, so its own error stands.
@@ -142,7 +142,7 @@ def takes_missing(model: Any) -> bool:
 
 
 def train_source(estimator: Any, rows: Rows, name: str) -> Source:
-    """Train a clone on rows; the source knows labels and names of columns if the model does not."""
+    """Train a clone on rows; the source keeps labels and column names if the model does not."""
     y, classes = rows.y, None
     if is_classifier(estimator) and takes_codes(estimator):
         classes, y = np.unique(y, return_inverse=True)
@@ -151,9 +151,7 @@ def train_source(estimator: Any, rows: Rows, name: str) -> Source:
     except Exception as error:
         error.add_note(f"This happened while a model was trained on the rows of {name!r}.")
         raise
-    names = None
-    if getattr(model, "feature_names_in_", None) is not None and hasattr(rows.X, "columns"):
-        names = [str(column) for column in rows.X.columns]
+    names = [str(column) for column in rows.X.columns] if hasattr(rows.X, "columns") else None
     labels = None if classes is None else classes.tolist()
     return Source(name, model, classes=labels, feature_names=names, n_rows=rows.y.size)
 
@@ -175,7 +173,7 @@ def with_each_label(rows: Rows, k: int) -> Rows:
 
 
 def takes_codes(estimator: Any) -> bool:
-    """Whether a classifier, or one that it is made of, takes labels 0, 1, ... only: XGBoost's.
+    """Whether a classifier, or a part of it, accepts only labels 0, 1, ..., as XGBoost's does.
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> takes_codes(LogisticRegression())
@@ -186,7 +184,7 @@ def takes_codes(estimator: Any) -> bool:
 
 
 class Indifferent:
-    """Responsibilities for methods that need no density: all sources alike."""
+    """Equal responsibilities, for methods that need no density."""
 
     def __init__(self, p: int):
         self.p = p
@@ -197,7 +195,7 @@ class Indifferent:
 
 
 def without_empty(X: Any) -> Any:
-    """Put zeros into columns that hold nothing at all: trees cannot be trained on them."""
+    """Fill empty columns with zeros: trees cannot be trained on them."""
     if hasattr(X, "columns"):
         void = [name for name in X.columns[X.isna().all()] if X[name].dtype.kind == "f"]
         return X.assign(**dict.fromkeys(void, 0.0)) if void else X
@@ -209,7 +207,7 @@ def without_empty(X: Any) -> Any:
 
 @dataclass(frozen=True)
 class SourceTrainer:
-    """How sources come about: predictors are trained here or given, densities likewise.
+    """Trains the sources of a model, or uses those that were passed.
 
     Without `weighs` no density is needed: all sources count alike everywhere.  `columns` are those
     that the rows were encoded by, which no longer show which of them hold categories.  A source
@@ -228,13 +226,13 @@ class SourceTrainer:
 
     @property
     def weighed(self) -> bool:
-        """Whether the sources need nothing more to be weighed."""
+        """Whether the sources already have densities, or need none."""
         if not self.weighs or not self.sources:
             return not self.weighs
         return self.density is None or all(s.density is not None for s in self.sources)
 
     def predictors(self, rows: Rows) -> list[Source]:
-        """Return a source for each domain, without a density unless it was given."""
+        """Return a source for each domain, without a density unless one was passed."""
         if self.sources:
             return list(self.sources)
         names = [str(name) for name in self.names]
@@ -256,7 +254,7 @@ class SourceTrainer:
         return y.size > 1 and not (is_classifier(self.estimator) and np.unique(y).size < 2)
 
     def with_densities(self, sources: list[Source], rows: Rows) -> tuple[list[Source], Any]:
-        """Add what weighs the sources: a density to each, or one classifier of them all."""
+        """Add a density to each source, or one classifier of all."""
         if not self.weighs:
             return sources, Indifferent(len(sources))
         if self.weighed or self.density is None:
@@ -282,7 +280,7 @@ class SourceTrainer:
     def second_round(
         self, sources: list[Source], rows: Rows, wanted: Sequence[int]
     ) -> list[Source]:
-        """Train some sources again, on what the pool of the others leaves; see `SecondRound`."""
+        """Train some sources again, on the residuals of the others' pool; see `SecondRound`."""
         able = [k for k in wanted if int((rows.domain == k).sum()) >= FEWEST_FOR_SECOND]
         jobs, pools = [], []
         for k in able:

@@ -1,4 +1,4 @@
-"""How a comparison and a fitted model are looked at: frames, pictures, cards.
+"""Views of comparisons and fitted models: frames, plots, notebook cards.
 
 pandas and matplotlib are loaded when first needed.
 """
@@ -20,7 +20,7 @@ from anymix.tables import like
 
 
 def load_pandas() -> Any:
-    """Return pandas, or say what brings it."""
+    """Import pandas, with an error that says how to install it."""
     try:
         import pandas
     except ImportError as error:
@@ -142,7 +142,7 @@ def plot_along(
 
 
 def binned(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean values and weights of parts of the rows, of equal size, in the order of the values.
+    """Mean values and weights in bins of equally many rows, in the order of the values.
 
     >>> values, weights = binned(np.array([3.0, 1.0, 2.0]), np.array([[1.0], [0.0], [0.5]]))
     >>> values, weights.ravel()
@@ -155,12 +155,12 @@ def binned(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 class ModelViews:
-    """Who answers where, as a picture, and what was learned, below scikit-learn's diagram."""
+    """Plots of source weights, and a notebook card below scikit-learn's diagram."""
 
     source_names_: Any
 
     def source_weights(self, X: Any) -> FloatArray:
-        """Which source counts how much at each row: shape (n, p)."""
+        """Return the weight of each source at each row: shape (n, p)."""
         raise NotImplementedError
 
     def plot_weights(
@@ -171,7 +171,7 @@ class ModelViews:
         along: str | int | None = None,
         ax: Any = None,
     ) -> Any:
-        """Draw who answers: the weight of each source at rows, or its mean over rows.
+        """Plot the weight of each source at rows, or its mean over rows.
 
         Parameters
         ----------

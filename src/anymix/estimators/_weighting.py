@@ -1,4 +1,4 @@
-"""What the distribution-weighted regressor and classifier share: fit, predict, evidence."""
+"""The base of the distribution-weighted regressor and classifier: fit, predict, evidence."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
     ) -> Self:
         """Train a source for each domain, unless sources were given, and learn z.
 
-        Copies of a row, be it with nearly the same numbers, are one draw without being asked.
+        Copies of a row, also with nearly the same numbers, are detected and count as one draw.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
     def fit_tables(
         self, tables: Tables, teaching: TrainingRows | None = None, *, fresh: bool = True
     ) -> Self:
-        """Learn z from tables alone, when no rows may travel; the sources must have been given.
+        """Learn z from tables, where rows may not leave their sites; needs `from_sources`.
 
         Each site evaluates all sources on its own held-out rows, and sends the tables.  Where
         `teaching` is given, further rows that may be more than memory holds, z is learned from
@@ -218,7 +218,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         return ask
 
     def consulted_predictions(self, X: Any) -> FloatArray:
-        """What each source's model predicts after consulting the others: (p, n) or (p, n, c).
+        """The predictions of each source after consulting the others: (p, n) or (p, n, c).
 
         These are the h'_k that predictions combine by their weights.
         """
@@ -250,7 +250,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
             return np.asarray(self.combination_.log_responsibilities(self._log_masses(X)))
 
     def model_weights(self, X: Any, *, frame: bool = False) -> Any:
-        """How much each source's *model* counts at each row, through all who consult it: (n, p).
+        """The weight of each source's *model* at each row, through all pools: (n, p).
 
         Σ_k weight_k(x) a_kj, with a_kj the weight of source j's model in the pool of source k.  Of
         labels these are weights of logarithms, which need not sum to 1.  What a second round of
@@ -267,7 +267,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         return labelled(weights, X, names) if frame else weights
 
     def model_evaluations(self, X: Any) -> dict[str, int]:
-        """How many model evaluations `predict` makes at these rows, and saves.
+        """The number of model evaluations of `predict` at these rows, and of those saved.
 
         There are p·n of them, and n more where there is a generalist.
         """
@@ -280,7 +280,7 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         return {"made": made, "saved": every - made}
 
     def novelty(self, X: Any) -> FloatArray:
-        """How far each row is from all sources: 0 is typical of one, near 1 is unlike any.
+        """How unlike all sources each row is: 0 is typical of one, near 1 is unlike any.
 
         1 − max_k of the share of source k's own held-out rows that are no likelier than the row.
         """
@@ -336,17 +336,17 @@ class DistributionWeighting(FittedEvidence, SourceEnsemble):
         return self.combination_.log_responsibilities(rounded), total
 
     def predict_or_abstain(self, X: Any, max_novelty: float = 0.95) -> tuple[Any, Any]:
-        """Predictions, and which rows (True) are unlike all sources; 1 − max_novelty at home."""
+        """Return predictions, and which rows (True) are unlike all sources."""
         check(max_novelty, "max_novelty", Number(0, 1))
         predictions = self.predict(X)
         with names_checked(self):
             return predictions, self.novelty(X) > max_novelty
 
     def coverage(self, alpha: float = 0.1, calibration: Any = None) -> Coverage:
-        """Say what sets or intervals promise, on what ground, and what rows show.
+        """Return the guaranteed and the measured coverage of sets or intervals.
 
-        Parameters and promise are those of `predict_set` and `predict_interval`.  Each row is
-        judged by the others, and by the part of the model that was learned without it.
+        Parameters and guarantee are those of `predict_set` and `predict_interval`.  Each row is
+        compared with the others, by the part of the model that was learned without it.
         """
         return coverage(self, alpha, calibration)
 

@@ -1,7 +1,7 @@
-"""The rivals: what people do today with models from several sources, all with one interface.
+"""Baselines: common ways to use models from several sources, with one interface.
 
-`privileged` marks those that use what the others must do without: the target's mixture, or all rows
-in one place.
+`privileged` marks those that use information the others do not have: the target's mixture, or all
+rows in one place.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Uniform(_Average):
 
 
 class VolumeWeighted(_Average):
-    """Σ_k (n_k/n) h_k(x): sources count by their number of training rows, as they state it."""
+    """Σ_k (n_k/n) h_k(x): sources count by their stated number of training rows."""
 
     def _learn(self, rows: Rows, trainer: SourceTrainer) -> None:
         sizes = [
@@ -193,7 +193,7 @@ class Stacking(_Average):
 
 
 class HardRouter(SourceEnsemble):
-    """Each row to the one source that is likeliest to have produced it.
+    """Predict each row by its likeliest source.
 
     Examples
     --------
@@ -232,7 +232,7 @@ class HardRouter(SourceEnsemble):
 
 
 class Joint(ReweightedEstimator):
-    """One model trained on all rows in one place, which is what is not allowed: privileged.
+    """One model trained on all rows in one place, which is often not allowed: privileged.
 
     Paper: Sec. 5.2.
     """

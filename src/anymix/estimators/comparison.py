@@ -1,7 +1,7 @@
-"""Methods against target mixtures: one table, with intervals, the worst mixture, and who cheats.
+"""Compare methods on target mixtures, with intervals, the worst mixture and privileged marks.
 
-Everything is made from a table of losses, one row per method and one column per point.  `compare`
-asks fitted models for it, `compare_tables` what the sources have said already.
+Everything is computed from a table of losses, one row per method and one column per point.
+`compare` evaluates fitted models, `compare_tables` uses tables of the sources.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Comparison(Record):
         object.__setattr__(self, "higher_is_better", found.higher)
 
     def table(self, digits: int = 4, intervals: bool = False) -> str:
-        """Lay the numbers out as text; * marks methods that use privileged information."""
+        """Return the numbers as a text table; * marks methods that use privileged information."""
         names = [m + "*" * p for m, p in zip(self.methods, self.privileged, strict=True)]
         cells = [[number(v, digits) for v in row] for row in self.loss]
         if intervals:
@@ -92,7 +92,7 @@ class Comparison(Record):
         return self.said(intervals=False)
 
     def said(self, intervals: bool = True) -> str:
-        """Lay the numbers out with what they are, which is better and how sure they are."""
+        """Return the text table with unit, direction and intervals."""
         unit = unit_of(self.measure)
         star = f"; {STARRED}" if any(self.privileged) else ""
         sure = "" if self.confidence is None else f"; [ ]: {100 * self.confidence:g} % intervals"
@@ -203,7 +203,7 @@ def compare(
     *,
     measure: str | Loss | None = None,
 ) -> Comparison:
-    """Judge fitted models on mixtures of the test domains.
+    """Compare fitted models on mixtures of the test domains.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def compare_tables(
     confidence: float = 0.95,
     measure: str | Loss | None = None,
 ) -> Comparison:
-    """Judge ways of combining the sources, from what these say at labelled points.
+    """Compare ways of combining the sources, from tables at labelled points.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ def compare_tables(
 
 
 def usual_methods(tables: Tables, ours: Method, names: Iterable[str]) -> dict[str, Method]:
-    """Name each source alone, their average, the likeliest source, and the combination."""
+    """Name the methods: each source, their average, the likeliest source, the combination."""
     p, m = tables.log_masses.shape
     methods: dict[str, Method] = {name: k for k, name in enumerate(names)}
     methods["uniform"] = np.full((p, m), 1.0 / p)
@@ -391,7 +391,7 @@ def _compared(
 
 
 def warn_of_seen(models: Mapping[str, Any], X: Any, domain: NDArray[Any]) -> None:
-    """Warn of rows that a model was fitted on: they flatter it."""
+    """Warn of rows that a model was fitted on: results on them are too optimistic."""
     for name, model in models.items():
         seen = model.seen_domains(X, domain) if hasattr(model, "seen_domains") else []
         if seen:

@@ -18,7 +18,7 @@ from anymix.sources import Source
 
 
 class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
-    """Regression from several sources that is good on any mixture of them.
+    """Regressor that combines several sources and is good on any mixture of them.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
 
 
 class DistributionWeightedClassifier(ClassifierMixin, DistributionWeighting):
-    """Classification from several sources that is good on any mixture of them.
+    """Classifier that combines several sources and is good on any mixture of them.
 
     Parameters are those of `DistributionWeightedRegressor`, with the default loss "cross_entropy"
     (or "brier"), and

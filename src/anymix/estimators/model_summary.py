@@ -1,4 +1,4 @@
-"""What a report says of a fitted model, as one plain dictionary."""
+"""Summaries of fitted models for reports, as one plain dictionary."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def summarise(
     measure: str | Loss | None = None,
     certificate: Certificate | None = None,
 ) -> dict[str, Any]:
-    """Return what `anymix.report.render` needs to know of a fitted model.
+    """Return the record of a fitted model that `anymix.report.render` needs.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def summarise_tables(
     combination: Combination | CrossFittedCombination,
     report: CalibrationReport | None = None,
 ) -> dict[str, Any]:
-    """Return rows, weights and calibration: what is seen on held-out tables.
+    """Return rows, weights and calibration on held-out tables.
 
     tables have the densities as they came; `report` is that of the fit of the calibration.
     """
@@ -185,7 +185,7 @@ def mean_weights(weights: FloatArray, domain: NDArray[np.intp]) -> FloatArray:
 def reliability(
     log_masses: FloatArray, domain: NDArray[np.intp], n_bins: int = N_BINS
 ) -> list[dict[str, float]]:
-    """How sure the likeliest source is, and how often it is right, in bins of equal width.
+    """Confidence and accuracy of the likeliest source, in bins of equal width.
 
     Sources count equally, however many points each has; empty bins are left out.
 

@@ -1,4 +1,4 @@
-"""Compare a model with what people do without anymix, in one call and on rows new to all."""
+"""Compare a model with the usual alternatives, in one call and on rows new to all."""
 
 from __future__ import annotations
 

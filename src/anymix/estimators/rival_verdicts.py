@@ -1,6 +1,6 @@
-"""Compare a model with what one would do without it: better, level or worse, by how much.
+"""Compare a model with the alternatives to it: better, level or worse, and by how much.
 
-All is found on the same rows, so that differences are paired, with their intervals.
+All are evaluated on the same rows, so differences are paired, with intervals.
 """
 
 from __future__ import annotations

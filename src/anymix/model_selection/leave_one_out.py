@@ -21,7 +21,7 @@ from anymix.exceptions import InputError
 
 
 class LeaveOneDomainOut(BaseCrossValidator):
-    """Hold the rows of each domain out in turn: how good is a model where it has no source?
+    """Hold out the rows of each domain in turn: how good is a model on a domain without a source?
 
     With metadata routing the domains come as `sample_domain`; without it, as `groups`.
 

@@ -1,4 +1,4 @@
-"""Data in: column types, categories and missing values of frames and of CSV, Parquet and NPZ."""
+"""Read tables: column types, categories and missing values of frames and files."""
 
 from anymix.tables.cells import NO_ROWS, check_once, is_missing, is_text, whole_labels
 from anymix.tables.column_types import FEW, FEWEST_ROWS, ColumnSurvey, survey_columns

@@ -1,6 +1,6 @@
-"""What a cell holds: a missing value, a number, a label or a word; one definition for all tables.
+"""Cells: missing values, numbers, labels and strings, with one definition for all tables.
 
-Faults name file, row and column.
+Errors name file, row and column.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ CODE = re.compile(r"\+.*|-?0[0-9].*")
 
 
 def fail(path: Path, row: int, name: str, cause: str) -> NoReturn:
-    """Name the place of a fault."""
+    """Raise an error that names file, row and column."""
     raise InputError(f"{path}, row {row}: column {quoted(name)}", cause)
 
 
 def check_once(path: Path | str, names: Sequence[str]) -> None:
-    """Refuse names of columns that are not different."""
+    """Refuse duplicate column names."""
     for name, times in Counter(names).most_common(1):
         if times > 1:
             raise InputError(
@@ -118,7 +118,7 @@ def number_in(value: Any, booleans: bool = True) -> float:
 
 
 def words_in(values: Any, where: str = "a column") -> list[str | None]:
-    """Return cells as words, None for missing ones; whole numbers have no point."""
+    """Return cells as strings, None for missing ones; integers have no decimal point."""
     return [None if is_missing(value) else _word(value, where) for value in values]
 
 
@@ -138,7 +138,7 @@ def _word(value: Any, where: str) -> str:
 
 
 def without_point(word: str | None) -> str | None:
-    """Write a whole number without its point: tables with missing values have 1.0 for 1."""
+    """Write an integer without its decimal point: tables with missing values have 1.0 for 1."""
     if word is None:
         return None
     whole, point, rest = word.partition(".")
@@ -146,7 +146,7 @@ def without_point(word: str | None) -> str | None:
 
 
 def target_words(path: Path, name: str, y: Any, row: int) -> NDArray[Any]:
-    """Return labels that are words."""
+    """Return labels that are strings."""
     values = y.tolist()
     words = y.astype(str).tolist() if isinstance(y, np.ndarray) else list(map(str, values))
     for value, word in dict(zip(values, words, strict=True)).items():
@@ -162,7 +162,7 @@ def target_words(path: Path, name: str, y: Any, row: int) -> NDArray[Any]:
 def whole_labels(words: NDArray[Any]) -> NDArray[Any]:
     """Return labels as whole numbers if each is written as one, and else as they are.
 
-    "1" and "01" may be two labels, so they stay words; so does all of their column.
+    "1" and "01" may be two labels, so they stay strings, as does their whole column.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the columns of a table to train on are: numbers or categories, found from their cells."""
+"""Detect the column types of a training table: numbers or categories."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ UNREAD = (
 
 
 class ColumnSurvey:
-    """What was met in one column: numbers, and words that are none, with their counts."""
+    """The content of one column: numbers, and other strings with their counts."""
 
     def __init__(self, path: Path, name: str, categorical: bool = False):
         self.path, self.name, self.categorical = path, name, categorical
@@ -90,11 +90,11 @@ class ColumnSurvey:
 
     @property
     def is_id(self) -> bool:
-        """Whether the column has another word in every row."""
+        """Whether all values of the column are different."""
         return not self.numbers and len(self.words) == self.words.total() >= FEW
 
     def look(self, cells: Any, row: int, form: TableFormat) -> None:
-        """Look at some cells, the first of which stands in row `row`."""
+        """Survey some cells, the first of which is in row `row`."""
         if isinstance(cells, np.ndarray):
             cells = need("pyarrow").array(cells, from_pandas=True)
         if len(self.examples) < SHOWN:
@@ -131,7 +131,7 @@ class ColumnSurvey:
             self._values.update(np.unique(there)[: MOST_CODES + 1].tolist())
 
     def holds_words(self, least: int) -> bool:
-        """Whether the column holds words; words that mark missing values are refused."""
+        """Whether the column holds strings; a likely missing-value marker is refused."""
         where, total = f"{self.path}: column {quoted(self.name)}", self.words.total()
         if not total or self.categorical:
             if 0 < self.booleans < self.numbers and not self.categorical:
@@ -180,7 +180,7 @@ class ColumnSurvey:
         return None
 
     def list_categories(self, words: Counter[str], least: int) -> None:
-        """Make categories of the words that `least` rows have, at most the most frequent ones."""
+        """List the categories: values of at least `least` rows, at most the most frequent ones."""
         # By name where equal, so that the order of the rows does not matter.
         often = sorted((-n, word) for word, n in words.items() if n >= least and is_text(word))
         listed = tuple(sorted(word for _, word in often[:MOST_CATEGORIES]))
@@ -193,9 +193,9 @@ class ColumnSurvey:
             )
 
     def free_text(self) -> list[str]:
-        """Return some cells if most rows have a word of their own, and most are not listed.
+        """Return some cells if most values are unique and not listed as categories.
 
-        A few rows may differ by chance, and words that were named as categories are some.
+        A few rows may differ by chance, and columns named as categorical are exempt.
         """
         total = self.words.total()
         listed = sum(self.words[word] for word in self.column.categories or ())
@@ -203,7 +203,7 @@ class ColumnSurvey:
         return list(self.words)[:SHOWN] if free and not self.categorical else []
 
     def notes(self, joined: bool = False) -> list[str]:
-        """Say if the column says nothing, or has categories that are not listed.
+        """Describe an empty or constant column, or categories that are not listed.
 
         Where the columns of several sites are `joined`, another site may list them.
         """
@@ -212,14 +212,14 @@ class ColumnSurvey:
 
     @property
     def sameness(self) -> str:
-        """What all cells are, if they do not differ; else an empty text."""
+        """The common value of a constant column; else an empty string."""
         n_different = len(self._values) + len(self.words)
         if n_different > 1:
             return ""
         return "the same in all rows that have it" if n_different else "empty in all rows"
 
     def rare(self, joined: bool = False) -> list[str]:
-        """Say if there are categories that are not listed."""
+        """Describe categories that are not listed, if any."""
         unless = ", unless another site lists it" if joined else ""
         return [f"{self._rare}: read as missing{unless}."] if self._rare else []
 
@@ -231,9 +231,9 @@ def survey_columns(
     form: TableFormat = PLAIN,
     categories: Sequence[str] = (),
 ) -> list[ColumnSurvey]:
-    """Find out what the columns are; dates, and words among numbers, are refused in a sentence.
+    """Detect the types of the columns; dates, and strings among numbers, are refused.
 
-    Words that fewer than `least` rows have are not listed: they would tell of these rows.  The
+    Strings of fewer than `least` rows are not listed: they would reveal these rows.  The
     columns in `categories` hold categories, whatever they look like.
     """
     path = Path(path)
@@ -251,7 +251,7 @@ def survey_columns(
 def count_words(
     path: Path, names: Sequence[str], form: TableFormat = PLAIN
 ) -> dict[str, Counter[str]]:
-    """Count the words of some columns, of which numbers are some too."""
+    """Count the distinct strings of some columns, numbers included."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in names}
     for *_, cells, _ in raw_columns(path, names, form) if names else ():
         for name, words in counts.items():
@@ -264,7 +264,7 @@ def count_words(
 def raw_columns(
     path: Path, names: Sequence[str], form: TableFormat
 ) -> Iterator[tuple[Path, int, dict[str, Any], TableFormat]]:
-    """Yield file and row of their first cells, the columns as they are written, and how that is."""
+    """Yield the file, the row of the first cells, the raw columns, and the table format."""
     d, empty = len(names), True
     # What a column of words is asked for where its categories are not known yet: its raw cells.
     wanted = TableColumns(tuple(names), categories=((),) * d, gaps=(True,) * d, form=form)

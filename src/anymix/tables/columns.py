@@ -1,8 +1,8 @@
-"""What the columns of a table are, and the table as plain numbers: one coding for all who use it.
+"""The columns of a table and its encoding as numbers, shared by all who use it.
 
-Numbers and booleans stay numbers, words become codes 0, 1, ... of their categories, and a missing
-value, like a category that was never seen, is NaN.  Trees, densities and ONNX graphs take it from
-there.
+Numbers and booleans stay numbers, strings become the codes 0, 1, ... of their categories, and
+missing values and unseen categories become NaN.  Trees, densities and ONNX graphs use this
+encoding.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MOST_CATEGORIES = 200
 
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers, or, if it has categories, of words.
+    """A column of numbers or, if it has `categories`, a categorical column.
 
     A date or a text becomes several columns of numbers, which are named after it: "day [year]", or
     "note [word good]".
@@ -56,7 +56,7 @@ class Column:
 
     @property
     def of(self) -> str:
-        """The date or text that this is a part of, else nothing.
+        """The column of dates or texts that this column was derived from, else nothing.
 
         >>> Column("day [year]").of, Column("day [year]").part, Column("day").of
         ('day', 'year', '')
@@ -65,7 +65,7 @@ class Column:
 
     @property
     def part(self) -> str:
-        """What of a date or text this is, else nothing."""
+        """The derived quantity, such as "year", else nothing."""
         return split_name(self.name)[1]
 
     @property
@@ -76,7 +76,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table, in order; `encode` makes numbers of any table that has them.
+    """The columns of a table, in order; `encode` encodes any table that has them.
 
     Examples
     --------
@@ -93,10 +93,10 @@ class Columns:
 
     @classmethod
     def of(cls, X: Any, most: int = MOST_CATEGORIES, least: int = 1) -> Columns:
-        """Look at a DataFrame, or at an array, whose columns are called x0, x1, ...
+        """Detect the columns of a DataFrame, or of an array, whose columns are x0, x1, ...
 
-        Of the words of a column those are categories that stand in `least` rows or more, and at
-        most the `most` frequent of them.
+        Categories are the values of at least `least` rows, and at most the `most` frequent of
+        them.
         """
         found: list[Column] = []
         for name, values in _parts(as_rows(X)):
@@ -117,7 +117,7 @@ class Columns:
 
     @property
     def table_names(self) -> tuple[str, ...]:
-        """Names of the columns of the table: a date or a text is one of them."""
+        """Column names of the table, where a date or a text is one column."""
         return tuple(dict.fromkeys(column.of or column.name for column in self.columns))
 
     @property
@@ -126,7 +126,7 @@ class Columns:
         return np.array([column.categories is not None for column in self.columns])
 
     def are_plain(self, X: Any) -> bool:
-        """Whether the table that they are of holds nothing but numbers, as numbers.
+        """Whether the table holds only numbers.
 
         Examples
         --------
@@ -140,10 +140,10 @@ class Columns:
         return not any(_is_written(values) for _, values in _parts(X))
 
     def encode(self, X: Any) -> FloatArray:
-        """Return the table as numbers (n, d): codes of categories, NaN for what is not known.
+        """Return the table as numbers (n, d): codes of categories, NaN for missing or unseen ones.
 
-        An array of numbers is taken as encoded.  Columns of a frame are found by name; further
-        ones are not looked at.
+        An array of numbers counts as encoded.  Columns of a frame are found by name; other
+        columns are ignored.
         """
         X = as_rows(X)
         if not hasattr(X, "columns"):
@@ -186,7 +186,7 @@ class Columns:
         return {"names": list(self.names), "categories": listed}
 
     def notes(self) -> list[str]:
-        """Say which columns are read as several: dates and texts.
+        """Describe columns that are read as several: dates and texts.
 
         Examples
         --------
@@ -271,7 +271,7 @@ def _columns(name: str, values: Any, most: int, least: int) -> list[Column]:
 def numbers_of(values: Any) -> FloatArray | None:
     """Return a column as numbers with NaN for missing values; None if it is categorical.
 
-    Among numbers, words such as "NA" are missing values; numbers may be written as words.
+    Among numbers, strings such as "NA" are missing values; numbers may be written as text.
 
     Examples
     --------
@@ -326,7 +326,7 @@ def _numbers_written(words: set[Any]) -> dict[str, float] | None:
 
 
 def words_of(values: Any, name: str | None = None) -> list[str | None]:
-    """Return a column as words, None for missing values; whole numbers have no point."""
+    """Return a column as strings, None for missing values; integers have no decimal point."""
     where = "a column" if name is None else f"column {name!r}"
     return words_in(np.asarray(values, dtype=object), where)
 

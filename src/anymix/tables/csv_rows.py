@@ -1,4 +1,4 @@
-"""Rows of CSV and TSV files: cut by pyarrow, and by Python's csv where there are faults."""
+"""Read rows of CSV and TSV files with pyarrow, and with Python's csv to locate errors."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def count_csv(path: Path) -> int:
 
 
 def format_of(path: Path, form: TableFormat) -> TableFormat:
-    """Fill in what was not given: the separator, and commas as decimals between semicolons."""
+    """Detect the separator, and decimal commas between semicolons, unless they were given."""
     with open_text(path, form) as (text, _):
         by_name = "" if path.name == "stdin" else TEXTS[kind_of(path)]
         _, mark = read_header(text)

@@ -1,4 +1,4 @@
-"""Numbers that stand for a date or a text: its parts, each a column of its own."""
+"""Columns of numbers derived from dates and texts."""
 
 from __future__ import annotations
 

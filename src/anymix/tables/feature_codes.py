@@ -1,4 +1,4 @@
-"""Tables as the numbers that an exported graph takes: codes of categories, NaN where missing."""
+"""Encode tables for exported graphs: codes of categories, NaN where missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of every library as the one kind that is worked with: a conversion at the boundary.
+"""Convert data frames of other libraries to pandas, at the boundary of the package.
 
 narwhals reads polars, pyarrow and others; estimators inside get pandas DataFrames, as most take.
 """
@@ -22,7 +22,7 @@ WORDS_OF_TEXT, DISTINCT = 3, 0.5
 
 
 def as_rows(X: Any, left_out: Sequence[Any] = ()) -> Any:
-    """Return rows as the package works with them; what is no table of another library stays.
+    """Return frames of other libraries as pandas; other rows are returned unchanged.
 
     Frames of polars and pyarrow, and others that narwhals knows, become pandas DataFrames; lazy
     ones are collected, and columns that are left out are dropped.
@@ -48,7 +48,7 @@ def as_rows(X: Any, left_out: Sequence[Any] = ()) -> Any:
 
 
 def texts_of(X: Any) -> Any:
-    """Return a frame of one column of texts as these texts, and other rows as they are.
+    """Return a frame with one column of texts as a list of texts; other rows unchanged.
 
     Examples
     --------

@@ -102,7 +102,7 @@ def _array(path: Path, name: str, allowed: tuple[str, ...]) -> NDArray[Any]:
 
 
 def array_header(archive: ZipFile, name: str) -> tuple[tuple[int, ...], str, int]:
-    """Return shape, kind and size of the entries; a ValueError if the file has other bytes."""
+    """Return shape, type and size of an array; a ValueError if its bytes do not match."""
     info = archive.getinfo(f"{name}.npy")
     if archive.namelist().count(info.filename) > 1:
         raise ValueError("the array is there twice")

@@ -45,7 +45,7 @@ PLAIN = TableFormat()
 
 @dataclass(frozen=True)
 class ParsedCells:
-    """Numbers, NaN where a cell is missing or a word; which cells are words, which booleans."""
+    """Parsed numbers, NaN where a cell is missing or text; masks of text and boolean cells."""
 
     numbers: NDArray[np.float64]
     words: NDArray[np.bool_]
@@ -194,7 +194,7 @@ def _plain(value: Any, form: TableFormat) -> Any:
 
 
 def positions_in(column: Any) -> NDArray[np.intp]:
-    """Return where in its dictionary each cell stands; a null stands behind the end."""
+    """Return the dictionary index of each cell; nulls get the index after the last."""
     indices = need("pyarrow.compute").fill_null(
         column.indices.cast("int64"), len(column.dictionary)
     )

@@ -1,4 +1,4 @@
-"""Rows of Parquet files; what would be changed on the way is refused."""
+"""Read rows of Parquet files; values that float64 would change are refused."""
 
 from __future__ import annotations
 
@@ -40,10 +40,9 @@ REMEDIES = {
 
 @contextmanager
 def open_parquet(path: Path, texts: Sequence[str] = ()) -> Iterator[Any]:
-    """Open a Parquet file; what is wrong with it is said in a sentence.
+    """Open a Parquet file; an error says what is wrong with it.
 
-    The columns `texts` are read as dictionaries: a text that stands in the file once is not
-    unpacked for each row that has it.
+    The columns `texts` are read as dictionaries, so repeated texts are not unpacked for each row.
     """
     pyarrow, parquet = need("pyarrow"), need("pyarrow.parquet")
     with open_table(path) as file:
@@ -62,7 +61,7 @@ def read_parquet(
 ) -> Iterator[tuple[dict[str, Any], float]]:
     """Yield columns by name, for up to `size` rows, and the share of the file that is read.
 
-    Features that hold words keep their dictionary; all else is unpacked, once it was weighed.
+    Categorical features keep their dictionary; other columns are unpacked after a size check.
     """
     with open_table(path) as opened:
         on_disk = os.fstat(opened.fileno()).st_size

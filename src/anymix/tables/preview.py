@@ -1,4 +1,4 @@
-"""What a table is understood as: each column with its type, missing values and what it holds."""
+"""Preview how a table is read: the type, missing values and content of each column."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SENTINELS = (-9.0, -99.0, -999.0, -9999.0, -99999.0)
 
 @dataclass(frozen=True)
 class ColumnPreview:
-    """A column as it is understood: its type, the share of missing values, examples, warnings.
+    """How a column is read: its type, the share of missing values, examples, warnings.
 
     `type` is "number", "category", "empty" or "refused"; `minimum` and `maximum` are those of
     numbers.  `categories` are the listed ones, `examples` some values as they are written.
@@ -92,9 +92,9 @@ def preview_table(
     least: int = FEWEST_ROWS,
     categories: Sequence[str] = (),
 ) -> TablePreview:
-    """Read a table once, or twice if it has words, and say what each column is understood as.
+    """Read a table once, or twice if it has strings, and describe how each column is read.
 
-    A column that training would refuse is shown with the sentence that it would refuse it with.
+    A column that training would refuse is shown with the error message.
     """
     path = Path(path)
     names = names_in(path, form)

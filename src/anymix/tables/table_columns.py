@@ -1,4 +1,4 @@
-"""Which columns of a table are read, and as what: features, target and ids, coded as numbers."""
+"""The roles of a table's columns (features, target, ids), and their encoding."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TableColumns:
 
     @property
     def categorical(self) -> list[str]:
-        """The features that hold words."""
+        """The categorical features."""
         named = zip(self.features, self.categories, strict=bool(self.gaps))
         return [name for name, words in named if words is not None]
 
@@ -84,13 +84,13 @@ def check_there(
 
 
 class CategoryWarning(UserWarning):
-    """A table holds words that are no category of their column."""
+    """A table holds values that are no category of their column."""
 
 
 class Encoder:
-    """Makes numbers of the features of a table, and counts the words that were never seen.
+    """Encodes the features of a table, and counts unseen categories.
 
-    `unseen` has a count for each column, `example` one such word.
+    `unseen` has a count for each column, `example` one such value.
     """
 
     def __init__(self, path: Path, columns: TableColumns):
@@ -106,7 +106,7 @@ class Encoder:
         form: TableFormat = PLAIN,
         path: Path | None = None,
     ) -> FloatArray:
-        """Return (n, d) of columns by name, the first cell of which stands in row `row`."""
+        """Encode columns by name as (n, d); their first cells are in row `row`."""
         encoded, self._file = [], path or self.path
         for j, name in enumerate(self.columns.features):
             words = self.columns.categories[j] if self.columns.gaps else None
@@ -147,7 +147,7 @@ class Encoder:
         return np.array([*codes, np.nan])[at]
 
     def warn(self) -> None:
-        """Warn of each column with categories how many of its words are new."""
+        """Warn of unseen categories, once for each column."""
         for name, n in self.unseen.items():
             if not self.columns.categories[self.columns.features.index(name)]:
                 continue
@@ -160,7 +160,7 @@ class Encoder:
 
 
 def as_dictionary(column: Any) -> Any:
-    """Return a column as words with a dictionary; a text that stands there once is one for all."""
+    """Return a column of strings with a dictionary."""
     pyarrow = need("pyarrow")
     if pyarrow.types.is_dictionary(column.type):
         return column

@@ -1,4 +1,4 @@
-"""Files of tables: of which kind one is, plain or compressed, or standard input, written as `-`."""
+"""Files of tables: their type, compression, and standard input, written as `-`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def kind_of(path: str | Path, to_write: bool = False) -> str:
 
 
 def open_table(path: Path) -> BinaryIO:
-    """Open a plain file; a folder, a pipe or a device, which may never end, is refused."""
+    """Open a plain file; folders, pipes and devices, which may never end, are refused."""
     if path == STANDARD_INPUT:
         return open(_spooled(), "rb")
     # A pipe without a writer would block here for ever.
@@ -94,7 +94,7 @@ _spools: list[tempfile.TemporaryDirectory[str]] = []
 
 @contextmanager
 def holding_input() -> Iterator[None]:
-    """Keep what came by standard input until the block ends."""
+    """Keep the content of standard input until the block ends."""
     before = len(_spools)
     try:
         yield
@@ -190,7 +190,7 @@ class _Unpacked(io.RawIOBase):
 
 
 def check_swelling(path: Path, n_numbers: int, size: int, most: int) -> None:
-    """Refuse a small file that unpacks to far more than it has bytes."""
+    """Refuse decompression bombs: small files that unpack to a far larger size."""
     if 8 * n_numbers > max(MODEST_BYTES, most * size):
         raise AuditError(
             path,

@@ -1,4 +1,4 @@
-"""How a table is written where nothing in it says so: separators, encoding, missing values."""
+"""The format of a table: separators, encoding, markers of missing values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TableFormat:
     report: Callable[[str], None] | None = field(default=None, compare=False)
 
     def check(self) -> None:
-        """Refuse what no table can have, in a sentence."""
+        """Check that the options are possible and consistent."""
         if self.sep is not None and (len(self.sep) != 1 or self.sep in '"\r\n\0'):
             raise InputError(f"--sep {self.sep!r:.20}", "must be one character, such as ';'")
         if self.decimal not in (None, ".", ","):
@@ -55,7 +55,7 @@ class TableFormat:
             self.report(f"{path}: detected {detected}")
 
     def marks_missing(self, word: str) -> bool:
-        """Whether a word is one of the further markers, in small or large letters."""
+        """Whether a string is an additional marker of missing values, ignoring case."""
         return word.strip().casefold() in {marker.strip().casefold() for marker in self.missing}
 
     def without_markers(self, column: Any) -> Any:

@@ -44,7 +44,7 @@ class Chunk:
 
 
 def count_rows(path: str | Path) -> int:
-    """Say how many rows a table has, without reading them; of a CSV file its lines are counted."""
+    """Return the number of rows without reading them; for a CSV file its lines are counted."""
     path = Path(path)
     if path.is_dir():
         return sum(map(count_rows, files_in(path)))
@@ -80,9 +80,9 @@ def names_in(path: Path, form: TableFormat | None = None) -> list[str]:
 def read_cells(
     path: Path, columns: TableColumns, size: int
 ) -> Iterator[tuple[dict[str, Any], float, TableFormat]]:
-    """Yield columns as they are written, with null for further markers of missing values.
+    """Yield raw columns, with null for additional markers of missing values.
 
-    With them come the share of the file that is read, and how it is written.
+    Also yields the share of the file that has been read, and its format.
     """
     kind, form = kind_of(path), columns.form
     if kind in TEXTS:
@@ -99,10 +99,9 @@ def read_chunks(
 ) -> Iterator[Chunk]:
     """Yield the rows of a table; an error names the file, the row (from 1) and the column.
 
-    What is read is what is written: a date, a complex number, a whole number that float64 cannot
-    hold, a column that is there twice are refused.  Words that are no category of their column are
-    missing values, of which a warning speaks for each column, at the end, unless the caller has
-    the encoder.
+    Values are read exactly or refused: dates, complex numbers, integers that float64 cannot hold
+    and duplicate columns are refused.  Unseen categories are missing values; a warning for each
+    column follows at the end, unless the caller passes the encoder.
     """
     path = Path(path)
     if path.is_dir():

@@ -15,7 +15,7 @@ from anymix.tables.table_files import TEXTS, kind_of
 
 
 class TableWriter:
-    """Takes columns of equal length, chunk by chunk.
+    """Writes columns of equal length, chunk by chunk.
 
     Text has a header, then lines, with all the digits that numbers need; a Parquet file has a row
     group for each chunk; the columns of an NPZ file are kept until the end.

@@ -39,7 +39,7 @@ class TextBlocks:
         return "" if not line.strip(b"\r\n\x1a") else self._checked(line, "the header").decode()
 
     def block(self) -> bytes:
-        """Return whole lines, of which the last one ends no row within quotes; b"" at the end."""
+        """Return whole lines that end outside of quotes; b"" at the end."""
         self._read()
         end = len(self._rest) if self._ended else _end_of_rows(self._rest)
         while not end and not self._ended and len(self._rest) <= LINE_BYTES:
@@ -56,7 +56,7 @@ class TextBlocks:
         return self._checked(self._without_blank_end(block), where)
 
     def give_back(self, text: str) -> None:
-        """Take back lines that were not used."""
+        """Return unused lines to the buffer."""
         self._rest = text.encode() + self._rest
 
     def _read(self, n: int = 0) -> None:
