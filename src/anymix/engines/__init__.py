@@ -1,4 +1,4 @@
-"""Rows that are too many for one array, or stay at their sites: blocks with a `map` each."""
+"""Engines for rows that exceed memory or stay at their sites: blocks with a `map`."""
 
 from anymix.engines.chunks import (
     ChunkedTrainingRows,

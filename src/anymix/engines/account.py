@@ -1,4 +1,4 @@
-"""A site's own account of what has left it: a file that a server cannot change."""
+"""A site's account of the numbers that left it: a file that a server cannot change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More rows than memory holds, on one machine: read in chunks, asked once, kept on disk."""
+"""Chunks: more rows than memory holds, read in chunks, evaluated once, kept on disk."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ask_in_chunks(
     classes: ArrayLike | None = None,
     map: Map = builtins.map,
 ) -> Iterator[Tables]:
-    """Ask every source once about every row, batch after batch: labelled tables.
+    """Evaluate every source once on every row, batch by batch; yield labelled tables.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ FEWEST_DRAWN, FEWEST_OF_SOURCE = 1000, 15
 
 
 class RowSplit(NamedTuple):
-    """Which rows evaluate, which train, and which of the latter also choose calibration and pools.
+    """The split into evaluation and training rows, and the sample for calibration and pools.
 
     Shares (p,) of the rows of each source.  A row is drawn by its source and number, so that
     neither the size of chunks nor their order decides.

@@ -1,4 +1,4 @@
-"""A Dask cluster: the one that is given, the one that is there, or one of this machine's cores."""
+"""Dask clusters: the given one, the current one, or one on this machine's cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows on a Dask cluster: predictions are lazy, and what is learned from are sums of partitions."""
+"""Rows on a Dask cluster: predictions are lazy, and learning uses sums over partitions."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def fit(
     *,
     client: Any = None,
 ) -> Any:
-    """Learn z from rows on a cluster: each partition is asked about where it lies.
+    """Learn z from rows on a cluster; each partition is evaluated where it is.
 
     Rows never move; what the sources say of them does, 2p numbers a row (p (1 + c) with c classes).
     Where a model folder can hold that of all rows it comes here, and answer and certificate are
@@ -150,7 +150,7 @@ def ask(
     *,
     client: Any = None,
 ) -> Blocks:
-    """Ask the sources where the rows are, and leave what they say there: labelled rows in parts.
+    """Evaluate the sources where the rows are; the tables stay there, as labelled rows in parts.
 
     `anymix.sources.learn` and `certify_tables` then send queries, and no table moves at all.
 
@@ -270,7 +270,7 @@ def as_known(X: Any, names: Sequence[str] | None) -> Any:
 
 @dataclass(frozen=True)
 class Asking:
-    """What a worker needs to make tables of a partition: sources, all labels, names of columns."""
+    """What a worker needs to evaluate a partition: sources, all labels, column names."""
 
     sources: Sequence[Source]
     classes: NDArray[Any] | None = None
@@ -295,7 +295,7 @@ class Asking:
 
 
 def tables_on(client: Any, asking: Asking, X: Any, *columns: Any) -> Blocks:
-    """Ask the sources where the rows are, X or those of each source by name; no part is empty."""
+    """Evaluate the sources where the rows are, X or those of each source by name."""
     whole = sent(asking, client)
     if isinstance(X, Mapping):
         y, _, *weight = columns

@@ -32,7 +32,7 @@ MAX_STEPS, TOL = 100, 1e-13
 
 
 class FeaturePart:
-    """Rows of numbers (n, d) and the source 0..p−1 of each, as a part that answers questions.
+    """Rows of numbers (n, d) and the source 0..p−1 of each, as a part that responds to queries.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The server's side: connect, learn by rounds, write the model and what left each site."""
+"""The server: connect, learn in rounds, write the model and what left each site."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def _fail(site: str, what: str) -> NoReturn:
 
 
 class Transport(Protocol):
-    """What carries messages to sites: a small adapter for each engine."""
+    """The interface that carries messages to sites: a small adapter for each engine."""
 
     def nodes(self) -> Sequence[Any]:
-        """Return what stands for each site that is connected now; a str is its certified name."""
+        """Return a handle of each connected site; a str is its certified name."""
 
     def send(
         self, message: bytes, nodes: Sequence[Any], patience: float
@@ -343,7 +343,7 @@ class Settings:
         return self.generalist and self.consult
 
     def goal(self, task: str, names: tuple[str, ...]) -> LearningSettings:
-        """What is learned of sources of a task."""
+        """The learning settings for a task."""
         aims = {name: getattr(self, name) for name in AIMS}
         return LearningSettings(loss=TASK_LOSSES[task], names=names, **aims)
 
@@ -413,7 +413,7 @@ def _generalist(
 
 
 def first_queries(goal: LearningSettings, p: int) -> list[Query]:
-    """What learning asks first, and needs no response to ask: see `Blocks` and `learn`."""
+    """The first queries of learning, which depend on no response: see `Blocks` and `learn`."""
     count = {"folds": np.array(N_FOLDS), "spread": np.zeros(p, dtype=bool)}
     check = Query("check", {"loss": goal.loss, "rule": goal.rule})
     floors = [
@@ -424,7 +424,7 @@ def first_queries(goal: LearningSettings, p: int) -> list[Query]:
 
 
 def what_left(sites: Sites) -> str:
-    """Say what left each site, as a table in Markdown."""
+    """Return a table of what left each site, in Markdown."""
     verbs = sorted({verb for left in sites.left.values() for verb in left})
     lines = [f"| site | {' | '.join(verbs)} | all |", "|---" * (len(verbs) + 2) + "|"]
     for name, left in sites.left.items():

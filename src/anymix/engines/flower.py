@@ -1,4 +1,4 @@
-"""Sites that keep their rows, asked through Flower: a ClientApp for each, a ServerApp that learns.
+"""Federated learning over Flower: a ClientApp for each site, a ServerApp that learns.
 
 Flower only carries the messages of `wire`; `federation` and `site` are the same for all transports.
 """

@@ -1,4 +1,4 @@
-"""The generalist of sites that keep their rows: a linear model of columns that all can make.
+"""The generalist of sites that keep their rows: a linear model of common columns.
 
     columns     leaves of the trees that the sources' graphs hold, or else the features,
                 standardised, where these are complete numbers
@@ -6,7 +6,7 @@
     then        each site keeps the predictions of its rows by the model of the other folds, and
                 responds as if they were those of one more source that all may consult
 
-Sites and server make the same columns of the same source folders.
+Sites and server compute the same columns from the same source folders.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Columns = LeafColumns | NumberColumns
 
 
 def columns_of(received: Sequence[ReceivedSource]) -> Columns | None:
-    """Return the columns that all sites can make; None where there are none."""
+    """Return the columns that all sites can compute, or None."""
     found = [trees for one in received if (trees := received_trees(one)) is not None]
     if found:
         return LeafColumns(tuple(trees.first(MOST_TREES) for trees in found))
@@ -74,7 +74,7 @@ def columns_of(received: Sequence[ReceivedSource]) -> Columns | None:
 
 
 def linear_rows(columns: Columns, X: Any, part: Block) -> LinearRows:
-    """The rows of a site, which answer by sums; folds are those of all else."""
+    """The rows of a site, which respond with sums; folds are those of the tables."""
     tables = part.tables
     fold = part.fold(_folds(tables.n_sources))
     y, n_classes = np.asarray(tables.targets), tables.n_classes or 0

@@ -1,4 +1,4 @@
-"""What a transport runs, on disk: a Flower app or an NVFlare job that names the sources.
+"""Write a Flower app or an NVFlare job that names the sources.
 
 Both are a few lines; anymix, which every site has installed, does all the rest.
 """

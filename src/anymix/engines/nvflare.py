@@ -1,4 +1,4 @@
-"""Sites that keep their rows, asked through NVFlare: the components of a job that brings no code.
+"""Federated learning over NVFlare: the components of a job that contains no code.
 
 NVFlare only carries the messages of `wire`; `federation` and `site` are the same for all
 transports.  A job names the classes of this module, which every site has installed: a site needs to

@@ -1,4 +1,4 @@
-"""Several learners at once, and one round of questions for what all of them ask."""
+"""Run several learners at once, and combine their queries into common rounds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Rounds(Generic[Q, A]):
         self._waiting: list[tuple[Q, Future[A]]] = []
 
     def ask(self, question: Q) -> A:
-        """Ask one question; the last thread that asks sends the round."""
+        """Send one query; the last thread that calls sends the round."""
         answer: Future[A] = Future()
         self._step(0, (question, answer))
         return answer.result()
@@ -95,7 +95,7 @@ CHECKPOINT = "checkpoint.json"
 
 
 def key_of(arrays: Arrays) -> str:
-    """SHA-256 of a packed question: the same question has the same key."""
+    """SHA-256 of a packed query: the same query has the same key."""
     found = sha256()
     for name in sorted(arrays):
         array = np.asarray(arrays[name])
@@ -162,7 +162,7 @@ class Journal:
             temporary.write_bytes(content.getvalue())
 
     def note(self, state: Mapping[str, Any]) -> None:
-        """Write for people how far the fit has come: rounds, the last z, why it ended."""
+        """Write the progress of the fit for people: rounds, the last z, why it ended."""
         if self.folder is not None:
             with replacing(self.folder / CHECKPOINT) as temporary:
                 temporary.write_text(json.dumps({"rounds": self.n_rounds, **state}, indent=1))

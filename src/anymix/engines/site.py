@@ -1,4 +1,4 @@
-"""A site: it keeps its rows, asks all sources about them once, and answers by sums alone."""
+"""A site: it keeps its rows, evaluates all sources on them once, and responds with sums only."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Site:
 
 
 def read_expected(folder: str | Path, expected: Mapping[str, str]) -> list[ReceivedSource]:
-    """Read the folders of all sources; they must be the very ones that everybody has."""
+    """Read the folders of all sources, which must be the same at all sites."""
     there = {path.name: path for path in sorted(Path(folder).glob("*/"))}
     manifests = [path / "manifest.json" for path in there.values()]
     by_hash = {sha256(m.read_bytes()).hexdigest(): m.parent for m in manifests if m.is_file()}
@@ -209,7 +209,7 @@ def _consulting_part(site: Site, key: str, number: int, read_rows: ReadRows) -> 
 
 
 def part_of_site(tables: Tables) -> Block:
-    """Return a part that answers for a site; how likely its rows are stays there."""
+    """Return a block for a site; the densities of its rows are not sent."""
     return Block(replace(tables, has_densities=False), shares_rows=False)
 
 

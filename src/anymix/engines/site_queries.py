@@ -1,4 +1,4 @@
-"""Which queries a site answers: those of the protocol, with arrays within stated bounds."""
+"""The queries that a site accepts: those of the protocol, with arrays within bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays on disk in a file without a name: written once, read as copies, gone with the process."""
+"""Arrays in an unnamed temporary file: written once, read as copies, deleted with the process."""
 
 from __future__ import annotations
 

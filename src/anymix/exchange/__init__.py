@@ -1,4 +1,4 @@
-"""What travels: source folders that may be sent to others, and read from untrusted ones.
+"""Exchange between organisations: source folders, site files and ONNX graphs.
 
 The format is described in docs/format.md.
 """

@@ -255,7 +255,7 @@ def _one_number(operator: Any) -> None:
 
 
 def register_converters() -> None:
-    """Tell skl2onnx of the models that it does not know at all."""
+    """Register models that skl2onnx does not support."""
     register = need("skl2onnx").update_registered_converter
     known = (
         (MissingIndicator, _same_shape, _convert_indicator),

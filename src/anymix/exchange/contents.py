@@ -1,6 +1,6 @@
-"""What the files of a source folder hold (numbers, words, leaves of trees), and what to look for.
+"""The content of a source folder (numbers, words, leaves of trees), and what is searched for in it.
 
-Training rows are searched for in every form in which a part of an estimator gets them.
+Training rows are searched for in every form in which a part of an estimator receives them.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def all_parts(model: Any) -> Iterator[Any]:
 
 
 def inputs_of_steps(model: Any, rows: Any) -> Iterator[Any]:
-    """Yield the rows as each step of the pipelines in an estimator, and each of a bag, gets them.
+    """Yield the rows as inputs of each pipeline step and each bagged estimator.
 
     Rows are an array (n, d), data frame, sparse matrix, or array (n,) of documents.
     """
@@ -182,7 +182,7 @@ def _takes(part: Any, rows: Any) -> bool:
 
 
 def rare_entries(model: Any, documents: Any) -> int | None:
-    """How many words or groups of words of an estimator stand in one to four documents?
+    """Count the words or groups of words of an estimator that occur in one to four documents.
 
     Counted as the estimator itself takes documents apart; None if it has no vectoriser.
     """
@@ -197,5 +197,5 @@ def rare_entries(model: Any, documents: Any) -> int | None:
 
 
 def documents_of(rows: Any) -> Any:
-    """Documents, in whatever they come, as one array (n,)."""
+    """Return documents of any container as one array (n,)."""
     return np.asarray(list(rows), dtype=object).ravel()

@@ -1,4 +1,4 @@
-"""Predictors as ONNX graphs: converted, cut to one output, compared with their origin.
+"""Predictors as ONNX graphs: converted, reduced to one output, compared with the original.
 
 A second round of training is one graph too, in which the graphs of all h_j are embedded:
 
@@ -53,7 +53,7 @@ OF_DOCUMENTS = r"documents: use no sublinear_tf, and for pairs of words token_pa
 
 
 class NoSafeGraph(InputError):
-    """An estimator that has no ONNX form which a reader would trust."""
+    """An estimator without an ONNX form that passes the audit."""
 
     def __init__(self, estimator: Any, reason: str):
         super().__init__(
@@ -188,7 +188,7 @@ def _from_torch(model: Any, n_features: int, kind: tuple[Any, Any]) -> bytes:
 def safe_graphs(
     source: Source, graphs: Sequence[OnnxPredictor], n_features: int
 ) -> list[OnnxPredictor]:
-    """Keep the graphs that a reader would trust; one from an estimator is not called hostile."""
+    """Keep the graphs that pass the audit."""
     classes, name = classes_of(source), f"the predictor of {source.name!r}"
     n_classes = None if classes is None else len(classes)
     kept: list[OnnxPredictor] = []
@@ -207,7 +207,7 @@ def safe_graphs(
 
 
 def judge_own(source: Source, graph: OnnxPredictor, rows: Any) -> None:
-    """Refuse a file whose answers are no probabilities here, where there is a remedy."""
+    """Refuse a file whose outputs are no probabilities, with a remedy."""
     if rows is None or is_estimator(source.predictor) or classes_of(source) is None:
         return
     try:
@@ -220,7 +220,7 @@ def judge_own(source: Source, graph: OnnxPredictor, rows: Any) -> None:
 
 
 def rows_to_compare(density: Any, rows: Any, text: bool, graph: OnnxPredictor) -> Any:
-    """Return some of the given rows or documents, or some that are made up; None if none can be.
+    """Return some of the given rows or documents, or synthetic ones; None if there are none.
 
     Rows are drawn from the density, documents are of the words that the graph lists.
     """
@@ -236,7 +236,7 @@ def rows_to_compare(density: Any, rows: Any, text: bool, graph: OnnxPredictor) -
 
 
 def made_up_documents(words: Sequence[str]) -> Any:
-    """Return documents, each of a few of the words, which are met again and again in it."""
+    """Return synthetic documents, each of a few repeated words."""
     if not words:
         return None
     rng = np.random.default_rng(0)

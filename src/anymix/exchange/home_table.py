@@ -1,4 +1,4 @@
-"""What a site keeps at home, so that all of its rows train its source: never sent to anyone.
+"""The file of fold predictions that a site keeps, so that all of its rows train its source.
 
 The source is trained on all rows; row i is evaluated by a fold model, which was trained without the
 fold that i is in, and so is its density.  All other sources have never seen the rows of this site.
@@ -46,7 +46,7 @@ GIVE = "give what anymix source pack wrote with --home"
 
 @dataclass(frozen=True, eq=False)
 class HomeTable:
-    """What fold models of one source predict for its own training rows.
+    """The predictions of one source's fold models for its own training rows.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class HomeTable:
         fold: IntArray,
         classes: list[Any] | None = None,
     ) -> HomeTable:
-        """Evaluate each row by what was trained without its fold.
+        """Evaluate each row by the models trained without its fold.
 
         `train` takes row numbers and returns a predictor and a density in the form that is packed.
         """
@@ -118,13 +118,13 @@ class HomeTable:
         return OwnLoss(loss, float(np.mean(losses_at(self.predictions, target, loss))), len(y))
 
     def packed(self, received: ReceivedSource, X: Any) -> HomeTable:
-        """Return the table for the source as it was packed."""
+        """Return the table for the packed source."""
         own = received.source
         answers = own.predict(X) if self.classes is None else own.predict_proba(X, own.labels)
         return replace(self, fingerprint=received.sha256, answers=answers)
 
     def after(self, earlier: HomeTable) -> HomeTable:
-        """Return the table of a second round, after that of the first one with the same rows."""
+        """Return the table for a second round, given that of the first round for the same rows."""
         same = earlier.rows == self.rows and earlier.classes == self.classes
         return replace(self, first=earlier.first or earlier) if same else self
 
@@ -229,7 +229,7 @@ def parts_of_first_rounds(received: ReceivedSource) -> dict[str, FloatArray]:
 def home_folds(
     X: Any, y: ArrayLike, classification: bool, n_folds: int = 5, seed: int = 0
 ) -> IntArray:
-    """Deal rows out to folds, class by class; copies of a row are in one fold, (n,)."""
+    """Assign rows to folds, stratified by class; copies of a row are in one fold, (n,)."""
     y = np.asarray(y)
     draws = copies(X, y, np.zeros(len(y), dtype=np.intp))
     draws = np.arange(len(y)) if draws is None else draws

@@ -1,8 +1,8 @@
-"""What a site's file reveals of labels, measured at the site; means over rows, which reveal none.
+"""Measure what a site file reveals of labels, and replace rows by means, which reveal none.
 
-A source that gives one class to nearly everybody tells the label by the probability that it gave
-it.  `labels_named` measures that: from the level of one number of the file, by whichever source
-does best, the label is guessed as the commonest at that level among other rows.
+A source that predicts one class for nearly everybody reveals the label by the probability that it
+gave it.  `labels_named` measures that: from the level of one number of the file, by whichever
+source does best, the label is guessed as the commonest at that level among other rows.
 
 `mean_of_rows` replaces rows by groups of rows.  Each group has of every label its share, so that no
 number of a group tells which rows have which.  For group g and source k
@@ -32,7 +32,7 @@ TELLS = 0.05
 
 
 def labels_named(outcomes: FloatArray, labels: NDArray[np.integer]) -> float:
-    """The share of rows whose label one number names: outcomes (p, m), labels (m,) from 0.
+    """The share of rows whose label one number identifies: outcomes (p, m), labels (m,) from 0.
 
     Each fifth of the rows is guessed from the others, so that chance names none.
 

@@ -1,4 +1,4 @@
-"""Leaks of training rows, measured on the very files that are handed over.
+"""Leaks of training rows, measured on the files that are shared.
 
 Rows, targets and rare words are searched for in predictor and density; the leaves of trees are
 counted.  The report gives numbers, and files that hold rows are refused unless that is allowed.
@@ -57,7 +57,7 @@ MOST_CELLS = 10**7  # of sparse rows that are written out for a predictor
 
 
 class Packed(NamedTuple):
-    """What is handed over: the predictor, the density and its arrays; are rows documents?
+    """A packed source: the predictor, the density and its arrays; whether rows are documents.
 
     Words that are known already reveal nothing.
     """
@@ -92,7 +92,7 @@ def check_leaks(
     reveals_rows: bool,
     measure: bool,
 ) -> str:
-    """Say what the files reveal of the training rows, or refuse them if that is not allowed.
+    """Describe what the files reveal of the training rows, or refuse them.
 
     Without rows those count that a kernel density still holds; without `measure` nothing is
     compared, and nothing refused.
@@ -126,7 +126,7 @@ def check_leaks(
 
 
 def check_structure(name: str, predictor: OnnxPredictor, reveals: str) -> None:
-    """Refuse a packed predictor that holds rows, targets or words by its kind; none is compared."""
+    """Refuse a packed predictor whose type contains rows, targets or words."""
     for held, what in (
         (re.search(rf"\d {SINGLE}", reveals), f"has leaves that are {SINGLE}"),
         (has_operator(predictor.content, "SVM"), "has support vectors, which are training rows"),
@@ -202,7 +202,7 @@ def _in_density(source: Source, training: Training, packed: Packed) -> Counter[s
 
 
 def rare_in_texts(documents: Iterable[Any], words: set[str]) -> int:
-    """How many of the words, however they are cut out, stand in one to four documents?
+    """Count the words, under any tokenisation, that occur in one to four documents.
 
     Words that are met as such are counted so, and others, as numbers of telephones or pairs of
     words, wherever their letters stand.
@@ -232,7 +232,7 @@ def _places(whole: str, word: str) -> int:
 
 
 def rare_categories(columns: Columns, rows: Any) -> int:
-    """How many categories are listed that fewer than five rows (n, d) have?"""
+    """Count the listed categories of fewer than five rows (n, d)."""
     found = 0
     for column, codes in zip(columns, rows.T, strict=True):
         if column.categories is not None:

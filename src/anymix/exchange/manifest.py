@@ -1,4 +1,4 @@
-"""The manifest: what a source folder says of itself, parsed strictly and by hand.
+"""The manifest: the description of a source folder, parsed strictly.
 
 A new density that packs itself needs its file and its line in `anymix.densities.__all__`; nothing
 here has to be changed.
@@ -29,14 +29,14 @@ NONE = "none"
 
 
 def travelling(routers: bool = True) -> dict[str, Any]:
-    """Return the class of each kind: densities, which can be a part of one source, and routers."""
+    """Return the class of each kind that can be packed: densities and routers."""
     kinds = (getattr(densities, name) for name in densities.__all__)
     packed = [found for found in kinds if hasattr(found, "kind")]
     return {found.kind: found for found in packed if routers or hasattr(found, "score_samples")}
 
 
 def names_of_densities() -> str:
-    """Say what can be packed.
+    """List the densities that can be packed.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Feature(Record):
 
 
 def same_codes(columns: Columns, density: Any) -> bool:
-    """Tell whether a density that knows words has these; to others codes are numbers."""
+    """Whether the categories of a density, if it has any, are these."""
     own = getattr(density, "columns_", None) or columns
     pairs = zip(own, columns, strict=False)
     alike = all(mine.categories in (None, due.categories) for mine, due in pairs)
@@ -183,7 +183,7 @@ MOST_CLASSES = 1000  # every row of a table costs a number for each, and for eac
 
 @dataclass(frozen=True)
 class OwnLoss(Record):
-    """The predictor's mean loss on `n_rows` held-out rows at home."""
+    """The predictor's mean loss on `n_rows` held-out rows of its source."""
 
     loss: str
     value: float
@@ -200,7 +200,7 @@ class FileFacts(Record):
 
 @dataclass(frozen=True)
 class Manifest(Record):
-    """What stands in manifest.json; docs/format.md describes each field."""
+    """The content of manifest.json; docs/format.md describes each field."""
 
     schema: int
     name: str

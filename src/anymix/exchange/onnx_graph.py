@@ -35,7 +35,7 @@ AS_JSON = ("features", "classes", "sources", "z", "eta", "certificate.grounds")
 
 
 def described_features(features: Sequence[Feature]) -> list[dict[str, Any]]:
-    """Name columns and say their kinds; the code of a category is its place in the list."""
+    """Describe columns by name and type; the code of a category is its place in the list."""
     found = []
     for feature in features:
         words = feature.categories
@@ -56,7 +56,7 @@ def noted(**values: Any) -> dict[str, str]:
 
 
 def describe_graph(path: str | Path) -> dict[str, Any]:
-    """Return what a file that `anymix export` wrote says of itself.
+    """Return the metadata of a file that `anymix export` wrote.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
-"""ONNX files of one's own, as exporters write them, brought into the form that is packed.
+"""Convert ONNX files of common exporters into the form that is packed.
 
     weights in a second file   read, if it is next to the first
     ZipMap                     left out: probabilities go on as the table that they were
     a fixed number of rows     made free; the audit then proves that every row stands alone
 
-What readers accept stays as narrow as it is: all this happens where a file is packed.
+Readers accept no more than before: these conversions happen when a file is packed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pack a source into a folder that can be handed over."""
+"""Pack a source into a folder that can be shared."""
 
 from __future__ import annotations
 

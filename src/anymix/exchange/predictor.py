@@ -1,4 +1,4 @@
-"""A predictor that came as an ONNX file: audited, written anew, and run where it can do no harm."""
+"""Predictors from ONNX files: audited, rewritten, and run in a limited process."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class OnnxPredictor:
         return low if high - low == 1 else None
 
     def judge(self, X: Any, classes: bool) -> None:
-        """Refuse a predictor whose answers at these rows depend on their company, or are none."""
+        """Refuse a predictor whose outputs are invalid or depend on other rows in the batch."""
         described, content = rows_to_bytes(_typed(X, self.dtype))
         self._send({"do": "judge", "rows": described, "classes": classes}, content)
 
@@ -137,7 +137,7 @@ def audit(
     own: Any = (),
     others: Any = (),
 ) -> OnnxPredictor:
-    """Have a file checked, tried and written anew in the limited process, or `Refused`.
+    """Check, try and rewrite a file in the limited process; raise `Refused` if it fails.
 
     It takes rows (n, n_features) and gives `n_classes` probabilities, or one number.  At its `own`
     rows answers must be finite, and probabilities of a classifier; at these and at `others` an

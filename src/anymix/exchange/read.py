@@ -64,7 +64,7 @@ def check_known(y: NDArray[Any], classes: NDArray[Any]) -> None:
 
 
 def warn_of_other_labels(received: Sequence[ReceivedSource], stacklevel: int = 2) -> None:
-    """Warn of two sources without a label in common: most likely they write the same otherwise."""
+    """Warn of two sources without a common label, which most likely spell labels differently."""
     for one, other in combinations(received, 2):
         mine, theirs = one.manifest.classes, other.manifest.classes
         if mine is None or theirs is None or set(mine) & set(theirs):
@@ -91,7 +91,7 @@ FAR = 1e15
 
 @dataclass(frozen=True)
 class ReceivedSource:
-    """A folder that passed: its manifest, its source, the SHA-256 of the manifest, its files.
+    """An audited folder: its manifest, source, the SHA-256 of the manifest, and its files.
 
     The files are those that were read and checked, so that a copy of them is what was audited.
     """
@@ -210,10 +210,10 @@ def _audited(
 
 
 def judge_at(received: Sequence[ReceivedSource], X: Any) -> None:
-    """Refuse a source whose answers at some of these rows depend on the other rows.
+    """Refuse a source whose predictions for some of these rows depend on the other rows.
 
-    A predictor that behaves while it is judged, and not after, would make the certificate of a
-    model worthless; so it is judged at the very rows that the certificate is from.
+    A predictor that behaves differently in checks would make the certificate worthless, so it is
+    checked on the rows that the certificate is from.
     """
     rows = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
     chosen = some_rows(rows, ALL_ROWS)
@@ -237,7 +237,7 @@ def read_alike(folders: Sequence[str | Path]) -> list[ReceivedSource]:
 
 
 def check_alike(received: Sequence[ReceivedSource]) -> None:
-    """Sources must have different names, and take and give the same kind of thing."""
+    """Check that sources have different names, and the same inputs and outputs."""
     names = [one.manifest.name for one in received]
     if len(names) < 2:
         raise InputError("one source", "needs no combination; give two source folders or more")

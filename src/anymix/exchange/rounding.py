@@ -1,4 +1,4 @@
-"""Numbers of a site's file on a coarse grid, so that they carry few bits of the rows behind them.
+"""Round the numbers of a site file to a coarse grid, so that they reveal few bits of each row.
 
 A number a ≥ 0 becomes 0 or the nearest power of two between two bounds:
 
@@ -75,7 +75,7 @@ def _power(n_classes: int) -> float:
 
 
 def bits_for_a_spy(loss: str, n_sources: int, n_classes: int = 1) -> float:
-    """How many bits of a row can one source, made for it, write into the numbers of that row?
+    """The number of bits of a row that a malicious source can write into its numbers.
 
     Its predictor chooses one outcome, or one for each class, of which those of others than the
     label have no order; its density moves the p responsibilities, each through all its levels at

@@ -1,4 +1,4 @@
-"""Which training rows do arrays contain?  Rows are looked up by hashes of their rounded numbers.
+"""Find training rows in arrays, by hashes of their rounded numbers.
 
 d neighbours x_0, x_1, ... have the hash Σ_j code(x_j) r^j modulo 2⁶⁴, of which there is one for
 each place of an array.  It is computed from sums up to each place, whatever d is.
@@ -29,7 +29,7 @@ Rows = Any  # an array (n, d), or a sparse matrix of this shape
 
 
 def contained_rows(rows: Rows, arrays: Sequence[NDArray[Any]]) -> Flags:
-    """Which rows (n, d) does some array contain, all features as neighbours in their order?
+    """Return which rows (n, d) an array contains, all features next to each other in order.
 
     Arrays are read line by line, column by column, and as d lines.  A missing value of a dense row
     stands for any number: what a file would hold in its place is unknown.
@@ -127,7 +127,7 @@ def _window_hashes(numbers: FloatArray, known: Flags, kind: str) -> Hashes:
 
 
 def rows_beyond_chance(rows: Rows, arrays: Sequence[NDArray[Any]]) -> int:
-    """How many rows do the arrays contain, zero if they contain as many rows that are made up?
+    """Count the rows in the arrays; zero if as many made-up rows occur in them.
 
     Made-up rows take each feature from another row.  Where that gives no new ones, as with one
     feature, only rows with a number of four digits or more count: 3 is in every second file.
@@ -199,7 +199,7 @@ def _shared(rows: FloatArray, asked: Flags) -> Flags:
 
 
 def numbers_beyond_chance(values: FloatArray, arrays: Sequence[NDArray[Any]]) -> int:
-    """How many numbers of four digits or more do the arrays contain, zero if it may be chance?
+    """Count the numbers of four digits or more in the arrays; zero if it may be chance.
 
     Examples
     --------
@@ -230,7 +230,7 @@ def _among(values: FloatArray, arrays: Sequence[NDArray[Any]]) -> Flags:
 
 
 def answers_beyond_chance(values: FloatArray, answers: FloatArray) -> int:
-    """How many values of few rows are answered exactly, zero if it may be chance?"""
+    """Count the values of few rows that are predicted exactly; zero if it may be chance."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     asked = has_many_digits(values) & (counts[inverse.ravel()] < SHARED)
     room = NEAR * (np.abs(values) + values.std())
@@ -239,7 +239,7 @@ def answers_beyond_chance(values: FloatArray, answers: FloatArray) -> int:
 
 
 def has_many_digits(values: FloatArray) -> Flags:
-    """Which numbers have more than three significant digits?"""
+    """Return which numbers have more than three significant digits."""
     sizes = np.abs(values)
     unit = 10.0 ** (np.floor(np.log10(np.where(sizes > 0, sizes, 1.0))) - MANY_DIGITS + 1)
     return np.asarray(np.abs(sizes / unit - np.round(sizes / unit)) > 1e-6)

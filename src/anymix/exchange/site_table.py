@@ -1,4 +1,4 @@
-"""What a site hands over in place of its rows: one small table that z can be learned from.
+"""The site file: a small table that a site sends instead of its rows, from which z is learned.
 
 For each held-out row, in random order: which source it looks like, and how each source's predictor
 does there.
@@ -143,7 +143,7 @@ MOST_NUMBERS = 4 * 10**6
 
 @dataclass(frozen=True)
 class SiteTable:
-    """All sources at the held-out rows of one of them.
+    """The predictions and responsibilities of all sources at the held-out rows of one site.
 
     `sources` and `fingerprints` name the p sources and the SHA-256 of their manifests;
     log_responsibilities are (p, m); outcomes are (p, m) or, of labels, (p, m, c) with that of the
@@ -234,7 +234,7 @@ class SiteTable:
         )
 
     def rounded(self) -> SiteTable:
-        """Return what may be handed over: each number on a coarse grid, and no total.
+        """Return the rounded table that may be sent: each number on a coarse grid, and no total.
 
         Examples
         --------
@@ -290,7 +290,7 @@ def evaluate_site(
     min_rows: int = MIN_ROWS,
     home: HomeTable | None = None,
 ) -> SiteTable:
-    """Ask all sources about the held-out rows of one of them; `rng` shuffles rows and classes.
+    """Evaluate all sources on the held-out rows of one site; `rng` shuffles rows and classes.
 
     The site's own source may have been trained on these rows where `home` has what its fold models
     predict.

@@ -22,7 +22,7 @@ RESERVED = ("all", "anymix", "likeliest source", "uniform", "worst")
 
 
 def is_name(name: object) -> bool:
-    r"""Tell whether a text may name a source.
+    r"""Whether a text is a valid source name.
 
     Its characters are letters, marks, digits, spaces, dots, underscores and hyphens; the first
     is a letter or a digit.  So there are no separators of paths, no control characters and none
@@ -55,12 +55,12 @@ def check_name(name: str) -> None:
 
 
 def alike(name: str) -> str:
-    """Return what names that look alike have in common: no capitals, no wide letters."""
+    """Return a key that is equal for names that look alike: no capitals, no wide letters."""
     return " ".join(normalize("NFKC", normalize("NFKC", name).casefold()).split())
 
 
 def check_different(names: Sequence[str], what: str, remedy: str) -> None:
-    """Refuse names of which two look alike."""
+    """Refuse names that look alike."""
     known: dict[str, str] = {}
     for name in names:
         if alike(name) in known:

@@ -1,4 +1,4 @@
-"""Tables as sources take them: which columns, and their rows."""
+"""Read tables with the columns that sources expect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anymix.tables import TableColumns, read_rows
 
 
 def table_columns(manifests: Sequence[Manifest], target: str | None = None) -> TableColumns:
-    """Return the columns that sources which are alike take.
+    """Return the columns that compatible sources take.
 
     A cell may be empty where all of them allow it.
     """

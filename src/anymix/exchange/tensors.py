@@ -1,4 +1,4 @@
-"""Densities as named arrays and back: what travels in density.safetensors."""
+"""Densities as named arrays and back: the content of density.safetensors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def density_to_arrays(density: Any) -> tuple[str, Tensors]:
 
 
 def check_travels(density: Any) -> None:
-    """Refuse a density that does not pack itself."""
+    """Refuse a density that cannot be packed."""
     if getattr(density, "kind", None) not in travelling():
         raise InputError(
             f"a density of type {type(density).__name__}",

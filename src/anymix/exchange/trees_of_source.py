@@ -1,4 +1,4 @@
-"""Boosted trees that a source's graph holds, read back from it: whose leaves all sites can make."""
+"""Read the boosted trees of a source's graph, whose leaves all sites can compute."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BYTES = 32
 def received_trees(one: ReceivedSource) -> BoostedTrees | None:
     """Return the trees of a source, or None where it has none, several sets, or categories.
 
-    The graph is untrusted: what is no sound set of trees is none.
+    The graph is untrusted: an invalid set of trees counts as none.
     """
     content = getattr(one.source.predictor, "content", None)
     if content is None:

@@ -1,4 +1,4 @@
-"""Fitted models in folders, written whole and read as untrusted; see docs/format.md."""
+"""Fitted models in folders, written atomically and read as untrusted; see docs/format.md."""
 
 from anymix.models.model_folder import (
     SavedModel,

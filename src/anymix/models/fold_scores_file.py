@@ -1,4 +1,4 @@
-"""The densities of folds as a safetensors file: what the monitor scores traffic by.
+"""The densities of the folds as a safetensors file, by which the monitor scores traffic.
 
 `layout` is JSON, for each fold the kind of the classifier of sources and of each source's density,
 null where there is none; arrays of fold t are named t.router.NAME and t.k.NAME.

@@ -323,7 +323,7 @@ def _check_without_tables(record: dict[str, Any], several: bool) -> None:
 
 
 def plain_name(name: str) -> str:
-    """Refuse a part that does not lie in the folder itself."""
+    """Refuse a part outside of the folder."""
     outside = isinstance(name, str) and Path(name).name != name
     if outside or not isinstance(name, str) or not (PART.fullmatch(name) or SOURCE.fullmatch(name)):
         why = "which lies outside its folder" if outside else "which is no name of a part"
@@ -332,7 +332,7 @@ def plain_name(name: str) -> str:
 
 
 def check_manifests(sources: Path, records: Sequence[dict[str, Any]]) -> None:
-    """Every source of the record is the one whose manifest is there; nothing else is read."""
+    """Check that the sources of the record are those of the manifests in the folder."""
     models = [*chain.from_iterable(record["sources"] for record in records)]
     for entry in models + [record[GENERALIST] for record in records if GENERALIST in record]:
         check_name(entry["name"])
@@ -356,7 +356,7 @@ def _part(folder: Path, stated: Any, limit: int) -> tuple[Path, dict[str, NDArra
 
 
 def read_certificate(folder: str | Path, subpopulation: float | None = None) -> Certificate | None:
-    """Return what fit certified, recomputed from the tables in the folder; no source is run.
+    """Recompute the certificate of fit from the tables in the folder; no source is run.
 
     With `subpopulation` the loss on any subpopulation of at least that share is bounded as well.
     """
@@ -376,7 +376,7 @@ def summarise_folder(
     measure: str | None = None,
     verify: bool = False,
 ) -> dict[str, Any]:
-    """Return what a report says of a model folder; no source is read or run.
+    """Return the report record of a model folder; no source is read or run.
 
     Records of new rows that were kept there take the place of those of fit.  By another `measure`
     a comparison that was kept is shown if it is by that; else the rows of fit are judged by it.

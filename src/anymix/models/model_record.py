@@ -1,4 +1,4 @@
-"""A fitted model as one JSON object, and back: all that was learned, but sources and tables."""
+"""A fitted model as one JSON object, without sources and tables, and back."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ MOST_FEATURES = 100_000
 
 
 def check_kind(model: Any) -> None:
-    """Refuse what is not a model of this library, or a subclass that may answer otherwise."""
+    """Refuse objects that are not models of this library, and subclasses of these."""
     if type(model) not in TASKS.values():
         last = "; save its last step, and keep the others" if hasattr(model, "steps") else ""
         raise ValueError(
@@ -106,7 +106,7 @@ def check_kind(model: Any) -> None:
 
 
 def model_to_dict(model: Any) -> dict[str, Any]:
-    """Name all that makes a fitted model; what cannot be written is refused in one sentence."""
+    """Write a fitted model as a dictionary; raise an error for what cannot be written."""
     task = next(name for name, kind in TASKS.items() if isinstance(model, kind))
     _check_writable(model)
     names = vars(model).get("feature_names_in_")
@@ -307,7 +307,7 @@ def _restore_names(model: Any, record: dict[str, Any], p: int) -> None:
 def check_entries(
     given: Any, names: Sequence[str], what: str, optional: Sequence[str] = ()
 ) -> None:
-    """An object has the entries that are known, and no other."""
+    """Check that an object has the known entries and no others."""
     if not isinstance(given, dict):
         raise ValueError(f"{what} is not an object")
     missing, unknown = sorted(set(names) - set(given)), sorted({*given} - {*names, *optional})

@@ -14,7 +14,7 @@ FIRST_ENTRIES = {
 
 
 def upgraded(old: dict[str, Any]) -> dict[str, Any]:
-    """Return what a record of format 1 to 3 says in the words of format 4."""
+    """Convert a record of format 1 to 3 to format 4."""
     found = _second(old) if old["schema"] == 1 else old
     if not isinstance(found.get("combination"), dict):
         raise ValueError("it does not say how sources are combined")

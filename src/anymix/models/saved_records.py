@@ -1,4 +1,4 @@
-"""Evidence as a folder states it: records of `fit`, and records of new rows next to the model."""
+"""Saved evidence: the records of `fit`, and records of new rows next to the model."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _read(path: Path) -> tuple[Any, str | None, str | None]:
             day = date.fromisoformat(day).isoformat()
             # A day ahead: clocks of two places differ.
             if date.fromisoformat(day) > datetime.now(UTC).date() + timedelta(days=1):
-                raise ValueError("its date has not come yet")
+                raise ValueError("its date is in the future")
         if stated.get("measure") == "accuracy" and not stated.get("higher_is_better"):
             # Versions before 0.4 called the error rate so.
             stated["measure"] = "error_rate"
@@ -108,7 +108,7 @@ def _read(path: Path) -> tuple[Any, str | None, str | None]:
 
 
 def read_records(folder: Path, model: Any, sha256: str) -> dict[str, tuple[Any, str | None]]:
-    """Return the records that are there, if they can be of this model, and their days."""
+    """Return the saved records, if they are consistent with this model, and their dates."""
     records = {}
     for part, name in FILES.items():
         path = folder / name

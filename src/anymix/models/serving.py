@@ -1,4 +1,4 @@
-"""A model folder in the forms in which it is served: one graph, or a folder of MLflow's kind."""
+"""Export a model folder for serving: one graph, or an MLflow folder."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def export_model(
 
 
 def card_facts(received: Sequence[ReceivedSource]) -> dict[str, Any]:
-    """Return what a model card says of the sources, beyond the report's record."""
+    """Return the facts of a model card about the sources, beyond the report's record."""
     first, classes = received[0].manifest, all_classes(received)
     return {
         "task": first.task,

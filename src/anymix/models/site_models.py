@@ -1,6 +1,6 @@
-"""Learn, certify and compare on what sites say of their rows: the rows themselves stay there.
+"""Learn, certify and compare models from the tables of sites; the rows stay there.
 
-New rows are matched with those that z was learned from by what the sources say of them.  Rows of
+New rows are matched with those that z was learned from by the sources' predictions.  Rows of
 few values match by chance: as large a share as among the rows that z was learned from.
 """
 
@@ -72,7 +72,7 @@ def fit_folder(
 
 
 def joined_novelty(sites: Sequence[SiteTable], names: Sequence[str]) -> Novelty | None:
-    """Return what is usual at each site, if all have sent quantiles and histograms."""
+    """Return the log-density quantiles of each site, if all have sent them and histograms."""
     ordered = sorted(sites, key=lambda site: names.index(site.site))
     own = [site.own_quantiles for site in ordered if site.own_quantiles is not None]
     totals = [site.total_histogram for site in ordered if site.total_histogram is not None]
@@ -171,7 +171,7 @@ DIGITS = 6
 
 
 def note_on(seen: list[str]) -> str:
-    """Say which rows are not new, and what to do; nothing if all are."""
+    """Describe which rows are not new, and a remedy; nothing if all are new."""
     said = (
         f"\nThe rows of {', '.join(seen)} are those that z was learned from, or some of them, so "
         "this flatters; give rows that fit has not seen."

@@ -1,4 +1,4 @@
-"""The tables of a model as safetensors files: held-out rows, and what is usual at each source.
+"""The tables of a model as safetensors files: held-out rows, and log-densities of own rows.
 
 Densities at the own rows of each source have a file of their own where the tables do not give them.
 """
@@ -56,7 +56,7 @@ def tables_to_arrays(tables: Tables, held_out: HeldOut | None = None) -> dict[st
 
 
 def rows_that_fit(n_sources: int, n_told: int) -> int:
-    """Return of how many rows a model folder can hold the tables.
+    """Return the number of rows whose tables a model folder can hold.
 
     >>> rows_that_fit(10, 1)
     500000

@@ -1,6 +1,6 @@
-"""Where a model may be written, and what of an older one may be removed: nothing of the user's.
+"""Reserve a model folder: overwrite protection, and removal of an older model's files.
 
-Parts of a model are listed by its model.json, or prove themselves: they are named by their SHA-256.
+Parts of a model are listed in its model.json, or recognised by their SHA-256 in their name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def source_folder(one: ReceivedSource) -> str:
 
 @dataclass(frozen=True)
 class ReservedFolder:
-    """A folder that this process alone may write to, and the record of the model in it, if any."""
+    """A folder reserved for this process, and the record of the model in it, if any."""
 
     folder: Path
     record: dict[str, Any] | None
@@ -110,7 +110,7 @@ def _own_record(folder: Path) -> dict[str, Any] | None:
 
 
 def is_own(record: Any) -> bool:
-    """Whether a record says that it is one of a model, in a format that is known."""
+    """Whether a record is that of a model, in a known format."""
     return (
         isinstance(record, dict)
         and record.get("kind") == KIND

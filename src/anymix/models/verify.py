@@ -1,6 +1,6 @@
 """Recompute the evidence of a saved model from its tables, and compare it with the record.
 
-Of records of another version, which may have had other bounds, only what was measured is compared.
+For records of another version, which may have had other bounds, only measured values are compared.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def restore_held_out(model: Any) -> None:
 
 
 def held_out_of(model: Any, pooled: Tables) -> HeldOut:
-    """What the model predicts at its rows: each fold by the combination learned without it."""
+    """The held-out predictions: each fold by the combination learned without it."""
     combination, tables = model.combination_, model.tables_
     n_parts, fold = len(combination.parts), np.zeros(tables.n_points, dtype=np.intp)
     if n_parts > 1:

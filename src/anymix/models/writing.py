@@ -60,7 +60,7 @@ def save(
     read where nothing but anymix is trusted.  The folder replaces a model that is there, and
     nothing else.
 
-    By default all is there that `load` needs to go on as before, and so the folder reveals single
+    By default the folder has everything that `load` needs, and so it reveals single
     rows: a kernel density *is* its training rows, also those of the folds; the tables hold the
     exact target of each held-out row, in the order of `fit`, and what each source predicts for it;
     hashes of rows let whoever can list the possible rows narrow them down.  Keep it where these
@@ -131,7 +131,7 @@ def to_share(model: Any) -> Any:
 
 
 def share(folder: str | Path, place: ReservedFolder) -> dict[str, Any]:
-    """Write what may travel of the model in a folder into another; see `save`."""
+    """Write a shareable copy of a model folder; see `save`."""
     saved = read_model(folder)
     shared, received = to_share(saved.model), saved.received
     if shared.router_ is None and len(received) > 1:

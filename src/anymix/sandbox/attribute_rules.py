@@ -1,4 +1,4 @@
-"""Lengths of the lists of each operator, checked here so that no runtime has to.
+"""Checks of the list lengths of each operator, independent of the runtime.
 
 Older versions of onnxruntime read beyond lists that are too short.  A node that passes these rules
 needs none of its checks.

@@ -1,4 +1,4 @@
-"""What the limited process cannot do any more, whatever its memory becomes: enforced by the kernel.
+"""Confine the limited process by the kernel, even if its memory is corrupted.
 
     limits     memory, processor time, no new file descriptor (POSIX)
     landlock   no file system, no TCP, no signals to others (Linux 5.13 and later, by its version)

@@ -1,4 +1,4 @@
-"""The limited process, seen from outside: started when first asked, killed when it is late."""
+"""Control of the limited process: started at the first request, killed after a timeout."""
 
 from __future__ import annotations
 

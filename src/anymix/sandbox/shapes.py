@@ -1,4 +1,4 @@
-"""What is known of a value of a graph before any row is there: its shape, and which axis is rows.
+"""Static shapes of the values of a graph, with the axis of rows.
 
 A shape is a tuple of sizes.  One of them may be N, the number of rows; W is the number of words of
 the longest document of a batch.  Whatever has no N is the same for all rows.
@@ -6,7 +6,7 @@ the longest document of a batch.  Whatever has no N is the same for all rows.
     (N, 4) + (4,)      (N, 4)           each row by itself
     (N, 4) + (N, 1)    (N, 4)
     (N, 4) @ (4, 3)    (N, 3)
-    (N,) + (N, 1)      refused: row i would meet row j
+    (N,) + (N, 1)      refused: row i would be combined with row j
     k values (N, 1), one below the other, are (k*n, 1), which may only become (k, N)
 """
 
@@ -54,7 +54,7 @@ class Value(NamedTuple):
 
 
 def one_row_axis(shape: Sequence[Size]) -> Shape:
-    """Refuse a shape in which rows would meet rows."""
+    """Refuse a shape in which rows would be combined with other rows."""
     if list(shape).count(N) > 1:
         raise Refused("an operator brings rows together")
     return tuple(shape)

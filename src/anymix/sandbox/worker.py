@@ -1,4 +1,4 @@
-"""Inside the limited process: graphs are checked, tried and run, and nothing else can be done.
+"""The limited process: it checks, tries and runs graphs.
 
 Before the first message it loads what it needs, then gives up what it does not: no further file or
 socket can be opened, little memory can be taken, and each request has some seconds of processor.
@@ -177,7 +177,7 @@ def try_out(
 
 
 def judge(session: Any, rows: Any, block: int, own: int, classes: bool) -> None:
-    """The same answers in any company; finite ones, and probabilities, at the first `own` rows."""
+    """Check that outputs do not depend on other rows, and are valid at the first `own` rows."""
     answers = in_company(session, rows, block)[:own]
     if not own:
         return
@@ -226,7 +226,7 @@ def _extremes(rows: Any, dtype: str) -> list[Any]:
 
 
 def check_shapes(graph: RewrittenGraph, dtype: str, n_features: int) -> None:
-    """Every value has the shape that was worked out for it, at several numbers of rows."""
+    """Check that every value has the inferred shape, at several numbers of rows."""
     from onnx import GraphProto, ModelProto, ValueInfoProto
 
     inner = [name for name in graph.shapes if name][1:]

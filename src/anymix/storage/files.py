@@ -141,7 +141,7 @@ def _faults_of(path: Path, temporary: Path) -> Iterator[None]:
 
 
 def is_stream(path: str | Path) -> bool:
-    """Whether a pipe, a terminal or the like has this name, which is written to, not replaced."""
+    """Whether this name is a pipe, a terminal or a device, which is written to, not replaced."""
     if _descriptor(path) is not None:
         return True
     try:
@@ -152,7 +152,7 @@ def is_stream(path: str | Path) -> bool:
 
 
 def is_standard_output(path: str | Path) -> bool:
-    """Whether what is written to this stream comes out where standard output does."""
+    """Whether a stream writes to the same place as standard output."""
     number = _descriptor(path)
     try:
         status = os.stat(path) if number is None else os.fstat(number)
@@ -162,7 +162,7 @@ def is_standard_output(path: str | Path) -> bool:
 
 
 def check_open(word: str) -> None:
-    """Refuse a word of the command line that names a descriptor which is not open.
+    """Refuse a command-line argument that names a closed file descriptor.
 
     Later a file of the command itself may have its number.
     """

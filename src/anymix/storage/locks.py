@@ -1,4 +1,4 @@
-"""One writer at a time: a lock that the system gives up for a process that dies."""
+"""File locks for one writer at a time, released by the system if the process dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries that not everybody needs are entered here, when they are needed."""
+"""Import optional libraries when they are needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anymix.exceptions import not_installed
 
 
 def need(module: str, extra: str = "exchange") -> Any:
-    """Import an optional library, or say with which extra of anymix it comes.
+    """Import an optional library; the error names the extra of anymix that installs it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""YAML of plain values, written so that every reader of YAML reads the same."""
+"""Write plain values as YAML that every parser reads the same way."""
 
 from __future__ import annotations
 
