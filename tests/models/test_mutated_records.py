@@ -116,7 +116,7 @@ def test_a_mutated_record_of_new_rows_is_refused_or_shown_as_recorded(written, r
     assert not any(bound["checked"] for bound in shown["certificate"]["bounds"])
     path = place / "certificate.json"
     record = json.loads(path.read_text())
-    said = r"below what was measured|has not come yet|do not go together"
+    said = r"below what was measured|is in the future|do not go together"
     for lie in ({"loss_upper": -1e-3}, {"regret_upper": -1.0}, {"date": "9999-01-01"}):
         path.write_text(json.dumps(record | lie))
         with pytest.raises(AuditError, match=said):
