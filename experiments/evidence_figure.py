@@ -1,4 +1,4 @@
-"""The picture of the evidence: losses beside that of one model trained on all rows pooled."""
+"""The picture of the evidence: losses relative to one model trained on all rows pooled."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from experiments.claims import LEVEL
 from experiments.evidence_claims import by_split, paired, sets, shown
 from experiments.runner import Result
 
-# Marks and colours are told apart in print too; anymix is the strong one.
+# Marks and colours differ in print, too; those of anymix stand out.
+APART = "anymix, no rows pooled"
 STYLES: dict[str, tuple[str, str]] = {
     "own": ("|", "#222222"),
     "uniform": ("v", "#9a9a9a"),
     "router": ("<", "#c9a227"),
     "stacking": ("^", "#5a8f5a"),
     "group DRO": ("s", "#8e6bbf"),
+    "best pooled": ("P", "#444444"),
     "DW": ("D", "#e07b39"),
+    APART: ("o", "#1b6ca8"),
     "anymix": ("o", "#1b6ca8"),
 }
 # Losses beyond are drawn at the edge, with an arrow: they would leave no room for the others.
@@ -29,7 +32,7 @@ def draw_evidence(results: Sequence[Result], path: Path) -> None:
     from matplotlib.figure import Figure
 
     names = sets(results)
-    figure = Figure(figsize=(8.6, 1.4 + 0.85 * len(names)), layout="constrained")
+    figure = Figure(figsize=(8.6, 1.4 + 1.0 * len(names)), layout="constrained")
     axes = figure.subplots()
     for i, name in enumerate(names):
         if i % 2:
@@ -49,7 +52,7 @@ def draw_evidence(results: Sequence[Result], path: Path) -> None:
         [first[label] for label in first],
         list(first),
         loc="outside upper left",
-        ncols=len(first),
+        ncols=-(-len(first) // 2),
         frameon=False,
         fontsize=9,
         columnspacing=1.2,
@@ -90,6 +93,7 @@ def _draw_set(axes: Any, results: Sequence[Result], name: str, row: int) -> None
             fmt=mark,
             color=colour,
             markersize=8 if method == "anymix" else 5.5,
+            markerfacecolor="white" if method == APART else colour,
             elinewidth=2 if method == "anymix" else 1,
             label=label,
         )

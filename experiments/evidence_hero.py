@@ -41,7 +41,7 @@ def draw_hero(results: Sequence[Result], path: Path) -> None:
     axes.axvline(0, color=POOLED, linewidth=1.2, zorder=1)
     axes.text(0, -0.75, "one model on all rows", ha="center", fontsize=9.5, color=POOLED)
     axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_xlim(-30, FURTHEST + 3)
+    axes.set_xlim(min(-30, axes.get_xlim()[0]), FURTHEST + 3)
     axes.set_yticks([])
     axes.set_xticks(range(-20, 61, 20), ["−20 %", "0", "+20 %", "+40 %", "+60 %"], color=GREY)
     axes.tick_params(axis="x", length=0)

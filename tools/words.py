@@ -34,6 +34,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "Here the paper says that DW is better than each single source": PAPER,
     },
     "evidence": {
+        "**best pooled\\*** is the same": NAME,
         "Two methods within two standard errors are *level*": MARKS,
         "▼ is below joint\\*, ▲ above it, by more than two standard errors": MARKS,
         "without a mark the two are level": MARKS,
