@@ -289,10 +289,10 @@ class Coverage(Record):
     rows : array (p,)
         Rows that the scores come from.
     coverage, size : array (p,)
-        On these rows, each judged by the others and by the part that never saw it: the share that
+        On these rows, each compared with the others by the part that never saw it: the share that
         is covered, and the mean number of labels or width; NaN where it is unknown.
     ground : "exact", "asymptotic" or "measured"
-        What "at most α is missed" stands on.  Exact holds at every number of rows; asymptotic as
+        What "at most α is missed" rests on.  Exact holds at every number of rows; asymptotic as
         rows become many; of what is only measured nothing is claimed.
     most : float
         The most that can be missed at this number of rows; 1 if nothing is proven.

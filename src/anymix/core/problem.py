@@ -247,7 +247,8 @@ class Problem(EvaluatedPoints):
 
     Examples
     --------
-    Two sources, each perfect at home; every average of them pays 1/4 (Lemma 7), this does not.
+    Two sources, each perfect on its own points; every average of them loses 1/4 (Lemma 7), this
+    none.
 
     >>> from anymix.core import Problem
     >>> problem = Problem([[1, 0], [0, 1]], [[0, 0], [1, 1]], [0, 1], eta=1e-3)

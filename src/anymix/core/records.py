@@ -328,7 +328,7 @@ class Solution(Record):
     z : array (p,)
         The answer, on the simplex.
     objective, method : str
-        What was asked for and what found it.
+        The objective and the solver.
     gamma, robust_loss, regret : float
         γ(z), max_k L_k(z) and max_k (L_k(z) − ε_k).
     source_losses, own_losses : array (p,)
@@ -338,16 +338,16 @@ class Solution(Record):
         "regret" and "robust" the best of several such z, which need not be the best of all.
         "budget": `solve` has spent all that it was given, and this is the best z it met.
     optimality : float
-        What is left, relative to the losses: γ, or the decrease that the model still promises.
+        The remaining error, relative to the losses: γ, or the predicted further decrease.
     n_evaluations, n_hessians : float
         Evaluations of the losses (with or without Jacobian) and of a Hessian, in passes over all
         points; a pass over a part of them counts as that part.
     n_rounds : int
-        How often points were asked, about one z or many at once: what counts where they are far.
+        The number of rounds of evaluations, of one z or many: the cost where points are remote.
     shrinkage : float
         ρ, the amount of the penalty ρ KL(prior ‖ z).
     trace : tuple of Step
-        One entry for each round: the best z that was asked about.
+        One entry for each round: the best z so far.
     seen : Fingerprints or None
         Which points it was found on, for those who certify it.
     """

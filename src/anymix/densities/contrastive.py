@@ -111,7 +111,7 @@ class ContrastiveDensity(Travels, Density):
     model_ : classifier
         The fitted classifier; absent in what was read from arrays.
     trees_ : BoostedTrees or None
-        Its trees, if it is boosted trees: then the density can be handed over.
+        Its trees, if it is boosted trees: then the density can be packed.
     offset_ : float
         log(m / n).
 

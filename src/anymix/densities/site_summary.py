@@ -43,7 +43,7 @@ class Summary:
     n_rows : int
         Its number of rows: the weight of the site among the others.
     min_count : int
-        How many rows stand behind every number.
+        The least number of rows behind every number.
     columns : Columns
         Names and kinds of the columns, and the words of each.
     marginals : tuple of Marginal

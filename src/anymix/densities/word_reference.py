@@ -29,7 +29,7 @@ class WordSummary:
     n_rows : int
         Its number of documents.
     min_count : int
-        In how many documents each word stands at least.
+        The least number of documents of each word.
     counts : dict of str to int
         How often each word occurs.
 
@@ -39,7 +39,7 @@ class WordSummary:
     >>> north.counts
     {'good': 2, 'plot': 2}
     >>> print(north.reveals())
-    Of 3 documents of 'north': the counts of 2 words that stand in 2 documents or more each.
+    Of 3 documents of 'north': the counts of 2 words that occur in 2 documents or more each.
     """
 
     name: str
@@ -65,7 +65,7 @@ class WordSummary:
         """Describe in one sentence what it reveals about the documents."""
         return (
             f"Of {self.n_rows} documents of {visible(self.name)!r}: the counts of "
-            f"{len(self.counts)} words that stand in {self.min_count} documents or more each."
+            f"{len(self.counts)} words that occur in {self.min_count} documents or more each."
         )
 
     def to_dict(self) -> dict[str, Any]:

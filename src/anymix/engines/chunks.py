@@ -60,7 +60,7 @@ def ask_in_chunks(
     classes : labels, optional
         Given for classification.
     map : callable
-        `ThreadMap()` asks about several batches at once, if the models allow that.
+        `ThreadMap()` evaluates several batches at once, if the models allow that.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def problem_in_chunks(
     rule: str = "marginal",
     map: Map = builtins.map,
 ) -> ChunkedProblem:
-    """Keep what z is learned from in a store; the problem reads it, part by part, when it is asked.
+    """Keep the tables for z in a store; the problem reads them part by part when needed.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def problem_in_chunks(
         Open for as long as the problem is used.
     loss, eta, rule : see `Tables.problem`
     map : callable
-        That the problem asks its parts with: `ThreadMap()` for all cores.
+        The map over the parts: `ThreadMap()` for all cores.
 
     Examples
     --------
@@ -214,7 +214,7 @@ class RowSplit(NamedTuple):
 
     @classmethod
     def of(cls, counts: Sequence[int], most: int) -> RowSplit:
-        """Share out rows, so many of each source; `most` may judge, about."""
+        """Split the rows of each source; about `most` become evaluation rows."""
         n = np.asarray(counts, dtype=float)
         if n.min() < FEWEST_OF_SOURCE / MOST_JUDGING:
             raise InputError(
@@ -229,7 +229,7 @@ class RowSplit(NamedTuple):
         return cls(judging, np.minimum(choosing, 1.0 - judging))
 
     def drawn(self, k: int, first: int, n: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Say which of n rows of source k judge, and which choose; the first has number `first`."""
+        """Draw which of n rows of source k are evaluation rows, and which are in the sample."""
         numbers = np.stack([np.full(n, k), first + np.arange(n)], axis=1).astype(np.uint64)
         share = mixed(numbers) / 2.0**64
         judges = share < self.judging[k]

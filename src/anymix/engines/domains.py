@@ -106,7 +106,7 @@ def fit_domain_classifier(
 ) -> DomainClassifier:
     """Fit the logistic regression of `DomainClassifier` on rows in parts, by sums alone.
 
-    Columns are standardised by sums, too.  The answer weighs rows as one that was fitted on the
+    Columns are standardised by sums, too.  The result weights rows like a classifier fitted on the
     rows of all parts together.
 
     Parameters

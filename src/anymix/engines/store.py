@@ -51,7 +51,7 @@ class Kept:
 
 
 class Store:
-    """A temporary file of arrays, in float32 unless another type of numbers is asked for.
+    """A temporary file of arrays, in float32 unless another type is given.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ QUERY, HEAD = "query", "head"
 class Refusal(Exception):
     """A site does not respond; `kind` is one of `REFUSALS`, and all that the server learns.
 
-    The cause may tell of rows, and stays at the site.
+    The cause may reveal rows, and stays at the site.
     """
 
     def __init__(self, kind: str, cause: str = ""):

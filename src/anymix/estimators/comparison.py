@@ -50,7 +50,7 @@ Method = Combination | CrossFittedCombination | HeldOut | int | FloatArray
 class Comparison(Record):
     """loss[a, t] of method a on mixture t, with an interval; worst[a] is over all mixtures.
 
-    verdicts are there if the rows are new to the model and its sources have been asked about them.
+    verdicts are there if the rows are new to the model and its sources were evaluated on them.
     measure is what is measured by, `unit` what that is in words; of an area under the ROC curve
     higher values are better, and worst[a] is the smallest that is shown.
     """
@@ -296,7 +296,7 @@ def compare_tables(
         enough, as they are averages.
     mixtures, confidence : see `compare`
     measure : str or Loss, optional
-        What to judge by in place of the loss.
+        The measure, if not the loss.
 
     Examples
     --------

@@ -45,12 +45,12 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
         Fit temperatures and offsets of the densities on held-out rows, and sharpen what comes out
         where that serves the objective.
     cv : int or splitter
-        Folds: no source is judged on rows that it was trained on.  A splitter of scikit-learn, such
-        as GroupKFold, must put each row into one test set.
+        Folds: no source is evaluated on rows that it was trained on.  A splitter of scikit-learn,
+        such as GroupKFold, must put each row into one test set.
     confidence : float
         Of the certificate.
     skip_below : float
-        Sources whose weights at a row sum to less are not asked about it: probabilities move by
+        Sources whose weights at a row sum to less are not evaluated there: probabilities move by
         less than this, numbers by less than this times the spread of the sources' answers.  As
         every source keeps a weight of about η/p, only a value above 2η saves much.  Without effect
         where sources consult, which takes all predictions.
@@ -90,7 +90,7 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
     ----------
     z_ : array (p,)
     certificate_ : Certificate
-        How much, at most, it loses to each source's own model at home and on any mixture.
+        Upper bounds on the regret and the loss on any mixture.
     result_ : FitResult
         Everything that was learned: `combination` predicts, `evidence` says how well.  The
         attributes below are read from it.
@@ -115,7 +115,7 @@ class DistributionWeightedRegressor(RegressorMixin, DistributionWeighting):
         The solver's answer; each source's model on each domain; this model and its rivals on
         held-out rows; the held-out tables, densities as they came; what was combined.
     influence_, set_aside_
-        Which site or source moves the losses of others, found when it is asked for; the names of
+        Which site or source influences the losses of others, computed when first read; the names of
         the sources whose rows were set aside.
 
     Examples

@@ -34,7 +34,7 @@ class PooledComparison(Comparison):
     """A comparison with paired differences: the model's loss less that of each other method.
 
     difference[a, t] is that to method a on mixture t, with its interval; below zero the model is
-    better.  All methods were trained on the same rows, and judged by the same others.
+    better.  All methods were trained on the same rows, and evaluated on the same held-out rows.
     """
 
     difference: FloatArray | None = None
@@ -72,7 +72,7 @@ def compare_with_pooled(
     """Compare a model with pooled models, the plain average, each source and stacking.
 
     One of `folds` parts of the rows is held out; a clone of the model and all others are trained on
-    the rest, and judged by it.
+    the rest, and evaluated on it.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class Verdict(Record):
     fresh : bool
         Whether no part of the model is evaluated on its training rows.
     rows : array (p,)
-        How many rows of each source have judged.
+        The number of evaluation rows of each source.
     loss, lower, upper : array (p + 1,)
     rivals : tuple of Rival
     """
@@ -94,7 +94,7 @@ def verdicts(
     Returns
     -------
     tuple of Verdict
-        By the loss; of labels by the share of wrong ones first, where the tables tell it.
+        By the loss; for labels first by the error rate, where the tables have it.
 
     Examples
     --------

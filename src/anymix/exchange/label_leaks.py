@@ -69,7 +69,7 @@ def groups_of_rows(table: SiteTable, size: int, rng: np.random.Generator) -> Int
     """Return the group of each row (m,): groups of `size` rows or more with equal shares of labels.
 
     Rows of one label are dealt out in the order of the responsibility of the site's own source, so
-    that rows of a group are alike.
+    that rows of a group are similar.
     """
     labels, m = _labels_of(table), table.n_rows
     n_groups = min(m // size, MOST_GROUPS)

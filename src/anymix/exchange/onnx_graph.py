@@ -176,7 +176,7 @@ def export_onnx(
     notes: Mapping[str, str] | None = None,
     generalist: ReceivedSource | None = None,
 ) -> bytes:
-    """Return the ONNX file of the whole model; a router is what weighs sources without densities.
+    """Return the ONNX file of the whole model; a router weights sources without densities.
 
     Its input is X, float64 or `float32` (n, d).  Of a mixed table these are codes and
     NaN, as the manifests say.  A regression gives `prediction` (n,), a classification `label` (n,)
@@ -328,7 +328,7 @@ def embedded(graph: Graph, k: int, predictor: Any, name: str, columns: int = 1) 
 
 
 def floored(graph: Graph, proba: str) -> str:
-    """None below the floor; rows of sum 1."""
+    """Raise probabilities to the floor, and rescale rows to sum 1."""
     floored = graph.add("Max", proba, graph.constant(np.array(PROBABILITY_FLOOR)))
     return graph.add("Div", floored, graph.over("ReduceSum", floored, 1))
 

@@ -77,9 +77,9 @@ def pack_source(
     folder : path
         Must not exist yet, unless it `replaces` a source folder.
     own_loss : OwnLoss, optional
-        The predictor's loss on held-out rows at home.
+        The predictor's loss on held-out rows of the source.
     held_out : (X, y), optional
-        Held-out rows at home, to measure the own loss on what is handed over.
+        Held-out rows of the source, on which the packed predictor's loss is measured.
     keep_rows : bool
         A kernel estimate is its training rows.  By default k-means centres of five distinct rows
         or more take their place; True hands over the rows.  So for the rare words of a bigram
@@ -108,7 +108,7 @@ def pack_source(
     Returns
     -------
     Manifest
-        Its `reveals` says what predictor and density tell about the rows.
+        Its `reveals` says what predictor and density reveal about the rows.
 
     Raises
     ------

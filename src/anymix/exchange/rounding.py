@@ -77,7 +77,7 @@ def _power(n_classes: int) -> float:
 def bits_for_a_spy(loss: str, n_sources: int, n_classes: int = 1) -> float:
     """The number of bits of a row that a malicious source can write into its numbers.
 
-    Its predictor chooses one outcome, or one for each class, of which those of others than the
+    Its predictor chooses one outcome, or one for each class, where those other than the
     label have no order; its density moves the p responsibilities, each through all its levels at
     most once.
 

@@ -150,9 +150,9 @@ class SiteTable:
     label first; log_total (m,) is log Σ_k D_k(x), which only novelty and monitoring need, or None.
     In its place a rounded file has a histogram of it, and quantiles of the own log-density.
     With `cross_fitted` the site's own source was trained on these rows, and its numbers are those
-    of fold models; with `means` each row stands for several, and nothing is certified by them.
+    of fold models; with `means` each row is a mean of several, and cannot certify.
     `whole` is what the sources say where the rows are at hand, `content` what
-    tells the rows apart, and rows of one of the `groups` (m,) are one draw; none of them is ever
+    identifies the rows, and rows of one of the `groups` (m,) are one draw; none of them is ever
     written.
     """
 
@@ -220,7 +220,7 @@ class SiteTable:
 
     @staticmethod
     def concatenate(chunks: Sequence[SiteTable]) -> SiteTable:
-        """Join rows of one site, which were evaluated alike."""
+        """Join rows of one site that were evaluated in the same way."""
         totals = [one.log_total for one in chunks if one.log_total is not None]
         wholes = [one.whole for one in chunks if one.whole is not None]
         contents = [one.content for one in chunks if one.content is not None]
@@ -260,7 +260,7 @@ class SiteTable:
         )
 
     def write(self, path: str | Path, exact: bool = False) -> None:
-        """Write one file, whole or not at all; rounded unless the exact numbers are asked for."""
+        """Write one file atomically; rounded unless `exact`."""
         if not exact:
             return self.rounded().write(path, exact=True)
         head = {

@@ -112,7 +112,7 @@ def part_of(stem: str, arrays: Mapping[str, NDArray[Any]]) -> Part:
 
 
 def load_message(content: bytes, where: str, header: int = 2**24) -> Tensors:
-    """Read arrays of any type from untrusted safetensors with a header of at most so many bytes."""
+    """Read arrays of any type from untrusted safetensors with a header of limited size."""
     library = need("safetensors.numpy")
     # The library trusts a header of up to 100 MB.
     if len(content) < 8 or int.from_bytes(content[:8], "little") > header:

@@ -379,7 +379,7 @@ def summarise_folder(
     """Return the report record of a model folder; no source is read or run.
 
     Records of new rows that were kept there take the place of those of fit.  By another `measure`
-    a comparison that was kept is shown if it is by that; else the rows of fit are judged by it.
+    a saved comparison is shown if it has that measure; else the rows of fit are evaluated by it.
     `verify` recomputes the evidence of fit; records of new rows stay claims, as no row of theirs is
     there.
     """

@@ -61,7 +61,7 @@ def add_record(folder: str | Path, part: str, record: Any, model: str | None = N
     check_free(folder / FILES[part])
     now = facts_of(read_file(folder / RECORD, RECORD_LIMIT)).sha256
     if model not in (None, now):
-        raise InputError(folder, "was given another model meanwhile; run again")
+        raise InputError(folder, "was overwritten by another model during this run; run again")
     day = datetime.now(UTC).date().isoformat()
     content = {"model": now, "date": day, **plain(record, exact=True)}
     with replacing(folder / FILES[part]) as temporary:

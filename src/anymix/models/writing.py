@@ -63,8 +63,8 @@ def save(
     By default the folder has everything that `load` needs, and so it reveals single
     rows: a kernel density *is* its training rows, also those of the folds; the tables hold the
     exact target of each held-out row, in the order of `fit`, and what each source predicts for it;
-    hashes of rows let whoever can list the possible rows narrow them down.  Keep it where these
-    rows may be seen.  With `share` the folder holds what predicts and the certificate alone.
+    hashes of rows narrow down the rows for anyone who can list the possible ones.  Keep it where
+    these rows may be seen.  With `share` the folder holds what predicts and the certificate alone.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def write_taught(
 ) -> Any:
     """Write a model that was learned from rows elsewhere, and what is known of them.
 
-    `told` is the account of what left the sites.  Returns the model.
+    `told` is the account of the numbers that left the sites.  Returns the model.
     """
     assert taught.evidence is not None
     certificate = taught.evidence.certificate

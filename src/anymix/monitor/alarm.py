@@ -62,7 +62,7 @@ class Alarm(Record):
     p_value : float
         How often traffic that is a mixture looks as strange.
     level : float
-        The rate of false alarms that was asked for: of this look, or of all looks together.
+        The rate of false alarms: of this look, or of all looks together.
     distance : float
         The largest gap between the distribution functions of traffic and mixture, over all scores:
         how much of the traffic, at least, the mixture does not explain.

@@ -32,7 +32,7 @@ class ReportRecord(TypedDict, total=False):
     name, sources : str, list of str
         Title of the page, and the names in the order of every (p,) and (p, p) below.
     loss, objective, anymix : str
-        Name of the loss, what z was asked to achieve, version of the library.
+        Name of the loss, the objective, version of the library.
     rows, z : list (p,)
         Held-out rows, and weights, of the sources.
     certificate, solution, traffic : dict
@@ -57,9 +57,10 @@ class ReportRecord(TypedDict, total=False):
         weights[k][j], how source k takes what the model of source j says, and `sentences`; where
         there is one, generalist[k] is how it takes that.
     sets : dict
-        A `Coverage`: what sets or intervals promise, their coverage and size on each source.
+        A `Coverage`: the guaranteed and measured coverage of sets or intervals, and their size on
+        each source.
     density : str
-        What the sources are weighed by, and why, in a sentence.
+        The density or classifier that weights the sources, and why, in a sentence.
     learner : str
         Which learner the sources were trained by, and why, in a sentence.
     set_aside : list of str

@@ -49,7 +49,7 @@ def regressor(node: Node) -> list[Shape]:
 
 
 def trees(node: Node) -> list[Shape]:
-    """Trees that are trees, so that every walk ends; sets of categories may be chains.
+    """Valid trees without cycles; sets of categories may be chains of comparisons.
 
     In a chain, x = a?  yes: child, no: x = b?  yes: the same child, and so on.  Of its arrows to
     the child only the last is needed to get there.  The others are left out; then each node has

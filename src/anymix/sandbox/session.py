@@ -61,10 +61,10 @@ def ask(session: Any, rows: Any) -> NDArray[Any]:
 
 
 def ask_in_blocks(session: Any, rows: Any, block: int) -> NDArray[Any]:
-    """Run rows, so many at once; there is one block of no rows if there are none.
+    """Run rows in blocks; without rows there is one empty block.
 
     Blocks are filled up to whole vectors of the processor: the last few numbers of an array are
-    often computed otherwise, so that an answer would tell where in its batch a row stands.
+    often computed differently, so that an output would depend on a row's place in its batch.
     """
     parts = []
     for start, end in blocks_of(rows, block):

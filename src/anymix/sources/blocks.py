@@ -62,7 +62,7 @@ class Blocks:
 
     Parameters
     ----------
-    blocks : iterable of Tables, Block, or what stands for a Block
+    blocks : iterable of Tables, Block, or a stand-in for a Block
         Each has targets and the source of each row; all have the same sources and classes.
     map : callable
         map(query, blocks) gives the responses in the order of the blocks; see `PartitionedProblem`.
@@ -75,7 +75,7 @@ class Blocks:
     most_rows : int
         Rows of a source that its pool is learned from where they are spread over blocks.
     ahead : bool
-        Whether to ask for what may be needed along with what is: where rounds cost most.
+        Whether to prefetch queries that may be needed, where rounds are expensive.
 
     Examples
     --------

@@ -40,7 +40,7 @@ class Measure(NamedTuple):
     The values of a binary one are 0 or 1.  key is its name in arguments.  Most are a
     mean over rows, and so of a mixture the mean over its sources; the root of one, and the area
     under a curve, are not: these are compared, and not certified.  Probabilities below `floor` are
-    lifted to it before they are judged.
+    raised to it.
     """
 
     name: str
@@ -70,7 +70,7 @@ NOT_CERTIFIED = {
 def measure_of(measure: str | Loss | None, loss: str | Loss, n_classes: int | None) -> Measure:
     """Return the measure of that name, or the loss if no name is given; a mean over rows.
 
-    A bound on the error rate is one on the accuracy, 1 − error rate, so "accuracy" stands for it.
+    A bound on the error rate is one on the accuracy, 1 − error rate, so "accuracy" means that.
 
     Examples
     --------

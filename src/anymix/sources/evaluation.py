@@ -44,7 +44,7 @@ def evaluate(
     responsibilities : object with `log_responsibilities`, optional
         A `DomainClassifier` in place of the sources' densities.
     chunk_rows : int
-        Rows asked about at a time.
+        Rows evaluated at a time.
     reference : bool
         Whether scores log D_k/U become densities again, by log U(x): novelty needs it, and
         weights do not.
@@ -114,8 +114,8 @@ def predictions_of(
 ) -> FloatArray:
     """Numbers (n,) of a regressor, or probabilities (n, c) of classes.
 
-    `heard` is what models said of these rows before, and `start` the number of the first row: a
-    number that cannot be judged is refused, and its row named.
+    `heard` has known predictions of models for these rows, and `start` the number of the first row:
+    a number too large to be averaged is refused, and its row named.
     """
     if classes is not None:
         return source.predict_proba(rows, classes)

@@ -71,7 +71,7 @@ class FitEvidence:
     cross_loss : CrossLoss or None
         Each source's model on the rows of each source.
     calibration_report : CalibrationReport or None
-        How well the densities tell sources apart, before and after calibration.
+        How well the densities separate the sources, before and after calibration.
     novelty : Novelty or None
         What is usual for each source, where there are densities.
     fold_scores : FoldScores or None

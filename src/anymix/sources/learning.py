@@ -116,12 +116,12 @@ def learn(
 ) -> FitResult:
     """Learn a combination without each fold of the rows; certify their average by these folds.
 
-    Where there are so many rows that none needs to do both, `training` are the training rows and
+    With many rows, `training` are separate training rows and
     `rows` those for evaluation.
 
     Examples
     --------
-    Two sources, each right at home:
+    Two sources, each right on its own rows:
 
     >>> y, domain = np.array([0.0, 0.1, 1.0, 1.1]), np.array([0, 0, 1, 1])
     >>> log_masses = np.array([[0.0, 0.0, -9.0, -9.0], [-9.0, -9.0, 0.0, 0.0]])

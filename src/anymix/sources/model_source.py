@@ -285,7 +285,7 @@ class SecondRound:
                 setattr(self, name, getattr(rest, name))
 
     def predict(self, X: Any, heard: Heard | None = None) -> FloatArray:
-        """h'_k(x), (n,); `heard` holds what models have said of these rows before."""
+        """h'_k(x), (n,); `heard` holds known predictions of models for these rows."""
         heard = {} if heard is None else heard
         for model in (*self.others, self.rest):
             if id(model) not in heard:

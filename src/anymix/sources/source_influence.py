@@ -53,7 +53,7 @@ class Influence(Record):
     names : tuple of str
         The p sources.
     losses, own_losses : array (p,)
-        L_k(z), and ε_k of each source's own model at home, on the points that were looked at.
+        L_k(z), and ε_k of each source's own model on its own points.
     recognised : array (p,)
         How likely each source's own rows are its own by the densities, on average.
     rows, rows_error : array (p, p)

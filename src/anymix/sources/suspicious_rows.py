@@ -153,7 +153,7 @@ DIRECTIONS = 6
 def copies(X: Any, y: NDArray[Any], domain: IntArray) -> IntArray | None:
     """Number the draws of rows: copies of a row, be it of nearly the same numbers, have its number.
 
-    Copies are rows of one source that are alike in all columns and in y.  New rows of few values
+    Copies are rows of one source that are equal in all columns and in y.  New rows of few values
     are alike as well, so copies count only where a row has fewer than `CHANCE_TWINS` by chance, and
     where few rows are almost alike: chance puts more of them further apart.  None: no copies.
 

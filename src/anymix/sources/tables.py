@@ -30,7 +30,7 @@ class Tables:
 
     targets are numbers, or positions in `classes`; sample_domain (m,) says which source each point
     was drawn from.  Without `has_densities` the log-masses are responsibilities alone, which say
-    nothing of how likely a point is.  With `at_label` the predictions are what sites tell: the
+    nothing of how likely a point is.  With `at_label` the predictions are those of site files: the
     probability of the label that occurred, or the error h − y of a number.  Points of one of the
     `groups` (m,) are one draw: they stay in one fold, and count once in a certificate.
     `generalist` (m[, c]) are the predictions of one more predictor, learned from the rows of all
@@ -174,11 +174,11 @@ class Tables:
         return log_responsibilities(self.log_masses)
 
     def weighed(self, calibration: Calibration | None) -> Tables:
-        """Put (calibrated) log-responsibilities in the place of the log-masses."""
+        """Replace the log-masses by (calibrated) log-responsibilities."""
         return replace(self, log_masses=log_responsibilities(self.log_masses, calibration))
 
     def heard(self, consulting: Consulting | None) -> Tables:
-        """Put the predictions after consulting in the place of the models' own."""
+        """Replace the models' predictions by those after consulting."""
         if consulting is None:
             return replace(self, generalist=None)
         if consulting.has_generalist and self.generalist is None:
@@ -230,7 +230,7 @@ class Tables:
         rule: str = "marginal",
         totals: FloatArray | None = None,
     ) -> EvaluatedPoints:
-        """Build what judges the rule's own predictions at these points: a problem, or Thm 3's."""
+        """Build the problem of the rule's predictions at these points (or the normalised rule)."""
         self.check_loss(loss, rule)
         if rule != "normalised":
             return self.problem(loss, eta, rule, totals)
@@ -358,7 +358,7 @@ class Novelty:
 
     @classmethod
     def from_tables(cls, tables: Tables) -> Self:
-        """Remember what is usual at home."""
+        """Collect the log-densities of own rows."""
         rows = enumerate(tables.log_masses)
         return cls(tuple(np.sort(row[tables.rows_of(k)]) for k, row in rows))
 

@@ -40,7 +40,7 @@ def need(module: str, extra: str = "exchange") -> Any:
 
 
 def installed(*modules: str) -> None:
-    """Say how to get a library that is not there; none is loaded.
+    """Say how to install a missing library, without importing any.
 
     Examples
     --------

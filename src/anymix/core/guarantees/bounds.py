@@ -255,7 +255,7 @@ def one_input_example(p: int, eta: float = 1e-3, floor: float = 1e-12) -> Normal
     eta : float
         η.
     floor : float
-        What stands for the probabilities of zero, which the cross-entropy forbids.
+        The replacement of zero probabilities, which the cross-entropy forbids.
 
     Examples
     --------

@@ -86,7 +86,7 @@ class Certificate(Record):
     loss : str
         Name of the loss, or of the measure.
     loss_ground, regret_ground : "exact", "asymptotic", "measured" or "tables"
-        What each upper bound stands on.  Exact holds at every number of rows; asymptotic as rows
+        What each upper bound rests on.  Exact holds at every number of rows; asymptotic as rows
         become many; of what is only measured no confidence is claimed; "tables" takes them as the
         distributions themselves.
     clip : float or None
@@ -97,7 +97,7 @@ class Certificate(Record):
     rarest : float or None
         Harm to a smaller share of a source's rows than this may have missed these rows.
     subpopulation, subpopulation_upper : float or None
-        β, if subpopulations were asked about; and an upper bound on the loss of any subpopulation
+        β, if requested; and an upper bound on the loss of any subpopulation
         of at least a share β of any mixture, on the ground that the loss has; it holds together
         with the other three.
     mixtures : tuple of ShareRange
@@ -110,11 +110,11 @@ class Certificate(Record):
     n_parts : int
         How many combinations are averaged, each certified by the rows that it was learned without.
     covers : str
-        What was judged, where that is not quite what is deployed.
+        What is certified, where that is not exactly what is deployed.
     seen : tuple of str
         Sources whose rows here trained the model: then no confidence is claimed.
     beside : tuple of ReferenceLoss
-        What chance, the plain average and each source alone lose where they are worst.
+        The worst losses of chance, the plain average and each source alone.
     sentence : str
         What is guaranteed, in one plain sentence; made from the numbers, never read.
     """

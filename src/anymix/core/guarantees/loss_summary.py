@@ -34,9 +34,9 @@ def largest_value(kind: BoundKind, c: float, t: float = 0.0) -> float:
 
 
 class SourceSample(NamedTuple):
-    """The rows of one source: losses of what is judged and of the own model, and weights.
+    """The rows of one source: losses of the evaluated model and of the own model, and weights.
 
-    fold says which part of what is judged speaks at each row: the part that was learned without it.
+    fold is the part of the average that predicts each row: the part that was learned without it.
     Where rows come in groups, weights and fold are those of groups, `group` says which one a row is
     of, and `part` how much of it: bounds are on means of groups, which are independent draws.
     """
@@ -134,11 +134,11 @@ class LossSummary:
     source_losses, own_losses : array (p,)
         L_k and ε_k.
     rows : array (p,)
-        (Σ w)²/Σ w² of each source: as many rows of equal weight would tell as much.
+        (Σ w)²/Σ w² of each source: the effective sample size.
     least, largest : float
-        The least and the largest loss, of what is judged or of an own model.
+        The least and the largest loss, of the evaluated or of an own model.
     alike : bool
-        Whether the rows of each source count alike, and can be seen one after the other.
+        Whether the rows of each source have equal weights, and are available one by one.
     """
 
     source_losses: FloatArray

@@ -55,7 +55,7 @@ class BoundOptions(NamedTuple):
     delta is what all together may fail with; loss_bound a bound M on the loss that the user states,
     known_bound one that the loss itself has, chance what it is of all classes alike; clip is c,
     where it was chosen by other rows.  `fresh` says that the rows are new to what is judged, each
-    to its part: else nothing is exact.  Without `claims` the rows trained what they judge, and
+    to its part: else nothing is exact.  Without `claims` the model was trained on the rows, which
     earn no confidence.  `binary` losses are 0 or 1.  names are those of the sources.  share is β of
     subpopulations that are to be covered, and threshold its t, where other rows have chosen it.
     `mixtures` are those that the bounds are for, if not all.

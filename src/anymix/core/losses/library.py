@@ -168,7 +168,7 @@ class Logistic(_OfMargins):
         return np.asarray(expit(y * h) * expit(-y * h))
 
     def dc_terms(self, predictions: FloatArray, targets: FloatArray) -> DCTerms:
-        """C = e^{−yh} at the worst end; the Lipschitz way where that asks for less."""
+        """C = e^{−yh} at the worst end; by `lipschitz` where that is smaller."""
         flat = lipschitz_terms(1.0, predictions)
         # Far beyond any Lipschitz constant, and short of overflow.
         ratio = np.exp(np.minimum((-targets * _ends(predictions)).max(axis=0), 700.0))

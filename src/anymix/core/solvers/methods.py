@@ -101,7 +101,7 @@ def solve(
     ----------
     problem : Problem
     objective : "regret", "robust" or "gamma"
-        min_z max_k (L_k − ε_k), what h_z loses to each source's own predictor at home;
+        min_z max_k (L_k − ε_k), the excess loss over each source's own predictor on its points;
         min_z max_k L_k; or γ(z) = 0, the paper's.
     method : "auto", "dca" or "map"
         The default path; the DC algorithm of eq. (6); Lemma 4's map alone ("gamma" only).
