@@ -301,7 +301,7 @@ def _parquets() -> Iterator[OddTable]:
         yield OddTable(f"Parquet with labels of {name}", ".parquet", _parquet(y=y), says=says)
     for name, y in (
         ("categories", pa.array(Y).dictionary_encode()),
-        ("large strings", pa.array(Y, pa.large_string())),
+        ("large strings", pa.array(list(map(str, Y)), pa.large_string())),
         ("booleans", pa.array(Y == "yes")),
         ("whole numbers", pa.array(whole)),
         ("fractions", pa.array(X[:, 1])),
