@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -15,9 +15,16 @@ import anymix
 from anymix import DistributionWeightedClassifier, DistributionWeightedRegressor, Source
 from anymix.core import Loss
 from anymix.core.losses import Pinball
-from anymix.densities import DomainClassifier, GaussianKDE, GaussianMixtureDensity, KnownDensity
+from anymix.densities import (
+    ContrastiveDensity,
+    DomainClassifier,
+    GaussianKDE,
+    GaussianMixtureDensity,
+    KnownDensity,
+)
 from anymix.estimators import summarise
-from anymix.models import read_record
+from anymix.exchange import describe_graph
+from anymix.models import export_model, read_record
 from anymix.monitor import Monitor
 from tests.estimators.several_sources import classification, regression
 
@@ -293,3 +300,20 @@ def test_the_record_is_plain_json_without_a_row(folder):
     assert record["schema"] == 4
     assert record["names"] == ["a", "b", "c"]
     assert {part["file"] for part in (record["tables"],)} <= {p.name for p in folder.iterdir()}
+
+
+def test_a_learner_that_takes_missing_values_keeps_them_when_saved(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a b", "c"])
+    y, site = X["c"] + rng.normal(size=120), np.resize(["x", "y"], 120)
+    X.loc[::7, "a b"] = np.nan
+    trees, density = HistGradientBoostingRegressor(max_iter=5), ContrastiveDensity(least_draws=500)
+    known = {"generalist": None, "consult": False, "cv": 2, "random_state": 0}
+    model = DistributionWeightedRegressor(trees, density, **known).fit(X, y, sample_domain=site)
+    anymix.save(model, tmp_path / "m")
+    loaded = anymix.load(tmp_path / "m")
+    np.testing.assert_allclose(loaded.predict(X), model.predict(X), atol=1e-6)
+    (tmp_path / "m.onnx").write_bytes(export_model(tmp_path / "m").content)
+    features = describe_graph(tmp_path / "m.onnx")["features"]
+    assert [(one["name"], one["gaps"]) for one in features] == [("a b", True), ("c", True)]
+    assert np.isnan(anymix.encode(X, features)[0, 0])

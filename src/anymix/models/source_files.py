@@ -1,4 +1,4 @@
-"""The parts of a model that are files of their own: its sources, and a classifier of sources."""
+"""The parts of a model in separate files: its sources, and a classifier of sources."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from anymix.exchange import (
 )
 from anymix.sources import SecondRound, Source
 from anymix.storage import read_folder, write_folder
+from anymix.tables import Column, Columns
 
 OTHER_SOURCE = "is not the source that the model was made of"
 # At so many rows a graph is compared with the estimator that it stands for.
@@ -50,6 +51,8 @@ def pack_sources(model: Any, share: TrainingData | None = None) -> list[Received
         mean, scale = (arrays or {}).get("mean", 0.0), (arrays or {}).get("scale", 1.0)
         rows = np.asarray(mean + scale * np.random.default_rng(0).standard_normal((N_ROWS, d)))
     known: dict[int, Any] = {}
+    if getattr(model, "rows_had_missing_", False):
+        sources = [_of_numbers(source, d) for source in sources]
     with TemporaryDirectory() as place:
         folders = [Path(place) / str(k) for k in range(len(sources))]
         for folder, source in zip(folders, sources, strict=True):
@@ -80,6 +83,12 @@ def pack_sources(model: Any, share: TrainingData | None = None) -> list[Received
     if share is not None and share.rows is None:
         check_shared(received)
     return received
+
+
+def _of_numbers(source: Source, d: int | None) -> Source:
+    """Say of a source that its columns are numbers, in which values may be missing."""
+    names = source.feature_names or [f"x{i}" for i in range(d or 0)]
+    return replace(source, columns=Columns(tuple(Column(str(name)) for name in names)))
 
 
 def packed_generalist(generalist: Source, density: Any) -> ReceivedSource:
@@ -164,7 +173,7 @@ def router_to_arrays(model: Any) -> dict[str, NDArray[Any]] | None:
 def check_sources(
     model: Any, received: Sequence[ReceivedSource], entries: Sequence[dict[str, Any]]
 ) -> None:
-    """Labels and features of the record are those that the manifests state."""
+    """Check that labels and features of the record are those of the manifests."""
     for one, entry in zip(received, entries, strict=True):
         if one.sha256 != entry["sha256"]:
             raise AuditError(one.folder, OTHER_SOURCE)
