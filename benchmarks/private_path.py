@@ -1,23 +1,27 @@
 """The private path by command, on real sites: what does it lose to rows in one place?
 
-    ANYMIX_DATA=FOLDER python -m benchmarks.private_path [heart] [housing] [airline] [--seeds 2]
+    ANYMIX_DATA=FOLDER python -m benchmarks.private_path [heart] [housing] [airline] [--seeds 5]
+    python -m benchmarks.private_path --page
+
+The first adds each split to results/private_path.jsonl, the second writes the table of
+docs/deployment.md from it.
 
 Each domain is a site with a CSV file.  Its rows are split 70 to 30 as in the evidence; test rows
 are read once.  Commands run as typed: reference summary, join, source pack, site evaluate
 (rounded), fit --from-sites, predict.
 
-all rows      source pack --home: every training row trains and judges; of numbers a second round
-              (source pack --others) before the sites evaluate
-set aside     5/7 of the training rows train, the others are evaluated
+all rows      source pack --home: every training row trains and judges
+set aside     5/7 of the training rows train, the others are evaluated: 50 / 20 / 30
+              in both a second round (source pack --others) before the sites evaluate
 own           each site's own model at home, trained on all of its training rows
 rows apart    fit(X, y, sample_domain) in Python with share_rows=False: all rows are in one place,
               and only what sites that keep theirs could compute is computed
-fit           fit(X, y, sample_domain) in Python, with its defaults
 joint         the same learner, trained on all rows in one place
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
@@ -38,6 +42,11 @@ from experiments.evidence_sets import EvidenceSet, load_airline, load_heart, loa
 
 SETS = {"heart": load_heart, "housing": load_housing, "airline": load_airline}
 FLOOR = 1e-6
+WAYS = ("all rows", "set aside", "own", "rows apart", "joint")
+COMPARED = ("rows apart", "joint")
+ROOT = Path(__file__).parents[1]
+RECORD, PAGE = ROOT / "results/private_path.jsonl", ROOT / "docs/deployment.md"
+START, END = "<!-- private path -->", "<!-- end of private path -->"
 
 
 def table_of(rows: EvidenceSet) -> pd.DataFrame:
@@ -109,14 +118,18 @@ def measured(rows: EvidenceSet, seed: int) -> dict[str, Any]:
     base = learner(train)
     data = train.X, train.y
     found["own"] = own_losses(Uniform(base).fit(*data, sample_domain=train.domain), test)
-    for name, settings in (("rows apart", {"share_rows": False}), ("fit", {})):
-        model = weighted(train, seed, **settings).fit(*data, sample_domain=train.domain)
-        found[name] = row_losses(model, test)
+    model = weighted(train, seed, share_rows=False).fit(*data, sample_domain=train.domain)
+    found["rows apart"] = row_losses(model, test)
     found["joint"] = row_losses(Joint(base).fit(*data, sample_domain=train.domain), test)
-    return {
-        name: np.array([losses[test.domain == d].mean() for d in test.domains])
+    mean = {
+        name: float(np.mean([losses[test.domain == d].mean() for d in test.domains]))
         for name, losses in found.items()
-    } | {"_errors": {name: paired(losses, found["fit"], test) for name, losses in found.items()}}
+    }
+    errors = {
+        other: {name: paired(losses, found[other], test) for name, losses in found.items()}
+        for other in COMPARED
+    }
+    return {"losses": mean, "errors": errors}
 
 
 def paired(a: Any, b: Any, test: EvidenceSet) -> float:
@@ -125,30 +138,67 @@ def paired(a: Any, b: Any, test: EvidenceSet) -> float:
     return float(np.sqrt(sum(x.var(ddof=1) / x.size for x in parts)) / len(parts))
 
 
-def show(name: str, each: list[dict[str, Any]]) -> None:
-    """Print mean losses, and differences to `fit` with the larger of two standard errors."""
-    means = {key: np.array([one[key].mean() for one in each]) for key in each[0] if key[0] != "_"}
-    for key, losses in means.items():
-        gap = losses - means["fit"]
-        spread = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else 0.0
-        error = max(spread, float(np.mean([one["_errors"][key] for one in each])))
-        joint = (losses - means["joint"]).mean()
-        print(f"| {name} | {key} | {losses.mean():.4f} | {gap.mean():+.4f} ± {error:.4f} | "
-              f"{joint:+.4f} |", flush=True)  # fmt: skip
+def difference(splits: list[dict[str, Any]], way: str, other: str) -> tuple[float, float]:
+    """Mean difference over splits, and the larger of the standard errors by rows and by splits."""
+    gaps = np.array([one["losses"][way] - one["losses"][other] for one in splits])
+    spread = gaps.std(ddof=1) / np.sqrt(gaps.size) if gaps.size > 1 else 0.0
+    errors = [one["errors"][other][way] for one in splits]
+    return float(gaps.mean()), float(max(spread, np.mean(errors)))
+
+
+def lines(record: list[dict[str, Any]]) -> list[str]:
+    """Return the table of the page."""
+    out = [
+        "| set, splits | way | loss | minus rows apart | minus joint |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for name in SETS:
+        splits = [one for one in record if one["set"] == name]
+        for way in WAYS if splits else ():
+            loss = np.mean([one["losses"][way] for one in splits])
+            cells = [f"{name}, {len(splits)}", way, f"{loss:.4f}"]
+            for other in COMPARED:
+                gap, error = difference(splits, way, other)
+                cells.append("" if way == other else f"{gap:+.4f} ± {error:.4f}")
+            out.append(f"| {' | '.join(cells)} |")
+    return out
+
+
+def read() -> list[dict[str, Any]]:
+    """Return the splits that were measured."""
+    return [json.loads(line) for line in RECORD.read_text("utf-8").splitlines()]
+
+
+def write_page() -> None:
+    """Write the table into the page."""
+    before, rest = PAGE.read_text("utf-8").split(START)
+    after = rest.split(END)[1]
+    table = "\n".join(lines(read()))
+    PAGE.write_text(f"{before}{START}\n{table}\n{END}{after}", "utf-8")
 
 
 def benchmark(arguments: list[str]) -> None:
     """Measure the sets that are named."""
     parser = ArgumentParser()
     parser.add_argument("sets", nargs="*", default=list(SETS))
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--page", action="store_true")
     args = parser.parse_args(arguments)
+    if args.page:
+        return write_page()
     warnings.simplefilter("ignore")
     data = Path(os.environ["ANYMIX_DATA"]) if "ANYMIX_DATA" in os.environ else None
-    print("| set | way | loss | minus fit | minus joint |\n|---|---|---:|---:|---:|")
     for name in args.sets:
         rows = SETS[name](data)
-        show(name, [measured(rows, seed) for seed in range(args.seeds)])
+        known = {(one["set"], one["seed"]) for one in read()} if RECORD.exists() else set()
+        for seed in range(args.seeds):
+            if (name, seed) in known:
+                continue
+            found = {"set": name, "seed": seed} | measured(rows, seed)
+            with RECORD.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(found) + "\n")
+            print(found["losses"], flush=True)
+    return None
 
 
 if __name__ == "__main__":
