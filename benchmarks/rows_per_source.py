@@ -56,7 +56,7 @@ def draw(records: Sequence[dict[str, Any]], path: Path = PICTURE) -> None:
     for axes, name in zip(panels, sets, strict=True):
         _draw_set(axes, [record for record in records if record["set"] == name])
         axes.set(title=name, xlabel="training rows of each source, at most")
-    panels[0].set_ylabel("loss, % above the default learner on all rows*")
+    panels[0].set_ylabel("mean test loss, % above joint*")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     figure.savefig(path, dpi=130, metadata={"Software": None})
