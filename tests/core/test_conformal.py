@@ -275,6 +275,6 @@ def test_the_sentence_names_the_ground():
     assert "Intervals miss at most 10 %" in proven.sentence
     assert "at most 23 % at any number of rows: each by its part." in proven.sentence
     measured = Coverage(*given, "measured", 1.0, "they are of fold models")
-    assert "measured and not proven: they are of fold models." in str(measured)
+    assert "measured, not guaranteed: they are of fold models." in str(measured)
     again = Coverage.from_dict(proven.to_dict())
     assert again.sentence == proven.sentence

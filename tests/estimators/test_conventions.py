@@ -155,7 +155,7 @@ def test_frames_keep_their_names_for_the_estimators_inside():
         model.fit(frame[[]], y, d)
 
 
-@pytest.mark.filterwarnings("ignore:column 'side' of X tells sample_domain")
+@pytest.mark.filterwarnings("ignore:column 'side' of X determines sample_domain")
 def test_columns_of_words_reach_a_column_transformer():
     X, y, d = regression()
     frame = pd.DataFrame({"u": X[:, 0], "side": np.where(X[:, 1] > 0, "up", "down")})

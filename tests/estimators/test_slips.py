@@ -40,8 +40,8 @@ def test_plain_rows_are_not_suspected(frame):
 @pytest.mark.parametrize(
     ("column", "words"),
     [
-        (np.where(ILL == "ill", 1.0, 0.0), "tells y"),
-        (np.where(SITE == "north", "CH", "IT"), "tells sample_domain"),
+        (np.where(ILL == "ill", 1.0, 0.0), "determines y"),
+        (np.where(SITE == "north", "CH", "IT"), "determines sample_domain"),
         ([f"P{i}" for i in range(100)], "100 different words in 100 rows, such as 'P0'"),
     ],
 )
@@ -53,7 +53,7 @@ def test_a_column_that_tells_too_much_is_named(column, words):
 
 def test_numbers_that_are_the_target_are_named_though_all_differ():
     (said,) = told(pd.DataFrame({"age": AGE, "bmi": AGE[::-1]}), AGE)
-    assert "column 'age' of X tells y" in said
+    assert "column 'age' of X determines y" in said
 
 
 def test_a_slip_is_seen_among_very_many_rows():

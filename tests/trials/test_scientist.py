@@ -377,12 +377,12 @@ WARNED: dict[str, Case] = {
     ),
     "the-target-among-the-columns": (
         lambda w: fit(TRAIN.plus(num=(TRAIN.y == "ill").astype(int))),
-        "column 'num' of X tells y row by row",
+        "column 'num' of X determines y exactly",
         "leave it out",
     ),
     "the-hospital-among-the-columns": (
         lambda w: fit(TRAIN.plus(hospital=TRAIN.site)),
-        "column 'hospital' of X tells sample_domain",
+        "column 'hospital' of X determines sample_domain",
         "leave it out",
     ),
     "numbers-with-a-comma": (

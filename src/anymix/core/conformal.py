@@ -323,7 +323,7 @@ class Coverage(Record):
         share, p = f"{100 * self.alpha:.3g} %", self.rows.size
         where = f"the rows of each of the {p} sources, and so of every mixture of them"
         sentence = (
-            f"{what} are made to miss at most {share} of {where}; that is measured and not proven: "
+            f"{what} are made to miss at most {share} of {where}; measured, not guaranteed: "
             f"{self.reason}."
         )
         if self.ground == "exact":

@@ -213,7 +213,7 @@ class SeenRows(Record):
         return looked
 
     def beyond_chance(self, known: NDArray[np.bool_], group: int | None, blur: float) -> bool:
-        """Whether more rows are known than by chance, where `blur` of the new ones seem so."""
+        """Whether more rows seem known than chance explains; `blur` of new rows seem so."""
         if not known.size:
             return False
         # What is known of a group, else of all rows; else the most that the repeats can mean.
@@ -226,8 +226,8 @@ class SeenRows(Record):
     def faint(self, share: float) -> SeenRows:
         """Keep so few bits of each digest that about this share of all possible rows seem known.
 
-        A single row that seems known then need not be.  Of many rows that were there more seem
-        known than by chance, so that `have_seen` tells all the same.
+        A single row that seems known may be new.  Of many rows that were there, more seem known
+        than chance explains, which `have_seen` detects.
 
         >>> rows = np.random.default_rng(0).normal(size=(1000, 2))
         >>> known = SeenRows.of(rows[:100]).faint(0.25)

@@ -216,7 +216,7 @@ class Sites:
                 _fail(name, f"sent {what} when it was asked for {query.name}")
 
     def _take(self, asked: list[Query], name: str, answers: list[Arrays]) -> None:
-        """Count what has left the site, whatever becomes of it; then check it."""
+        """Record what has left the site, then check it."""
         add_counts(self.left[name], asked, answers)
         for question, answer in zip(asked, answers, strict=True):
             self._check(question, name, answer)

@@ -82,7 +82,7 @@ def said_of_choices(model: Any) -> list[str]:
     said = [""] * len(names) if told is None else told.sentences(names)
     for k in np.flatnonzero(again):
         own = "" if told is None or not told.gains[k] else f"{said[k]} "
-        said[k] = f"{own}{names[k]} was trained again, on what the pool of the others leaves."
+        said[k] = f"{own}{names[k]} was trained again, on the residuals of the others' pool."
     general = model.result_.evidence.generalist
     chosen = [str(one) for one in (learner, choice, general) if one is not None]
     return ["\n".join(chosen), "\n".join(filter(None, said))]

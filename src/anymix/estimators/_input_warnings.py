@@ -49,13 +49,13 @@ def _columns_told(X: Any, y: NDArray[Any], domain: NDArray[Any]) -> Iterator[str
         told = _words(values)
         if _same(told, target):
             yield (
-                f"column {name!r} of X tells y row by row, as the target itself would; leave it "
+                f"column {name!r} of X determines y exactly, as the target itself would; leave it "
                 "out, unless it is known before the answer is."
             )
         elif _same(told, source):
             yield (
-                f"column {name!r} of X tells sample_domain row by row; leave it out, unless it is "
-                "known of new rows too: who answers is else learned from what they lack."
+                f"column {name!r} of X determines sample_domain exactly; leave it out, "
+                "unless it is known for new rows too: the choice of source would rest on it."
             )
         elif 2 * len(set(told)) > len(told) and _is_categorical(values.iloc[:LOOKED_AT]):
             yield (

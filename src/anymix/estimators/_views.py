@@ -39,7 +39,7 @@ def labelled(weights: FloatArray, X: Any, sources: Iterable[Any]) -> Any:
 ROW, MARGIN, WIDTH = 0.32, 0.9, 6.4
 # Rows are put into so many parts of equal size along a column, where others blur the picture.
 N_BINS = 30
-STARRED = "* uses what the others must do without"
+STARRED = "* uses information that others lack"
 
 
 def axes_of(ax: Any, height: float) -> Any:

@@ -207,7 +207,7 @@ def _comparison(record: Data) -> str:
             unit.text(value, digits) for value in (*comparison["loss"][a], comparison["worst"][a])
         ]
         rows.append([f"**{OURS}**" if name == OURS else _md(name) + r" \*" * cheats, *values])
-    star = r"\* uses what the others must do without." if any(comparison["privileged"]) else ""
+    star = r"\* uses information that others lack." if any(comparison["privileged"]) else ""
     return _part(
         "Compared with the others",
         f"Mean {unit.head}, smaller is better, on held-out rows of each source, of all in equal "
@@ -239,7 +239,9 @@ def _loading(facts: CardFacts) -> str:
     wanted = "label, probabilities" if facts["task"] == "classification" else "prediction"
     names = ", ".join(f'"{name}"' for name in [*wanted.split(", "), "weights"])
     words = any(feature["kind"] == "category" for feature in facts["features"])
-    coded = "A word is the place of its category in its list, an empty cell NaN." if words else ""
+    coded = (
+        "Categories are encoded by their place in the list, missing values by NaN." if words else ""
+    )
     return _part(
         "How to load it",
         "With onnxruntime alone, from the file that `anymix export` writes:",
