@@ -1,23 +1,16 @@
-"""Boosted trees that sites grow together by histograms, on the grid of the agreed reference.
+"""Boosted trees on the grid of the agreed reference, where sites could grow them by histograms.
 
     ANYMIX_DATA=FOLDER python -m benchmarks.federated_trees [heart] [housing] [cars] [--seeds 5]
 
-needs pandas and the full wheel of xgboost (`xgboost-cpu` has no federated communication).  Each
-domain is a process that holds its rows alone; XGBoost's own server, the one that NVFlare's
-XGBFedController runs, adds their histograms.  Values are first moved down to a common grid: the
-quantiles and frequent values in the summaries of all sites (`anymix reference summary`).
-
-The losses are of trees of pooled rows, as they are and on the grid; what separate processes grow is
-compared with trees of the same pooled rows by the largest difference of a prediction.
+needs pandas and `xgboost-cpu`.  Values are moved down to a common grid: the quantiles and frequent
+values in the summaries of all sites (`anymix reference summary`).  All rows are in one place here,
+and trees on the grid are compared with trees of the rows as they are.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import socket
 import sys
-import tempfile
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -32,9 +25,7 @@ from experiments.evidence import split
 from experiments.evidence_sets import EvidenceSet, load_cars, load_heart, load_housing
 
 SETS = {"heart": load_heart, "housing": load_housing, "cars": load_cars}
-# Trees, and those that sites grow together: each level of a tree is a round.
-ROUNDS, TOGETHER = 100, 20
-MOST_BINS = 1024
+ROUNDS, MOST_BINS = 100, 1024
 TREES: dict[str, Any] = {"eta": 0.1, "max_depth": 6, "lambda": 10.0, "tree_method": "hist"}
 TREES |= {"max_bin": MOST_BINS, "nthread": 1, "seed": 0, "base_score": 0.5}
 
@@ -66,60 +57,11 @@ def settings(classification: bool) -> dict[str, Any]:
     return TREES | {"objective": "binary:logistic" if classification else "reg:squarederror"}
 
 
-def pooled(X: FloatArray, y: FloatArray, classification: bool, n: int = ROUNDS) -> Any:
+def pooled(X: FloatArray, y: FloatArray, classification: bool) -> Any:
     """Train on rows in one place."""
     import xgboost
 
-    return xgboost.train(settings(classification), xgboost.DMatrix(X, y), n)
-
-
-def serve(n: int, port: int) -> None:
-    """Add up what sites send."""
-    from xgboost import federated
-
-    federated.run_federated_server(n_workers=n, port=port)
-
-
-def site(
-    rank: int, n: int, port: int, rows: tuple[Any, ...], classification: bool, out: str
-) -> None:
-    """Train with the others; the first one keeps the trees."""
-    import xgboost
-
-    with xgboost.collective.CommunicatorContext(
-        dmlc_communicator="federated",
-        federated_server_address=f"localhost:{port}",
-        federated_world_size=n,
-        federated_rank=rank,
-    ):
-        model = xgboost.train(settings(classification), xgboost.DMatrix(*rows), TOGETHER)
-        if rank == 0:
-            model.save_model(out)
-
-
-def federated(X: FloatArray, y: FloatArray, domain: Any, classification: bool) -> Any:
-    """Train in a process for each site."""
-    import xgboost
-
-    names, context = np.unique(domain), multiprocessing.get_context("spawn")
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = int(one.getsockname()[1])
-    with tempfile.TemporaryDirectory() as folder:
-        out = f"{folder}/trees.json"
-        server = context.Process(target=serve, args=(len(names), port), daemon=True)
-        server.start()
-        sites = []
-        for rank, name in enumerate(names):
-            own = domain == name
-            given = rank, len(names), port, (X[own], y[own]), classification, out
-            sites.append(context.Process(target=site, args=given, daemon=True))
-            sites[-1].start()
-        for one in sites:
-            one.join()
-        server.terminate()
-        server.join()
-        return xgboost.Booster(model_file=out)
+    return xgboost.train(settings(classification), xgboost.DMatrix(X, y), ROUNDS)
 
 
 def predicted(model: Any, X: FloatArray) -> FloatArray:
@@ -129,8 +71,8 @@ def predicted(model: Any, X: FloatArray) -> FloatArray:
     return np.asarray(model.predict(xgboost.DMatrix(X)), dtype=float)
 
 
-def measured(rows: EvidenceSet, seed: int, alone: bool) -> dict[str, float]:
-    """Mean test losses over domains, and the largest differences from pooled trees on the grid."""
+def measured(rows: EvidenceSet, seed: int) -> dict[str, float]:
+    """Mean test losses over domains."""
     train, test = map(rows.take, split(rows, seed))
     columns, labels = Columns.of(train.X), rows.classification
     X, T = columns.encode(train.X), columns.encode(test.X)
@@ -139,11 +81,6 @@ def measured(rows: EvidenceSet, seed: int, alone: bool) -> dict[str, float]:
     G, H = on_grid(X, grid), on_grid(T, grid)
     models = {"raw": (pooled(X, y, labels), T), "grid": (pooled(G, y, labels), H)}
     found: dict[str, float] = {}
-    for name, of, at in (("on the grid", G, H), ("off the grid", X, T)) if alone else ():
-        alike = predicted(pooled(of, y, labels, TOGETHER), at)
-        found[name] = float(
-            np.abs(predicted(federated(of, y, train.domain, labels), at) - alike).max()
-        )
     for name, (model, at) in models.items():
         h = predicted(model, at)
         if labels:
@@ -156,25 +93,19 @@ def measured(rows: EvidenceSet, seed: int, alone: bool) -> dict[str, float]:
 
 
 def benchmark(arguments: list[str]) -> None:
-    """Measure the sets that are named; sites have their own processes in the first split."""
+    """Measure the sets that are named."""
     parser = ArgumentParser()
     parser.add_argument("sets", nargs="*", default=list(SETS))
     parser.add_argument("--seeds", type=int, default=5)
     args = parser.parse_args(arguments)
-    print("| set | raw | grid minus raw | federated minus pooled: on the grid | off it |")
-    print("|---|---:|---:|---:|---:|")
+    print("| set | raw | grid minus raw |\n|---|---:|---:|")
     for name in args.sets:
         rows = SETS[name](Path(os.environ["ANYMIX_DATA"]))
-        found = [measured(rows, seed, seed == 0) for seed in range(args.seeds)]
+        found = [measured(rows, seed) for seed in range(args.seeds)]
         raw = np.array([one["raw"] for one in found])
         gap = np.array([one["grid"] for one in found]) - raw
         error = gap.std(ddof=1) / np.sqrt(gap.size) if gap.size > 1 else 0.0
-        first = found[0]
-        print(
-            f"| {name} | {raw.mean():.4f} | {gap.mean():+.4f} ± {error:.4f} "
-            f"| {first['on the grid']:.1e} | {first['off the grid']:.1e} |",
-            flush=True,
-        )
+        print(f"| {name} | {raw.mean():.4f} | {gap.mean():+.4f} ± {error:.4f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -124,16 +124,7 @@ def test_sites_that_refuse_or_stop_are_named_and_the_fit_resumes(consortium):
 
     # The process of the site stops as soon as it has answered once.
     consortium.submit()
-    account = consortium.world.folder / "south.csv.anymix" / "left.json"
-
-    def answered():
-        runs = json.loads(account.read_text()).values() if account.exists() else []
-        return any(run["rounds"] for run in runs)
-
-    wait_for(answered, PATIENCE, consortium.folder, 0.01)
-    stopped = processes_of(consortium.run, str(consortium.kits / "south"))
-    for pid in stopped:
-        os.kill(pid, signal.SIGSTOP)
+    stopped = end_after_a_round(consortium, signal.SIGSTOP)
     consortium.wait(lambda: "site 'south' has not answered within 20 s" in consortium.log())
     assert not consortium.out.exists()
     for pid in stopped:
@@ -145,6 +136,41 @@ def test_sites_that_refuse_or_stop_are_named_and_the_fit_resumes(consortium):
     local = in_process(consortium)
     found = json.loads(beside.read_text())
     np.testing.assert_allclose(found["z"], local.combination.z, atol=1e-8)
+
+
+def test_a_site_that_dies_or_sends_of_other_rows_is_named(consortium):
+    consortium.submit(patience=20.0)
+    end_after_a_round(consortium, signal.SIGKILL)
+    consortium.wait(lambda: "site 'south' " in consortium.log())
+    assert not consortium.out.exists()
+
+    # It comes back with rows that it did not have before.
+    table = consortium.world.folder / "south.csv"
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([*lines, *lines[1:11]]) + "\n")
+    kit = consortium.kits / "south"
+    # NVFlare does not start a site again whose processes were killed, as long as this is there.
+    (kit / "daemon_pid.fl").unlink()
+    consortium.run.start("south", "bash", str(kit / "startup" / "sub_start.sh"))
+    time.sleep(5)
+    consortium.submit(resume=True)
+    consortium.wait(lambda: "site 'south' has 40 rows where it had 50" in consortium.log())
+    assert not consortium.out.exists()
+
+
+def end_after_a_round(consortium: Consortium, how: signal.Signals) -> list[int]:
+    """Send a signal to the processes of the site south as soon as it has answered once."""
+    account = consortium.world.folder / "south.csv.anymix" / "left.json"
+
+    def answered():
+        runs = json.loads(account.read_text()).values() if account.exists() else []
+        return any(run["rounds"] for run in runs)
+
+    wait_for(answered, PATIENCE, consortium.folder, 0.01)
+    ended = processes_of(consortium.run, str(consortium.kits / "south"))
+    for pid in ended:
+        os.kill(pid, how)
+    return ended
 
 
 def in_process(consortium: Consortium):
