@@ -3,7 +3,7 @@
     ANYMIX_DATA=FOLDER python -m benchmarks.private_path [heart] [housing] [airline] [--seeds 5]
     python -m benchmarks.private_path --page
 
-The first adds each split to results/private_path.jsonl, the second writes the table of
+The first adds each split to results/private_path.ndjson, the second writes the table of
 docs/deployment.md from it.
 
 Each domain is a site with a CSV file.  Its rows are split 70 to 30 as in the evidence; test rows
@@ -45,7 +45,7 @@ FLOOR = 1e-6
 WAYS = ("all rows", "set aside", "own", "rows apart", "joint")
 COMPARED = ("rows apart", "joint")
 ROOT = Path(__file__).parents[1]
-RECORD, PAGE = ROOT / "results/private_path.jsonl", ROOT / "docs/deployment.md"
+RECORD, PAGE = ROOT / "results/private_path.ndjson", ROOT / "docs/deployment.md"
 START, END = "<!-- private path -->", "<!-- end of private path -->"
 
 

@@ -366,17 +366,7 @@ def federate(
     with reserved(settings.out) as place:
         try:
             columns = columns_of(received) if settings.wants_generalist else None
-            first = first_queries(goal, len(sites.names))
-            rows = sites.connect(() if columns else first)
-            say(", ".join(f"{name} has {n} rows" for name, n in rows.items()))
-            general = None if columns is None else _generalist(sites, received, columns)
-            if general is not None:
-                sites.together(lambda query: sites(query, sites.names), [HELLO, *first])
-            tables = Blocks(sites.names, map=sites, together=sites.together, ahead=True)
-            taught = learn(tables, goal)
-            if general is not None and taught.evidence is not None:
-                evidence = replace(taught.evidence, generalist=general[1])
-                taught = replace(taught, evidence=evidence)
+            result, generalist, rows = _learn(sites, received, goal, columns, say)
         except SiteError as error:
             journal.note({"z": sites.last_z, "why": str(error)})
             raise
@@ -388,15 +378,37 @@ def federate(
             journal.note({"z": sites.last_z, "why": cause})
             raise SiteError("the responses of the sites", cause) from error
         say(what_left(sites))
-        told = {
+        left = {
             "rounds": sites.n_rounds,
             "seconds": round(sites.seconds, 3),
             "rows": rows,
             "left": sites.left,
         }
-        write_taught(place, received, goal, taught, told, general and general[0])
+        write_taught(place, received, goal, result, left, generalist)
     journal.clear()
-    return taught, sites
+    return result, sites
+
+
+def _learn(
+    sites: Sites,
+    received: Sequence[ReceivedSource],
+    goal: LearningSettings,
+    columns: Columns | None,
+    say: Callable[[str], None],
+) -> tuple[FitResult, Source | None, dict[str, int]]:
+    """Learn the generalist, if there are columns for it, and everything else; count the rows."""
+    first = first_queries(goal, len(sites.names))
+    rows = sites.connect(() if columns else first)
+    say(", ".join(f"{name} has {n} rows" for name, n in rows.items()))
+    generalist = None
+    if columns is not None:
+        generalist, record = _generalist(sites, received, columns)
+        sites.together(lambda query: sites(query, sites.names), [HELLO, *first])
+    tables = Blocks(sites.names, map=sites, together=sites.together, ahead=True)
+    result = learn(tables, goal)
+    if generalist is not None and result.evidence is not None:
+        result = replace(result, evidence=replace(result.evidence, generalist=record))
+    return result, generalist, rows
 
 
 def _generalist(
