@@ -199,7 +199,9 @@ def test_a_predictor_that_changed_its_mind_is_told(tmp_path):
     pack_source(bare(Ridge().fit(X, Y), density=KDE), tmp_path / "a")
     source = read_source(tmp_path / "a")
     source.predictor.in_process, source.predictor._session = True, _Deaf()
-    with pytest.raises(AuditError, match="the predictor of north cannot be used: its output must hold"):
+    with pytest.raises(
+        AuditError, match="the predictor of north cannot be used: its output must hold"
+    ):
         source.predict(X)
 
 
