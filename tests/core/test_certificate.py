@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anymix.core import Problem, solve
@@ -238,6 +238,8 @@ def test_sentences():
 
 
 @given(st.floats(-1e6, 1e6), st.integers(-9, 3))
+@example(5e-324, 0)
+@example(-5e-324, 0)
 def test_bounds_are_rounded_up_to_three_digits(value, power):
     value *= 10.0**power
     shown = rounded_up(value)

@@ -23,6 +23,7 @@ from anymix.sources import (
     learn_fold,
     numbers_in,
     usual_clip,
+    usual_cut,
 )
 from anymix.sources.certification import JudgedAverage
 from tests.engines.worlds import at_home, in_chunks, labels, numbers
@@ -232,6 +233,20 @@ def test_the_usual_clip_is_found_by_counts(parts, measure):
     found = JudgedAverage(Blocks(parts(tables)), used, "squared", "new", measure).summary
     due = usual_clip(tables, held_out, "squared", measure)
     assert clip_of(found) == pytest.approx(due, rel=1e-12)
+
+
+def test_few_new_rows_are_clipped_lower_than_many():
+    """About ten of the new rows exceed the clip, however many rows the fit had."""
+    tables, new = numbers(600), numbers(30, seed=1)
+    used = CrossFittedCombination.of(learn(numbers(), LearningSettings()).combination)
+    held_out = HeldOut(combined_predictions(tables, used), np.zeros(tables.n_points, dtype=int))
+    found = usual_cut(tables, held_out, "squared", None, new)["clip"]
+    assert found < usual_cut(tables, held_out, "squared")["clip"]
+    losses = (held_out.predictions - np.asarray(tables.targets)) ** 2
+    domain = tables.domain
+    above = [np.mean(losses[domain == k] > found) for k in range(tables.n_sources)]
+    # One in twenty: ten of thirty rows would be too many to leave out.
+    assert max(above) <= 0.051
 
 
 def test_questions_travel_and_few_numbers_leave():

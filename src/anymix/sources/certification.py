@@ -24,7 +24,6 @@ from anymix.core import (
     TheoremSums,
     certify_rows,
     check_stated,
-    clip_of,
     facts_of,
     get_loss,
     paper_bounds,
@@ -319,11 +318,11 @@ def usual_cut(
     c = tables.n_classes
     chance = None if c is None else chance_loss(judge, c, 1 if tables.at_label else c)
     summary = LossSummary.of_rows(losses, *known)
-    if new is not None:
-        # How many rows there are is known before their losses.
-        few = np.bincount(new.domain, minlength=new.n_sources).min()
-        summary.rows = np.minimum(summary.rows, max(few, 1))
-    clip = clip_of(summary, np.inf, chance, share or 1.0)
+    # How many new rows there are is known before their losses: about ten of them exceed c.
+    counts = np.inf if new is None else np.bincount(new.domain, minlength=new.n_sources)
+    few = max(float(np.min(counts)), 1.0)
+    clip = max(sample.quantile(share or 1.0, few) for sample in summary.samples)
+    clip = clip if chance is None else max(clip, chance)
     threshold = None if share is None else summary.threshold(share, clip)
     return {"clip": clip, "share": share, "threshold": threshold}
 

@@ -48,10 +48,10 @@ class SourceSample(NamedTuple):
     group: IntArray | None = None
     part: FloatArray | None = None
 
-    def quantile(self, share: float = 1.0) -> float:
-        """The quantile of losses and own losses that about ten rows exceed."""
+    def quantile(self, share: float = 1.0, most_rows: float = np.inf) -> float:
+        """The quantile of losses and own losses that about ten rows exceed, of `most_rows` rows."""
         w = self.weights
-        q = clip_shares(np.array([w.sum() ** 2 / (w @ w)]), share)[0]
+        q = clip_shares(np.array([min(w.sum() ** 2 / (w @ w), most_rows)]), share)[0]
         return float(max(np.quantile(self.losses, q), np.quantile(self.own, q)))
 
     @classmethod

@@ -98,6 +98,8 @@ def rounded_up(value: float) -> str:
     """
     if not (np.isfinite(value) and value):
         return f"{value:g}"
+    if abs(value) < 1e-300:  # the step would be 0
+        return "1e-300" if value > 0 else "0"
     step = 10.0 ** (np.floor(np.log10(abs(value))) - 2)
     return f"{np.ceil(value / step - 1e-9) * step:.3g}"
 
