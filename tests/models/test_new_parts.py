@@ -231,8 +231,8 @@ def parts_of(record):
         (lambda r: consult_of(r).update(form="gossip"), "form of consulting"),
         (lambda r: consult_of(r).update(reach=[-1.0, 0.0, 0.0]), "reach below 0"),
         (lambda r: [part.update(consulting=None) for part in parts_of(r)], "the consulting"),
-        (lambda r: r["settings"].update(consult=False), "which the settings do not say"),
-        (lambda r: r["settings"].pop("consult"), "which the settings do not say"),
+        (lambda r: r["settings"].update(consult=False), "its settings have consult=false"),
+        (lambda r: r["settings"].pop("consult"), "its settings have consult=false"),
         (lambda r: r["settings"].update(consult="yes"), "where"),
     ],
 )

@@ -256,7 +256,7 @@ class ChunkedTrainingRows:
         return sum(part.n_points for part in self.parts)
 
     def add(self, tables: Tables, choosing: NDArray[np.bool_]) -> None:
-        """Keep training rows, and in memory those among them that choose."""
+        """Keep training rows; those that the choice of settings uses stay in memory."""
         if tables.n_points:
             self.parts.append(StoredTables.keep(tables, self.store))
             add_to_sketch(self.sketch, tables)

@@ -54,7 +54,7 @@ class ServerComponent:
         Names of the sources, in order, with the SHA-256 of their manifests; there is a site for
         each, of the same name.
     settings : mapping
-        What z is to achieve; see `Settings`.  Where the folders are stands in the server's own
+        What z is to achieve; see `Settings`.  The paths of the folders are in the server's own
         `local/anymix.json`.
     """
 

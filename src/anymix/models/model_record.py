@@ -179,7 +179,7 @@ def model_from_dict(record: dict[str, Any]) -> Any:
     combination = CrossFittedCombination.from_dict(record["combination"])
     model = _from_settings(record, combination.rule, combination.z.size)
     if combination.consults and not model.consult:
-        raise ValueError("its sources consult each other, which the settings do not say")
+        raise ValueError("its sources consult each other, but its settings have consult=false")
     pools = [part.consulting for part in combination.parts]
     if GENERALIST not in record and any(pool and pool.has_generalist for pool in pools):
         raise ValueError("its sources consult a generalist, which is not there")
@@ -300,7 +300,7 @@ def _restore_names(model: Any, record: dict[str, Any], p: int) -> None:
     if columns is not None:
         words = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
         if not words or len({*columns}) != n or len(columns) != n:
-            raise ValueError("the names of the features are not as many different names")
+            raise ValueError("the names of the features must be distinct, one for each feature")
         model.feature_names_in_ = np.asarray(columns, dtype=object)
 
 

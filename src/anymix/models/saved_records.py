@@ -69,7 +69,7 @@ def add_record(folder: str | Path, part: str, record: Any, model: str | None = N
 
 
 def check_free(path: Path) -> None:
-    """Refuse to write over a file of that name that is no record of ours."""
+    """Refuse to overwrite a file of that name that anymix has not written."""
     if os.path.lexists(path) and not is_record(path):
         raise InputError(
             path, "is not a record that anymix wrote; move it, or give it another name"

@@ -238,7 +238,7 @@ class Tables:
         return NormalisedRule.of(*given, self.domain, self.sample_weight, totals=totals)
 
     def check_loss(self, loss: str | Loss, rule: str = "marginal") -> None:
-        """Refuse a loss of another kind, and what needs more than these tables hold."""
+        """Refuse a loss for another task, and a loss or rule that needs missing tables."""
         if rule not in ("marginal", "normalised"):
             raise ValueError(f"rule must be 'marginal' or 'normalised'; got {rule!r}.")
         known, classification = get_loss(loss), self.classes is not None

@@ -1,6 +1,6 @@
 """The paper's theorems as numbers, each with its assumptions in words.
 
-Two inequalities carry them all.  Jensen's, for the mixture D_λ and losses in [0, M]:
+All of them follow from two inequalities.  Jensen's, for the mixture D_λ and losses in [0, M]:
 
     L(D_λ, h_z) ≤ ε + σ + γ(z)      L_k(z) − ε_k ≤ σ + γ_ε(z)      L(D_z, h_z) ≤ Σ_k z_k ε_k + σ
     σ = η [(1/p) Σ_k L(U, h_k) − L(U, h_z)]  ≤  (η/p) Σ_k L(U, h_k)  ≤  ηM
