@@ -46,7 +46,8 @@ def contained_rows(rows: Rows, arrays: Sequence[NDArray[Any]]) -> Flags:
                     # There are more places than rows, so those are looked up among the rows.
                     hashes = hashes[hashes <= ordered[-1]]
                     due_here = ordered[np.searchsorted(ordered, hashes)]
-                    found[members] |= np.isin(due, due_here[due_here == hashes])
+                    # By sorting: the table that older numpy makes overflows with uint64.
+                    found[members] |= np.isin(due, due_here[due_here == hashes], kind="sort")
     return found
 
 
@@ -170,7 +171,9 @@ def _made_up_of(rows: Rows) -> Rows:
             column[there] = rng.permutation(column[there])
     every = np.ones(rows.shape[1], dtype=bool)
     real = _row_hashes(rows, every, "float32")
-    return made_up[np.flatnonzero(~np.isin(_row_hashes(made_up, every, "float32"), real))]
+    return made_up[
+        np.flatnonzero(~np.isin(_row_hashes(made_up, every, "float32"), real, kind="sort"))
+    ]
 
 
 def _constant(rows: Rows) -> Flags:
