@@ -87,10 +87,9 @@ class Moments(NamedTuple):
 
             student   x̄ + t_{1−δ} s/√n + (s/√n) g (2t² + 1)/(6√n): the next term of Edgeworth's
                       expansion (Hall 1992), for a skewness g > 0
-            unseen    x̄ + c ln(1/δ)/n: c at rows so rare that none of these is one
-            rare      x̄ + (u − x̄)(q_j − j)/n, u the mean of the j values above c/2, and q_j the
-            mean
-                      of a Poisson variable that is at most j with probability δ
+            unseen    x̄ + (c + max(0, −x̄)) ln(1/δ)/n: c at rows so rare that none of these is one
+            rare      x̄ + (u − x̄)(q_j − j)/n, u the mean of the j values above c/2, and q_j
+                      the mean of a Poisson variable that is at most j with probability δ
 
         The first fails where few rows do all the harm.  tail is Σw and Σwx over values above c/2.
         """
