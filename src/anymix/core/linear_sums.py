@@ -10,7 +10,7 @@ problem for each fold t that is left out and each strength μ, and one round ser
     labels       ℓ = log Σ_c exp s_c − s_y                    ℓ'' = diag q − q q'
 
     query        goes in                           comes out
-    slopes       θ of each problem, c (D + 1)      F without its penalty, gradient: 1 + c (D + 1)
+    slopes       θ of each problem, c (D + 1)      Σ w ℓ, Σ w ℓ'' and gradient: 2 + c (D + 1)
     products     θ and a direction v               Hessian times v: c (D + 1)
     sketch       -                                 X'WX times r columns of signs, Σ w x, Σ w y, Σ w
     losses       θ of each problem                 Σ w ℓ and Σ w of fold t: 2
@@ -324,7 +324,7 @@ def run_together(
     """Run the steps of all problems in shared rounds of `ask`; return the number of rounds.
 
     `ask` is given "theta" and "without" of those that need slopes, "at", "along" and "of" of those
-    that need products, and returns the sums over all parts: "value", "gradient", "product".
+    that need products, and returns the sums over all parts: "value", "bend", "gradient", "product".
     """
     running = [(problem, problem.steps()) for problem in problems]
     waiting = [(problem, steps, next(steps)) for problem, steps in running]
